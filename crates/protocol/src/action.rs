@@ -1,0 +1,341 @@
+//! What can be done to the world: a closed list, each with everything that matters in it.
+
+use crate::{Blob, Digest, EffectId, WsPath, number::decimal};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use serde::{Deserialize, Serialize};
+
+/// One thing to be done to the world.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Action {
+    /// Run a command inside the walls.
+    Exec(Command),
+    /// Read one file.
+    Read {
+        /// The file.
+        path: WsPath,
+    },
+    /// Say whether a path exists and what it is.
+    Stat {
+        /// The path; it need not exist.
+        path: WsPath,
+    },
+    /// List one directory.
+    List {
+        /// The directory.
+        path: WsPath,
+    },
+    /// Find files by name, lines by content, or both.
+    Search {
+        /// Where to look, recursively; files that git ignores are passed over.
+        root: WsPath,
+        /// A regular expression (the `regex` crate's syntax) for lines; none means names only.
+        pattern: Option<String>,
+        /// A glob (gitignore syntax) that file paths relative to `root` must match.
+        glob: Option<String>,
+    },
+    /// Write, create or delete files in the session's layer.
+    Change {
+        /// All or nothing: when one base does not match, no file changes.
+        files: Vec<FileChange>,
+    },
+    /// Compare the session's layer with the project.
+    Diff {
+        /// The project.
+        root: WsPath,
+    },
+    /// Move a session's changes to the project, or back.
+    Merge(Merge),
+    /// Ask a model.
+    Model {
+        /// The provider's name in the configuration.
+        provider: String,
+        /// The model's name as the provider knows it.
+        model: String,
+        /// What is sent.
+        request: HttpRequest,
+    },
+    /// Talk to any other host.
+    Http(HttpRequest),
+    /// Something that Bailey does not know: judged (and denied), never performed.
+    Foreign {
+        /// The tool's name as its caller gave it.
+        tool: String,
+        /// Its arguments as its caller gave them.
+        args: String,
+    },
+}
+
+/// The kind of an action: what rules are indexed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is the kind of the action of the same name")]
+pub enum Kind {
+    Exec,
+    Read,
+    Stat,
+    List,
+    Search,
+    Change,
+    Diff,
+    Merge,
+    Model,
+    Http,
+    Foreign,
+}
+
+impl Kind {
+    /// All kinds, in order.
+    pub const ALL: [Self; 11] = [
+        Self::Exec,
+        Self::Read,
+        Self::Stat,
+        Self::List,
+        Self::Search,
+        Self::Change,
+        Self::Diff,
+        Self::Merge,
+        Self::Model,
+        Self::Http,
+        Self::Foreign,
+    ];
+
+    /// Its name in rules and in the journal.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exec => "exec",
+            Self::Read => "read",
+            Self::Stat => "stat",
+            Self::List => "list",
+            Self::Search => "search",
+            Self::Change => "change",
+            Self::Diff => "diff",
+            Self::Merge => "merge",
+            Self::Model => "model",
+            Self::Http => "http",
+            Self::Foreign => "foreign",
+        }
+    }
+
+    /// Whether doing it twice does the same as doing it once, so that it may be retried.
+    #[must_use]
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::Stat | Self::List | Self::Search | Self::Diff)
+    }
+}
+
+impl Action {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Exec(_) => Kind::Exec,
+            Self::Read { .. } => Kind::Read,
+            Self::Stat { .. } => Kind::Stat,
+            Self::List { .. } => Kind::List,
+            Self::Search { .. } => Kind::Search,
+            Self::Change { .. } => Kind::Change,
+            Self::Diff { .. } => Kind::Diff,
+            Self::Merge(_) => Kind::Merge,
+            Self::Model { .. } => Kind::Model,
+            Self::Http(_) => Kind::Http,
+            Self::Foreign { .. } => Kind::Foreign,
+        }
+    }
+
+    /// Every path it names, in order.
+    #[must_use]
+    pub fn paths(&self) -> Vec<&WsPath> {
+        match self {
+            Self::Read { path } | Self::Stat { path } | Self::List { path } => [path].into(),
+            Self::Search { root, .. } | Self::Diff { root } => [root].into(),
+            Self::Change { files } => files.iter().map(|file| &file.path).collect(),
+            Self::Merge(merge) => merge.files.iter().map(|file| &file.path).collect(),
+            Self::Exec(command) => [&command.cwd].into(),
+            Self::Model { .. } | Self::Http(_) | Self::Foreign { .. } => Vec::new(),
+        }
+    }
+
+    /// One line for people: the command, the path, the host. Not yet made safe for a terminal.
+    #[must_use]
+    pub fn target(&self) -> String {
+        match self {
+            Self::Exec(command) => command.line(),
+            Self::Read { path } | Self::Stat { path } | Self::List { path } => path.0.clone(),
+            Self::Search { root, pattern, glob } => {
+                let what = pattern.as_deref().or(glob.as_deref()).unwrap_or("*");
+                alloc::format!("{what} in {root}")
+            }
+            Self::Change { files } => join(files.iter().map(|file| file.path.0.as_str())),
+            Self::Diff { root } => root.0.clone(),
+            Self::Merge(merge) => join(merge.files.iter().map(|file| file.path.0.as_str())),
+            Self::Model { provider, model, .. } => alloc::format!("{provider}/{model}"),
+            Self::Http(request) => alloc::format!("{} {}", request.method, request.url),
+            Self::Foreign { tool, .. } => tool.clone(),
+        }
+    }
+}
+
+fn join<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+    let mut line = String::new();
+    for part in parts {
+        if !line.is_empty() {
+            line.push_str(", ");
+        }
+        line.push_str(part);
+    }
+    line
+}
+
+/// A command: what `execve` gets, where, and under which limits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Command {
+    /// Program and arguments; the program is looked up in the inside's PATH when it holds no slash.
+    pub argv: Vec<String>,
+    /// Where it starts.
+    pub cwd: WsPath,
+    /// Variables on top of the few that every command gets (PATH, HOME, USER, TMPDIR, locale).
+    pub env: BTreeMap<String, String>,
+    /// What it reads on standard input; none means an empty input.
+    pub stdin: Option<Blob>,
+    /// Whether it asks for a way to the network.
+    pub network: bool,
+    /// What it may use up.
+    pub limits: Limits,
+}
+
+impl Command {
+    /// The arguments in one line, each quoted for a POSIX shell where it needs to be. `sh -c LINE` is shown
+    /// as the line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        if let [shell, dash_c, line] = self.argv.as_slice()
+            && dash_c == "-c"
+            && matches!(shell.as_str(), "sh" | "bash" | "/bin/sh" | "/bin/bash")
+        {
+            return line.clone();
+        }
+        let mut line = String::new();
+        for word in &self.argv {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+            if !word.is_empty() && word.chars().all(plain) {
+                line.push_str(word);
+            } else {
+                line.push('\'');
+                line.push_str(&word.replace('\'', "'\\''"));
+                line.push('\'');
+            }
+        }
+        line
+    }
+}
+
+/// What one command may use up. The sandbox says of each whether it was enforced or watched.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Limits {
+    /// Wall-clock time in milliseconds, then SIGTERM and, after a grace time, SIGKILL.
+    #[serde(with = "decimal")]
+    pub wall_ms: u64,
+    /// Memory of the whole process tree in bytes.
+    #[serde(with = "decimal")]
+    pub memory_bytes: u64,
+    /// Bytes that the session's layer, home and temporary files may take together.
+    #[serde(with = "decimal")]
+    pub disk_bytes: u64,
+    /// Processes and threads.
+    pub pids: u32,
+    /// Bytes kept of each of standard output and standard error; the rest is counted and dropped.
+    #[serde(with = "decimal")]
+    pub output_bytes: u64,
+}
+
+impl Default for Limits {
+    /// 10 minutes, 4 GiB of memory, 8 GiB of disk, 512 processes, 1 MiB of output.
+    fn default() -> Self {
+        Self {
+            wall_ms: 600_000,
+            memory_bytes: 4 << 30,
+            disk_bytes: 8 << 30,
+            pids: 512,
+            output_bytes: 1 << 20,
+        }
+    }
+}
+
+/// The new content of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The file; its parent directories are made as needed.
+    pub path: WsPath,
+    /// What it must hold now; none: it must not exist.
+    pub base: Option<Digest>,
+    /// What it shall hold; none: it shall be gone.
+    pub new: Option<Blob>,
+}
+
+/// Files that move between a session's layer and the project.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Merge {
+    /// Which way.
+    pub direction: MergeKind,
+    /// The apply that an undo takes back.
+    pub of: Option<EffectId>,
+    /// What changes, sorted by path.
+    pub files: Vec<MergeFile>,
+}
+
+/// Which way a merge goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeKind {
+    /// From the session's layer to the project.
+    Apply,
+    /// Back to what the project held before an apply.
+    Undo,
+    /// Throw the session's layer away.
+    Discard,
+}
+
+/// One path of a merge. A *state* digest covers type, mode and content, so that a mode or a symlink is
+/// restored as exactly as text; none means that nothing is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MergeFile {
+    /// Absolute path in the project.
+    pub path: WsPath,
+    /// The state that the merge starts from: any other is a conflict, and is kept.
+    pub base: Option<Digest>,
+    /// The state that it ends with.
+    pub new: Option<Digest>,
+}
+
+/// An HTTP request, except that secrets in its headers are names; the network door puts the values in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HttpRequest {
+    /// The method in upper case.
+    pub method: String,
+    /// An absolute `http` or `https` URL.
+    pub url: String,
+    /// Headers in order, names in lower case.
+    pub headers: Vec<(String, HeaderValue)>,
+    /// The body.
+    pub body: Blob,
+}
+
+/// The value of a header.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeaderValue {
+    /// Sent as it is.
+    Text(String),
+    /// `prefix` followed by the value of the secret of this name.
+    Secret {
+        /// The secret's name, such as `ANTHROPIC_API_KEY`.
+        name: String,
+        /// What stands before it, such as `Bearer `.
+        prefix: String,
+    },
+}

@@ -1,0 +1,77 @@
+//! SHA-256 (FIPS 180-4), the one hash of Bailey.
+
+use alloc::string::String;
+use core::fmt;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use sha2::Digest as _;
+
+/// A SHA-256 digest, written as 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(sha2::Sha256::digest(bytes).into())
+    }
+
+    /// The digest of several parts, each preceded by its length, so that no two lists of parts collide.
+    #[must_use]
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hasher = sha2::Sha256::new();
+        for part in parts {
+            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(part);
+        }
+        Self(hasher.finalize().into())
+    }
+
+    /// The first 12 hexadecimal digits, for people; never compared.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let mut text = alloc::format!("{self}");
+        text.truncate(12);
+        text
+    }
+
+    /// Reads 64 hexadecimal digits; `None` for anything else.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != 64 {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+            let high = char::from(*pair.first()?).to_digit(16)?;
+            let low = char::from(*pair.last()?).to_digit(16)?;
+            *byte = u8::try_from(high << 4 | low).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = alloc::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom("expected 64 hexadecimal digits"))
+    }
+}

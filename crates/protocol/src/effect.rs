@@ -1,0 +1,107 @@
+//! An action with its circumstances, and its one serialisation.
+
+use crate::{Action, CallId, Digest, EffectId, Labels, SessionId, number::decimal};
+use alloc::{string::String, vec::Vec};
+use serde::{Deserialize, Serialize};
+
+/// Who asks for an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The human who owns this home, at a command of their own.
+    Owner,
+    /// The agent, on behalf of its session's principal.
+    Agent,
+}
+
+impl Role {
+    /// Its name in rules.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// What an effect may use up, or did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Tokens of a model, in and out together.
+    #[serde(with = "decimal")]
+    pub tokens: u64,
+}
+
+/// One action with everything that a decision, a card, the journal and an executor need.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Effect {
+    /// Its name.
+    pub id: EffectId,
+    /// The session that it belongs to.
+    pub session: SessionId,
+    /// The effect inside which it was asked for.
+    pub parent: Option<EffectId>,
+    /// The tool call that it answers.
+    pub call: Option<CallId>,
+    /// Who asks.
+    pub role: Role,
+    /// What is to be done.
+    pub action: Action,
+    /// The join of everything that led to it.
+    pub labels: Labels,
+    /// What is reserved for it.
+    pub cost: Cost,
+}
+
+/// An effect, serialised once: decided, shown, approved, journalled and performed as these bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    effect: Effect,
+    bytes: Vec<u8>,
+    digest: Digest,
+    action_digest: Digest,
+}
+
+impl Sealed {
+    /// Serialises the effect.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON; the text says why.
+    pub fn new(effect: Effect) -> Result<Self, String> {
+        let json = |error: serde_json::Error| alloc::format!("effect cannot be serialised: {error}");
+        let bytes = serde_json::to_vec(&effect).map_err(json)?;
+        let action = serde_json::to_vec(&effect.action).map_err(json)?;
+        Ok(Self { digest: Digest::of(&bytes), action_digest: Digest::of(&action), effect, bytes })
+    }
+
+    /// The effect.
+    #[must_use]
+    pub fn effect(&self) -> &Effect {
+        &self.effect
+    }
+
+    /// Gives the effect back.
+    #[must_use]
+    pub fn into_effect(self) -> Effect {
+        self.effect
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The digest of its bytes: what a verdict, a grant and the journal name.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The digest of its action alone: what "yes for this exact effect in this session" names.
+    #[must_use]
+    pub fn action_digest(&self) -> Digest {
+        self.action_digest
+    }
+}

@@ -1,0 +1,207 @@
+//! What front ends receive: one JSON object a line under `--json`.
+
+use crate::{ApprovalId, CallId, EffectId, Enforced, Seq, SessionId, number::decimal};
+use alloc::{string::String, vec::Vec};
+use serde::{Deserialize, Serialize};
+
+/// The version of [`Event`]'s shape. Readers keep unknown fields and refuse other versions.
+pub const EVENT_VERSION: u32 = 1;
+
+/// Something that happened in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// [`EVENT_VERSION`].
+    pub v: u32,
+    /// The newest journal entry when it happened.
+    pub seq: Seq,
+    /// What happened.
+    #[serde(flatten)]
+    pub happening: Happening,
+}
+
+/// How the gate decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It ran without a question.
+    Allowed,
+    /// A human said yes.
+    Approved,
+    /// A human is asked.
+    Asked,
+    /// It did not run.
+    Denied,
+}
+
+/// A human's answer to a card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// This once.
+    Yes,
+    /// This exact effect for the rest of the session.
+    YesForSession,
+    /// No.
+    No,
+}
+
+/// What a human is asked to judge: canonical values, each escaped for a terminal by whoever draws it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    /// One line: what would be done.
+    pub title: String,
+    /// Why the gate asks.
+    pub reasons: Vec<String>,
+    /// What exactly would be done.
+    pub parts: Vec<CardPart>,
+    /// What this card cannot promise.
+    pub caveats: Vec<String>,
+}
+
+/// A part of a card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "part")]
+pub enum CardPart {
+    /// A named value.
+    Field {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+    /// A unified diff of one file.
+    Diff {
+        /// The file.
+        path: String,
+        /// The diff.
+        diff: String,
+    },
+}
+
+/// What a turn has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens that the provider read.
+    #[serde(with = "decimal")]
+    pub input_tokens: u64,
+    /// Tokens that it wrote.
+    #[serde(with = "decimal")]
+    pub output_tokens: u64,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Happening {
+    /// A session was opened or resumed.
+    Session {
+        /// The session.
+        session: SessionId,
+        /// Its workspace.
+        workspace: String,
+        /// The model, `provider/model`.
+        model: String,
+        /// Whether it had been there before.
+        resumed: bool,
+    },
+    /// A message was accepted; it will not be lost.
+    Accepted,
+    /// A piece of the model's text.
+    Text {
+        /// The piece.
+        text: String,
+    },
+    /// The model called a tool.
+    Call {
+        /// The call.
+        call: CallId,
+        /// The tool's canonical name.
+        tool: String,
+        /// Its target in one line.
+        target: String,
+    },
+    /// The gate decided about an effect.
+    Decided {
+        /// The call that it answers; none for effects of Bailey's own.
+        call: Option<CallId>,
+        /// The effect.
+        effect: EffectId,
+        /// Its kind.
+        action: String,
+        /// Its target in one line.
+        target: String,
+        /// The decision.
+        verdict: Verdict,
+        /// Why, one line per rule that spoke.
+        reasons: Vec<String>,
+    },
+    /// A human must judge.
+    Ask {
+        /// The question.
+        id: ApprovalId,
+        /// The call that waits for it.
+        call: Option<CallId>,
+        /// What to judge.
+        card: Card,
+    },
+    /// A question was answered or ran out.
+    Answered {
+        /// The question.
+        id: ApprovalId,
+        /// The answer.
+        answer: Answer,
+        /// The reason.
+        why: String,
+    },
+    /// A tool call is over.
+    Result {
+        /// The call.
+        call: CallId,
+        /// Whether the tool did what it was asked.
+        ok: bool,
+        /// One line.
+        summary: String,
+        /// What the model sees.
+        text: String,
+        /// How long it took.
+        #[serde(with = "decimal")]
+        duration_ms: u64,
+        /// The walls, for effects that had some.
+        enforced: Option<Enforced>,
+    },
+    /// Something that the user should know: a retry, a masked file, a resumed effect.
+    Notice {
+        /// One line.
+        text: String,
+    },
+    /// What the turn has used so far.
+    Usage {
+        /// The sum over the turn.
+        usage: Usage,
+    },
+    /// The turn is over.
+    End {
+        /// `answered`, `cancelled`, `limit`, `failed`.
+        reason: String,
+        /// What, why and how to fix, when it failed.
+        error: Option<String>,
+    },
+    /// What the session changed in the project.
+    Diff {
+        /// Unified diff over all files.
+        diff: String,
+        /// The files, relative to the workspace.
+        files: Vec<String>,
+        /// Those that the gate calls Red to apply, each with the reason.
+        red: Vec<String>,
+    },
+    /// Changes were applied, undone or discarded.
+    Merged {
+        /// `apply`, `undo` or `discard`.
+        direction: String,
+        /// The files, relative to the workspace.
+        files: Vec<String>,
+        /// What was kept because somebody changed it meanwhile, with the reason.
+        conflicts: Vec<String>,
+    },
+}

@@ -1,0 +1,51 @@
+//! The vocabulary of Bailey: what front ends, the gate, the walls and the journal say to each other.
+//!
+//! Everything here is plain data. It compiles without the standard library, does no I/O, and nothing in it
+//! *proves* anything: a value of these types may have been made by anybody. What proves something
+//! (`Allowed`, `Permit`, `Observation`) lives in the crate that checks it.
+//!
+//! Read [`action`] first: an [`Action`] is one thing to be done to the world. An [`Effect`] is an action
+//! with its circumstances, and [`Sealed`] is an effect serialised once, so that what is decided, shown,
+//! approved, journalled and performed is the same run of bytes.
+//!
+//! JSON follows one rule book: fields in the type's order, no floats, 64-bit numbers as decimal strings,
+//! times as RFC 3339 in UTC, digests in lower-case hexadecimal, bytes as a string where they are UTF-8 and
+//! as `{"base64": …}` where they are not.
+#![no_std]
+
+extern crate alloc;
+
+pub mod action;
+pub mod blob;
+pub mod digest;
+pub mod effect;
+pub mod event;
+pub mod id;
+pub mod label;
+pub mod message;
+pub mod number;
+pub mod op;
+pub mod outcome;
+pub mod path;
+pub mod wall;
+
+pub use action::{
+    Action, Command, FileChange, HeaderValue, HttpRequest, Kind, Limits, Merge, MergeFile, MergeKind,
+};
+pub use blob::Blob;
+pub use digest::Digest;
+pub use effect::{Cost, Effect, Role, Sealed};
+pub use event::{Answer, Card, CardPart, Event, Happening, Usage, Verdict};
+pub use id::{ApprovalId, CallId, EffectId, SessionId, TurnId};
+pub use jiff::Timestamp;
+pub use label::{Integrity, Labels, Secrecy};
+pub use message::{Inbound, ToolCall, ToolSpec};
+pub use number::Seq;
+pub use op::Op;
+pub use outcome::{
+    ChangedFile, DiffReport, ExecReport, FileDiff, FileKind, FileReport, FileState, Found, HttpReport,
+    ListReport, Listed, MergeResult, MergeState, Outcome, Report, SearchReport, StatReport, Status, Stream,
+    Touched,
+};
+pub use path::WsPath;
+pub use wall::{Enforced, Isolation, Profile, Wall};

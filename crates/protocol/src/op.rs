@@ -1,0 +1,24 @@
+//! What front ends send to the session host.
+
+use crate::{Answer, ApprovalId, Inbound};
+use alloc::string::String;
+use serde::{Deserialize, Serialize};
+
+/// A request of a front end to the session it is connected to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "op")]
+pub enum Op {
+    /// Say something; starts a turn, or is queued for the running one.
+    Say(Inbound),
+    /// Answer a card.
+    Answer {
+        /// The question.
+        id: ApprovalId,
+        /// The answer.
+        answer: Answer,
+        /// The human's reason; it goes to the model and to the journal.
+        why: String,
+    },
+    /// End the running turn.
+    Cancel,
+}

@@ -1,0 +1,54 @@
+//! Paths as the inside of the walls sees them.
+
+use alloc::string::String;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+/// A path as seen inside the walls. The workspace lies at the same absolute path inside and outside.
+///
+/// A model may name anything, so before `resolve` this is only a name: relative to the workspace, full of
+/// `..`, through symlinks. After `resolve` it is absolute and canonical, and is opened beneath the same
+/// root. Names that are not UTF-8 have no `WsPath`; commands can still reach such files.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WsPath(pub String);
+
+impl WsPath {
+    /// Whether this is `dir` itself or something beneath it, compared segment by segment.
+    /// Both must be canonical.
+    #[must_use]
+    pub fn is_within(&self, dir: &str) -> bool {
+        let dir = dir.trim_end_matches('/');
+        match self.0.strip_prefix(dir) {
+            Some(rest) => rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        }
+    }
+
+    /// The part below `dir` without a leading slash; `None` when it is not within.
+    #[must_use]
+    pub fn relative_to(&self, dir: &str) -> Option<&str> {
+        self.is_within(dir)
+            .then(|| self.0.get(dir.trim_end_matches('/').len()..))
+            .flatten()
+            .map(|rest| rest.trim_start_matches('/'))
+    }
+
+    /// Whether two canonical paths are the same or one contains the other.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.is_within(&other.0) || other.is_within(&self.0)
+    }
+}
+
+impl From<&str> for WsPath {
+    fn from(path: &str) -> Self {
+        Self(path.into())
+    }
+}
+
+impl fmt::Display for WsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
