@@ -19,12 +19,12 @@ impl Digest {
     /// The digest of several parts, each preceded by its length, so that no two lists of parts collide.
     #[must_use]
     pub fn of_parts(parts: &[&[u8]]) -> Self {
-        let mut hasher = sha2::Sha256::new();
+        let mut hasher = Hasher::default();
         for part in parts {
-            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.part(part.len() as u64);
             hasher.update(part);
         }
-        Self(hasher.finalize().into())
+        hasher.finish()
     }
 
     /// The first 12 hexadecimal digits, for people; never compared.
@@ -48,6 +48,28 @@ impl Digest {
             *byte = u8::try_from(high << 4 | low).ok()?;
         }
         Some(Self(bytes))
+    }
+}
+
+/// A digest taken piece by piece, for what should not be held in memory.
+#[derive(Clone, Default)]
+pub struct Hasher(sha2::Sha256);
+
+impl Hasher {
+    /// Begins a part of `len` bytes, as [`Digest::of_parts`] does; its bytes follow by [`Hasher::update`].
+    pub fn part(&mut self, len: u64) {
+        self.0.update(len.to_be_bytes());
+    }
+
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all that was added.
+    #[must_use]
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
     }
 }
 

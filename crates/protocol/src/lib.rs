@@ -33,7 +33,7 @@ pub use action::{
     Action, Command, FileChange, HeaderValue, HttpRequest, Kind, Limits, Merge, MergeFile, MergeKind,
 };
 pub use blob::Blob;
-pub use digest::Digest;
+pub use digest::{Digest, Hasher};
 pub use effect::{Cost, Effect, Role, Sealed};
 pub use event::{Answer, Card, CardPart, Event, Happening, Usage, Verdict};
 pub use id::{ApprovalId, CallId, EffectId, SessionId, TurnId};

@@ -1,0 +1,170 @@
+//! What a session changed, told for the manifest ([`scan`]) and for people's eyes ([`diff()`]).
+
+use super::beneath::{Root, look};
+use super::error::Error;
+use super::layer::{Entry, Layer};
+use super::state::{State, Unreadable, open_file, state_of};
+use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath};
+use rustix::fs::FileType;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+
+/// Paths in one report.
+const PATHS_MAX: usize = 20_000;
+/// Bytes of one side's content, and of all contents together.
+const CONTENT_MAX: u64 = 1 << 20;
+const CONTENTS_MAX: u64 = 16 << 20;
+
+/// What the layer holds that is not in `known`, each with the project's state now. A project's file changed
+/// at or after `since` (Unix time in nanoseconds) makes its base unsure.
+pub(super) fn scan(upper: &str, project: &str, known: &[WsPath], since: u64) -> Result<Vec<Touched>, Error> {
+    let layer = Layer::open(upper, project)?;
+    let known: BTreeSet<&str> = known.iter().map(|path| path.0.as_str()).collect();
+    let mut touched = Vec::new();
+    for (at, entry) in layer.survey()?.entries {
+        let path = layer.project.absolute(&at);
+        if known.contains(path.as_str()) {
+            continue;
+        }
+        let path = WsPath(path);
+        touched.push(match entry.project {
+            None => Touched { path, base: None, unsure: false },
+            Some(_) => touch(&layer.project, &at, path, since),
+        });
+    }
+    Ok(touched)
+}
+
+/// Everything that the session changed, with contents as far as they fit, and everything that stays in the
+/// layer although nothing ignores it.
+pub(super) fn diff(upper: &str, project: &str) -> Result<DiffReport, Error> {
+    let layer = Layer::open(upper, project)?;
+    let survey = layer.survey()?;
+    let mut reporter = Reporter { layer: &layer, left: CONTENTS_MAX, files: Vec::new() };
+    if survey.cut {
+        reporter.refuse("", "holds more than 200,000 entries in the layer; the rest is not shown and stays there");
+    }
+    for (at, why) in &survey.held {
+        reporter.refuse(at, why);
+    }
+    for (at, entry) in survey.entries {
+        if reporter.files.len() >= PATHS_MAX {
+            reporter.refuse("", "has more than 20,000 changes; the rest is not shown");
+            break;
+        }
+        if let Err(why) = reporter.add(&at, entry) {
+            reporter.refuse(&at, &format!("cannot be compared: {why}"));
+        }
+    }
+    reporter.files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(DiffReport { files: reporter.files })
+}
+
+fn touch(project: &Root, at: &str, path: WsPath, since: u64) -> Touched {
+    let changed = |dir: &_, name: &str| match look(dir, name.as_ref()) {
+        Ok(Some(stat)) => {
+            i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec) >= i128::from(since)
+        }
+        _ => true,
+    };
+    let state = project.parent(at).map_err(Unreadable::System).and_then(|(dir, name)| {
+        let state = state_of(&dir, name.as_ref())?;
+        // Looked at after the content was read, so that a change meanwhile shows.
+        Ok((state, changed(&dir, name)))
+    });
+    match state {
+        Ok((Some(state), unsure)) => Touched { path, base: Some(state.digest), unsure },
+        // Gone meanwhile or not readable: a merge will find another state, and keep it.
+        Ok((None, _)) | Err(_) => Touched { path, base: None, unsure: true },
+    }
+}
+
+struct Reporter<'a> {
+    layer: &'a Layer,
+    /// Bytes of content that still fit.
+    left: u64,
+    files: Vec<FileDiff>,
+}
+
+impl Reporter<'_> {
+    fn add(&mut self, at: &str, entry: Entry) -> Result<(), Unreadable> {
+        let Layer { upper, project } = self.layer;
+        let new = if entry.upper.is_some() { state(upper, at)? } else { None };
+        let old = state(project, at)?;
+        if new == old {
+            return Ok(());
+        }
+        let mut remarks = Vec::new();
+        let target = new.as_ref().and_then(|state| state.target.as_deref());
+        if target.is_some_and(|target| leads_out(project.path(), at, target)) {
+            remarks.push("the symbolic link leads, or may lead, out of the project".into());
+        }
+        let old = old.map(|state| self.side(project, at, state)).transpose()?;
+        let new = new.map(|state| self.side(upper, at, state)).transpose()?;
+        self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, refused: None, remarks });
+        Ok(())
+    }
+
+    fn side(&mut self, root: &Root, at: &str, state: State) -> Result<FileState, Unreadable> {
+        let content = match (state.kind, state.target) {
+            (_, Some(target)) => Some(Blob(target)),
+            (FileKind::File, None) if state.size <= CONTENT_MAX.min(self.left) => {
+                self.left -= state.size;
+                Some(content(root, at, state.size)?)
+            }
+            _ => None,
+        };
+        Ok(FileState { state: state.digest, kind: state.kind, mode: state.mode, size: state.size, content })
+    }
+
+    /// Tells of a path that stays in the layer.
+    fn refuse(&mut self, at: &str, why: &str) {
+        if self.files.len() <= PATHS_MAX {
+            let path = WsPath(self.layer.project.absolute(at));
+            self.files.push(FileDiff { path, old: None, new: None, refused: Some(why.into()), remarks: Vec::new() });
+        }
+    }
+}
+
+fn state(root: &Root, at: &str) -> Result<Option<State>, Unreadable> {
+    match root.stat(at)?.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        None => Ok(None),
+        Some(_) => {
+            let (dir, name) = root.parent(at)?;
+            state_of(dir, name.as_ref())
+        }
+    }
+}
+
+fn content(root: &Root, at: &str, size: u64) -> Result<Blob, Unreadable> {
+    let (dir, name) = root.parent(at)?;
+    let (fd, _) = open_file(dir, name.as_ref())?;
+    let mut bytes = Vec::new();
+    let mut file = File::from(fd).take(size);
+    file.read_to_end(&mut bytes).map_err(|error| super::error::errno(&error))?;
+    Ok(Blob(bytes))
+}
+
+/// Whether a symlink at `at` with this target leads out of the project, or may: only `..` at the target's
+/// beginning can be counted, since a name before a `..` may be a symlink itself.
+fn leads_out(project: &str, at: &str, target: &[u8]) -> bool {
+    let Ok(target) = std::str::from_utf8(target) else { return true };
+    let (mut parts, mut depth) = match target.strip_prefix('/') {
+        None => (target, at.split('/').count().saturating_sub(1)),
+        Some(_) => match WsPath::from(target).relative_to(project) {
+            Some(below) => (target.get(target.len() - below.len()..).unwrap_or_default(), 0),
+            None => return true,
+        },
+    };
+    loop {
+        let (first, rest) = parts.split_once('/').unwrap_or((parts, ""));
+        match first {
+            ".." if depth == 0 => return true,
+            ".." => depth -= 1,
+            "" | "." if !rest.is_empty() => {}
+            _ => return parts.split('/').any(|part| part == ".."),
+        }
+        parts = rest;
+    }
+}

@@ -1,0 +1,82 @@
+//! Which paths git ignores (gitignore(5)), from rule files read through descriptors that were opened safely.
+//!
+//! Only rules inside the tree count: `.gitignore` files and `.git/info/exclude`. What the user's own git
+//! configuration ignores lies outside the walls.
+
+use super::beneath::{Root, type_of};
+use super::error::Error;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{FileType, fstat};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::rc::Rc;
+
+/// Bytes and lines of one rule file: compiled rules are many times larger than their text.
+const RULES_BYTES_MAX: u64 = 256 << 10;
+const RULES_LINES_MAX: usize = 4_000;
+
+/// The rules that hold in one directory.
+pub(super) struct Ignores {
+    /// The directory that the rules are relative to; `""` is the root.
+    base: String,
+    rules: Gitignore,
+    /// Rules of the directories above, asked when these say nothing.
+    above: Option<Rc<Ignores>>,
+}
+
+impl Ignores {
+    /// The rules of `.git/info/exclude` below `root`, if there is such a file.
+    pub(super) fn of_repository(root: &Root) -> Result<Rc<Self>, Error> {
+        let text = rules_text(root, ".git/info/exclude")?.unwrap_or_default();
+        Ok(Rc::new(Self { base: String::new(), rules: compile(&text)?, above: None }))
+    }
+
+    /// The rules in the directory `at` whose own `.gitignore` holds `text`.
+    pub(super) fn within(self: &Rc<Self>, at: &str, text: Option<&str>) -> Result<Rc<Self>, Error> {
+        match text {
+            None => Ok(self.clone()),
+            Some(text) => {
+                Ok(Rc::new(Self { base: at.into(), rules: compile(text)?, above: Some(self.clone()) }))
+            }
+        }
+    }
+
+    /// Whether git ignores `at`, a path below the directory that these rules are for. Whoever walks asks
+    /// for each directory first: what lies in an ignored one is ignored, too.
+    pub(super) fn ignored(&self, at: &str, is_dir: bool) -> bool {
+        let below = at.strip_prefix(self.base.as_str()).unwrap_or(at).trim_start_matches('/');
+        match (self.rules.matched(Path::new(below), is_dir), &self.above) {
+            (Match::Ignore(_), _) => true,
+            (Match::None, Some(above)) => above.ignored(at, is_dir),
+            _ => false,
+        }
+    }
+}
+
+/// The text of the rule file at `at`; `None` when no regular file is there. Git follows no symlink there, either.
+pub(super) fn rules_text(root: &Root, at: &str) -> Result<Option<String>, Error> {
+    let Ok(fd) = root.file(at) else { return Ok(None) };
+    if !fstat(&fd).is_ok_and(|stat| type_of(&stat) == FileType::RegularFile) {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    let read = File::from(fd).take(RULES_BYTES_MAX + 1).read_to_end(&mut text);
+    if read.is_err() {
+        return Ok(None);
+    }
+    if text.len() as u64 > RULES_BYTES_MAX || text.iter().filter(|byte| **byte == b'\n').count() > RULES_LINES_MAX {
+        return Err(Error::path(&root.absolute(at), "is too large for a list of ignore rules (256 KiB, 4,000 lines)"));
+    }
+    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Rules relative to the directory itself. Lines that are not rules are passed over, as git does.
+fn compile(text: &str) -> Result<Gitignore, Error> {
+    let mut builder = GitignoreBuilder::new(".");
+    for line in text.strip_prefix('\u{feff}').unwrap_or(text).lines() {
+        builder.add_line(None, line).ok();
+    }
+    builder.build().map_err(|error| Error::Pattern { what: "list of ignore rules", why: error.to_string() })
+}

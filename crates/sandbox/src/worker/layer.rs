@@ -1,0 +1,331 @@
+//! What the upper directory of an overlay says was changed (kernel: Documentation/filesystems/overlayfs.rst,
+//! mounted with `userxattr`, no redirects).
+//!
+//! A whiteout (a character device 0:0, or an empty file with `user.overlay.whiteout`) hides what the project
+//! holds. A directory with `user.overlay.opaque` = `y` hides all that the project's directory of the same
+//! name holds (`x` only says that whiteouts may be files). Everything else stands as it is.
+//!
+//! INVARIANT: what this module does not put into [`Survey::entries`] never leaves the layer: ignored build
+//! outputs (A52), anything of git's (A53), devices, names that no path can carry.
+
+use super::beneath::{Root, ancestors, join, look, names, type_of};
+use super::error::Error;
+use super::ignores::{Ignores, rules_text};
+use super::index::Tracked;
+use super::read::{noun, size};
+use super::repository::{MARKS, in_git, is_git, is_shaped};
+use super::state::{FILE_BYTES_MAX, MODE_BITS};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fgetxattr, openat};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::rc::Rc;
+
+/// Entries looked at in one survey.
+const VISITS_MAX: usize = 200_000;
+/// Names that the worker itself uses beside the files it writes.
+const OWN_NAMES: [&str; 2] = [".bailey-merge-", ".bailey-change-"];
+
+/// An overlay's upper directory over a project.
+pub(super) struct Layer {
+    pub(super) upper: Root,
+    pub(super) project: Root,
+}
+
+/// What a layer holds, by path relative to the project.
+#[derive(Default)]
+pub(super) struct Survey {
+    pub(super) entries: BTreeMap<String, Entry>,
+    /// What stays in the layer and why; the path may hold U+FFFD.
+    pub(super) held: Vec<(String, String)>,
+    /// Whether the limit of entries cut the survey.
+    pub(super) cut: bool,
+}
+
+/// A path that the layer created, changed or deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Its type in the layer; none: the layer deleted it.
+    pub(super) upper: Option<FileType>,
+    /// Its type in the project; none: nothing is there.
+    pub(super) project: Option<FileType>,
+}
+
+impl Layer {
+    pub(super) fn open(upper: &str, project: &str) -> Result<Self, Error> {
+        Ok(Self { upper: Root::open(upper)?, project: Root::open(project)? })
+    }
+
+    /// Walks the layer once.
+    pub(super) fn survey(&self) -> Result<Survey, Error> {
+        let rules = Ignores::of_repository(&self.project)?;
+        let root = Pending { at: String::new(), view: View::Merged, ignored: false, rules };
+        let mut walk = Walk {
+            layer: self,
+            tracked: Tracked::of(&self.project),
+            survey: Survey::default(),
+            kept: Vec::new(),
+            visits: 0,
+            pending: vec![root],
+        };
+        while let Some(next) = walk.pending.pop() {
+            walk.directory(next)?;
+        }
+        Ok(walk.finish())
+    }
+}
+
+/// How the layer and the project show in one directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// The layer's entries over the project's.
+    Merged,
+    /// The layer's entries only; the project has such a directory, whose entries are hidden.
+    Opaque,
+    /// The layer's entries only; the project has no such directory.
+    Fresh,
+    /// Nothing; the project has such a directory.
+    Removed,
+}
+
+struct Pending {
+    at: String,
+    view: View,
+    /// Whether it lies in an ignored directory.
+    ignored: bool,
+    rules: Rc<Ignores>,
+}
+
+/// What stands at a path of the layer.
+enum Node {
+    Whiteout,
+    Held(String),
+    Directory { opaque: bool, mode: u32 },
+    Leaf(FileType),
+}
+
+struct Walk<'a> {
+    layer: &'a Layer,
+    tracked: Tracked,
+    survey: Survey,
+    /// Paths of the project that stay although the layer removed a directory above them.
+    kept: Vec<String>,
+    visits: usize,
+    pending: Vec<Pending>,
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, here: Pending) -> Result<(), Error> {
+        let rules = here.rules.within(&here.at, self.rules_of(&here)?.as_deref())?;
+        let here = Pending { rules, ..here };
+        let hidden = self.layer_entries(&here)?;
+        if matches!(here.view, View::Opaque | View::Removed) {
+            self.project_entries(&here, &hidden)?;
+        }
+        Ok(())
+    }
+
+    /// The text of the `.gitignore` that the merged view shows; in a removed directory, the project's.
+    fn rules_of(&self, here: &Pending) -> Result<Option<String>, Error> {
+        let at = join(&here.at, ".gitignore");
+        let Layer { upper, project } = self.layer;
+        let above = if here.view == View::Removed { None } else { upper.stat(&at).ok().flatten() };
+        match (above, here.view) {
+            (Some(_), _) => rules_text(upper, &at),
+            (None, View::Merged | View::Removed) => rules_text(project, &at),
+            (None, View::Opaque | View::Fresh) => Ok(None),
+        }
+    }
+
+    /// Takes the layer's entries of a directory; gives their names.
+    fn layer_entries(&mut self, here: &Pending) -> Result<BTreeSet<OsString>, Error> {
+        let mut seen = BTreeSet::new();
+        if here.view == View::Removed {
+            return Ok(seen);
+        }
+        let doing = Error::system("list", &here.at);
+        let dir = match self.layer.upper.dir(&here.at) {
+            Ok(dir) => dir,
+            Err(errno) => {
+                self.hold(&here.at, format!("cannot be listed: {}", super::error::plain(errno)));
+                return Ok(seen);
+            }
+        };
+        let (names, cut) = names(&dir, VISITS_MAX.saturating_sub(self.visits)).map_err(doing)?;
+        self.visits += names.len();
+        self.survey.cut |= cut;
+        let shaped = self.newly_shaped(here);
+        if shaped && !matches!(here.view, View::Merged | View::Opaque) {
+            self.survey.entries.remove(&here.at);
+            self.hold(&here.at, "has the shape of a bare git repository, whose configuration the host would run");
+            return Ok(seen);
+        }
+        for raw in names {
+            if let Some(name) = raw.to_str() {
+                let at = join(&here.at, name);
+                if shaped && MARKS.contains(&name) {
+                    self.hold(&at, "would make its directory a bare git repository");
+                } else if let Ok(Some(stat)) = look(&dir, name.as_ref()) {
+                    self.layer_entry(here, &at, name, node(&dir, name, &stat));
+                }
+            } else {
+                let at = join(&here.at, &raw.to_string_lossy());
+                self.hold(&at, "cannot be applied: its name is not UTF-8");
+            }
+            seen.insert(raw);
+        }
+        Ok(seen)
+    }
+
+    fn layer_entry(&mut self, here: &Pending, at: &str, name: &str, node: Node) {
+        let below = match here.view {
+            View::Merged | View::Opaque => self.layer.project.stat(at).ok().flatten(),
+            View::Fresh | View::Removed => None,
+        };
+        let project = below.as_ref().map(type_of);
+        if is_git(name) {
+            return self.hold(at, "is git's own and never leaves the session's layer");
+        }
+        if OWN_NAMES.iter().any(|own| name.starts_with(own)) {
+            return self.hold(at, "has a name that is kept for unfinished writes");
+        }
+        let held = project.is_some();
+        let is_dir = match node {
+            Node::Whiteout => project == Some(FileType::Directory),
+            Node::Directory { .. } => true,
+            Node::Held(_) | Node::Leaf(_) => false,
+        };
+        let ignored = here.ignored || here.rules.ignored(at, is_dir);
+        if ignored && !self.is_tracked(at, is_dir, held) {
+            return;
+        }
+        let gone = project == Some(FileType::Directory);
+        let upper = match node {
+            Node::Held(why) => return self.hold(at, why),
+            Node::Whiteout if project.is_none() => return,
+            Node::Whiteout => None,
+            Node::Leaf(kind) => Some(kind),
+            Node::Directory { opaque, mode } => {
+                let view = match (gone, opaque || here.view == View::Opaque) {
+                    (false, _) => View::Fresh,
+                    (true, true) => View::Opaque,
+                    (true, false) => View::Merged,
+                };
+                self.descend(here, at, view, ignored);
+                if below.is_some_and(|stat| gone && stat.st_mode & MODE_BITS == mode) {
+                    return;
+                }
+                Some(FileType::Directory)
+            }
+        };
+        if gone && upper != Some(FileType::Directory) {
+            self.descend(here, at, View::Removed, ignored);
+        }
+        self.survey.entries.insert(at.into(), Entry { upper, project });
+    }
+
+    /// Takes the project's entries of a directory that the layer hides, but for the names in `seen`.
+    fn project_entries(&mut self, here: &Pending, seen: &BTreeSet<OsString>) -> Result<(), Error> {
+        let project = &self.layer.project;
+        let dir = project.dir(&here.at).map_err(Error::system("list", &project.absolute(&here.at)))?;
+        let (names, cut) = names(&dir, VISITS_MAX.saturating_sub(self.visits))
+            .map_err(Error::system("list", &project.absolute(&here.at)))?;
+        self.visits += names.len();
+        self.survey.cut |= cut;
+        if cut {
+            self.kept.push(join(&here.at, "…"));
+        }
+        for raw in names.iter().filter(|name| !seen.contains(*name)) {
+            let at = join(&here.at, &raw.to_string_lossy());
+            let stat = look(&dir, raw).ok().flatten();
+            let kind = stat.as_ref().map(type_of);
+            let is_dir = kind == Some(FileType::Directory);
+            let ignored = here.ignored || here.rules.ignored(&at, is_dir);
+            let plain = matches!(kind, Some(FileType::RegularFile | FileType::Directory | FileType::Symlink));
+            if ignored && !self.is_tracked(&at, is_dir, true) {
+                self.kept.push(at);
+            } else if raw.to_str().is_none_or(is_git) || !plain {
+                self.hold(&at, "was deleted in the layer, but is nothing that may be deleted from there");
+                self.kept.push(at);
+            } else {
+                if is_dir {
+                    self.descend(here, &at, View::Removed, ignored);
+                }
+                self.survey.entries.insert(at, Entry { upper: None, project: kind });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_tracked(&self, at: &str, is_dir: bool, held: bool) -> bool {
+        if is_dir { self.tracked.below(at, held) } else { self.tracked.file(at, held) }
+    }
+
+    fn descend(&mut self, here: &Pending, at: &str, view: View, ignored: bool) {
+        self.pending.push(Pending { at: at.into(), view, ignored, rules: Rc::clone(&here.rules) });
+    }
+
+    fn hold(&mut self, at: &str, why: impl Into<String>) {
+        self.survey.held.push((at.into(), why.into()));
+    }
+
+    /// Whether the layer gives a directory the shape of a repository that the project's does not have.
+    fn newly_shaped(&self, here: &Pending) -> bool {
+        let Layer { upper, project } = self.layer;
+        let in_project = |name: &str| matches!(project.stat(&join(&here.at, name)), Ok(Some(_)));
+        let in_view = |name: &str| match upper.stat(&join(&here.at, name)) {
+            Ok(Some(stat)) => !is_device(&stat),
+            _ => here.view == View::Merged && in_project(name),
+        };
+        !in_git(&here.at) && is_shaped(in_view) && !is_shaped(in_project)
+    }
+
+    /// Leaves out what cannot be removed because something below it stays.
+    fn finish(mut self) -> Survey {
+        let above: BTreeSet<&str> = self.kept.iter().flat_map(|kept| ancestors(kept)).collect();
+        let stays = |at: &String, entry: &mut Entry| {
+            entry.project == Some(FileType::Directory)
+                && entry.upper != Some(FileType::Directory)
+                && above.contains(at.as_str())
+        };
+        for (at, entry) in self.survey.entries.extract_if(.., stays) {
+            if entry.upper.is_some() {
+                let why = "replaces a directory of the project in which something stays";
+                self.survey.held.push((at, why.into()));
+            }
+        }
+        self.survey
+    }
+}
+
+fn node(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Node {
+    match type_of(stat) {
+        FileType::Directory => {
+            let opaque = attribute(dir, name, "user.overlay.opaque").is_some_and(|value| value == b"y");
+            Node::Directory { opaque, mode: stat.st_mode & MODE_BITS }
+        }
+        _ if is_device(stat) => Node::Whiteout,
+        FileType::RegularFile if stat.st_size == 0 && attribute(dir, name, "user.overlay.whiteout").is_some() => {
+            Node::Whiteout
+        }
+        FileType::RegularFile if stat.st_mode & 0o6000 != 0 => {
+            Node::Held("would run with another user's or group's rights (set-user-id or set-group-id)".into())
+        }
+        FileType::RegularFile if size(stat) > FILE_BYTES_MAX => Node::Held("is larger than 1 GiB".into()),
+        kind @ (FileType::RegularFile | FileType::Symlink) => Node::Leaf(kind),
+        _ => Node::Held(format!("is {}, which no merge can carry", noun(stat))),
+    }
+}
+
+/// Whether this is the character device 0:0, overlayfs's whiteout.
+fn is_device(stat: &Stat) -> bool {
+    type_of(stat) == FileType::CharacterDevice && stat.st_rdev == 0
+}
+
+/// A short extended attribute; what cannot be opened has none.
+fn attribute(dir: &rustix::fd::OwnedFd, name: &str, attribute: &str) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = openat(dir, name, flags, Mode::empty()).ok()?;
+    let mut value = [0; 8];
+    let length = fgetxattr(fd, attribute, &mut value).ok()?;
+    value.get(..length).map(<[u8]>::to_vec)
+}

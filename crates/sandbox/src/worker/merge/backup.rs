@@ -1,0 +1,209 @@
+//! The backup folder of one apply: `NNNNNN` holds the old bytes of path number N, `index.json` what each path
+//! was. The index is written last and by rename; while there is none, the project has not been touched.
+
+use super::disk::{Disk, write_all};
+use super::place::{Source, Want};
+use super::{current, missing_parents};
+use crate::worker::beneath::Root;
+use crate::worker::error::{Error, errno};
+use crate::worker::state::{State, Unreadable, copy, open_file};
+use bailey_protocol::{Blob, Digest, FileKind, MergeFile};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+
+const INDEX: &str = "index.json";
+const INDEX_PART: &str = "index.json.part";
+const INDEX_BYTES_MAX: u64 = 256 << 20;
+
+/// An apply's backup folder, with its index read.
+pub(super) struct Backup {
+    dir: OwnedFd,
+    records: BTreeMap<usize, Record>,
+}
+
+/// One path that the apply may change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Its number in the merge.
+    pub(super) n: usize,
+    /// Relative to the project.
+    pub(super) path: String,
+    /// Its state before.
+    pub(super) old: Option<Digest>,
+    /// Its state after.
+    pub(super) new: Option<Digest>,
+    /// How to make the old state again; none when nothing was there.
+    shape: Option<Shape>,
+    /// Directories made for it, the top first.
+    pub(super) made: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Shape {
+    kind: FileKind,
+    mode: u32,
+    target: Option<Blob>,
+}
+
+impl Backup {
+    /// Makes the folder, or takes up the one that an interrupted run of the same merge made.
+    pub(super) fn prepare(
+        disk: &Disk,
+        path: &str,
+        project: &Root,
+        files: &[MergeFile],
+        paths: &[&str],
+    ) -> Result<Self, Error> {
+        make_folder(disk, path)?;
+        let dir = Root::open(path)?.dir("").map_err(Error::system("open", path))?;
+        if let Some(records) = read_index(&dir, path)? {
+            let backup = Self { dir, records };
+            return backup.check(files, paths).map(|()| backup);
+        }
+        let named: BTreeSet<&str> = paths.iter().copied().collect();
+        let mut records = BTreeMap::new();
+        for (n, (file, at)) in files.iter().zip(paths).enumerate() {
+            // What cannot be read is not prepared, and so not touched: its result will say so.
+            let Ok(state) = current(project, at) else { continue };
+            if state.as_ref().map(|state| state.digest) != file.base || file.base == file.new {
+                continue;
+            }
+            if !save(disk, &dir, n, project, at, state.as_ref()).map_err(|why| failed(at, &why))? {
+                continue;
+            }
+            let made = if file.new.is_some() { missing_parents(project, at, &named) } else { Vec::new() };
+            let shape = state.map(|state| Shape { kind: state.kind, mode: state.mode, target: state.target.map(Blob) });
+            records.insert(n, Record { n, path: (*at).into(), old: file.base, new: file.new, shape, made });
+        }
+        write_index(disk, &dir, &records).map_err(Error::system("write the index of", path))?;
+        Ok(Self { dir, records })
+    }
+
+    /// Opens the folder of an apply.
+    pub(super) fn open(path: &str) -> Result<Self, Error> {
+        let dir = Root::open(path)?.dir("").map_err(Error::system("open", path))?;
+        match read_index(&dir, path)? {
+            Some(records) => Ok(Self { dir, records }),
+            None => Err(Error::path(path, "holds no finished backup: nothing was applied, so nothing can be undone")),
+        }
+    }
+
+    /// What was recorded for path number `n`; none when it was not in its base state.
+    pub(super) fn record(&self, n: usize) -> Option<&Record> {
+        self.records.get(&n)
+    }
+
+    /// What was recorded for a path.
+    pub(super) fn find(&self, at: &str) -> Option<&Record> {
+        self.records.values().find(|record| record.path == at)
+    }
+
+    /// How to make a path's old state again.
+    pub(super) fn want(&self, record: &Record) -> Result<Want, String> {
+        let Some(shape) = &record.shape else { return Ok(Want::Nothing) };
+        match (shape.kind, &shape.target) {
+            (FileKind::Directory, _) => Ok(Want::Directory { mode: shape.mode }),
+            (FileKind::Symlink, Some(target)) => Ok(Want::Symlink(target.0.clone())),
+            (FileKind::File, _) => {
+                let dir = self.dir.try_clone().map_err(|error| error.to_string())?;
+                Ok(Want::File { mode: shape.mode, source: Source { dir, name: number(record.n) } })
+            }
+            _ => Err("its backup cannot be made into a file again".into()),
+        }
+    }
+
+    /// A folder belongs to one merge: another one's numbers would name other paths.
+    fn check(&self, files: &[MergeFile], paths: &[&str]) -> Result<(), Error> {
+        let fits = |record: &Record| {
+            let file = files.get(record.n).zip(paths.get(record.n));
+            file.is_some_and(|(file, at)| *at == record.path && file.base == record.old && file.new == record.new)
+        };
+        match self.records.values().find(|record| !fits(record)) {
+            None => Ok(()),
+            Some(record) => Err(Error::path(&record.path, "is not part of this merge; its backup folder is another's")),
+        }
+    }
+}
+
+fn make_folder(disk: &Disk, path: &str) -> Result<(), Error> {
+    match Root::open(path) {
+        Err(Error::System { source: Errno::NOENT, .. }) => {}
+        other => return other.map(|_| ()),
+    }
+    let (parent, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", ""));
+    let parent = Root::open(if parent.is_empty() { "/" } else { parent })?;
+    let made = parent.dir("").and_then(|parent| disk.mkdir(parent, name, 0o700));
+    made.map_err(Error::system("make", path))
+}
+
+/// Copies a file's bytes into the folder. `false`: it changed meanwhile, so it must not be touched.
+///
+/// An earlier, killed run may have left a copy; it is replaced, which loses nothing: both have the base's
+/// digest, and without an index nothing was touched yet.
+fn save(
+    disk: &Disk,
+    dir: &OwnedFd,
+    n: usize,
+    project: &Root,
+    at: &str,
+    state: Option<&State>,
+) -> Result<bool, Unreadable> {
+    let Some(state) = state.filter(|state| state.kind == FileKind::File) else {
+        // Nothing, a directory or a symlink: the index alone can make it again.
+        return Ok(state.is_none_or(|state| state.kind != FileKind::Other));
+    };
+    let (parent, name) = project.parent(at)?;
+    let (from, stat) = open_file(parent, name.as_ref())?;
+    let part = format!("{}.part", number(n));
+    unlink_if_there(disk, dir, &part)?;
+    let mut sink = disk.create(dir, &part)?;
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    let copied = copy(from, size, state.mode, &mut sink)?;
+    sink.finish(0o600)?;
+    disk.rename(dir, &part, &number(n))?;
+    Ok(copied == state.digest)
+}
+
+fn read_index(dir: &OwnedFd, path: &str) -> Result<Option<BTreeMap<usize, Record>>, Error> {
+    let fd = match open_file(dir, INDEX.as_ref()) {
+        Ok((fd, _)) => fd,
+        Err(Unreadable::System(Errno::NOENT)) => return Ok(None),
+        Err(why) => return Err(failed(path, &why)),
+    };
+    let mut bytes = Vec::new();
+    let read = File::from(fd).take(INDEX_BYTES_MAX).read_to_end(&mut bytes);
+    read.map_err(|error| Error::system("read", path)(errno(&error)))?;
+    let records: Vec<Record> = serde_json::from_slice(&bytes)
+        .map_err(|error| Error::path(path, format!("holds an index that is not readable: {error}")))?;
+    Ok(Some(records.into_iter().map(|record| (record.n, record)).collect()))
+}
+
+fn write_index(disk: &Disk, dir: &OwnedFd, records: &BTreeMap<usize, Record>) -> Result<(), Errno> {
+    let records: Vec<&Record> = records.values().collect();
+    let bytes = serde_json::to_vec(&records).map_err(|_| Errno::INVAL)?;
+    unlink_if_there(disk, dir, INDEX_PART)?;
+    let mut sink = disk.create(dir, INDEX_PART)?;
+    write_all(&mut sink, &bytes)?;
+    sink.finish(0o600)?;
+    disk.rename(dir, INDEX_PART, INDEX)?;
+    disk.sync(dir)
+}
+
+fn unlink_if_there(disk: &Disk, dir: &OwnedFd, name: &str) -> Result<(), Errno> {
+    match disk.unlink(dir, name) {
+        Err(Errno::NOENT) => Ok(()),
+        result => result,
+    }
+}
+
+fn number(n: usize) -> String {
+    format!("{n:06}")
+}
+
+fn failed(path: &str, why: &Unreadable) -> Error {
+    Error::path(path, format!("cannot be backed up: {why}"))
+}

@@ -1,0 +1,266 @@
+//! Merges: the session's changes to the project, back again, or thrown away. The only code of Bailey that
+//! writes to a project.
+//!
+//! An apply first copies every old state to its backup folder and writes an index there ([`backup`]), then
+//! puts one path after another in place ([`place`]). Each path goes from one whole state to another in one
+//! rename, and a rename that turns out to have displaced something unexpected is taken back. So whoever is
+//! killed in between is run again with the same request and ends the work; nothing is ever lost.
+
+mod backup;
+mod disk;
+mod discard;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use super::beneath::{Root, ancestors, join, split};
+use super::error::Error;
+use super::repository::{MARKS, in_git, is_shaped};
+use super::state::{State, state_of};
+use backup::{Backup, Record};
+use bailey_protocol::{Digest, FileKind, Merge, MergeFile, MergeKind, MergeResult, MergeState, Report};
+use disk::Disk;
+use place::{Place, Source, Want};
+use std::collections::BTreeSet;
+
+const FILES_MAX: usize = 100_000;
+
+/// Does the merge; one result for each path, in the request's order.
+pub(super) fn merge(merge: &Merge, upper: &str, project: &str, backup: &str) -> Result<Report, Error> {
+    run(&Disk::default(), merge, upper, project, backup).map(|files| Report::Merged { files })
+}
+
+fn run(
+    disk: &Disk,
+    merge: &Merge,
+    upper: &str,
+    project: &str,
+    backup: &str,
+) -> Result<Vec<MergeResult>, Error> {
+    let project = Root::open(project)?;
+    let paths = paths(&project, &merge.files)?;
+    let states = match merge.direction {
+        MergeKind::Discard => return discard::discard(disk, &Root::open(upper)?, &merge.files),
+        MergeKind::Apply => {
+            let backup = Backup::prepare(disk, backup, &project, &merge.files, &paths)?;
+            Applying { disk, upper: Root::open(upper)?, project, backup }.all(&merge.files, &paths)
+        }
+        MergeKind::Undo => {
+            Undoing { disk, project, backup: Backup::open(backup)? }.all(&merge.files, &paths)?
+        }
+    };
+    let results = merge.files.iter().zip(states);
+    Ok(results.map(|(file, state)| MergeResult { path: file.path.clone(), state }).collect())
+}
+
+/// The paths relative to the project. A request is checked again here, however it was made.
+fn paths<'a>(project: &Root, files: &'a [MergeFile]) -> Result<Vec<&'a str>, Error> {
+    if files.len() > FILES_MAX {
+        return Err(Error::Request(format!("a merge may name {FILES_MAX} paths at most")));
+    }
+    let mut seen = BTreeSet::new();
+    let mut paths = Vec::new();
+    for file in files {
+        let path = &file.path.0;
+        let at = file.path.relative_to(project.path()).filter(|at| *path == project.absolute(at));
+        let at = at.ok_or_else(|| Error::path(path, "does not lie in the project"))?;
+        if at.split('/').any(|part| matches!(part, "" | "." | "..")) || at.contains('\0') {
+            return Err(Error::path(path, "is not a canonical path below the project"));
+        }
+        if in_git(at) {
+            return Err(Error::path(path, "is git's own; no merge touches it"));
+        }
+        if !seen.insert(at) {
+            return Err(Error::path(path, "is named twice in one merge"));
+        }
+        paths.push(at);
+    }
+    Ok(paths)
+}
+
+/// The order in which paths are put in place: first what goes, the deepest first, then the rest from the
+/// top, so that a directory is empty before it goes and there before what it holds.
+fn order(paths: &[&str], goes: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut numbers: Vec<usize> = (0..paths.len()).collect();
+    numbers.sort_by_key(|n| paths.get(*n));
+    let (mut going, staying): (Vec<_>, Vec<_>) = numbers.into_iter().partition(|n| goes(*n));
+    going.reverse();
+    going.extend(staying);
+    going
+}
+
+/// Fills in the results in the order in which the paths are worked on.
+fn work(paths: &[&str], goes: impl Fn(usize) -> bool, one: impl Fn(usize) -> Option<MergeState>) -> Vec<MergeState> {
+    let mut states = vec![MergeState::Already; paths.len()];
+    for n in order(paths, goes) {
+        if let (Some(slot), Some(state)) = (states.get_mut(n), one(n)) {
+            *slot = state;
+        }
+    }
+    states
+}
+
+struct Applying<'a> {
+    disk: &'a Disk,
+    upper: Root,
+    project: Root,
+    backup: Backup,
+}
+
+impl Applying<'_> {
+    fn all(&self, files: &[MergeFile], paths: &[&str]) -> Vec<MergeState> {
+        let goes = |n: usize| files.get(n).is_some_and(|file| file.new.is_none());
+        work(paths, goes, |n| Some(self.one(n, files.get(n)?, paths.get(n)?)))
+    }
+
+    fn one(&self, n: usize, file: &MergeFile, at: &str) -> MergeState {
+        let Some(record) = self.backup.record(n) else { return self.unprepared(file, at) };
+        if let Err(reason) = self.parents(record).and_then(|()| self.not_a_repository(file, at)) {
+            return MergeState::Failed { reason };
+        }
+        let want = match self.want(file, at) {
+            Ok(want) => want,
+            Err(reason) => return MergeState::Failed { reason },
+        };
+        Place { disk: self.disk, project: &self.project, n, at, from: file.base, to: file.new, want }.run()
+    }
+
+    /// A path that was not in its base state when the merge began.
+    fn unprepared(&self, file: &MergeFile, at: &str) -> MergeState {
+        match current(&self.project, at) {
+            Ok(state) if digest(&state) == file.new => MergeState::Already,
+            Ok(state) => conflict(&state, file.base),
+            Err(reason) => MergeState::Failed { reason },
+        }
+    }
+
+    /// What the layer holds at `at`. Its digest is compared when its bytes are copied.
+    fn want(&self, file: &MergeFile, at: &str) -> Result<Want, String> {
+        if file.new.is_none() {
+            return Ok(Want::Nothing);
+        }
+        let changed = || "the layer no longer holds what was to be applied; look at the diff again".to_owned();
+        let (dir, name) = self.upper.parent(at).map_err(|_| changed())?;
+        let stat = super::beneath::look(&dir, name.as_ref()).ok().flatten().ok_or_else(changed)?;
+        let mode = stat.st_mode & super::state::MODE_BITS;
+        match super::read::kind(&stat) {
+            FileKind::File => Ok(Want::File { mode, source: Source { dir, name: name.into() } }),
+            FileKind::Directory => Ok(Want::Directory { mode }),
+            FileKind::Symlink => {
+                let state = state_of(&dir, name.as_ref()).ok().flatten();
+                state.and_then(|state| state.target).map(Want::Symlink).ok_or_else(changed)
+            }
+            FileKind::Other => Err("a device, FIFO or socket is never applied".into()),
+        }
+    }
+
+    fn parents(&self, record: &Record) -> Result<(), String> {
+        record.made.iter().try_for_each(|at| {
+            let mode = self.upper.stat(at).ok().flatten().map_or(0o755, |stat| stat.st_mode & 0o777);
+            let (dir, name) = self.project.parent(at)?;
+            match super::beneath::look(&dir, name.as_ref())? {
+                Some(_) => Ok(()),
+                None => self.disk.mkdir(&dir, name, mode),
+            }
+        })
+        .map_err(|errno: rustix::io::Errno| format!("its directory cannot be made: {}", super::error::plain(errno)))
+    }
+
+    /// Two merges could build, piece by piece, what one is refused.
+    fn not_a_repository(&self, file: &MergeFile, at: &str) -> Result<(), String> {
+        let (parent, name) = split(at);
+        let holds = |mark: &str| {
+            mark == name || matches!(self.project.stat(&join(parent, mark)), Ok(Some(_)))
+        };
+        let there = |mark: &str| matches!(self.project.stat(&join(parent, mark)), Ok(Some(_)));
+        if file.new.is_some() && MARKS.contains(&name) && is_shaped(holds) && !is_shaped(there) {
+            return Err("it would make its directory a bare git repository".into());
+        }
+        Ok(())
+    }
+}
+
+struct Undoing<'a> {
+    disk: &'a Disk,
+    project: Root,
+    backup: Backup,
+}
+
+impl Undoing<'_> {
+    fn all(&self, files: &[MergeFile], paths: &[&str]) -> Result<Vec<MergeState>, Error> {
+        let records: Vec<Option<&Record>> = paths.iter().map(|at| self.backup.find(at)).collect();
+        for (file, record) in files.iter().zip(&records) {
+            let pair = (file.base, file.new);
+            if record.is_some_and(|record| pair != (record.old, record.new) && pair != (record.new, record.old)) {
+                return Err(Error::path(&file.path.0, "is not what the apply changed; nothing was undone"));
+            }
+        }
+        let record = |n: usize| records.get(n).copied().flatten();
+        let goes = |n: usize| record(n).is_some_and(|record| record.old.is_none());
+        // A path without a record was not changed by the apply: there is nothing to take back.
+        let states = work(paths, goes, |n| record(n).map(|record| self.one(record)));
+        let made: BTreeSet<&str> = records.iter().flatten().flat_map(|record| &record.made).map(String::as_str).collect();
+        for at in made.iter().rev() {
+            if let Ok((dir, name)) = self.project.parent(at) {
+                // Stays when the user put something into it.
+                self.disk.rmdir(&dir, name).ok();
+            }
+        }
+        Ok(states)
+    }
+
+    fn one(&self, record: &Record) -> MergeState {
+        let want = match self.backup.want(record) {
+            Ok(want) => want,
+            Err(reason) => return MergeState::Failed { reason },
+        };
+        let Record { n, path, old, new, .. } = record;
+        Place { disk: self.disk, project: &self.project, n: *n, at: path, from: *new, to: *old, want }.run()
+    }
+}
+
+/// The state at `at`; nothing there when one of the directories above is not there.
+fn current(project: &Root, at: &str) -> Result<Option<State>, String> {
+    match project.parent(at) {
+        Ok((dir, name)) => state_of(dir, name.as_ref()).map_err(|why| why.to_string()),
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(super::error::plain(errno)),
+    }
+}
+
+fn digest(state: &Option<State>) -> Option<Digest> {
+    state.as_ref().map(|state| state.digest)
+}
+
+/// Why `now` is kept instead of being replaced.
+fn conflict(now: &Option<State>, base: Option<Digest>) -> MergeState {
+    let reason = match (now, base) {
+        (None, _) => "it is gone from the project".into(),
+        (Some(now), None) => format!("the project has {} there now", noun(now.kind)),
+        (Some(now), Some(_)) => {
+            format!("the {} in the project is not the state that the merge starts from", word(now.kind))
+        }
+    };
+    MergeState::Conflict { reason }
+}
+
+fn word(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::File => "file",
+        FileKind::Directory => "directory",
+        FileKind::Symlink => "symbolic link",
+        FileKind::Other => "special file",
+    }
+}
+
+fn noun(kind: FileKind) -> String {
+    format!("a {}", word(kind))
+}
+
+/// Directories above `at` that the project lacks and that the merge does not name itself, the top first.
+fn missing_parents(project: &Root, at: &str, named: &BTreeSet<&str>) -> Vec<String> {
+    let absent = |dir: &&str| !named.contains(dir) && matches!(project.stat(dir), Ok(None));
+    let mut missing: Vec<String> = ancestors(at).filter(absent).map(String::from).collect();
+    missing.reverse();
+    missing
+}

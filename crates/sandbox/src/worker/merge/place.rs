@@ -1,0 +1,288 @@
+//! One path of a merge goes from one whole state to another, or stays.
+//!
+//! The new state is made under a passing name in the same directory, then *exchanged* with the old one: what
+//! was displaced is looked at afterwards, and if it is not the expected state (somebody wrote it in the last
+//! instant) the exchange is taken back. A passing name `.bailey-merge-N` therefore holds either a finished
+//! new state or a displaced old one; unfinished writes are `.bailey-merge-N.part`. A merge that was killed
+//! is settled by looking at them.
+
+use super::disk::{Disk, is_unsupported};
+use super::{conflict, digest};
+use crate::worker::beneath::{Root, look, names};
+use crate::worker::error::plain;
+use crate::worker::state::{State, Unreadable, copy, open_file, state_of};
+use bailey_protocol::{Digest, FileKind, MergeState};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+/// What a path shall be.
+pub(super) enum Want {
+    Nothing,
+    Directory { mode: u32 },
+    Symlink(Vec<u8>),
+    File { mode: u32, source: Source },
+}
+
+/// Where the bytes of a file come from.
+pub(super) struct Source {
+    pub(super) dir: OwnedFd,
+    pub(super) name: String,
+}
+
+/// One path to be put in place.
+pub(super) struct Place<'a> {
+    pub(super) disk: &'a Disk,
+    pub(super) project: &'a Root,
+    /// Its number in the merge: what its passing names are made of.
+    pub(super) n: usize,
+    /// Relative to the project.
+    pub(super) at: &'a str,
+    /// The state it must be in.
+    pub(super) from: Option<Digest>,
+    /// The state it ends in; `want` is how to make it.
+    pub(super) to: Option<Digest>,
+    pub(super) want: Want,
+}
+
+/// Why a path did not get its new state.
+enum Stop {
+    Conflict(MergeState),
+    Failed(String),
+}
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(plain(errno))
+    }
+}
+
+impl From<Unreadable> for Stop {
+    fn from(why: Unreadable) -> Self {
+        Self::Failed(why.to_string())
+    }
+}
+
+impl Place<'_> {
+    pub(super) fn run(self) -> MergeState {
+        match self.place() {
+            Ok(state) | Err(Stop::Conflict(state)) => state,
+            Err(Stop::Failed(reason)) => MergeState::Failed { reason },
+        }
+    }
+
+    fn place(&self) -> Result<MergeState, Stop> {
+        let (dir, name) = match self.project.parent(self.at) {
+            Ok(found) => found,
+            Err(Errno::NOENT | Errno::NOTDIR) if self.to.is_none() => return Ok(MergeState::Already),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                return Err(conflict_because("its directory is not there"));
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+        let here = Here { place: self, dir, name, passing: format!(".bailey-merge-{}", self.n) };
+        here.settle()?;
+        let now = here.state(name)?;
+        if digest(&now) == self.to {
+            return Ok(MergeState::Already);
+        }
+        if digest(&now) != self.from {
+            return Ok(conflict(&now, self.from));
+        }
+        match (&now, &self.want) {
+            (None, Want::Nothing) => return Ok(MergeState::Already),
+            (Some(now), Want::Nothing) => here.remove(now)?,
+            (Some(now), Want::Directory { mode }) if now.kind == FileKind::Directory => {
+                self.disk.chmod(&here.dir, name, *mode)?;
+            }
+            (None, _) => here.stage().and_then(|()| here.publish())?,
+            (Some(now), _) => here.stage().and_then(|()| here.replace(now))?,
+        }
+        self.disk.sync(&here.dir)?;
+        Ok(MergeState::Done)
+    }
+}
+
+/// A path's directory, opened.
+struct Here<'a> {
+    place: &'a Place<'a>,
+    dir: OwnedFd,
+    name: &'a str,
+    passing: String,
+}
+
+impl Here<'_> {
+    /// Cleans up after a merge that was killed at this path.
+    fn settle(&self) -> Result<(), Stop> {
+        let Place { disk, from, to, .. } = self.place;
+        let part = self.part();
+        if self.state(&part).ok().flatten().is_some_and(|state| state.kind != FileKind::Directory) {
+            disk.unlink(&self.dir, &part)?;
+        }
+        let Some(left) = self.state(&self.passing)? else { return Ok(()) };
+        let ours = Some(left.digest) == *from || Some(left.digest) == *to;
+        let now = digest(&self.state(self.name)?);
+        // An empty directory holds nothing to lose, whatever its mode.
+        if ours || (left.kind == FileKind::Directory && self.is_empty(&self.passing)?) {
+            return Ok(self.discard(&left)?);
+        }
+        // Somebody's last write was displaced, and the merge died before it looked.
+        if now.is_none() {
+            return Ok(disk.rename_new(&self.dir, &self.passing, self.name)?);
+        }
+        if now == *to {
+            disk.exchange(&self.dir, &self.passing, self.name)?;
+            return match self.state(&self.passing)? {
+                Some(ours) if Some(ours.digest) == *to => Ok(self.discard(&ours)?),
+                _ => Err(self.both_kept()),
+            };
+        }
+        Err(self.both_kept())
+    }
+
+    /// Makes the new state under the passing name.
+    fn stage(&self) -> Result<(), Stop> {
+        let Place { disk, to, .. } = self.place;
+        match &self.place.want {
+            Want::Nothing => {}
+            Want::Directory { mode } => disk.mkdir(&self.dir, &self.passing, *mode)?,
+            Want::Symlink(target) => disk.symlink(&self.dir, &self.passing, target)?,
+            Want::File { mode, source } => {
+                let part = self.part();
+                let (from, stat) = open_file(&source.dir, source.name.as_ref())?;
+                let size = u64::try_from(stat.st_size).unwrap_or_default();
+                let mut sink = disk.create(&self.dir, &part)?;
+                let copied = copy(from, size, *mode, &mut sink).map_err(Stop::from);
+                let copied = copied.and_then(|state| sink.finish(*mode).map(|()| state).map_err(Stop::from));
+                if copied.as_ref().ok().map(|state| Some(*state)) != Some(*to) {
+                    disk.unlink(&self.dir, &part)?;
+                    return Err(copied.err().unwrap_or_else(stale_source));
+                }
+                disk.rename(&self.dir, &part, &self.passing)?;
+            }
+        }
+        match self.state(&self.passing)? {
+            Some(staged) if Some(staged.digest) == *to => Ok(()),
+            Some(staged) => {
+                self.discard(&staged)?;
+                Err(stale_source())
+            }
+            None => Err(Stop::Failed("what was prepared for it vanished".into())),
+        }
+    }
+
+    /// Gives the new state a name that nothing had.
+    fn publish(&self) -> Result<(), Stop> {
+        let disk = self.place.disk;
+        let mut result = disk.rename_new(&self.dir, &self.passing, self.name);
+        if result.is_err_and(is_unsupported) {
+            result = match look(&self.dir, self.name.as_ref())? {
+                None => disk.rename(&self.dir, &self.passing, self.name),
+                Some(_) => Err(Errno::EXIST),
+            };
+        }
+        if let Err(errno) = result {
+            if let Some(staged) = self.state(&self.passing)? {
+                self.discard(&staged)?;
+            }
+            return Err(match errno {
+                Errno::EXIST => conflict_because("something came into being there meanwhile"),
+                other => other.into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Exchanges the new state with the old one, `now`.
+    fn replace(&self, now: &State) -> Result<(), Stop> {
+        let Place { disk, from, .. } = self.place;
+        let again = self.state(self.name)?;
+        let filled = now.kind == FileKind::Directory && !self.is_empty(self.name)?;
+        if digest(&again) != *from || filled {
+            if let Some(staged) = self.state(&self.passing)? {
+                self.discard(&staged)?;
+            }
+            return Err(if filled { not_empty() } else { Stop::Conflict(conflict(&again, *from)) });
+        }
+        match disk.exchange(&self.dir, &self.passing, self.name) {
+            // Without an exchange (NFS), a write in the last instant would be lost; the backup holds the rest.
+            Err(errno) if is_unsupported(errno) && now.kind != FileKind::Directory => {
+                return Ok(disk.rename(&self.dir, &self.passing, self.name)?);
+            }
+            result => result?,
+        }
+        let displaced = self.state(&self.passing)?;
+        if digest(&displaced) == *from && displaced.is_none_or(|old| self.discard(&old).is_ok()) {
+            return Ok(());
+        }
+        self.take_back()
+    }
+
+    /// Removes the old state, `now`.
+    fn remove(&self, now: &State) -> Result<(), Stop> {
+        let Place { disk, from, .. } = self.place;
+        if now.kind == FileKind::Directory {
+            return match disk.rmdir(&self.dir, self.name) {
+                Err(Errno::NOTEMPTY | Errno::EXIST) => Err(not_empty()),
+                other => Ok(other?),
+            };
+        }
+        match disk.rename_new(&self.dir, self.name, &self.passing) {
+            Err(errno) if is_unsupported(errno) => return Ok(disk.unlink(&self.dir, self.name)?),
+            result => result?,
+        }
+        let moved = self.state(&self.passing)?;
+        if digest(&moved) == *from {
+            return Ok(disk.unlink(&self.dir, &self.passing)?);
+        }
+        disk.rename_new(&self.dir, &self.passing, self.name).map_err(|_| self.both_kept())?;
+        Err(Stop::Conflict(conflict(&moved, *from)))
+    }
+
+    /// Undoes an exchange that displaced something unexpected.
+    fn take_back(&self) -> Result<(), Stop> {
+        let Place { disk, from, to, .. } = self.place;
+        disk.exchange(&self.dir, &self.passing, self.name)?;
+        match self.state(&self.passing)? {
+            Some(ours) if Some(ours.digest) == *to => self.discard(&ours)?,
+            _ => return Err(self.both_kept()),
+        }
+        Err(Stop::Conflict(conflict(&self.state(self.name)?, *from)))
+    }
+
+    fn discard(&self, left: &State) -> Result<(), Errno> {
+        match left.kind {
+            FileKind::Directory => self.place.disk.rmdir(&self.dir, &self.passing),
+            _ => self.place.disk.unlink(&self.dir, &self.passing),
+        }
+    }
+
+    fn state(&self, name: &str) -> Result<Option<State>, Unreadable> {
+        state_of(&self.dir, name.as_ref())
+    }
+
+    fn is_empty(&self, name: &str) -> Result<bool, Errno> {
+        use rustix::fs::{Mode, OFlags, openat};
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(names(openat(&self.dir, name, flags, Mode::empty())?, 1)?.0.is_empty())
+    }
+
+    fn part(&self) -> String {
+        format!("{}.part", self.passing)
+    }
+
+    fn both_kept(&self) -> Stop {
+        conflict_because(&format!("somebody wrote it during the merge; `{}` beside it holds a version, too", self.passing))
+    }
+}
+
+fn conflict_because(reason: &str) -> Stop {
+    Stop::Conflict(MergeState::Conflict { reason: reason.into() })
+}
+
+fn not_empty() -> Stop {
+    conflict_because("the directory is not empty")
+}
+
+fn stale_source() -> Stop {
+    Stop::Failed("what was to be put there is not what was shown; look at the diff again".into())
+}

@@ -1,0 +1,128 @@
+//! The code that runs *inside the walls* instead of an executed program.
+//!
+//! The daemon opens no file of a workspace. Reads, searches, writes and merges are asked for as a
+//! [`Request`]; the warden forks a child, gives it its namespaces, its root, Landlock and the strict
+//! system-call profile, and the child calls [`run`]. So this module is plain synchronous code on file
+//! descriptors: no threads, no processes, no environment, no network, bounded memory and time.
+//!
+//! Every path is opened by `openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS` ([`beneath`]), so a path
+//! that became a symlink after it was judged is refused by the kernel, whatever races. Read [`state`] next:
+//! its digest is what merges compare. [`layer`] knows what an overlay's upper directory means, and [`merge`]
+//! is the only code that writes to a project.
+
+mod beneath;
+mod change;
+mod diff;
+mod error;
+mod ignores;
+mod index;
+mod layer;
+mod merge;
+mod read;
+mod repository;
+mod resolve;
+mod search;
+mod state;
+
+use bailey_protocol::{Action, DiffReport, Merge, Report, Touched, WsPath, number::decimal};
+use beneath::Root;
+use error::Error;
+use serde::{Deserialize, Serialize};
+
+/// What the worker is asked to do. It crosses a pipe as JSON, from the warden to its own child.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "request")]
+pub enum Request {
+    /// Make every path of an action absolute and canonical.
+    Resolve {
+        /// The action as it was named.
+        action: Action,
+        /// The absolute path that relative names start from.
+        workspace: String,
+    },
+    /// Do a Read, Stat, List, Search or Change whose paths are canonical.
+    Perform {
+        /// The action.
+        action: Action,
+    },
+    /// Tell what the layer holds that is not known yet.
+    Scan {
+        /// The overlay's upper directory.
+        upper: String,
+        /// The project, the overlay's lower directory.
+        project: String,
+        /// What was told before.
+        known: Vec<WsPath>,
+        /// Unix time in nanoseconds; a project's file changed since then makes its base unsure.
+        #[serde(with = "decimal")]
+        since: u64,
+    },
+    /// Tell everything that the session changed against the project.
+    Diff {
+        /// The overlay's upper directory.
+        upper: String,
+        /// The project.
+        project: String,
+    },
+    /// Apply, undo or discard.
+    Merge {
+        /// What moves which way.
+        merge: Merge,
+        /// The overlay's upper directory, mounted nowhere else at this time.
+        upper: String,
+        /// The project.
+        project: String,
+        /// The folder of this merge's backups, of its own for each apply; made when absent.
+        backup: String,
+    },
+}
+
+/// The worker's answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reply", content = "value")]
+pub enum Reply {
+    /// To `Resolve`.
+    Resolved(Action),
+    /// To `Perform` and `Merge`.
+    Report(Report),
+    /// To `Scan`.
+    Touched(Vec<Touched>),
+    /// To `Diff`.
+    Diff(DiffReport),
+    /// It was not done.
+    Refused {
+        /// Why, for people and the model.
+        reason: String,
+    },
+}
+
+/// Does what was asked. Blocks for at most about ten seconds (searches) or as long as the disk needs.
+#[must_use]
+pub fn run(request: Request) -> Reply {
+    let reply = match request {
+        Request::Resolve { action, workspace } => resolve::resolve(action, &workspace).map(Reply::Resolved),
+        Request::Perform { action } => perform(action).map(Reply::Report),
+        Request::Scan { upper, project, known, since } => {
+            diff::scan(&upper, &project, &known, since).map(Reply::Touched)
+        }
+        Request::Diff { upper, project } => diff::diff(&upper, &project).map(Reply::Diff),
+        Request::Merge { merge, upper, project, backup } => {
+            merge::merge(&merge, &upper, &project, &backup).map(Reply::Report)
+        }
+    };
+    reply.unwrap_or_else(|error| Reply::Refused { reason: error.to_string() })
+}
+
+fn perform(action: Action) -> Result<Report, Error> {
+    let root = Root::open("/")?;
+    match action {
+        Action::Read { path } => read::read(&root, &path).map(Report::File),
+        Action::Stat { path } => read::stat(&root, &path).map(Report::Stat),
+        Action::List { path } => read::list(&root, &path).map(Report::List),
+        Action::Search { root: path, pattern, glob } => {
+            search::search(&root, &path, pattern.as_deref(), glob.as_deref()).map(Report::Search)
+        }
+        Action::Change { files } => change::change(&root, &files).map(|files| Report::Changed { files }),
+        other => Err(Error::Unfit { kind: other.kind().name() }),
+    }
+}

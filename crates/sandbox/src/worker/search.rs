@@ -1,0 +1,230 @@
+//! Search by name and by content.
+//!
+//! The walk goes by descriptors: each directory and file is opened beneath the root at the moment it is
+//! looked at, so a directory swapped for a symlink in between shows nothing of what lies outside (A57).
+
+use super::beneath::{Root, join, look, names, type_of};
+use super::error::Error;
+use super::ignores::{Ignores, rules_text};
+use super::repository::is_git;
+use bailey_protocol::{Found, SearchReport, WsPath};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{FileType, fstat};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Hits reported.
+const HITS_MAX: usize = 1_000;
+/// Directory entries looked at.
+const VISITS_MAX: usize = 200_000;
+/// Bytes of each file searched.
+const FILE_MAX: u64 = 16 << 20;
+/// Bytes of a line shown.
+const LINE_MAX: usize = 500;
+/// Bytes of a line searched; a file with a longer one is left there.
+const BUFFER_MAX: usize = 4 << 20;
+const TIME_MAX: Duration = Duration::from_secs(10);
+/// Bytes of a pattern's or a glob's text, and of a compiled pattern.
+const PATTERN_MAX: usize = 4 << 10;
+const COMPILED_MAX: usize = 2 << 20;
+
+/// Files below `root` whose names match `glob`, or their lines that match `pattern`.
+pub(super) fn search(
+    from: &Root,
+    path: &WsPath,
+    pattern: Option<&str>,
+    glob: Option<&str>,
+) -> Result<SearchReport, Error> {
+    let mut search = Search {
+        pattern: pattern.map(compile).transpose()?,
+        glob: glob.map(Glob::new).transpose()?,
+        searcher: searcher(),
+        deadline: Instant::now() + TIME_MAX,
+        visits: 0,
+        report: SearchReport { found: Vec::new(), cut: false },
+    };
+    let at = super::read::below(path)?;
+    let stat = from.stat(at).map_err(Error::system("search", &path.0))?;
+    match stat.map(|stat| type_of(&stat)) {
+        Some(FileType::Directory) => search.tree(&Root::open(&path.0)?)?,
+        Some(FileType::RegularFile) => {
+            let (parent, name) = at.rsplit_once('/').unwrap_or(("", at));
+            search.file(&Root::open(&format!("/{parent}"))?, name);
+        }
+        Some(_) => return Err(Error::path(&path.0, "is neither a file nor a directory")),
+        None => return Err(Error::path(&path.0, "does not exist")),
+    }
+    search.report.found.sort_by(|one, other| (&one.path, one.line).cmp(&(&other.path, other.line)));
+    Ok(search.report)
+}
+
+struct Search {
+    pattern: Option<RegexMatcher>,
+    glob: Option<Glob>,
+    searcher: Searcher,
+    deadline: Instant,
+    visits: usize,
+    report: SearchReport,
+}
+
+impl Search {
+    fn tree(&mut self, root: &Root) -> Result<(), Error> {
+        let mut pending = vec![(String::new(), Ignores::of_repository(root)?)];
+        while let Some((at, rules)) = pending.pop() {
+            if self.exhausted() {
+                break;
+            }
+            // A directory that went away, or is a symlink now, is passed over.
+            let Ok(dir) = root.dir(&at) else { continue };
+            let text = rules_text(root, &join(&at, ".gitignore"))?;
+            let rules = rules.within(&at, text.as_deref())?;
+            let Ok((mut names, more)) = names(&dir, VISITS_MAX - self.visits) else { continue };
+            self.visits += names.len();
+            self.report.cut |= more;
+            names.sort_unstable();
+            let mut below = Vec::new();
+            for name in &names {
+                // Names that are not UTF-8 have no path in a report.
+                let Some(name) = name.to_str().filter(|name| !is_git(name)) else { continue };
+                let child = join(&at, name);
+                let Ok(Some(stat)) = look(&dir, name.as_ref()) else { continue };
+                let is_dir = type_of(&stat) == FileType::Directory;
+                if rules.ignored(&child, is_dir) {
+                    continue;
+                }
+                match type_of(&stat) {
+                    FileType::Directory => below.push((child, Rc::clone(&rules))),
+                    FileType::RegularFile => self.file(root, &child),
+                    _ => {}
+                }
+                if self.exhausted() {
+                    break;
+                }
+            }
+            pending.extend(below.into_iter().rev());
+        }
+        Ok(())
+    }
+
+    /// Whether a limit was reached; says so in the report.
+    fn exhausted(&mut self) -> bool {
+        let over = self.visits >= VISITS_MAX
+            || self.report.found.len() >= HITS_MAX
+            || Instant::now() >= self.deadline;
+        self.report.cut |= over;
+        over
+    }
+
+    fn file(&mut self, root: &Root, at: &str) {
+        if self.glob.as_ref().is_some_and(|glob| !glob.matches(at)) {
+            return;
+        }
+        // Opened even for its name alone: the name counts only if it still lies beneath the root.
+        let Ok(fd) = root.file(at) else { return };
+        let Ok(stat) = fstat(&fd) else { return };
+        if type_of(&stat) != FileType::RegularFile {
+            return;
+        }
+        let Some(pattern) = &self.pattern else {
+            self.report.found.push(Found { path: at.into(), line: 0, text: String::new() });
+            return;
+        };
+        self.report.cut |= super::read::size(&stat) > FILE_MAX;
+        let reader = Timed { from: File::from(fd).take(FILE_MAX), deadline: self.deadline };
+        let hits = Hits { at, report: &mut self.report };
+        // Fails for a line longer than the buffer, or when time is over.
+        if self.searcher.search_reader(pattern, reader, hits).is_err() {
+            self.report.cut = true;
+        }
+    }
+}
+
+fn searcher() -> Searcher {
+    SearcherBuilder::new()
+        .line_number(true)
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(BUFFER_MAX))
+        .bom_sniffing(false)
+        .build()
+}
+
+fn compile(pattern: &str) -> Result<RegexMatcher, Error> {
+    limit("pattern", pattern)?;
+    RegexMatcherBuilder::new()
+        .line_terminator(Some(b'\n'))
+        .size_limit(COMPILED_MAX)
+        .dfa_size_limit(COMPILED_MAX)
+        .build(pattern)
+        .map_err(|error| Error::Pattern { what: "pattern", why: error.to_string() })
+}
+
+fn limit(what: &'static str, text: &str) -> Result<(), Error> {
+    if text.len() <= PATTERN_MAX {
+        return Ok(());
+    }
+    Err(Error::Pattern { what, why: "it is longer than 4096 bytes".into() })
+}
+
+/// A glob with the meaning of a line in `.gitignore`: what it would ignore is what it finds.
+struct Glob {
+    rule: Gitignore,
+    inverted: bool,
+}
+
+impl Glob {
+    fn new(glob: &str) -> Result<Self, Error> {
+        limit("glob", glob)?;
+        let wrong = |error: ignore::Error| Error::Pattern { what: "glob", why: error.to_string() };
+        let mut builder = GitignoreBuilder::new(".");
+        builder.add_line(None, glob).map_err(wrong)?;
+        Ok(Self { rule: builder.build().map_err(wrong)?, inverted: glob.starts_with('!') })
+    }
+
+    fn matches(&self, at: &str) -> bool {
+        match self.rule.matched_path_or_any_parents(Path::new(at), false) {
+            Match::Ignore(_) => true,
+            Match::Whitelist(_) => false,
+            Match::None => self.inverted,
+        }
+    }
+}
+
+struct Hits<'a> {
+    at: &'a str,
+    report: &'a mut SearchReport,
+}
+
+impl Sink for Hits<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> io::Result<bool> {
+        let line = hit.bytes();
+        let text = String::from_utf8_lossy(line.get(..LINE_MAX).unwrap_or(line));
+        let mut text = text.trim_end_matches(['\n', '\r']).to_owned();
+        // A character cut in two became U+FFFD, which is longer than what it replaced.
+        text.truncate(text.floor_char_boundary(LINE_MAX));
+        self.report.found.push(Found { path: self.at.into(), line: hit.line_number().unwrap_or(0), text });
+        Ok(self.report.found.len() < HITS_MAX)
+    }
+}
+
+/// A reader that ends with an error when time is over: one file may hold many slow lines.
+struct Timed<R> {
+    from: R,
+    deadline: Instant,
+}
+
+impl<R: Read> Read for Timed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if Instant::now() >= self.deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.from.read(buffer)
+    }
+}
