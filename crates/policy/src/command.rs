@@ -1,0 +1,127 @@
+//! Commands: which programs a command names, and whether a prefix of arguments matches them.
+//!
+//! A name says little about what a program does: the walls hold a command, these rules only sort it. So a
+//! shell line that is not perfectly plain is *not known*, which no allow matches and every deny does.
+
+use crate::fit::Fit;
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+use bailey_protocol::Command;
+use serde::Serialize;
+
+/// A program and, maybe, its first arguments: `git`, `cargo test`. Words are separated by spaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct CommandPrefix(Vec<String>);
+
+/// Why a command prefix cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a command needs at least the name of a program")]
+pub struct CommandError;
+
+/// One program with its arguments, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Words {
+    Known(Vec<String>),
+    /// What runs cannot be told from the arguments.
+    Hidden,
+}
+
+impl CommandPrefix {
+    /// Reads a command prefix.
+    ///
+    /// # Errors
+    /// When it has no word.
+    pub fn new(text: &str) -> Result<Self, CommandError> {
+        let words: Vec<_> = text.split_whitespace().map(ToString::to_string).collect();
+        if words.is_empty() { Err(CommandError) } else { Ok(Self(words)) }
+    }
+
+    pub(crate) fn fit(&self, words: &Words) -> Fit {
+        let Words::Known(words) = words else { return Fit::Maybe };
+        let (Some((program, arguments)), Some((named, given))) = (self.0.split_first(), words.split_first())
+        else {
+            return Fit::No;
+        };
+        if !given.starts_with(arguments) {
+            return Fit::No;
+        }
+        match (program == named, named.rsplit('/').next()) {
+            (true, _) => Fit::Yes,
+            // Some file of that name, maybe the program, maybe not.
+            (false, Some(name)) if name == program => Fit::Maybe,
+            _ => Fit::No,
+        }
+    }
+}
+
+/// The programs that a command names, at least one.
+pub(crate) fn programs(command: &Command) -> Vec<Words> {
+    let steered =
+        |name: &String| name == "PATH" || name == "IFS" || name.starts_with("LD_") || name.contains("ENV");
+    if command.env.keys().any(steered) {
+        return [Words::Hidden].into();
+    }
+    let (Some(program), arguments) = (command.argv.first(), command.argv.get(1..).unwrap_or_default()) else {
+        return [Words::Hidden].into();
+    };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    match arguments {
+        _ if !is_runner(name) => [Words::Known(command.argv.clone())].into(),
+        [dash_c, line] if dash_c == "-c" && matches!(name, "sh" | "bash" | "dash" | "zsh") => {
+            plain_commands(line).unwrap_or_else(|| [Words::Hidden].into())
+        }
+        _ => [Words::Hidden].into(),
+    }
+}
+
+/// Words after which a shell, or a program that starts others, runs what we would have to understand first.
+const RUNNERS: &[&str] = &[
+    "!", "[[", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case",
+    "esac", "select", "function", "time", "coproc", "eval", "exec", "source", ".", "command", "builtin",
+    "alias", "trap", "sh", "bash", "dash", "zsh", "env", "xargs", "sudo", "doas", "nohup", "nice", "ionice",
+    "timeout", "setsid", "stdbuf", "busybox", "parallel", "watch", "unshare", "chroot", "strace",
+];
+
+fn is_runner(program: &str) -> bool {
+    RUNNERS.contains(&program.rsplit('/').next().unwrap_or(program))
+}
+
+/// The commands of a shell line that holds nothing but plain words, whole quotes and `; & | && ||`.
+fn plain_commands(line: &str) -> Option<Vec<Words>> {
+    let mut commands = Vec::new();
+    let mut words: Vec<String> = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            ' ' | '\t' => words.extend(word.take()),
+            ';' | '&' | '|' | '\n' => {
+                words.extend(word.take());
+                commands.push(core::mem::take(&mut words));
+            }
+            '\'' | '"' => {
+                let (quoted, rest) = chars.as_str().split_once(c)?;
+                if c == '"' && quoted.contains(['$', '`', '\\', '!']) {
+                    return None;
+                }
+                word.get_or_insert_default().push_str(quoted);
+                chars = rest.chars();
+            }
+            c if c.is_ascii_alphanumeric() || "-_./:,+@%=".contains(c) => {
+                word.get_or_insert_default().push(c)
+            }
+            _ => return None,
+        }
+    }
+    words.extend(word);
+    commands.push(words);
+    commands.retain(|words| !words.is_empty());
+    let plain = |words: &Vec<String>| {
+        words.first().is_some_and(|program| !program.contains('=') && !is_runner(program))
+    };
+    (!commands.is_empty() && commands.iter().all(plain))
+        .then(|| commands.into_iter().map(Words::Known).collect())
+}

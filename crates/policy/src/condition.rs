@@ -1,0 +1,93 @@
+//! What a rule speaks about.
+
+use crate::{
+    command::CommandPrefix,
+    fit::Fit,
+    glob::Glob,
+    host::HostGlob,
+    subject::{Resource, Subject},
+};
+use alloc::vec::Vec;
+use bailey_protocol::{Kind, MergeKind, Role};
+use serde::Serialize;
+
+/// A condition: all its fields must fit, each with any of its values. A field that is `None` always fits, an
+/// empty list never does, and a field that an action cannot have (the path of a model call) never does.
+///
+/// Where a value is not known (a program hidden in a shell line, what lies beneath a search's root), an allow
+/// does not match; a review and a deny do; an `except` keeps an allow from matching and leaves a review and a
+/// deny standing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Condition {
+    /// Kinds of action.
+    pub action: Option<Vec<Kind>>,
+    /// Paths: of a file, a directory, a search's root, a command's working directory.
+    pub path: Option<Vec<Glob>>,
+    /// Hosts of requests and model calls.
+    pub host: Option<Vec<HostGlob>>,
+    /// Programs, with their first arguments.
+    pub command: Option<Vec<CommandPrefix>>,
+    /// Who asks.
+    pub role: Option<Vec<Role>>,
+    /// Whether it asks for a way to the network. Requests and model calls always do.
+    pub network: Option<bool>,
+    /// Which way a merge goes.
+    pub direction: Option<Vec<MergeKind>>,
+    /// Whether the human has revealed the file in this session.
+    pub revealed: Option<bool>,
+    /// At most so many bytes are written to one file or sent.
+    pub max_size: Option<u64>,
+    /// A command's time limit is at most so many milliseconds.
+    pub max_wall: Option<u64>,
+    /// A command's memory limit is at most so many bytes.
+    pub max_memory: Option<u64>,
+}
+
+impl Condition {
+    /// Whether it can fit actions of this kind.
+    pub(crate) fn concerns(&self, kind: Kind) -> bool {
+        self.action.as_ref().is_none_or(|kinds| kinds.contains(&kind))
+    }
+
+    pub(crate) fn fit(&self, subject: &Subject, resource: &Resource<'_>) -> Fit {
+        let path = resource.path.as_ref();
+        let fits = [
+            list(&self.action, Some(&subject.kind), same),
+            list(&self.role, Some(&subject.role), same),
+            one(self.network, Some(subject.network), |own, given| own == given),
+            list(&self.direction, subject.direction.as_ref(), same),
+            one(self.revealed, path.map(|_| resource.revealed), |own, given| own == given),
+            one(self.max_size, resource.size, |own, given| given <= own),
+            one(self.max_wall, subject.wall_ms, |own, given| given <= own),
+            one(self.max_memory, subject.memory_bytes, |own, given| given <= own),
+        ];
+        let cheap = fits.into_iter().min().unwrap_or(Fit::Yes);
+        if cheap == Fit::No {
+            return Fit::No;
+        }
+        cheap
+            .min(list(&self.path, path, Glob::fit))
+            .min(list(&self.host, subject.host.as_ref(), HostGlob::fit))
+            .min(list(&self.command, resource.words.as_ref(), CommandPrefix::fit))
+    }
+}
+
+fn list<T, V>(own: &Option<Vec<T>>, given: Option<&V>, fit: impl Fn(&T, &V) -> Fit) -> Fit {
+    match (own, given) {
+        (None, _) => Fit::Yes,
+        (Some(_), None) => Fit::No,
+        (Some(own), Some(given)) => own.iter().map(|own| fit(own, given)).max().unwrap_or(Fit::No),
+    }
+}
+
+fn one<T>(own: Option<T>, given: Option<T>, fits: impl Fn(T, T) -> bool) -> Fit {
+    match (own, given) {
+        (None, _) => Fit::Yes,
+        (Some(_), None) => Fit::No,
+        (Some(own), Some(given)) => fits(own, given).into(),
+    }
+}
+
+fn same<T: PartialEq>(own: &T, given: &T) -> Fit {
+    (own == given).into()
+}

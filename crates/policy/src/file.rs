@@ -1,0 +1,163 @@
+//! Rule files: TOML and YAML, one model in two spellings.
+//!
+//! A rule that was not understood is a hole in the wall, so nothing is skipped: the first mistake stops
+//! start-up and says where it is. What is understood but can never do anything is a warning.
+
+mod mistake;
+mod model;
+mod warning;
+
+pub use mistake::{Mistake, RuleFileError};
+pub use warning::Warning;
+
+use crate::rule::Rule;
+use mistake::Place;
+use std::{
+    collections::BTreeMap,
+    format,
+    path::Path,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+/// Largest rule file in bytes.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+/// Most rule files in a directory.
+pub const FILES_MAX: usize = 100;
+/// Most rules in all files together.
+pub const RULES_MAX: usize = 10_000;
+
+/// How a rule file is spelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// TOML 1.1: `[[rule]]` tables.
+    Toml,
+    /// YAML 1.2: a list under `rule`.
+    Yaml,
+}
+
+impl Format {
+    /// The format that a file's name ends with: `.toml`, `.yaml` or `.yml`.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        match name.rsplit_once('.')?.1 {
+            "toml" => Some(Self::Toml),
+            "yaml" | "yml" => Some(Self::Yaml),
+            _ => None,
+        }
+    }
+}
+
+/// The rules of one or more files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// The rules, in the order of files and lines.
+    pub rules: Vec<Rule>,
+    /// What is understood but can never do anything.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads the text of one rule file; `name` is what errors call it.
+///
+/// # Errors
+/// At the first mistake, with its line and column.
+pub fn parse(name: &str, text: &str, format: Format) -> Result<Parsed, RuleFileError> {
+    let mut reader = Reader::default();
+    reader.read(name, text, format)?;
+    Ok(reader.parsed)
+}
+
+/// Reads the texts of several rule files, each a name and its text. Rules of the same name are a mistake.
+///
+/// # Errors
+/// At the first mistake, or when a name does not end in `.toml`, `.yaml` or `.yml`.
+pub fn load<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Result<Parsed, RuleFileError> {
+    if files.len() > FILES_MAX {
+        return Err(RuleFileError::TooManyFiles(files.len()));
+    }
+    let mut reader = Reader::default();
+    for (name, text) in files {
+        let name = name.as_ref();
+        let format = Format::of(name).ok_or_else(|| RuleFileError::Format(name.to_string()))?;
+        reader.read(name, text.as_ref(), format)?;
+    }
+    Ok(reader.parsed)
+}
+
+/// Reads all `.toml`, `.yaml` and `.yml` files of a directory, by name. Anything else in it is a warning; a
+/// directory that does not exist has no rules.
+///
+/// # Errors
+/// At the first mistake, or when a file cannot be read.
+pub fn load_dir(dir: &Path) -> Result<Parsed, RuleFileError> {
+    let unreadable = |source| RuleFileError::Read { file: dir.display().to_string(), source };
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Parsed::default()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry.map_err(unreadable)?.path());
+    }
+    paths.sort();
+    let (files, others): (Vec<_>, Vec<_>) =
+        paths.into_iter().partition(|path| Format::of(&path.to_string_lossy()).is_some());
+    if files.len() > FILES_MAX {
+        return Err(RuleFileError::TooManyFiles(files.len()));
+    }
+    let mut texts = Vec::new();
+    for path in files {
+        texts.push((path.display().to_string(), read_file(&path)?));
+    }
+    let mut parsed = load(&texts)?;
+    parsed.warnings.extend(others.iter().map(|path| Warning::ignored(&path.display().to_string())));
+    Ok(parsed)
+}
+
+/// Reads a file up to the limit, so that a wrong one (a device, a log) cannot fill the memory.
+fn read_file(path: &Path) -> Result<String, RuleFileError> {
+    use std::io::Read as _;
+    let file = path.display().to_string();
+    let mut text = String::new();
+    let limit = FILE_BYTES_MAX as u64 + 1;
+    std::fs::File::open(path)
+        .and_then(|opened| opened.take(limit).read_to_string(&mut text))
+        .map_err(|source| RuleFileError::Read { file, source })?;
+    Ok(text)
+}
+
+#[derive(Default)]
+struct Reader {
+    parsed: Parsed,
+    names: BTreeMap<String, (String, Place)>,
+}
+
+impl Reader {
+    fn read(&mut self, file: &str, text: &str, format: Format) -> Result<(), RuleFileError> {
+        if text.len() > FILE_BYTES_MAX {
+            return Err(RuleFileError::TooLarge(file.to_string()));
+        }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let rules = match format {
+            Format::Toml => model::toml(text),
+            Format::Yaml => model::yaml(text),
+        };
+        for (at, rule) in rules.map_err(|(at, message)| Mistake::new(file, text, at, message))? {
+            if self.parsed.rules.len() == RULES_MAX {
+                return Err(Mistake::new(file, text, at, format!("more than {RULES_MAX} rules")).into());
+            }
+            if let Some((other, there)) = self.names.get(&rule.name) {
+                let message = format!(
+                    "a rule named `{}` is already at {other}:{}: give each rule a name of its own",
+                    rule.name, there.line
+                );
+                return Err(Mistake::new(file, text, at, message).into());
+            }
+            self.names.insert(rule.name.clone(), (file.to_string(), at));
+            self.parsed.warnings.extend(warning::of(file, at, &rule));
+            self.parsed.rules.push(rule);
+        }
+        Ok(())
+    }
+}

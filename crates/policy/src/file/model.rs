@@ -1,0 +1,385 @@
+//! The model of a rule file. Every value is checked where it is read, so that the parsers, which know where
+//! they are, can say the place of a mistake.
+
+use super::mistake::{Place, suggest};
+use crate::{
+    command::CommandPrefix,
+    condition::Condition,
+    glob::Glob,
+    host::HostGlob,
+    rule::{Answer, Rule, Tier},
+    unit,
+};
+use bailey_protocol::{Kind, MergeKind, Role};
+use core::{fmt, marker::PhantomData};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, MapAccess, SeqAccess, Visitor},
+};
+use std::{
+    format,
+    string::{String, ToString},
+    vec,
+    vec::Vec,
+};
+
+type Placed = Vec<(Place, Rule)>;
+
+/// Reads TOML.
+pub(super) fn toml(text: &str) -> Result<Placed, (Place, String)> {
+    let file: RawFile<toml::Spanned<RawRule>> = toml::from_str(text).map_err(|error| {
+        let at = Place::of(text, error.span().map_or(0, |span| span.start));
+        (at, error.message().replace('\n', ", "))
+    })?;
+    Ok(file
+        .rule
+        .into_iter()
+        .map(|rule| (Place::of(text, rule.span().start), rule.into_inner().into()))
+        .collect())
+}
+
+/// Reads YAML, within the parser's own budgets for aliases, depth and events.
+pub(super) fn yaml(text: &str) -> Result<Placed, (Place, String)> {
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Vec::new());
+    }
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let place = |at: serde_saphyr::Location| Place { line: number(at.line()), column: number(at.column()) };
+    let file: RawFile<serde_saphyr::Spanned<RawRule>> = serde_saphyr::from_str(text).map_err(|error| {
+        let at = error.location().map_or(Place { line: 1, column: 1 }, place);
+        (at, error.without_snippet().to_string())
+    })?;
+    Ok(file.rule.into_iter().map(|rule| (place(rule.referenced), rule.value.into())).collect())
+}
+
+/// A file; `R` is a rule together with its place, as the parser at hand tells it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile<R> {
+    #[serde(default = "Vec::new", alias = "rules")]
+    rule: Vec<R>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRule {
+    name: Word<Name>,
+    answer: Word<Answer>,
+    #[serde(rename = "match")]
+    matches: RawCondition,
+    #[serde(default)]
+    except: Excepts,
+    #[serde(default, deserialize_with = "present")]
+    reason: Option<Word<Reason>>,
+    #[serde(default, deserialize_with = "present")]
+    tier: Option<Word<Tier>>,
+    #[serde(default)]
+    priority: Priority,
+}
+
+impl From<RawRule> for Rule {
+    fn from(raw: RawRule) -> Self {
+        let name = raw.name.0.0;
+        Self {
+            text: raw.reason.map_or_else(|| format!("rule `{name}`"), |reason| reason.0.0),
+            name,
+            tier: raw.tier.map_or(Tier::User, |tier| tier.0),
+            priority: raw.priority.0,
+            answer: raw.answer.0,
+            matches: raw.matches.into(),
+            except: raw.except.0.into_iter().map(Condition::from).collect(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCondition {
+    #[serde(default, deserialize_with = "present")]
+    action: Option<OneOrMany<Kind>>,
+    #[serde(default, deserialize_with = "present")]
+    path: Option<OneOrMany<Glob>>,
+    #[serde(default, deserialize_with = "present")]
+    host: Option<OneOrMany<HostGlob>>,
+    #[serde(default, deserialize_with = "present")]
+    command: Option<OneOrMany<CommandPrefix>>,
+    #[serde(default, deserialize_with = "present")]
+    role: Option<OneOrMany<Role>>,
+    #[serde(default, deserialize_with = "present")]
+    network: Option<bool>,
+    #[serde(default, deserialize_with = "present")]
+    direction: Option<OneOrMany<MergeKind>>,
+    #[serde(default, deserialize_with = "present")]
+    revealed: Option<bool>,
+    #[serde(default, deserialize_with = "present")]
+    max_size: Option<Size>,
+    #[serde(default, deserialize_with = "present")]
+    max_wall: Option<Word<Time>>,
+    #[serde(default, deserialize_with = "present")]
+    max_memory: Option<Size>,
+}
+
+impl From<RawCondition> for Condition {
+    fn from(raw: RawCondition) -> Self {
+        Self {
+            action: raw.action.map(|list| list.0),
+            path: raw.path.map(|list| list.0),
+            host: raw.host.map(|list| list.0),
+            command: raw.command.map(|list| list.0),
+            role: raw.role.map(|list| list.0),
+            network: raw.network,
+            direction: raw.direction.map(|list| list.0),
+            revealed: raw.revealed,
+            max_size: raw.max_size.map(|size| size.0),
+            max_wall: raw.max_wall.map(|time| time.0.0),
+            max_memory: raw.max_memory.map(|size| size.0),
+        }
+    }
+}
+
+/// A field that is written must have a value: `path:` with nothing behind it is a mistake in YAML, not the
+/// absence of a condition.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// What is written as a string.
+trait Spelled: Sized {
+    const WHAT: &'static str;
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+/// One string.
+struct Word<T>(T);
+
+/// A string or a list of strings.
+struct OneOrMany<T>(Vec<T>);
+
+/// One table or a list of tables.
+#[derive(Default)]
+struct Excepts(Vec<RawCondition>);
+
+#[derive(Default)]
+struct Priority(i16);
+
+struct Size(u64);
+struct Time(u64);
+struct Name(String);
+struct Reason(String);
+
+struct Visit<T>(PhantomData<T>);
+
+impl<'de, T: Spelled> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Visit::<Self>(PhantomData))
+    }
+}
+
+impl<T: Spelled> Visitor<'_> for Visit<Word<T>> {
+    type Value = Word<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::WHAT)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        T::read(text).map(Word).map_err(E::custom)
+    }
+}
+
+impl<'de, T: Spelled> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Visit::<Self>(PhantomData))
+    }
+}
+
+impl<'de, T: Spelled> Visitor<'de> for Visit<OneOrMany<T>> {
+    type Value = OneOrMany<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} or a list of them", T::WHAT)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        T::read(text).map(|value| OneOrMany(vec![value])).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Word(value)) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(OneOrMany(values))
+    }
+}
+
+impl<'de> Deserialize<'de> for Excepts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Visit::<Self>(PhantomData))
+    }
+}
+
+impl<'de> Visitor<'de> for Visit<Excepts> {
+    type Value = Excepts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table or a list of tables")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        RawCondition::deserialize(de::value::MapAccessDeserializer::new(map)).map(|one| Excepts(vec![one]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        Vec::deserialize(de::value::SeqAccessDeserializer::new(list)).map(Excepts)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Visit::<Self>(PhantomData))
+    }
+}
+
+impl Visitor<'_> for Visit<Size> {
+    type Value = Size;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a size such as `10 MiB`, or a number of bytes")
+    }
+
+    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Size, E> {
+        Ok(Size(bytes))
+    }
+
+    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Size, E> {
+        u64::try_from(bytes).map(Size).map_err(|_| E::custom(format!("size `{bytes}` is negative")))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
+        unit::size(text).map(Size).map_err(E::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Priority {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let priority = i16::deserialize(deserializer)?;
+        if (-1000..=1000).contains(&priority) {
+            Ok(Self(priority))
+        } else {
+            Err(de::Error::custom(format!("priority `{priority}` is not between -1000 and 1000")))
+        }
+    }
+}
+
+impl Spelled for Time {
+    const WHAT: &'static str = "a time with its unit, such as `10 m`";
+    fn read(text: &str) -> Result<Self, String> {
+        unit::time(text).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+impl Spelled for Name {
+    const WHAT: &'static str = "a name";
+    fn read(text: &str) -> Result<Self, String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if text.is_empty() || text.len() > 100 || !text.chars().all(plain) {
+            return Err("a rule's name has 1 to 100 letters, digits, `-`, `_` and `.`".to_string());
+        }
+        Ok(Self(text.to_string()))
+    }
+}
+
+impl Spelled for Reason {
+    const WHAT: &'static str = "one line of text";
+    fn read(text: &str) -> Result<Self, String> {
+        if text.is_empty() || text.len() > 500 || text.chars().any(char::is_control) {
+            return Err("a reason is one line of at most 500 bytes".to_string());
+        }
+        Ok(Self(text.to_string()))
+    }
+}
+
+impl Spelled for Glob {
+    const WHAT: &'static str = "a path glob";
+    fn read(text: &str) -> Result<Self, String> {
+        Self::new(text).map_err(|error| format!("`{text}`: {error}"))
+    }
+}
+
+impl Spelled for HostGlob {
+    const WHAT: &'static str = "a host";
+    fn read(text: &str) -> Result<Self, String> {
+        Self::new(text).map_err(|error| error.to_string())
+    }
+}
+
+impl Spelled for CommandPrefix {
+    const WHAT: &'static str = "a program, with or without arguments";
+    fn read(text: &str) -> Result<Self, String> {
+        Self::new(text).map_err(|error| error.to_string())
+    }
+}
+
+impl Spelled for Kind {
+    const WHAT: &'static str = "an action";
+    fn read(text: &str) -> Result<Self, String> {
+        // What Bailey does not know is denied before any rule, so no rule can speak of it.
+        let known = Self::ALL.into_iter().filter(|kind| *kind != Self::Foreign);
+        choose("action", text, known.map(|kind| (kind.name(), kind)))
+    }
+}
+
+impl Spelled for Role {
+    const WHAT: &'static str = "a role";
+    fn read(text: &str) -> Result<Self, String> {
+        choose("role", text, [Self::Owner, Self::Agent].map(|role| (role.name(), role)))
+    }
+}
+
+impl Spelled for MergeKind {
+    const WHAT: &'static str = "a direction";
+    fn read(text: &str) -> Result<Self, String> {
+        choose("direction", text, [("apply", Self::Apply), ("undo", Self::Undo), ("discard", Self::Discard)])
+    }
+}
+
+impl Spelled for Answer {
+    const WHAT: &'static str = "an answer";
+    fn read(text: &str) -> Result<Self, String> {
+        let text = if text == "require_review" { Self::Review.name() } else { text };
+        choose("answer", text, [Self::Allow, Self::Review, Self::Deny, Self::Pass].map(|it| (it.name(), it)))
+    }
+}
+
+impl Spelled for Tier {
+    const WHAT: &'static str = "a tier";
+    fn read(text: &str) -> Result<Self, String> {
+        let tier = choose("tier", text, Self::ALL.map(|tier| (tier.name(), tier)))?;
+        if tier.binds() {
+            return Err(format!(
+                "tier `{text}` cannot be claimed by a file: leave it out, or write `project` or `session`"
+            ));
+        }
+        Ok(tier)
+    }
+}
+
+fn choose<T>(
+    what: &str,
+    text: &str,
+    choices: impl IntoIterator<Item = (&'static str, T)>,
+) -> Result<T, String> {
+    let mut names = Vec::new();
+    for (name, value) in choices {
+        if name == text {
+            return Ok(value);
+        }
+        names.push(name);
+    }
+    let hint = match suggest(text, &names) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("there are `{}`", names.join("`, `")),
+    };
+    Err(format!("unknown {what} `{text}`: {hint}"))
+}

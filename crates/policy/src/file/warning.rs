@@ -1,0 +1,107 @@
+//! What in a rule is understood but can never do anything.
+
+use super::mistake::Place;
+use crate::{condition::Condition, rule::Rule};
+use bailey_protocol::Kind;
+use std::{
+    fmt, format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+/// Something that its writer cannot have meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The file's name.
+    pub file: String,
+    /// The line of the rule, from 1; 0 when it is about the whole file.
+    pub line: usize,
+    /// What is odd and what it means.
+    pub text: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.file, self.text),
+            line => write!(f, "{}:{line}: {}", self.file, self.text),
+        }
+    }
+}
+
+impl Warning {
+    pub(super) fn ignored(file: &str) -> Self {
+        Self {
+            file: file.to_string(),
+            line: 0,
+            text: "ignored: rule files end in `.toml`, `.yaml` or `.yml`".to_string(),
+        }
+    }
+}
+
+pub(super) fn of(file: &str, at: Place, rule: &Rule) -> Vec<Warning> {
+    let mut texts = Vec::new();
+    for field in empty_fields(&rule.matches) {
+        texts.push(format!(
+            "rule `{}` can never speak: the list `{field}` of its `match` is empty",
+            rule.name
+        ));
+    }
+    if let Some(field) = homeless_field(&rule.matches) {
+        texts.push(format!("rule `{}` can never speak: none of its actions has a `{field}`", rule.name));
+    }
+    for except in &rule.except {
+        if *except == rule.matches {
+            texts.push(format!(
+                "rule `{}` can never speak: an `except` is the same as its `match`",
+                rule.name
+            ));
+        }
+        for field in empty_fields(except) {
+            texts
+                .push(format!("an `except` of rule `{}` never fits: its list `{field}` is empty", rule.name));
+        }
+    }
+    if !rule.tier.grants() && rule.answer == crate::Answer::Allow {
+        texts.push(format!(
+            "rule `{}` allows in a tier that only narrows: it decides nothing by itself",
+            rule.name
+        ));
+    }
+    texts.into_iter().map(|text| Warning { file: file.to_string(), line: at.line, text }).collect()
+}
+
+fn empty_fields(condition: &Condition) -> impl Iterator<Item = &'static str> {
+    fn empty<T>(list: &Option<Vec<T>>) -> bool {
+        list.as_ref().is_some_and(Vec::is_empty)
+    }
+    [
+        ("action", empty(&condition.action)),
+        ("path", empty(&condition.path)),
+        ("host", empty(&condition.host)),
+        ("command", empty(&condition.command)),
+        ("role", empty(&condition.role)),
+        ("direction", empty(&condition.direction)),
+    ]
+    .into_iter()
+    .filter_map(|(name, empty)| empty.then_some(name))
+}
+
+/// A field that none of the condition's kinds of action has.
+fn homeless_field(condition: &Condition) -> Option<&'static str> {
+    let kinds = condition.action.as_deref().filter(|kinds| !kinds.is_empty())?;
+    let homeless = |here: &[Kind]| !kinds.iter().any(|kind| here.contains(kind));
+    let sends = [Kind::Model, Kind::Http];
+    let has_path = |kind: &Kind| !sends.contains(kind);
+    let fields = [
+        ("path", condition.path.is_some() && !kinds.iter().any(has_path)),
+        ("revealed", condition.revealed.is_some() && !kinds.iter().any(has_path)),
+        ("host", condition.host.is_some() && homeless(&sends)),
+        ("command", condition.command.is_some() && homeless(&[Kind::Exec])),
+        ("direction", condition.direction.is_some() && homeless(&[Kind::Merge])),
+        ("max_size", condition.max_size.is_some() && homeless(&[Kind::Change, Kind::Model, Kind::Http])),
+        ("max_wall", condition.max_wall.is_some() && homeless(&[Kind::Exec])),
+        ("max_memory", condition.max_memory.is_some() && homeless(&[Kind::Exec])),
+    ];
+    fields.into_iter().find_map(|(name, homeless)| homeless.then_some(name))
+}

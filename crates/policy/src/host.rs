@@ -1,0 +1,107 @@
+//! Hosts: read strictly out of a URL, and matched by glob.
+
+use crate::fit::Fit;
+use alloc::string::{String, ToString};
+use serde::{Serialize, Serializer};
+
+/// A host glob: `example.com`, `*.example.com` (any name beneath it, not itself), `*` (any host), each with an
+/// optional `:port`. Compared in lower case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostGlob {
+    name: String,
+    port: Option<u16>,
+}
+
+/// Why a host glob cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no host: write a name such as `example.com`, `*.example.com` or `*`, without scheme or path"
+)]
+pub struct HostError(String);
+
+/// The host of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+}
+
+impl HostGlob {
+    /// Reads a host glob.
+    ///
+    /// # Errors
+    /// When it is no host, or has a `*` elsewhere than as its first label.
+    pub fn new(text: &str) -> Result<Self, HostError> {
+        let error = || HostError(text.to_string());
+        let plain = text.strip_prefix("*.").unwrap_or(text);
+        let (name, port) = split_port(text).ok_or_else(error)?;
+        if text == "*" || split_port(plain).is_some_and(|(name, _)| name == "*" || is_name(name)) {
+            Ok(Self { name: canonical(name), port })
+        } else {
+            Err(error())
+        }
+    }
+
+    pub(crate) fn fit(&self, host: &Host) -> Fit {
+        let named = match self.name.strip_prefix('*') {
+            Some("") => true,
+            Some(suffix) => host.name.len() > suffix.len() && host.name.ends_with(suffix),
+            None => self.name == host.name,
+        };
+        Fit::from(named && self.port.is_none_or(|port| port == host.port))
+    }
+}
+
+impl Serialize for HostGlob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.port {
+            Some(port) => serializer.collect_str(&format_args!("{}:{port}", self.name)),
+            None => serializer.serialize_str(&self.name),
+        }
+    }
+}
+
+impl Host {
+    /// The host of an absolute `http` or `https` URL (RFC 3986); `None` when there is any doubt about it: a
+    /// user name, a character that readers of URLs disagree about, a name that is not ASCII.
+    pub(crate) fn of(url: &str) -> Option<Self> {
+        let (rest, port_default) = match url.strip_prefix("https://") {
+            Some(rest) => (rest, 443),
+            None => (url.strip_prefix("http://")?, 80),
+        };
+        if url.contains('\\') || url.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return None;
+        }
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (name, port) = split_port(rest.get(..end)?)?;
+        is_name(name).then(|| Self { name: canonical(name), port: port.unwrap_or(port_default) })
+    }
+}
+
+fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
+    let bracket = text.rfind(']').unwrap_or(0);
+    match text.rfind(':') {
+        Some(colon) if colon >= bracket => {
+            let digits = text.get(colon + 1..)?;
+            let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+            Some((text.get(..colon)?, Some(plain.then(|| digits.parse().ok())??)))
+        }
+        _ => Some((text, None)),
+    }
+}
+
+/// A name of letters, digits, `-`, `_` and `.`, or an IPv6 address in brackets.
+fn is_name(name: &str) -> bool {
+    if let Some(address) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address.parse::<core::net::Ipv6Addr>().is_ok();
+    }
+    let name = name.strip_suffix('.').unwrap_or(name);
+    !name.is_empty()
+        && name.len() <= 253
+        && name.split('.').all(|label| !label.is_empty() && label.len() <= 63)
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+fn canonical(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}

@@ -1,0 +1,53 @@
+//! The decision point: rules and facts in, a verdict with its reasons out.
+//!
+//! It is pure. It reads no file, no clock and no environment; the same policy and the same facts give the same
+//! decision, whatever the order of rules. What it refuses to be: a wall. A rule about a command's name or a
+//! path's spelling sorts actions for humans; what an action can reach is held by the sandbox, below the
+//! isolation that a verdict demands.
+//!
+//! - Default deny: what no rule allows is denied. A deny is final. A review beats an allow.
+//! - A missing or doubtful value never frees: an allow does not match it, a review and a deny do.
+//! - An action that touches many things is as restricted as the most restricted of them.
+//! - [`Allowed`] and [`Review`] can be made here only, and name the effect and the policy they were made for.
+//!
+//! Read [`policy`](Policy) first (`policy.rs`): the phases are one function. Then [`Condition`] and [`Glob`].
+//! Rule files are the `std` part, in `file`; [`DEFAULT_RULES`] is the one that a new home gets.
+//!
+//! Tokens, extensions and rules on labels are not here yet.
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod built_in;
+mod command;
+mod condition;
+#[cfg(feature = "std")]
+pub mod file;
+mod fit;
+mod glob;
+mod host;
+mod names;
+mod place;
+mod policy;
+mod rule;
+mod shape;
+mod subject;
+pub mod unit;
+mod verdict;
+
+pub use built_in::{Names, rules as built_in_rules};
+pub use command::{CommandError, CommandPrefix};
+pub use condition::Condition;
+pub use glob::{Glob, GlobError};
+pub use host::{HostError, HostGlob};
+pub use names::{RUN_BY_HOST, SECRET_LOOKING};
+pub use place::Places;
+pub use policy::{Facts, INSIDE, Policy};
+pub use rule::{Answer, Rule, Tier};
+pub use shape::{ARGUMENTS_MAX, CONTENT_MAX, KEYS_MAX, PATH_MAX, PATHS_MAX};
+pub use verdict::{Allowed, Decided, Denial, Reason, Review, Verdict};
+
+/// The rules of a new home, as the text of a rule file: what `bailey init` writes.
+pub const DEFAULT_RULES: &str = include_str!("default.toml");

@@ -1,0 +1,176 @@
+//! The shape of an action, checked before any rule runs: what no rule could judge is denied.
+
+use crate::host::Host;
+use alloc::{collections::BTreeSet, format, string::String};
+use bailey_protocol::{Action, Command, HeaderValue, HttpRequest, MergeKind, WsPath};
+
+/// Most bytes of arguments: argv, environment, patterns, URL, headers. Paths have a limit of their own.
+pub const ARGUMENTS_MAX: usize = 1 << 20;
+/// Most bytes of content in one action: new files, bodies, standard input, all together.
+pub const CONTENT_MAX: usize = 32 << 20;
+/// Longest path in bytes (Linux `PATH_MAX`).
+pub const PATH_MAX: usize = 4096;
+/// Most paths in one change or merge.
+pub const PATHS_MAX: usize = 100_000;
+/// Most variables, headers or arguments of one kind that have names.
+pub const KEYS_MAX: usize = 1000;
+
+/// Says why an action is malformed.
+pub(crate) fn check(action: &Action) -> Result<(), String> {
+    let (arguments, content) = sizes(action);
+    if arguments > ARGUMENTS_MAX {
+        return Err(format!("{arguments} bytes of arguments: at most {ARGUMENTS_MAX}"));
+    }
+    if content > CONTENT_MAX {
+        return Err(format!("{content} bytes of content: at most {CONTENT_MAX}"));
+    }
+    paths(action)?;
+    match action {
+        Action::Exec(command) => exec(command),
+        Action::Http(request) | Action::Model { request, .. } => http(request),
+        Action::Foreign { tool, .. } => Err(format!("unknown action `{}`", plain(tool))),
+        Action::Read { .. }
+        | Action::Stat { .. }
+        | Action::List { .. }
+        | Action::Search { .. }
+        | Action::Diff { .. }
+        | Action::Change { .. }
+        | Action::Merge(_) => Ok(()),
+    }
+}
+
+/// Bytes of arguments without paths, and bytes of content.
+fn sizes(action: &Action) -> (usize, usize) {
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    match action {
+        Action::Exec(command) => {
+            let argv: usize = command.argv.iter().map(|word| word.len() + 1).sum();
+            let env: usize = command.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+            (argv + env, command.stdin.as_ref().map_or(0, |stdin| stdin.0.len()))
+        }
+        Action::Search { pattern, glob, .. } => (length(pattern) + length(glob), 0),
+        Action::Change { files } => (0, files.iter().flat_map(|file| &file.new).map(|new| new.0.len()).sum()),
+        Action::Http(request) => (head(request), request.body.0.len()),
+        Action::Model { provider, model, request } => {
+            (provider.len() + model.len() + head(request), request.body.0.len())
+        }
+        Action::Foreign { tool, args } => (tool.len() + args.len(), 0),
+        Action::Read { .. }
+        | Action::Stat { .. }
+        | Action::List { .. }
+        | Action::Diff { .. }
+        | Action::Merge(_) => (0, 0),
+    }
+}
+
+fn head(request: &HttpRequest) -> usize {
+    let headers = request.headers.iter().map(|(name, value)| match value {
+        HeaderValue::Text(text) => name.len() + text.len(),
+        HeaderValue::Secret { name: secret, prefix } => name.len() + secret.len() + prefix.len(),
+    });
+    request.method.len() + request.url.len() + headers.sum::<usize>()
+}
+
+fn paths(action: &Action) -> Result<(), String> {
+    let paths = action.paths();
+    let empty_allowed = match action {
+        Action::Merge(merge) => merge.direction == MergeKind::Discard,
+        Action::Model { .. } | Action::Http(_) | Action::Foreign { .. } => true,
+        _ => false,
+    };
+    if paths.is_empty() && !empty_allowed {
+        return Err("no path in an action that needs one".into());
+    }
+    if paths.len() > PATHS_MAX {
+        return Err(format!("{} paths: at most {PATHS_MAX}", paths.len()));
+    }
+    let mut seen = BTreeSet::new();
+    for path in paths {
+        canonical(path)?;
+        if !seen.insert(path) {
+            return Err(format!("path `{path}` named twice"));
+        }
+    }
+    Ok(())
+}
+
+fn canonical(path: &WsPath) -> Result<(), String> {
+    let text = path.0.as_str();
+    let shown = plain(text);
+    if text.len() > PATH_MAX {
+        return Err(format!("path of {} bytes: at most {PATH_MAX}", text.len()));
+    }
+    if let Some(c) = text.chars().find(|c| is_deceptive(*c)) {
+        return Err(format!("control, bidi or invisible character {} in path `{shown}`", c.escape_unicode()));
+    }
+    let Some(rest) = text.strip_prefix('/') else {
+        return Err(format!("path `{shown}` is not absolute"));
+    };
+    if !rest.is_empty() && rest.split('/').any(|name| matches!(name, "" | "." | "..")) {
+        return Err(format!("path `{shown}` is not canonical"));
+    }
+    Ok(())
+}
+
+fn exec(command: &Command) -> Result<(), String> {
+    if command.argv.first().is_none_or(String::is_empty) {
+        return Err("a command without a program".into());
+    }
+    if command.env.len() > KEYS_MAX {
+        return Err(format!("{} variables: at most {KEYS_MAX}", command.env.len()));
+    }
+    if command
+        .argv
+        .iter()
+        .chain(command.env.keys())
+        .chain(command.env.values())
+        .any(|text| text.contains('\0'))
+    {
+        return Err("a zero byte in a command".into());
+    }
+    match command.env.keys().find(|name| name.is_empty() || name.contains('=')) {
+        Some(name) => Err(format!("`{}` is no name for a variable", plain(name))),
+        None => Ok(()),
+    }
+}
+
+fn http(request: &HttpRequest) -> Result<(), String> {
+    if Host::of(&request.url).is_none() {
+        return Err(format!("`{}` is no plain http or https URL", plain(&request.url)));
+    }
+    if request.method.is_empty() || !request.method.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Err(format!("`{}` is no method", plain(&request.method)));
+    }
+    if request.headers.len() > KEYS_MAX {
+        return Err(format!("{} headers: at most {KEYS_MAX}", request.headers.len()));
+    }
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let breaks = |text: &str| text.contains(['\r', '\n', '\0']);
+    for (name, value) in &request.headers {
+        let broken = match value {
+            HeaderValue::Text(text) => breaks(text),
+            HeaderValue::Secret { prefix, .. } => breaks(prefix),
+        };
+        if name.is_empty() || !name.bytes().all(token) || broken {
+            return Err(format!("header `{}` is malformed", plain(name)));
+        }
+    }
+    Ok(())
+}
+
+/// Control characters, bidirectional controls (UAX #9), and characters that show nothing. The joiners U+200C
+/// and U+200D are letters' business in several scripts and pass.
+fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The beginning of a hostile text, with every deceptive character escaped.
+fn plain(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars().take(80) {
+        if is_deceptive(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
+}

@@ -1,0 +1,104 @@
+//! What a rule looks at: an action taken apart once, before any rule runs.
+
+use crate::{
+    Facts,
+    command::{self, Words},
+    host::Host,
+    place::Located,
+};
+use alloc::vec::Vec;
+use bailey_protocol::{Action, Kind, MergeKind, Role, WsPath};
+
+/// What is the same for all that an action touches.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) kind: Kind,
+    pub(crate) role: Role,
+    pub(crate) network: bool,
+    pub(crate) direction: Option<MergeKind>,
+    pub(crate) host: Option<Host>,
+    pub(crate) wall_ms: Option<u64>,
+    pub(crate) memory_bytes: Option<u64>,
+}
+
+/// One thing that an action touches. The action is as restricted as the most restricted of them.
+#[derive(Debug)]
+pub(crate) struct Resource<'a> {
+    pub(crate) path: Option<Located<'a>>,
+    pub(crate) words: Option<Words>,
+    /// Bytes that it would write or send.
+    pub(crate) size: Option<u64>,
+    pub(crate) revealed: bool,
+}
+
+impl Subject {
+    pub(crate) fn new(facts: &Facts<'_>) -> Self {
+        let effect = facts.effect.effect();
+        let mut subject = Self {
+            kind: effect.action.kind(),
+            role: effect.role,
+            network: false,
+            direction: None,
+            host: None,
+            wall_ms: None,
+            memory_bytes: None,
+        };
+        match &effect.action {
+            Action::Exec(command) => {
+                subject.network = command.network;
+                subject.wall_ms = Some(command.limits.wall_ms);
+                subject.memory_bytes = Some(command.limits.memory_bytes);
+            }
+            Action::Http(request) | Action::Model { request, .. } => {
+                subject.network = true;
+                subject.host = Host::of(&request.url);
+            }
+            Action::Merge(merge) => subject.direction = Some(merge.direction),
+            Action::Read { .. }
+            | Action::Stat { .. }
+            | Action::List { .. }
+            | Action::Search { .. }
+            | Action::Change { .. }
+            | Action::Diff { .. }
+            | Action::Foreign { .. } => {}
+        }
+        subject
+    }
+}
+
+impl<'a> Resource<'a> {
+    /// Everything that the action touches, at least one.
+    pub(crate) fn all(facts: &Facts<'a>) -> Vec<Self> {
+        let at = |path: &'a WsPath, tree: bool, size: Option<usize>| Self {
+            path: Some(Located::new(&path.0, tree, facts.places)),
+            words: None,
+            size: size.map(bytes),
+            revealed: facts.revealed.contains(path),
+        };
+        let nowhere = |size| Self { path: None, words: None, size, revealed: false };
+        match &facts.effect.effect().action {
+            Action::Read { path } | Action::Stat { path } | Action::List { path } => {
+                [at(path, false, None)].into()
+            }
+            Action::Search { root, .. } | Action::Diff { root } => [at(root, true, None)].into(),
+            Action::Change { files } => files
+                .iter()
+                .map(|file| at(&file.path, false, Some(file.new.as_ref().map_or(0, |new| new.0.len()))))
+                .collect(),
+            Action::Merge(merge) if merge.files.is_empty() => [nowhere(None)].into(),
+            Action::Merge(merge) => merge.files.iter().map(|file| at(&file.path, false, None)).collect(),
+            Action::Exec(command) => command::programs(command)
+                .into_iter()
+                .map(|words| Self { words: Some(words), ..at(&command.cwd, false, None) })
+                .collect(),
+            Action::Http(request) | Action::Model { request, .. } => {
+                [nowhere(Some(bytes(request.body.0.len())))].into()
+            }
+            Action::Foreign { .. } => [nowhere(None)].into(),
+        }
+    }
+}
+
+fn bytes(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}

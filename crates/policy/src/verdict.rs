@@ -1,0 +1,120 @@
+//! What a decision is: one of three proofs, and the reasons for it.
+//!
+//! INVARIANT: the proofs are made in this crate's `Policy::decide` and nowhere else. Their fields are private,
+//! and they are neither `Clone` nor `Serialize`, so that one decision permits one effect once.
+
+use crate::rule::{Answer, Tier};
+use alloc::{string::String, vec::Vec};
+use bailey_protocol::{Digest, Isolation};
+use core::fmt;
+
+/// A verdict and everything that was said.
+#[derive(Debug)]
+#[must_use]
+pub struct Decided {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Every rule that spoke in the phases that ran: the strongest answer first, then by tier and name.
+    pub reasons: Vec<Reason>,
+}
+
+/// How an effect was judged.
+#[derive(Debug)]
+#[must_use]
+pub enum Verdict {
+    /// It may run.
+    Allow(Allowed),
+    /// A human must look at it first.
+    Review(Review),
+    /// It must not run.
+    Deny(Denial),
+}
+
+/// What one rule said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The rule's name.
+    pub rule: String,
+    /// The rule's tier.
+    pub tier: Tier,
+    /// What it said.
+    pub answer: Answer,
+    /// Why, with the paths it spoke of where there can be many. Not yet made safe for a terminal.
+    pub text: String,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} rule `{}`: {})", self.text, self.tier.name(), self.rule, self.answer.name())
+    }
+}
+
+macro_rules! proof {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[must_use]
+        pub struct $name {
+            effect: Digest,
+            policy: Digest,
+            isolation: Isolation,
+        }
+
+        impl $name {
+            pub(crate) fn new(effect: Digest, policy: Digest, isolation: Isolation) -> Self {
+                Self { effect, policy, isolation }
+            }
+
+            /// The effect that was judged.
+            #[must_use]
+            pub fn effect_digest(&self) -> Digest {
+                self.effect
+            }
+
+            /// The policy that judged it.
+            #[must_use]
+            pub fn policy_digest(&self) -> Digest {
+                self.policy
+            }
+
+            /// The isolation below which it must not run.
+            #[must_use]
+            pub fn isolation(&self) -> &Isolation {
+                &self.isolation
+            }
+        }
+    )*};
+}
+
+proof! {
+    /// Proof that a policy allows one effect.
+    Allowed
+    /// Proof that a policy allows one effect if a human says yes.
+    Review
+}
+
+/// Proof that a policy denies one effect.
+#[derive(Debug)]
+#[must_use]
+pub struct Denial {
+    effect: Digest,
+    policy: Digest,
+}
+
+impl Denial {
+    pub(crate) fn new(effect: Digest, policy: Digest) -> Self {
+        Self { effect, policy }
+    }
+
+    /// The effect that was judged.
+    #[must_use]
+    pub fn effect_digest(&self) -> Digest {
+        self.effect
+    }
+
+    /// The policy that judged it.
+    #[must_use]
+    pub fn policy_digest(&self) -> Digest {
+        self.policy
+    }
+}
