@@ -1,0 +1,30 @@
+//! Where secrets live and how they are named, zeroised, matched and redacted.
+//!
+//! A [`Vault`] holds names and [`Secret`]s. A [`Redactor`] made from it replaces every known value, in the
+//! encodings that programs print by accident, and every credential of a known shape by a mark such as
+//! `[redacted:GITHUB_TOKEN]`, in whole texts and in streams alike. [`neutralise`] makes control, bidirectional
+//! and invisible characters visible.
+//!
+//! What this crate refuses to be: a store on disk, a reader of the environment (the names and values come in as
+//! arguments), or a wall. A program that *wants* to smuggle a value past the redactor can reverse it, wrap it
+//! over lines or encrypt it; what keeps secrets from such a program is that they never enter its sandbox.
+//!
+//! Read `redactor` first; `scan` is its heart.
+
+mod dotenv;
+mod known;
+mod mark;
+mod neutralise;
+mod pem;
+mod redactor;
+mod scan;
+mod secret;
+mod shape;
+mod vault;
+
+pub use dotenv::{DOTENV_BYTES_MAX, DotenvError, EnvFileError, parse_dotenv, read_env_file};
+pub use mark::{has_mark, marks};
+pub use neutralise::neutralise;
+pub use redactor::{Redacted, Redactor, StreamRedactor};
+pub use secret::Secret;
+pub use vault::{Vault, is_secret_name};

@@ -1,0 +1,59 @@
+//! Characters that deceive whoever reads: made visible.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+/// Replaces what acts on a terminal or hides from the eye by a visible escape: control characters except line
+/// feed and tab (`\x1b`, and `\r` for a carriage return), and with them every ANSI and OSC sequence; directional
+/// and zero-width characters, line separators, tags and other invisible ones (`\u{202e}`). The emoji selector
+/// U+FE0F is kept after a visible character that is not an ASCII letter.
+///
+/// Doing it twice does the same as doing it once.
+#[must_use]
+pub fn neutralise(text: &str) -> Cow<'_, str> {
+    let mut clean = String::new();
+    let mut copied = 0;
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        let keep = if c == '\u{fe0f}' { before.is_some_and(takes_selector) } else { !is_deceptive(c) };
+        before = keep.then_some(c);
+        if keep {
+            continue;
+        }
+        clean.push_str(text.get(copied..at).unwrap_or_default());
+        escape(&mut clean, c);
+        copied = at + c.len_utf8();
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    clean.push_str(text.get(copied..).unwrap_or_default());
+    Cow::Owned(clean)
+}
+
+fn escape(clean: &mut String, c: char) {
+    // Writing to a string cannot fail.
+    let _ = match c {
+        '\r' => clean.write_str("\\r"),
+        '\0'..='\x7f' => write!(clean, "\\x{:02x}", u32::from(c)),
+        _ => write!(clean, "\\u{{{:x}}}", u32::from(c)),
+    };
+}
+
+fn takes_selector(c: char) -> bool {
+    matches!(c, '0'..='9' | '#' | '*') || !(c.is_ascii() || c.is_whitespace() || c == '\u{fe0f}')
+}
+
+/// Unicode's `Default_Ignorable_Code_Point` and `Bidi_Control`, control characters, line separators and the
+/// interlinear marks.
+fn is_deceptive(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        _ if c.is_control() => true,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => true,
+        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => true,
+        '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' => true,
+        '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,226 @@
+//! Credentials known by their shape: a literal prefix followed by a run of certain characters.
+//!
+//! Each shape is decided by a bounded number of bytes after its prefix; from there on the run is swallowed to
+//! its end, however long. So neither regular expressions nor a large buffer are needed, and hostile input costs
+//! linear time.
+
+use crate::pem;
+
+/// How many bytes before a match may be looked at.
+pub(crate) const CONTEXT: usize = 32;
+
+/// The longest first part of a JSON Web Token that is looked through.
+const JWT_HEADER_MAX: usize = 512;
+
+/// Characters that a run consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Letters and digits.
+    Alnum,
+    /// Capital letters and digits.
+    Upper,
+    /// Letters, digits and `_`.
+    Word,
+    /// Letters, digits, `_` and `-` (Base64, URL-safe).
+    Dash,
+    /// Letters, digits, `_`, `-` and `.`.
+    Dot,
+    /// RFC 6750's `b64token`: letters, digits, `-._~+/` and `=`.
+    Token,
+}
+
+impl Class {
+    pub(crate) const COUNT: usize = 6;
+
+    pub(crate) fn has(self, byte: u8) -> bool {
+        match self {
+            Self::Alnum => byte.is_ascii_alphanumeric(),
+            Self::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Self::Word => byte.is_ascii_alphanumeric() || byte == b'_',
+            Self::Dash => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
+            Self::Dot => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
+            Self::Token => byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte),
+        }
+    }
+}
+
+/// What else than the prefix must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `min` characters of the class, mixed enough to be random.
+    Plain,
+    /// The same, with a digit among them: the prefix alone is too common.
+    Digit,
+    /// A JSON Web Token (RFC 7519): a second part after a point.
+    Jwt,
+    /// A scheme and its value in an `Authorization` header, in whatever notation.
+    Authorization,
+    /// A private key block (RFC 7468).
+    Pem,
+}
+
+/// One shape.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    /// Its name in marks.
+    pub(crate) id: &'static str,
+    pub(crate) prefix: &'static str,
+    pub(crate) class: Class,
+    /// Characters of the class that must follow the prefix.
+    pub(crate) min: usize,
+    pub(crate) kind: Kind,
+}
+
+const fn plain(id: &'static str, prefix: &'static str, class: Class, min: usize) -> Shape {
+    Shape { id, prefix, class, min, kind: Kind::Plain }
+}
+
+const fn authorization(prefix: &'static str) -> Shape {
+    Shape { id: "authorization", prefix, class: Class::Token, min: 12, kind: Kind::Authorization }
+}
+
+/// Every shape. The numbers are the shortest that the issuers have documented, or a little less.
+pub(crate) const SHAPES: &[Shape] = &[
+    plain("anthropic-key", "sk-ant-", Class::Dash, 20),
+    Shape { id: "openai-key", prefix: "sk-", class: Class::Dash, min: 32, kind: Kind::Digit },
+    plain("stripe-key", "sk_live_", Class::Alnum, 16),
+    plain("stripe-key", "sk_test_", Class::Alnum, 16),
+    plain("stripe-key", "rk_live_", Class::Alnum, 16),
+    plain("github-token", "ghp_", Class::Alnum, 36),
+    plain("github-token", "gho_", Class::Alnum, 36),
+    plain("github-token", "ghu_", Class::Alnum, 36),
+    plain("github-token", "ghs_", Class::Alnum, 36),
+    plain("github-token", "ghr_", Class::Alnum, 36),
+    plain("github-token", "github_pat_", Class::Word, 22),
+    plain("gitlab-token", "glpat-", Class::Dot, 20),
+    plain("slack-token", "xoxb-", Class::Dash, 16),
+    plain("slack-token", "xoxa-", Class::Dash, 16),
+    plain("slack-token", "xoxp-", Class::Dash, 16),
+    plain("slack-token", "xoxr-", Class::Dash, 16),
+    plain("slack-token", "xoxs-", Class::Dash, 16),
+    plain("slack-token", "xapp-", Class::Dash, 16),
+    plain("aws-key", "AKIA", Class::Upper, 16),
+    plain("aws-key", "ASIA", Class::Upper, 16),
+    plain("google-key", "AIza", Class::Dash, 35),
+    plain("google-token", "ya29.", Class::Dash, 20),
+    plain("google-secret", "GOCSPX-", Class::Dash, 28),
+    plain("npm-token", "npm_", Class::Alnum, 36),
+    plain("huggingface-token", "hf_", Class::Alnum, 34),
+    plain("pypi-token", "pypi-AgE", Class::Dash, 32),
+    plain("sendgrid-key", "SG.", Class::Dot, 40),
+    plain("groq-key", "gsk_", Class::Alnum, 40),
+    plain("xai-key", "xai-", Class::Alnum, 40),
+    plain("digitalocean-token", "dop_v1_", Class::Alnum, 64),
+    plain("age-key", "AGE-SECRET-KEY-1", Class::Upper, 40),
+    Shape { id: "jwt", prefix: "eyJ", class: Class::Dot, min: 10, kind: Kind::Jwt },
+    authorization("Bearer "),
+    authorization("bearer "),
+    authorization("BEARER "),
+    authorization("Basic "),
+    authorization("basic "),
+    authorization("Token "),
+    authorization("token "),
+    Shape { id: "private-key", prefix: pem::BEGIN, class: Class::Token, min: 0, kind: Kind::Pem },
+];
+
+/// What is known of a shape at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It is not there.
+    No,
+    /// It depends on bytes that have not come yet.
+    More,
+    /// It is there, and has at least this many bytes.
+    Yes(usize),
+}
+
+impl Shape {
+    /// Decides whether the shape, whose prefix stands at `at`, is there.
+    pub(crate) fn look(&self, bytes: &[u8], at: usize) -> Found {
+        let before = bytes.get(at.saturating_sub(CONTEXT)..at).unwrap_or_default();
+        let body = bytes.get(at + self.prefix.len()..).unwrap_or_default();
+        let decided = match self.kind {
+            Kind::Plain | Kind::Digit if !is_edge(before) => Found::No,
+            Kind::Plain | Kind::Digit => self.look_at_run(body),
+            Kind::Authorization if !names_authorization(before) => Found::No,
+            Kind::Authorization => self.look_at_run(body),
+            Kind::Jwt
+                if !is_edge(before)
+                    || before.last().is_some_and(|b| Class::Dash.has(*b) && !b.is_ascii_alphanumeric()) =>
+            {
+                Found::No
+            }
+            Kind::Jwt => look_at_token(body),
+            Kind::Pem => pem::look(body),
+        };
+        match decided {
+            Found::Yes(length) => Found::Yes(self.prefix.len() + length),
+            other => other,
+        }
+    }
+
+    fn look_at_run(&self, body: &[u8]) -> Found {
+        let run = body.iter().take(self.min).take_while(|byte| self.class.has(**byte)).count();
+        let Some(run) = body.get(..run) else { return Found::No };
+        if run.len() < self.min {
+            return if run.len() == body.len() { Found::More } else { Found::No };
+        }
+        let digit = self.kind != Kind::Digit || run.iter().any(u8::is_ascii_digit);
+        if digit && looks_random(run) { Found::Yes(run.len()) } else { Found::No }
+    }
+}
+
+/// Eight distinct characters from two of lower case, upper case and digits: no placeholder such as
+/// `ghp_xxxxxxxx` or `YOUR_API_KEY`.
+fn looks_random(run: &[u8]) -> bool {
+    let mut seen = [false; 256];
+    run.iter().for_each(|byte| {
+        if let Some(slot) = seen.get_mut(usize::from(*byte)) {
+            *slot = true;
+        }
+    });
+    let distinct = seen.iter().filter(|seen| **seen).count();
+    let has = |test: fn(&u8) -> bool| usize::from(run.iter().any(test));
+    let mixed = has(u8::is_ascii_lowercase) + has(u8::is_ascii_uppercase) + has(u8::is_ascii_digit);
+    distinct >= 8 && mixed >= 2
+}
+
+/// Whether a word may begin here: not inside another one (`task-…` holds `sk-`), unless what looks like the end
+/// of a word is an escape (`\n` in JSON, `%22` in a URL).
+fn is_edge(before: &[u8]) -> bool {
+    match before {
+        [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => true,
+        [.., last] => !last.is_ascii_alphanumeric(),
+        [] => true,
+    }
+}
+
+/// Whether `authorization` and at most twelve characters of notation stand before.
+fn names_authorization(before: &[u8]) -> bool {
+    const NAME: &[u8] = b"authorization";
+    let notation = before.iter().rev().take(12).take_while(|byte| b" \t\"'\\:=,[".contains(byte)).count();
+    let end = before.len() - notation;
+    let name = end.checked_sub(NAME.len()).and_then(|start| before.get(start..end));
+    notation > 0 && name.is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+}
+
+fn look_at_token(body: &[u8]) -> Found {
+    const PART_MIN: usize = 10;
+    let header = body.iter().take(JWT_HEADER_MAX).take_while(|byte| Class::Dash.has(**byte)).count();
+    let Some(rest) = body.get(header..) else { return Found::No };
+    match rest {
+        [] => Found::More,
+        [b'.', claims @ ..] if header >= PART_MIN => {
+            let claim = claims.iter().take(PART_MIN).take_while(|byte| Class::Dash.has(**byte)).count();
+            if claim == PART_MIN {
+                Found::Yes(header + 1 + claim)
+            } else if claim == claims.len() {
+                Found::More
+            } else {
+                Found::No
+            }
+        }
+        _ => Found::No,
+    }
+}
