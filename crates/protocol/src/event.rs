@@ -153,6 +153,13 @@ pub enum Happening {
         /// The reason.
         why: String,
     },
+    /// A piece of a running command's output.
+    Output {
+        /// The call.
+        call: CallId,
+        /// The piece, standard output and standard error mixed as they came.
+        text: String,
+    },
     /// A tool call is over.
     Result {
         /// The call.

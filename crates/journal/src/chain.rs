@@ -1,0 +1,231 @@
+//! The hash chain: how an entry is appended and how the chain is verified.
+//!
+//! `hash(n) = SHA-256 over ("bailey.journal.1", hash(n-1), body(n))`, each part preceded by its length; the hash
+//! before the first entry is 32 zero bytes. A body is the JSON of [`Stored`] as it lies in the table: it is never
+//! serialised again to be hashed.
+
+use crate::fact::{Commitment, ENTRY_VERSION, Entry, Payload, Stored};
+use bailey_protocol::{Digest, Timestamp, number::Seq};
+use bailey_secrets::Redactor;
+use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
+use serde_json::Value;
+
+const DOMAIN: &[u8] = b"bailey.journal.1";
+
+/// The chain's newest link; zero before genesis.
+pub(crate) fn head(tx: &Tx<'_>) -> Result<(u64, Digest), StoreError> {
+    let row = tx
+        .query_row("SELECT seq, hash FROM entry ORDER BY seq DESC LIMIT 1", params![], |row| {
+            Ok((row.get::<_, u64>(0)?, row.get::<_, [u8; 32]>(1)?))
+        })
+        .optional()?;
+    Ok(row.map_or((0, Digest([0; 32])), |(seq, hash)| (seq, Digest(hash))))
+}
+
+pub(crate) fn link(previous: &Digest, body: &[u8]) -> Digest {
+    Digest::of_parts(&[DOMAIN, &previous.0, body])
+}
+
+pub(crate) fn commit_to(salt: &[u8], payload: &[u8]) -> Digest {
+    Digest::of_parts(&[salt, payload])
+}
+
+/// Appends one entry, redacted, and answers its position.
+pub(crate) fn append(
+    tx: &mut Tx<'_>,
+    redactor: &Redactor,
+    now: Timestamp,
+    entry: &Entry,
+) -> Result<Seq, StoreError> {
+    let (last, previous) = head(tx)?;
+    let seq = last + 1;
+    let payload = entry.payload.as_ref().map(|payload| payload_of(payload, redactor)).transpose()?;
+    let salt = random::<16>()?;
+    let stored = Stored {
+        v: ENTRY_VERSION,
+        seq: Seq(seq),
+        time: now,
+        session: entry.session,
+        effect: entry.effect,
+        payload: payload.as_ref().map(|bytes| Commitment {
+            digest: commit_to(&salt, bytes),
+            bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+        }),
+        fact: entry.fact.clone(),
+    };
+    let body = body_of(&stored, redactor)?;
+    tx.execute(
+        "INSERT INTO entry (seq, type, session, effect, body, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            seq,
+            entry.fact.name(),
+            entry.session.map(|id| id.to_string()),
+            entry.effect.map(|id| id.to_string()),
+            body,
+            link(&previous, &body).0
+        ],
+    )?;
+    if let Some(bytes) = payload {
+        tx.execute("INSERT INTO payload (seq, salt, bytes) VALUES (?1, ?2, ?3)", params![seq, salt, bytes])?;
+    }
+    Ok(Seq(seq))
+}
+
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::custom(format!("no random numbers: {error}")))?;
+    Ok(bytes)
+}
+
+/// The stored JSON, with every string past the redactor: before serialisation, because a secret with a quote in it
+/// looks different inside JSON.
+fn body_of(stored: &Stored, redactor: &Redactor) -> Result<Vec<u8>, StoreError> {
+    let mut value = serde_json::to_value(stored).map_err(not_json)?;
+    redact(&mut value, redactor);
+    serde_json::to_vec(&value).map_err(not_json)
+}
+
+fn payload_of(payload: &Payload, redactor: &Redactor) -> Result<Vec<u8>, StoreError> {
+    match payload {
+        Payload::Text(text) => Ok(redactor.redact(text).text.into_owned().into_bytes()),
+        Payload::Json(value) => {
+            let mut value = value.clone();
+            redact(&mut value, redactor);
+            serde_json::to_vec(&value).map_err(not_json)
+        }
+    }
+}
+
+fn not_json(error: serde_json::Error) -> StoreError {
+    StoreError::custom(format!("entry cannot be serialised: {error}"))
+}
+
+fn redact(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => {
+            let clean = redactor.redact(text);
+            if clean.hits > 0 {
+                let clean = clean.text.into_owned();
+                *text = clean;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(_, field)| redact(field, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// What a verification found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// How many entries the chain has.
+    pub entries: u64,
+    /// The newest entry's hash.
+    pub head: Digest,
+    /// Payloads that match what the chain holds of them.
+    pub payloads: u64,
+    /// Payloads that were erased; the chain still holds their digests.
+    pub erased: u64,
+}
+
+/// Where the chain is broken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("journal broken at entry {seq}: {what}")]
+pub struct Broken {
+    /// The first entry that does not fit.
+    pub seq: u64,
+    /// What does not fit.
+    pub what: String,
+}
+
+/// Walks the chain, from the entry after `from` (0: from genesis), and checks every link and every payload.
+pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>, StoreError> {
+    let mut walk = Walk { expected: from + 1, previous: hash_of(tx, from)?, payloads: 0, erased: 0 };
+    let mut statement = tx.prepare_cached(
+        "SELECT entry.seq, body, hash, salt, bytes FROM entry LEFT JOIN payload USING (seq) WHERE seq > ?1 ORDER BY seq",
+    )?;
+    let mut rows = statement.query(params![from])?;
+    while let Some(row) = rows.next()? {
+        let link = Link {
+            seq: row.get(0)?,
+            body: row.get(1)?,
+            hash: row.get(2)?,
+            salt: row.get(3)?,
+            payload: row.get(4)?,
+        };
+        if let Err(broken) = walk.step(&link) {
+            return Ok(Err(broken));
+        }
+    }
+    let entries = walk.expected - 1;
+    if entries == 0 {
+        return Ok(Err(Broken { seq: 1, what: "there is no genesis entry".into() }));
+    }
+    Ok(Ok(Verified { entries, head: walk.previous, payloads: walk.payloads, erased: walk.erased }))
+}
+
+fn hash_of(tx: &Tx<'_>, seq: u64) -> Result<Digest, StoreError> {
+    let hash = tx
+        .query_row("SELECT hash FROM entry WHERE seq = ?1", params![seq], |row| row.get::<_, [u8; 32]>(0))
+        .optional()?;
+    Ok(hash.map_or(Digest([0; 32]), Digest))
+}
+
+struct Link {
+    seq: u64,
+    body: Vec<u8>,
+    hash: Vec<u8>,
+    salt: Option<Vec<u8>>,
+    payload: Option<Vec<u8>>,
+}
+
+struct Walk {
+    expected: u64,
+    previous: Digest,
+    payloads: u64,
+    erased: u64,
+}
+
+impl Walk {
+    fn step(&mut self, at: &Link) -> Result<(), Broken> {
+        let broken = |what: &str| Broken { seq: at.seq, what: what.into() };
+        if at.seq != self.expected {
+            return Err(Broken {
+                seq: self.expected,
+                what: format!("it is missing; the next one is {}", at.seq),
+            });
+        }
+        let hash = link(&self.previous, &at.body);
+        if hash.0.as_slice() != at.hash.as_slice() {
+            return Err(broken("its hash does not fit its content and the entry before it"));
+        }
+        let stored: Stored = serde_json::from_slice(&at.body)
+            .map_err(|error| broken(&format!("it cannot be read: {error}")))?;
+        if stored.seq.0 != at.seq {
+            return Err(broken("it says that it is another entry"));
+        }
+        if stored.v != ENTRY_VERSION {
+            return Err(broken(&format!("it has version {}, this program reads {ENTRY_VERSION}", stored.v)));
+        }
+        self.payload(at, stored.payload.as_ref()).map_err(broken)?;
+        self.previous = hash;
+        self.expected += 1;
+        Ok(())
+    }
+
+    fn payload(&mut self, at: &Link, commitment: Option<&Commitment>) -> Result<(), &'static str> {
+        match (commitment, &at.payload, &at.salt) {
+            (Some(commitment), Some(bytes), Some(salt)) if commit_to(salt, bytes) == commitment.digest => {
+                self.payloads += 1;
+                Ok(())
+            }
+            (Some(_), Some(_), _) => Err("its payload is not the one that was written"),
+            (Some(_), None, _) => {
+                self.erased += 1;
+                Ok(())
+            }
+            (None, Some(_), _) => Err("it has a payload that was never written"),
+            (None, None, _) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What the journal can say: one variant for each kind of entry, each with its type name and version.
+//!
+//! Long or erasable text (messages, arguments, outputs) is the entry's *payload* and lies beside the chain.
+
+use bailey_protocol::{
+    ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, TurnId,
+    WsPath, event::Answer, number::Seq,
+};
+use serde::{Deserialize, Serialize};
+
+/// The version of the entries' shape. Readers keep unknown fields and refuse other versions.
+pub const ENTRY_VERSION: u32 = 1;
+
+/// Why an effect was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// It is what a tool call came to.
+    Act,
+    /// A plan needed to read something first.
+    Need,
+    /// Bailey's own, or the owner's, outside any tool call.
+    Own,
+}
+
+/// How the gate came to let an effect through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Admitted {
+    /// The rules allow it.
+    Allowed,
+    /// A human approved it.
+    Approved,
+}
+
+/// What an entry says. Its payload, where it has one, is named in each variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+#[non_exhaustive]
+pub enum Fact {
+    /// The first entry.
+    Genesis {
+        /// The program that made the journal, with its version.
+        program: String,
+        /// 128 random bits in hexadecimal: no two journals start alike.
+        nonce: String,
+    },
+    /// A session begins.
+    SessionOpened {
+        /// The project.
+        workspace: WsPath,
+        /// Whose session it is.
+        principal: String,
+        /// The model it starts with, `provider/model`.
+        model: String,
+    },
+    /// A process took a session up again.
+    SessionResumed {
+        /// The model it goes on with.
+        model: String,
+    },
+    /// These rules are in force from here on.
+    PolicyAdopted {
+        /// Over all rules.
+        policy: Digest,
+    },
+    /// A person's message was accepted. Payload: the text.
+    Accepted {
+        /// The turn that it starts or joins.
+        turn: TurnId,
+        /// Where it came from.
+        labels: Labels,
+    },
+    /// An effect is about to happen. Payload: the effect (of a model call: without the body).
+    Intent {
+        /// What kind.
+        kind: Kind,
+        /// One line for people.
+        target: String,
+        /// The digest of the effect's real bytes.
+        digest: Digest,
+        /// How it was let through.
+        admitted: Admitted,
+        /// The rules' reasons.
+        reasons: Vec<String>,
+        /// The question that a human said yes to.
+        approval: Option<ApprovalId>,
+        /// Why it was asked for.
+        purpose: Purpose,
+        /// The tool call that it serves.
+        call: Option<CallId>,
+        /// The effect inside which it runs.
+        parent: Option<EffectId>,
+        /// Who asks.
+        role: Role,
+        /// What led to it.
+        labels: Labels,
+        /// What is reserved.
+        reserved: Cost,
+    },
+    /// The gate refused. Payload: the effect.
+    Denied {
+        /// What kind.
+        kind: Kind,
+        /// One line for people.
+        target: String,
+        /// The digest of the effect's real bytes.
+        digest: Digest,
+        /// Why.
+        reasons: Vec<String>,
+        /// The tool call that wanted it.
+        call: Option<CallId>,
+        /// Who asked.
+        role: Role,
+        /// What led to it.
+        labels: Labels,
+    },
+    /// An effect ended. Payload: the outcome.
+    Outcome {
+        /// How.
+        #[serde(flatten)]
+        status: Status,
+        /// The exit code of a command.
+        exit: Option<i32>,
+        /// What the walls were.
+        enforced: Option<Enforced>,
+        /// Milliseconds.
+        duration_ms: u32,
+        /// What it used up.
+        used: Cost,
+    },
+    /// A human is asked. Payload: the card.
+    Asked {
+        /// The question.
+        approval: ApprovalId,
+        /// The digest of the effect that waits.
+        digest: Digest,
+        /// One line for people.
+        target: String,
+        /// The tool call that waits.
+        call: Option<CallId>,
+    },
+    /// A question is settled. Payload: the reason.
+    Answered {
+        /// The question.
+        approval: ApprovalId,
+        /// The answer.
+        answer: Answer,
+        /// Who: `owner`, or `bailey` where nobody could be asked.
+        by: String,
+    },
+    /// A tool call's result, as the model sees it. Payload: the text.
+    Observation {
+        /// The call.
+        call: CallId,
+        /// The tool's name as the model wrote it.
+        tool: String,
+        /// Whether the tool did what it was asked.
+        ok: bool,
+        /// How many secrets the screen took out.
+        redacted: u32,
+        /// Where it came from.
+        labels: Labels,
+    },
+    /// A model's reply. Payload: the reply, verbatim.
+    Reply {
+        /// The provider that can read it.
+        provider: String,
+        /// The model.
+        model: String,
+        /// The join of its context.
+        labels: Labels,
+    },
+    /// The human revealed a masked file for this session.
+    Revealed {
+        /// The file.
+        path: WsPath,
+    },
+    /// A turn is over.
+    TurnEnded {
+        /// The turn.
+        turn: TurnId,
+        /// `answered`, `cancelled`, `limit`, `failed`.
+        reason: String,
+    },
+}
+
+impl Fact {
+    /// Its type name in the journal.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Genesis { .. } => "genesis",
+            Self::SessionOpened { .. } => "session_opened",
+            Self::SessionResumed { .. } => "session_resumed",
+            Self::PolicyAdopted { .. } => "policy_adopted",
+            Self::Accepted { .. } => "accepted",
+            Self::Intent { .. } => "intent",
+            Self::Denied { .. } => "denied",
+            Self::Outcome { .. } => "outcome",
+            Self::Asked { .. } => "asked",
+            Self::Answered { .. } => "answered",
+            Self::Observation { .. } => "observation",
+            Self::Reply { .. } => "reply",
+            Self::Revealed { .. } => "revealed",
+            Self::TurnEnded { .. } => "turn_ended",
+        }
+    }
+}
+
+/// An entry that is to be written.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The session it belongs to.
+    pub session: Option<SessionId>,
+    /// The effect it is about.
+    pub effect: Option<EffectId>,
+    /// What it says.
+    pub fact: Fact,
+    /// What lies beside the chain; redacted before it is stored.
+    pub payload: Option<Payload>,
+}
+
+/// What lies beside the chain. JSON is redacted string by string, because a secret with a quote in it looks
+/// different inside JSON, and so that it is still JSON afterwards.
+#[derive(Debug, Clone)]
+pub enum Payload {
+    /// Plain text.
+    Text(String),
+    /// A document.
+    Json(serde_json::Value),
+}
+
+impl Entry {
+    /// An entry of a session.
+    #[must_use]
+    pub fn of(session: SessionId, fact: Fact) -> Self {
+        Self { session: Some(session), effect: None, fact, payload: None }
+    }
+
+    /// The same about an effect.
+    #[must_use]
+    pub fn about(mut self, effect: EffectId) -> Self {
+        self.effect = Some(effect);
+        self
+    }
+
+    /// The same with a payload.
+    #[must_use]
+    pub fn with(mut self, payload: Payload) -> Self {
+        self.payload = Some(payload);
+        self
+    }
+}
+
+/// The commitment to a payload inside the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commitment {
+    /// SHA-256 over the salt and the stored payload, each with its length.
+    pub digest: Digest,
+    /// How long the stored payload is, in bytes.
+    pub bytes: u32,
+}
+
+/// An entry as it is stored: these bytes, as JSON, are what the chain's hash covers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stored {
+    /// [`ENTRY_VERSION`].
+    pub v: u32,
+    /// Its position.
+    pub seq: Seq,
+    /// When it was written.
+    pub time: bailey_protocol::Timestamp,
+    /// The session it belongs to.
+    pub session: Option<SessionId>,
+    /// The effect it is about.
+    pub effect: Option<EffectId>,
+    /// What lies beside the chain.
+    pub payload: Option<Commitment>,
+    /// What it says.
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// A stored entry with its payload, unless that was erased.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// The entry.
+    pub entry: Stored,
+    /// Its payload.
+    pub payload: Option<Vec<u8>>,
+}
+
+impl Recorded {
+    /// The payload as text; empty when there is none.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.payload.as_deref().map(String::from_utf8_lossy).unwrap_or_default().into_owned()
+    }
+}

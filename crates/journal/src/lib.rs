@@ -1,0 +1,242 @@
+//! The journal: the append-only, hash-chained record of everything that Bailey did or refused.
+//!
+//! It is the truth: sessions, approvals and budgets are projections of it, written in the transaction of their
+//! entry. [`Mint`] is the only source of [`Permit`]s, so that no executor can be reached with an effect whose intent
+//! is not on disk. What a stranger wrote into it is redacted first; what the chain covers is the bytes as stored.
+//!
+//! It decides nothing (that is `policy`), performs nothing (executors) and prints nothing.
+//!
+//! Read [`fact`] first (what can be said), then `mint.rs` (how an effect begins and ends), then `chain.rs`.
+
+mod chain;
+mod clock;
+pub mod fact;
+mod lock;
+mod mint;
+mod permit;
+mod read;
+mod schema;
+mod write;
+
+pub use chain::{Broken, Verified};
+pub use clock::{Clock, SystemClock};
+pub use fact::{Entry, Fact, Payload, Purpose, Recorded, Stored};
+pub use lock::SessionLock;
+pub use mint::{Circumstances, Mint, Unfinished};
+pub use permit::{Permit, Receipt, Redeemed, Seal};
+pub use read::{Query, SessionInfo};
+pub use write::NewSession;
+
+use bailey_policy::{Allowed, Review};
+use bailey_protocol::{ApprovalId, Digest, Isolation, SessionId};
+use bailey_secrets::Redactor;
+use bailey_store::{Grade, Store, StoreError};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// How many of the newest entries are verified each time the journal is opened; `audit verify` checks all.
+const VERIFIED_AT_START: u64 = 256;
+
+/// A handle to the journal: reads and appends, but cannot begin an effect.
+#[derive(Clone)]
+pub struct Journal {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    redactor: Redactor,
+    clock: Arc<dyn Clock>,
+    seal: Seal,
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").finish_non_exhaustive()
+    }
+}
+
+impl Journal {
+    /// Opens the journal at `path`, makes it when it is not there, and verifies its newest entries.
+    ///
+    /// # Errors
+    /// When it cannot be opened or written, is newer than this program, or is broken.
+    pub async fn open(
+        path: &Path,
+        redactor: Redactor,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Mint), JournalError> {
+        let store = Store::open(path, schema::MIGRATIONS)?;
+        let seal = Seal(u128::from_ne_bytes(chain::random()?));
+        let journal = Self { inner: Arc::new(Inner { store, redactor, clock, seal }) };
+        journal.begin_chain().await?;
+        journal.verify_tail(VERIFIED_AT_START).await?;
+        let mint = Mint::new(journal.clone());
+        Ok((journal, mint))
+    }
+
+    async fn begin_chain(&self) -> Result<(), JournalError> {
+        if self.newest().await? > 0 {
+            return Ok(());
+        }
+        let (redactor, now) = self.pen();
+        self.store()
+            .write(Grade::Full, move |tx| {
+                // Another process may have been faster.
+                if chain::head(tx)?.0 == 0 {
+                    let nonce = u128::from_ne_bytes(chain::random()?);
+                    let program = format!("bailey {}", env!("CARGO_PKG_VERSION"));
+                    let fact = Fact::Genesis { program, nonce: format!("{nonce:032x}") };
+                    let entry = Entry { session: None, effect: None, fact, payload: None };
+                    chain::append(tx, &redactor, now, &entry)?;
+                }
+                Ok(())
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// What an executor needs to redeem this journal's permits.
+    #[must_use]
+    pub fn seal(&self) -> Seal {
+        self.inner.seal
+    }
+
+    /// The clock that entries are dated by.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.inner.clock
+    }
+
+    /// The redactor that everything written passes.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        &self.inner.redactor
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.inner.store
+    }
+}
+
+/// An approval that may be used up by `Mint::begin`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    pub(crate) approval: ApprovalId,
+}
+
+/// Why an effect may begin.
+#[derive(Debug)]
+pub enum Warrant {
+    /// The rules allow it.
+    Allowed(Allowed),
+    /// The rules ask for a human, and one said yes.
+    Approved(Review, Grant),
+}
+
+impl Warrant {
+    fn digests(&self) -> (Digest, Digest) {
+        match self {
+            Self::Allowed(verdict) => (verdict.effect_digest(), verdict.policy_digest()),
+            Self::Approved(verdict, _) => (verdict.effect_digest(), verdict.policy_digest()),
+        }
+    }
+
+    fn grant(&self) -> Option<&Grant> {
+        match self {
+            Self::Allowed(_) => None,
+            Self::Approved(_, grant) => Some(grant),
+        }
+    }
+
+    fn isolation(&self) -> &Isolation {
+        match self {
+            Self::Allowed(verdict) => verdict.isolation(),
+            Self::Approved(verdict, _) => verdict.isolation(),
+        }
+    }
+}
+
+/// Why an effect could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// The policy changed since the verdict: decide again.
+    #[error("the policy changed since this was decided")]
+    Stale,
+    /// The verdict is about another effect.
+    #[error("the verdict is about another effect")]
+    OtherEffect,
+    /// The grant was used already, or is void.
+    #[error("the approval was used already or is void")]
+    Burnt,
+    /// The session is not in the journal.
+    #[error("there is no session {0}")]
+    NoSession(SessionId),
+    /// The session's tokens do not suffice.
+    #[error(
+        "the session's token budget is used up: {taken} taken, {wanted} more needed, {limit} allowed; raise \
+         `limits.session_tokens` in config.toml to go on"
+    )]
+    Budget {
+        /// Tokens used and reserved so far.
+        taken: u64,
+        /// Tokens that this effect needs.
+        wanted: u64,
+        /// Tokens that the session may use.
+        limit: u64,
+    },
+    /// It could not be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl From<StoreError> for BeginError {
+    fn from(error: StoreError) -> Self {
+        Self::Journal(error.into())
+    }
+}
+
+/// Why the journal could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// SQLite, or the disk below it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The chain does not hold.
+    #[error("{0}; restore the journal from a backup, or move it away to start a new one")]
+    Broken(#[from] Broken),
+    /// A permit of another journal.
+    #[error("the permit was made by another journal")]
+    ForeignPermit,
+    /// The question is not open any more.
+    #[error("the question {0} was settled already, or never asked")]
+    Settled(ApprovalId),
+    /// There is no yes for this very effect.
+    #[error("the question {0} was not answered with yes for this effect")]
+    NotGranted(ApprovalId),
+    /// Another process runs the session.
+    #[error("session {session} is in use by process {holder}; wait for it, or start a new session")]
+    Held {
+        /// The session.
+        session: SessionId,
+        /// Its process id.
+        holder: String,
+    },
+    /// No session, or several, by that name.
+    #[error("no session is named `{0}`; `bailey sessions list` shows them")]
+    NoSuchSession(String),
+    /// A value could not be written as JSON.
+    #[error("cannot be written as JSON: {0}")]
+    Json(String),
+    /// A file of the home.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+}

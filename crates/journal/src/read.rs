@@ -1,0 +1,268 @@
+//! Reading the journal back: sessions, transcripts, the trail.
+
+use crate::{
+    Journal, JournalError,
+    chain::{self, Broken, Verified},
+    fact::{Fact, Recorded, Stored},
+};
+use bailey_protocol::{
+    Action, Digest, Effect, EffectId, Kind, MergeFile, MergeKind, SessionId, Timestamp, Touched, WsPath,
+};
+use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, params};
+
+/// A session as its projection holds it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct SessionInfo {
+    /// Its name.
+    pub id: SessionId,
+    /// The project.
+    pub workspace: WsPath,
+    /// Whose it is.
+    pub principal: String,
+    /// The model it last used.
+    pub model: String,
+    /// When it began.
+    pub opened: Timestamp,
+    /// When something last happened.
+    pub updated: Timestamp,
+    /// The first line of its first message.
+    pub title: String,
+    /// Tokens used so far.
+    pub tokens_used: u64,
+}
+
+/// What to read.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    /// Entries of this session only.
+    pub session: Option<SessionId>,
+    /// Entries after this one.
+    pub after: u64,
+    /// The last so many of them; none: all.
+    pub last: Option<u32>,
+}
+
+impl Journal {
+    /// All sessions, the newest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn sessions(&self) -> Result<Vec<SessionInfo>, JournalError> {
+        Ok(self
+            .store()
+            .read(|db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT id, workspace, principal, model, opened, updated, title, tokens_used
+                     FROM session ORDER BY updated DESC",
+                )?;
+                let rows = statement.query_map(params![], session)?;
+                let mut sessions = Vec::new();
+                for row in rows {
+                    sessions.push(row??);
+                }
+                Ok(sessions)
+            })
+            .await?)
+    }
+
+    /// Entries in order, each with its payload. Beware of long journals: this reads them into memory; page with
+    /// `after` and `last`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn entries(&self, query: Query) -> Result<Vec<Recorded>, JournalError> {
+        Ok(self
+            .store()
+            .read(move |db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT body, bytes FROM (
+                        SELECT entry.seq AS seq, body, bytes FROM entry LEFT JOIN payload USING (seq)
+                        WHERE entry.seq > ?1 AND (?2 IS NULL OR session = ?2) ORDER BY entry.seq DESC LIMIT ?3
+                     ) ORDER BY seq",
+                )?;
+                let last = query.last.map_or(-1, i64::from);
+                let session = query.session.map(|id| id.to_string());
+                let rows = statement.query_map(params![query.after, session, last], |row| {
+                    Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Option<Vec<u8>>>(1)?))
+                })?;
+                let mut entries = Vec::new();
+                for row in rows {
+                    let (body, payload) = row?;
+                    let entry: Stored = serde_json::from_slice(&body)
+                        .map_err(|error| StoreError::custom(format!("an entry cannot be read: {error}")))?;
+                    entries.push(Recorded { entry, payload });
+                }
+                Ok(entries)
+            })
+            .await?)
+    }
+
+    /// Writes entries as JSON lines, each as it is stored, with its hash and payload.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn export(&self, after: u64, limit: u32) -> Result<Vec<(u64, String)>, JournalError> {
+        Ok(self
+            .store()
+            .read(move |db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT entry.seq, body, hash, bytes FROM entry LEFT JOIN payload USING (seq)
+                     WHERE entry.seq > ?1 ORDER BY entry.seq LIMIT ?2",
+                )?;
+                let rows = statement.query_map(params![after, limit], |row| {
+                    let seq: u64 = row.get(0)?;
+                    let body: Vec<u8> = row.get(1)?;
+                    let hash: [u8; 32] = row.get(2)?;
+                    let payload: Option<Vec<u8>> = row.get(3)?;
+                    Ok((seq, export_line(&body, Digest(hash), payload.as_deref())))
+                })?;
+                rows.collect::<Result<Vec<_>, _>>().map_err(Into::into)
+            })
+            .await?)
+    }
+
+    /// Checks every link of the chain and every payload.
+    ///
+    /// # Errors
+    /// [`JournalError::Broken`] names the first entry that does not fit.
+    pub async fn verify(&self) -> Result<Verified, JournalError> {
+        self.verify_after(0).await
+    }
+
+    /// The same for the newest `count` entries, which costs the same however long the journal is.
+    ///
+    /// # Errors
+    /// [`JournalError::Broken`] names the first entry that does not fit.
+    pub async fn verify_tail(&self, count: u64) -> Result<Verified, JournalError> {
+        let newest = self.newest().await?;
+        self.verify_after(newest.saturating_sub(count)).await
+    }
+
+    async fn verify_after(&self, from: u64) -> Result<Verified, JournalError> {
+        let found: Result<Verified, Broken> = self.store().read(move |db| chain::verify(db, from)).await?;
+        Ok(found?)
+    }
+
+    /// The position of the newest entry.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn newest(&self) -> Result<u64, JournalError> {
+        Ok(self.store().read(|db| Ok(chain::head(db)?.0)).await?)
+    }
+
+    /// What the session's layer holds, with what the project held there when the session first touched it.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn touched(&self, session: SessionId) -> Result<Vec<Touched>, JournalError> {
+        Ok(self
+            .store()
+            .read(move |db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT path, base, unsure FROM touched WHERE session = ?1 ORDER BY path",
+                )?;
+                let rows = statement.query_map(params![session.to_string()], |row| {
+                    let base: Option<String> = row.get(1)?;
+                    Ok(Touched {
+                        path: WsPath(row.get(0)?),
+                        base: base.as_deref().and_then(Digest::parse),
+                        unsure: row.get(2)?,
+                    })
+                })?;
+                rows.collect::<Result<Vec<_>, _>>().map_err(Into::into)
+            })
+            .await?)
+    }
+
+    /// Masked files that the human revealed for this session.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn revealed(&self, session: SessionId) -> Result<Vec<WsPath>, JournalError> {
+        Ok(self
+            .store()
+            .read(move |db| {
+                let mut statement =
+                    db.prepare_cached("SELECT path FROM revealed WHERE session = ?1 ORDER BY path")?;
+                let rows = statement.query_map(params![session.to_string()], |row| row.get(0).map(WsPath))?;
+                rows.collect::<Result<Vec<_>, _>>().map_err(Into::into)
+            })
+            .await?)
+    }
+
+    /// The session's newest apply that an undo has not taken back, with the files it moved.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn last_apply(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<(EffectId, Vec<MergeFile>)>, JournalError> {
+        let entries = self.entries(Query { session: Some(session), ..Query::default() }).await?;
+        let mut applied: Vec<(EffectId, Vec<MergeFile>)> = Vec::new();
+        for recorded in entries {
+            let Fact::Intent { kind: Kind::Merge, .. } = recorded.entry.fact else { continue };
+            let payload = recorded.payload.as_deref().unwrap_or_default();
+            let effect: Effect =
+                serde_json::from_slice(payload).map_err(|error| JournalError::Json(error.to_string()))?;
+            let Action::Merge(merge) = effect.action else { continue };
+            match (merge.direction, merge.of) {
+                (MergeKind::Apply, _) => applied.push((effect.id, merge.files)),
+                (MergeKind::Undo, Some(of)) => applied.retain(|(id, _)| *id != of),
+                (MergeKind::Undo | MergeKind::Discard, _) => {}
+            }
+        }
+        Ok(applied.pop())
+    }
+
+    /// One session, by its whole name or a unique ending of it.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchSession`] when none or several fit.
+    pub async fn session(&self, name: &str) -> Result<SessionInfo, JournalError> {
+        let name = name.to_owned();
+        let missing = JournalError::NoSuchSession(name.clone());
+        let found = self
+            .store()
+            .read(move |db| {
+                db.query_row(
+                    "SELECT id, workspace, principal, model, opened, updated, title, tokens_used FROM session
+                     WHERE substr(id, -length(?1)) = ?1 AND length(?1) >= 4
+                     AND (SELECT count(*) FROM session WHERE substr(id, -length(?1)) = ?1) = 1",
+                    params![name],
+                    session,
+                )
+                .optional()?
+                .transpose()
+            })
+            .await?;
+        found.ok_or(missing)
+    }
+}
+
+fn session(row: &Row<'_>) -> SqlResult<Result<SessionInfo, StoreError>> {
+    let id: String = row.get(0)?;
+    let (opened, updated): (String, String) = (row.get(4)?, row.get(5)?);
+    let info = || {
+        Some(SessionInfo {
+            id: SessionId::parse(&id)?,
+            workspace: WsPath(row.get(1).ok()?),
+            principal: row.get(2).ok()?,
+            model: row.get(3).ok()?,
+            opened: opened.parse().ok()?,
+            updated: updated.parse().ok()?,
+            title: row.get(6).ok()?,
+            tokens_used: row.get(7).ok()?,
+        })
+    };
+    Ok(info().ok_or_else(|| StoreError::custom(format!("the session `{id}` cannot be read"))))
+}
+
+fn export_line(body: &[u8], hash: Digest, payload: Option<&[u8]>) -> String {
+    let body = String::from_utf8_lossy(body);
+    let payload = payload.map(|bytes| bailey_protocol::Blob(bytes.to_vec()));
+    let payload = serde_json::to_string(&payload).unwrap_or_else(|_| "null".into());
+    // The body stands verbatim, so that whoever reads the line can hash it.
+    format!("{{\"hash\":\"{hash}\",\"entry\":{body},\"payload\":{payload}}}")
+}

@@ -1,0 +1,79 @@
+//! The tables: the chain, the payloads beside it, and projections that are written in the transaction of their
+//! entry and can be rebuilt from it.
+
+use bailey_store::Migration;
+
+pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    sql: "
+CREATE TABLE entry (
+    seq     INTEGER PRIMARY KEY,
+    type    TEXT NOT NULL,
+    session TEXT,
+    effect  TEXT,
+    body    BLOB NOT NULL,
+    hash    BLOB NOT NULL
+) STRICT;
+CREATE INDEX entry_by_session ON entry (session, seq);
+
+CREATE TABLE payload (
+    seq   INTEGER PRIMARY KEY REFERENCES entry (seq),
+    salt  BLOB NOT NULL,
+    bytes BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE state (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE session (
+    id              TEXT PRIMARY KEY,
+    workspace       TEXT NOT NULL,
+    principal       TEXT NOT NULL,
+    model           TEXT NOT NULL,
+    opened          TEXT NOT NULL,
+    updated         TEXT NOT NULL,
+    title           TEXT NOT NULL DEFAULT '',
+    tokens_used     INTEGER NOT NULL DEFAULT 0,
+    tokens_reserved INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE effect (
+    id       TEXT PRIMARY KEY,
+    session  TEXT NOT NULL,
+    kind     TEXT NOT NULL,
+    target   TEXT NOT NULL,
+    purpose  TEXT NOT NULL,
+    call     TEXT,
+    intent   INTEGER NOT NULL,
+    outcome  INTEGER,
+    reserved INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX effect_unfinished ON effect (session) WHERE outcome IS NULL;
+
+CREATE TABLE approval (
+    id            TEXT PRIMARY KEY,
+    session       TEXT NOT NULL,
+    digest        TEXT NOT NULL,
+    action_digest TEXT NOT NULL,
+    state         TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX approval_by_action ON approval (session, action_digest);
+
+CREATE TABLE touched (
+    session TEXT NOT NULL,
+    path    TEXT NOT NULL,
+    base    TEXT,
+    unsure  INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    PRIMARY KEY (session, path)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE revealed (
+    session TEXT NOT NULL,
+    path    TEXT NOT NULL,
+    PRIMARY KEY (session, path)
+) STRICT, WITHOUT ROWID;
+",
+}];

@@ -1,0 +1,140 @@
+//! Appending what is no effect: sessions, messages, observations, refusals.
+
+use crate::{Entry, Fact, Journal, JournalError, Payload, chain};
+use bailey_protocol::{Labels, SessionId, Timestamp, TurnId, WsPath, number::Seq};
+use bailey_secrets::Redactor;
+use bailey_store::{Grade, StoreError, Tx, params};
+
+/// A session that begins.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// The project, canonical.
+    pub workspace: WsPath,
+    /// Whose session it is.
+    pub principal: String,
+    /// The model, `provider/model`.
+    pub model: String,
+}
+
+impl Journal {
+    /// Appends an entry that no projection follows from.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn append(&self, entry: Entry) -> Result<Seq, JournalError> {
+        let (redactor, now) = self.pen();
+        Ok(self.store().write(Grade::Normal, move |tx| chain::append(tx, &redactor, now, &entry)).await?)
+    }
+
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn open_session(&self, id: SessionId, new: NewSession) -> Result<Seq, JournalError> {
+        let (redactor, now) = self.pen();
+        let NewSession { workspace, principal, model } = new;
+        let fact = Fact::SessionOpened {
+            workspace: workspace.clone(),
+            principal: principal.clone(),
+            model: model.clone(),
+        };
+        Ok(self
+            .store()
+            .write(Grade::Normal, move |tx| {
+                let seq = chain::append(tx, &redactor, now, &Entry::of(id, fact))?;
+                tx.execute(
+                    "INSERT INTO session (id, workspace, principal, model, opened, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+                    params![id.to_string(), workspace.0, principal, model, now.to_string()],
+                )?;
+                Ok(seq)
+            })
+            .await?)
+    }
+
+    /// Takes a session up again.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn resume_session(&self, id: SessionId, model: String) -> Result<Seq, JournalError> {
+        let (redactor, now) = self.pen();
+        Ok(self
+            .store()
+            .write(Grade::Normal, move |tx| {
+                let entry = Entry::of(id, Fact::SessionResumed { model: model.clone() });
+                let seq = chain::append(tx, &redactor, now, &entry)?;
+                tx.execute(
+                    "UPDATE session SET model = ?2, updated = ?3 WHERE id = ?1",
+                    params![id.to_string(), model, now.to_string()],
+                )?;
+                Ok(seq)
+            })
+            .await?)
+    }
+
+    /// Accepts a person's message: when this returns, the message will not be lost.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn accept(
+        &self,
+        session: SessionId,
+        turn: TurnId,
+        text: String,
+        labels: Labels,
+    ) -> Result<Seq, JournalError> {
+        let (redactor, now) = self.pen();
+        Ok(self
+            .store()
+            .write(Grade::Normal, move |tx| {
+                let title: String = redactor.redact(&text).text.lines().next().unwrap_or("").chars().take(80).collect();
+                let entry = Entry::of(session, Fact::Accepted { turn, labels }).with(Payload::Text(text));
+                let seq = chain::append(tx, &redactor, now, &entry)?;
+                tx.execute(
+                    "UPDATE session SET updated = ?2, title = CASE title WHEN '' THEN ?3 ELSE title END WHERE id = ?1",
+                    params![session.to_string(), now.to_string(), title],
+                )?;
+                Ok(seq)
+            })
+            .await?)
+    }
+
+    /// Ends a turn.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn end_turn(
+        &self,
+        session: SessionId,
+        turn: TurnId,
+        reason: String,
+    ) -> Result<Seq, JournalError> {
+        self.append(Entry::of(session, Fact::TurnEnded { turn, reason })).await
+    }
+
+    /// Notes that the human revealed a masked file for this session.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn reveal(&self, session: SessionId, path: WsPath) -> Result<(), JournalError> {
+        let (redactor, now) = self.pen();
+        Ok(self.store().write(Grade::Full, move |tx| reveal(tx, &redactor, now, session, &path)).await?)
+    }
+}
+
+/// Notes a revealed file once.
+pub(crate) fn reveal(
+    tx: &mut Tx<'_>,
+    redactor: &Redactor,
+    now: Timestamp,
+    session: SessionId,
+    path: &WsPath,
+) -> Result<(), StoreError> {
+    let new = tx.execute(
+        "INSERT OR IGNORE INTO revealed (session, path) VALUES (?1, ?2)",
+        params![session.to_string(), path.0],
+    )?;
+    if new == 1 {
+        chain::append(tx, redactor, now, &Entry::of(session, Fact::Revealed { path: path.clone() }))?;
+    }
+    Ok(())
+}
