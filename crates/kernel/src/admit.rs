@@ -1,0 +1,213 @@
+//! Admission: resolve, decide, ask or refuse, begin. After it there is a permit, a question, or a refusal.
+
+use crate::{Kernel, Output, Refused, Scope, screen};
+use bailey_journal::{BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Warrant};
+use bailey_policy::{Decided, Facts, Review, Verdict};
+use bailey_protocol::{
+    Action, ApprovalId, CallId, Cost, Effect, EffectId, Happening, Labels, Sealed, Seq,
+    event::Verdict as Shown,
+};
+
+/// What the kernel needs to know of an action that somebody asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) action: Action,
+    pub(crate) purpose: Purpose,
+    pub(crate) call: Option<CallId>,
+    pub(crate) parent: Option<EffectId>,
+    pub(crate) labels: Labels,
+    pub(crate) cost: Cost,
+}
+
+/// What became of it.
+pub(crate) enum Admission {
+    /// It may run.
+    Run(Box<Started>),
+    /// It will not run, and why.
+    Denied(Vec<String>),
+    /// A human is asked; the effect waits as it was decided.
+    Waits(ApprovalId, Box<Sealed>),
+}
+
+/// An effect that has begun.
+pub(crate) struct Started {
+    pub(crate) permit: Permit,
+    pub(crate) receipt: Receipt,
+    pub(crate) labels: Labels,
+}
+
+impl Kernel {
+    /// Resolves, decides, asks or begins.
+    pub(crate) async fn admit(
+        &self,
+        scope: &Scope,
+        asked: Asked,
+        seen: &[Output],
+    ) -> Result<Admission, Refused> {
+        let purpose = asked.purpose;
+        let sealed = match self.seal(scope, asked).await? {
+            Ok(sealed) => sealed,
+            Err(reason) => return Ok(Admission::Denied(vec![reason])),
+        };
+        let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        match verdict {
+            Verdict::Deny(_) => self.deny(scope, &sealed, reasons).await,
+            Verdict::Allow(allowed) => {
+                self.show(scope, &sealed, Shown::Allowed, &reasons).await?;
+                self.begin(scope, sealed, Warrant::Allowed(allowed), Circumstances { purpose, reasons }).await
+            }
+            Verdict::Review(review) => {
+                self.review(scope, sealed, review, Circumstances { purpose, reasons }, seen).await
+            }
+        }
+    }
+
+    /// How the gate would decide about an action now, and why; nothing is begun, asked or recorded.
+    ///
+    /// # Errors
+    /// When the action's paths lead nowhere, or the journal cannot be read.
+    pub async fn preview(&self, scope: &Scope, action: Action) -> Result<(Shown, Vec<String>), Refused> {
+        let asked = Asked {
+            action,
+            purpose: Purpose::Own,
+            call: None,
+            parent: None,
+            labels: Labels::default(),
+            cost: Cost::default(),
+        };
+        let sealed = self.seal(scope, asked).await?.map_err(Refused::Failed)?;
+        let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
+        let shown = match verdict {
+            Verdict::Allow(_) => Shown::Allowed,
+            Verdict::Review(_) => Shown::Asked,
+            Verdict::Deny(_) => Shown::Denied,
+        };
+        Ok((shown, reasons.iter().map(ToString::to_string).collect()))
+    }
+
+    /// Decides the very bytes that were shown once more, now that a human said yes to them, and begins.
+    pub(crate) async fn admit_approved(
+        &self,
+        scope: &Scope,
+        sealed: Sealed,
+        id: ApprovalId,
+        purpose: Purpose,
+    ) -> Result<Admission, Refused> {
+        let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        let warrant = match verdict {
+            Verdict::Deny(_) => return self.deny(scope, &sealed, reasons).await,
+            Verdict::Allow(allowed) => Warrant::Allowed(allowed),
+            Verdict::Review(review) => Warrant::Approved(review, self.inner.mint.grant(id, &sealed).await?),
+        };
+        self.show(scope, &sealed, Shown::Approved, &reasons).await?;
+        self.begin(scope, sealed, warrant, Circumstances { purpose, reasons }).await
+    }
+
+    async fn seal(&self, scope: &Scope, asked: Asked) -> Result<Result<Sealed, String>, Refused> {
+        let action = match self.executor(&asked.action) {
+            Some(executor) => match executor.resolve(scope.session(), asked.action).await {
+                Ok(action) => action,
+                Err(error) => return Ok(Err(error.0)),
+            },
+            None => asked.action,
+        };
+        let effect = Effect {
+            id: self.new_effect_id()?,
+            session: scope.session(),
+            parent: asked.parent,
+            call: asked.call,
+            role: scope.role,
+            action,
+            labels: asked.labels,
+            cost: asked.cost,
+        };
+        Ok(Ok(Sealed::new(effect).map_err(Refused::Failed)?))
+    }
+
+    async fn decide(&self, scope: &Scope, sealed: &Sealed) -> Result<Decided, Refused> {
+        let places = self.places(scope.workspace());
+        let revealed = self.journal().revealed(scope.session()).await?;
+        let now = self.journal().clock().now();
+        let facts = Facts { effect: sealed, now, places: &places, parents: &[], revealed: &revealed };
+        Ok(self.inner.policy.decide(&facts))
+    }
+
+    async fn review(
+        &self,
+        scope: &Scope,
+        sealed: Sealed,
+        review: Review,
+        circumstances: Circumstances,
+        seen: &[Output],
+    ) -> Result<Admission, Refused> {
+        if let Some(grant) = self.inner.mint.session_grant(&sealed).await? {
+            self.show(scope, &sealed, Shown::Approved, &circumstances.reasons).await?;
+            return self.begin(scope, sealed, Warrant::Approved(review, grant), circumstances).await;
+        }
+        self.show(scope, &sealed, Shown::Asked, &circumstances.reasons).await?;
+        let draw = self.inner.config.draw;
+        let card = draw(&sealed.effect().action, &circumstances.reasons, seen);
+        let card = screen::card(self.journal().redactor(), card);
+        let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
+        let id = self.inner.mint.ask(&sealed, stored).await?;
+        let call = sealed.effect().call.clone();
+        self.tell(scope, Happening::Ask { id, call, card }).await?;
+        Ok(Admission::Waits(id, Box::new(sealed)))
+    }
+
+    async fn deny(&self, scope: &Scope, sealed: &Sealed, reasons: Vec<String>) -> Result<Admission, Refused> {
+        let effect = sealed.effect();
+        let fact = Fact::Denied {
+            kind: effect.action.kind(),
+            target: effect.action.target(),
+            digest: sealed.digest(),
+            reasons: reasons.clone(),
+            call: effect.call.clone(),
+            role: effect.role,
+            labels: effect.labels.clone(),
+        };
+        let payload = serde_json::to_value(effect).map_err(|error| Refused::Failed(error.to_string()))?;
+        let entry = Entry::of(effect.session, fact).about(effect.id).with(Payload::Json(payload));
+        self.journal().append(entry).await?;
+        self.show(scope, sealed, Shown::Denied, &reasons).await?;
+        Ok(Admission::Denied(reasons))
+    }
+
+    async fn begin(
+        &self,
+        scope: &Scope,
+        sealed: Sealed,
+        warrant: Warrant,
+        circumstances: Circumstances,
+    ) -> Result<Admission, Refused> {
+        let labels = sealed.effect().labels.clone();
+        match self.inner.mint.begin(sealed, warrant, circumstances, scope.connection.limit).await {
+            Ok((permit, receipt)) => Ok(Admission::Run(Box::new(Started { permit, receipt, labels }))),
+            Err(BeginError::Burnt) => Ok(Admission::Denied(vec![BeginError::Burnt.to_string()])),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn show(
+        &self,
+        scope: &Scope,
+        sealed: &Sealed,
+        verdict: Shown,
+        reasons: &[String],
+    ) -> Result<Seq, Refused> {
+        let effect = sealed.effect();
+        let seq = self.newest().await?;
+        let happening = Happening::Decided {
+            call: effect.call.clone(),
+            effect: effect.id,
+            action: effect.action.kind().name().into(),
+            target: effect.action.target(),
+            verdict,
+            reasons: reasons.to_vec(),
+        };
+        scope.tell(self.journal(), seq, happening).await;
+        Ok(seq)
+    }
+}

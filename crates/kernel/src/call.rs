@@ -1,0 +1,294 @@
+//! The verbs `call` and `act`: a tool call, or one action of the owner's, from its plan to its observation.
+
+use crate::{
+    Kernel, Observation, Output, Refused, Scope, Tool,
+    admit::{Admission, Asked},
+    context::Provenance,
+    launch::Finished,
+    screen,
+    tool::{Conclusion, Plan},
+};
+use bailey_journal::{Entry, Fact, Payload, Purpose};
+use bailey_protocol::{
+    Action, ApprovalId, Cost, Enforced, Happening, Integrity, Labels, Sealed, Secrecy, Status, ToolCall,
+};
+
+/// How often a tool may ask for something to read before it acts.
+const PLANS_MAX: usize = 8;
+
+/// What a call came to.
+#[derive(Debug)]
+pub enum Step {
+    /// Its result.
+    Done(Observation),
+    /// A human is asked; `Kernel::resume` goes on when they have answered.
+    Waiting(ApprovalId),
+}
+
+/// What an action of the owner's came to.
+#[derive(Debug)]
+pub enum Acted {
+    /// It ran.
+    Done(Output),
+    /// The gate refused, and why.
+    Denied(Vec<String>),
+    /// A human is asked.
+    Waiting(ApprovalId),
+}
+
+/// An effect that waits for a human, with what its plan had read.
+pub(crate) struct Pending {
+    sealed: Sealed,
+    purpose: Purpose,
+    seen: Vec<Output>,
+}
+
+/// What one effect of a call came to.
+enum Came {
+    Finished(Finished),
+    Denied(Vec<String>),
+    Waits(ApprovalId, Box<Sealed>),
+}
+
+impl Kernel {
+    /// Runs a tool call: plan, admit, perform, conclude, screen, record. `because` is the context that led to it.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; then nothing more happens.
+    pub async fn call(
+        &self,
+        scope: &Scope,
+        because: &Provenance,
+        tool: &dyn Tool,
+        call: &ToolCall,
+    ) -> Result<Step, Refused> {
+        self.plan(scope, because, tool, call, Vec::new()).await
+    }
+
+    /// Goes on with a call whose question was answered with yes: the bytes that were shown are decided again, and run.
+    ///
+    /// # Errors
+    /// When the question is unknown or not granted, or the journal cannot be written.
+    pub async fn resume(
+        &self,
+        scope: &Scope,
+        because: &Provenance,
+        id: ApprovalId,
+        tool: &dyn Tool,
+        call: &ToolCall,
+    ) -> Result<Step, Refused> {
+        let Pending { sealed, purpose, mut seen } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
+        let action = sealed.effect().action.clone();
+        let admission = self.admit_approved(scope, sealed, id, purpose).await?;
+        match self.settle(scope, admission, &action, Some(call)).await? {
+            Came::Finished(finished) if purpose == Purpose::Need => {
+                seen.push(finished.output);
+                self.plan(scope, because, tool, call, seen).await
+            }
+            Came::Finished(finished) => {
+                self.observe_output(scope, because, tool, call, &seen, &finished).await.map(Step::Done)
+            }
+            Came::Denied(reasons) => self.refused(scope, because, call, &reasons).await.map(Step::Done),
+            Came::Waits(id, _) => Ok(Step::Waiting(id)),
+        }
+    }
+
+    /// Answers a call without an effect: refused arguments, a rejection, a notice. The text passes the screen.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn answer_call(
+        &self,
+        scope: &Scope,
+        because: &Provenance,
+        call: &ToolCall,
+        text: &str,
+    ) -> Result<Observation, Refused> {
+        let summary = text.lines().next().unwrap_or_default().to_owned();
+        let conclusion = Conclusion { ok: false, summary, text: text.to_owned() };
+        self.observe(scope, call, conclusion, because.labels().clone(), None, 0).await
+    }
+
+    /// Performs one action outside any tool call, on the scope's own authority.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn act(&self, scope: &Scope, action: Action) -> Result<Acted, Refused> {
+        let labels = Labels::new(Integrity::Owner, Secrecy::Private);
+        let purpose = Purpose::Own;
+        let asked = Asked {
+            action: action.clone(),
+            purpose,
+            call: None,
+            parent: None,
+            labels,
+            cost: Cost::default(),
+        };
+        match self.admit(scope, asked, &[]).await? {
+            Admission::Run(started) => {
+                let finished = self.launch(scope, *started, &action, None).await?;
+                Ok(Acted::Done(finished.output))
+            }
+            Admission::Denied(reasons) => Ok(Acted::Denied(reasons)),
+            Admission::Waits(id, sealed) => {
+                self.pend(id, Pending { sealed: *sealed, purpose, seen: Vec::new() });
+                Ok(Acted::Waiting(id))
+            }
+        }
+    }
+
+    /// Goes on with an action whose question was answered with yes.
+    ///
+    /// # Errors
+    /// When the question is unknown or not granted, or the journal cannot be written.
+    pub async fn act_approved(&self, scope: &Scope, id: ApprovalId) -> Result<Acted, Refused> {
+        let Pending { sealed, purpose, .. } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
+        let action = sealed.effect().action.clone();
+        let admission = self.admit_approved(scope, sealed, id, purpose).await?;
+        Ok(match self.settle(scope, admission, &action, None).await? {
+            Came::Finished(finished) => Acted::Done(finished.output),
+            Came::Denied(reasons) => Acted::Denied(reasons),
+            Came::Waits(id, _) => Acted::Waiting(id),
+        })
+    }
+
+    async fn plan(
+        &self,
+        scope: &Scope,
+        because: &Provenance,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        mut seen: Vec<Output>,
+    ) -> Result<Step, Refused> {
+        for _ in 0..PLANS_MAX {
+            let (purpose, actions) = match tool.plan(call, &seen) {
+                Plan::Refuse(reason) => {
+                    return Ok(Step::Done(self.answer_call(scope, because, call, &reason).await?));
+                }
+                Plan::Act(action) => (Purpose::Act, vec![action]),
+                Plan::Need(actions) if actions.iter().all(|action| action.kind().is_read()) => {
+                    (Purpose::Need, actions)
+                }
+                Plan::Need(_) => return Err(Refused::Failed("a plan may ask for reads only".into())),
+            };
+            for action in actions {
+                match self.effect(scope, because, purpose, action, call, &seen).await? {
+                    Came::Finished(finished) if purpose == Purpose::Act => {
+                        let done = self.observe_output(scope, because, tool, call, &seen, &finished).await?;
+                        return Ok(Step::Done(done));
+                    }
+                    Came::Finished(finished) => seen.push(finished.output),
+                    Came::Denied(reasons) => {
+                        return Ok(Step::Done(self.refused(scope, because, call, &reasons).await?));
+                    }
+                    Came::Waits(id, sealed) => {
+                        self.pend(id, Pending { sealed: *sealed, purpose, seen });
+                        return Ok(Step::Waiting(id));
+                    }
+                }
+            }
+        }
+        let why = format!("the tool still wants to read more after {PLANS_MAX} rounds");
+        Ok(Step::Done(self.answer_call(scope, because, call, &why).await?))
+    }
+
+    async fn effect(
+        &self,
+        scope: &Scope,
+        because: &Provenance,
+        purpose: Purpose,
+        action: Action,
+        call: &ToolCall,
+        seen: &[Output],
+    ) -> Result<Came, Refused> {
+        let asked = Asked {
+            action: action.clone(),
+            purpose,
+            call: Some(call.id.clone()),
+            parent: None,
+            labels: because.labels().clone(),
+            cost: Cost::default(),
+        };
+        let admission = self.admit(scope, asked, seen).await?;
+        self.settle(scope, admission, &action, Some(call)).await
+    }
+
+    async fn settle(
+        &self,
+        scope: &Scope,
+        admission: Admission,
+        action: &Action,
+        call: Option<&ToolCall>,
+    ) -> Result<Came, Refused> {
+        Ok(match admission {
+            Admission::Run(started) => {
+                Came::Finished(self.launch(scope, *started, action, call.map(|call| call.id.clone())).await?)
+            }
+            Admission::Denied(reasons) => Came::Denied(reasons),
+            Admission::Waits(id, sealed) => Came::Waits(id, sealed),
+        })
+    }
+
+    async fn refused(
+        &self,
+        scope: &Scope,
+        because: &Provenance,
+        call: &ToolCall,
+        reasons: &[String],
+    ) -> Result<Observation, Refused> {
+        self.answer_call(scope, because, call, &format!("denied: {}", reasons.join("; "))).await
+    }
+
+    async fn observe_output(
+        &self,
+        scope: &Scope,
+        because: &Provenance,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        seen: &[Output],
+        finished: &Finished,
+    ) -> Result<Observation, Refused> {
+        let outcome = finished.output.outcome();
+        let conclusion = match &outcome.status {
+            Status::Cancelled => ended("cancelled: the user ended this turn"),
+            Status::Unknown => {
+                ended("its end was not seen: it may have happened; look before you do it again")
+            }
+            Status::Done | Status::Failed { .. } => tool.conclude(call, seen, &finished.output),
+        };
+        // What a workspace holds is data of the workspace, whatever it says.
+        let workspace = Labels::new(Integrity::Workspace, Secrecy::Workspace).from_entry(finished.seq);
+        let labels = workspace.join(because.labels());
+        self.observe(scope, call, conclusion, labels, outcome.enforced.clone(), outcome.duration_ms).await
+    }
+
+    pub(crate) async fn observe(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+        conclusion: Conclusion,
+        labels: Labels,
+        enforced: Option<Enforced>,
+        duration_ms: u64,
+    ) -> Result<Observation, Refused> {
+        let Conclusion { ok, summary, text } = conclusion;
+        let screened = screen::screen(self.journal().redactor(), &text);
+        let fact = Fact::Observation {
+            call: call.id.clone(),
+            tool: call.name.clone(),
+            ok,
+            redacted: u32::try_from(screened.redacted).unwrap_or(u32::MAX),
+            labels: labels.clone(),
+        };
+        let entry = Entry::of(scope.session(), fact).with(Payload::Text(screened.text.clone()));
+        let seq = self.journal().append(entry).await?;
+        let text = screened.text.clone();
+        let happening = Happening::Result { call: call.id.clone(), ok, summary, text, duration_ms, enforced };
+        scope.tell(self.journal(), seq, happening).await;
+        Ok(screen::observation(call, ok, &screened, labels.from_entry(seq)))
+    }
+}
+
+fn ended(text: &str) -> Conclusion {
+    Conclusion { ok: false, summary: text.into(), text: text.into() }
+}

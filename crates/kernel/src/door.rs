@@ -1,0 +1,54 @@
+//! The way to further effects from inside a running one: what a sandbox or a sub-agent asks for goes the same way as
+//! everything else, with the running effect as its parent.
+
+use crate::{
+    BoxFuture, Kernel, Output, Refused, Scope,
+    admit::{Admission, Asked},
+};
+use bailey_journal::Purpose;
+use bailey_protocol::{Action, Cost, EffectId, Labels};
+use std::fmt;
+
+/// The way to further effects from inside a running one. The kernel puts it into the effect's `Io`.
+#[derive(Clone)]
+pub struct Door {
+    pub(crate) kernel: Kernel,
+    pub(crate) scope: Scope,
+    pub(crate) parent: EffectId,
+    pub(crate) labels: Labels,
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").field("parent", &self.parent).finish_non_exhaustive()
+    }
+}
+
+impl Door {
+    /// Performs an action inside the running effect, on its authority and with its labels. Nobody can be asked from
+    /// here: what would need a human is refused.
+    ///
+    /// # Errors
+    /// When the gate refuses, or the journal cannot be written.
+    pub fn act(&self, action: Action) -> BoxFuture<'_, Result<Output, Refused>> {
+        Box::pin(async move {
+            let asked = Asked {
+                action: action.clone(),
+                purpose: Purpose::Own,
+                call: None,
+                parent: Some(self.parent),
+                labels: self.labels.clone(),
+                cost: Cost::default(),
+            };
+            match self.kernel.admit(&self.scope, asked, &[]).await? {
+                Admission::Run(started) => {
+                    Ok(self.kernel.launch(&self.scope, *started, &action, None).await?.output)
+                }
+                Admission::Denied(reasons) => Err(Refused::Denied(reasons)),
+                Admission::Waits(..) => Err(Refused::Denied(vec![
+                    "it needs a human, who cannot be asked from inside an effect".into(),
+                ])),
+            }
+        })
+    }
+}

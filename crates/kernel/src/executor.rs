@@ -1,0 +1,85 @@
+//! The seam to the world: who performs effects.
+
+use crate::{Door, Output};
+use bailey_journal::Permit;
+use bailey_protocol::{Action, SessionId};
+use bytes::Bytes;
+use std::{future::Future, pin::Pin};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// A boxed future, so that executors can be chosen at run time.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Who performs a kind of effect. The composition root registers one executor for each route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Route {
+    /// Everything that touches a workspace or runs a command.
+    Walls,
+    /// Everything that leaves the machine.
+    Network,
+}
+
+impl Route {
+    /// The route of an action; none for what is judged but never performed.
+    #[must_use]
+    pub fn of(action: &Action) -> Option<Self> {
+        match action {
+            Action::Exec(_)
+            | Action::Read { .. }
+            | Action::Stat { .. }
+            | Action::List { .. }
+            | Action::Search { .. }
+            | Action::Change { .. }
+            | Action::Diff { .. }
+            | Action::Merge(_) => Some(Self::Walls),
+            Action::Model { .. } | Action::Http(_) => Some(Self::Network),
+            Action::Foreign { .. } => None,
+        }
+    }
+}
+
+/// A piece of an effect's output while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chunk {
+    /// The head of an HTTP response: status code, headers with names in lower case.
+    Head(u16, Vec<(String, String)>),
+    /// Bytes of an HTTP response's body.
+    Body(Bytes),
+    /// Bytes of a command's standard output.
+    Stdout(Bytes),
+    /// Bytes of a command's standard error.
+    Stderr(Bytes),
+}
+
+/// What a running effect holds besides its permit.
+pub struct Io {
+    /// Takes output while it comes. Bounded: an executor waits here when nobody reads. A closed channel is no error.
+    pub out: mpsc::Sender<Chunk>,
+    /// Asks the effect to end.
+    pub cancel: CancellationToken,
+    /// The way to further effects from inside this one.
+    pub door: Door,
+}
+
+/// Named paths could not be made canonical, or lead nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ResolveError(pub String);
+
+/// Who performs effects. It can do so only with a [`Permit`], which it redeems against the seal of its journal.
+pub trait Executor: Send + Sync + 'static {
+    /// The routes it serves.
+    fn routes(&self) -> Vec<Route>;
+
+    /// Turns named paths into absolute canonical ones, inside the walls. It returns names only and is no effect;
+    /// `perform` opens beneath the same root and checks again.
+    fn resolve<'a>(
+        &'a self,
+        session: SessionId,
+        action: Action,
+    ) -> BoxFuture<'a, Result<Action, ResolveError>>;
+
+    /// Performs the effect. Ends only when the effect has ended, also when it was cancelled.
+    fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output>;
+}

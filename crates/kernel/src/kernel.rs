@@ -1,0 +1,202 @@
+//! The kernel itself, and the registrar through which the composition root sets it up.
+
+use crate::{Executor, Output, Refused, Route, Scope, UserMessage, call::Pending, scope::Connection};
+use bailey_journal::{Journal, Mint};
+use bailey_policy::{Places, Policy};
+use bailey_protocol::{
+    Action, Answer, ApprovalId, Card, Cost, EffectId, Event, Happening, Inbound, Integrity, Labels, Role,
+    Secrecy, Seq, SessionId, TurnId, WsPath,
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Draws the card for an action: the rules' reasons, and what was read for it.
+pub type DrawCard = fn(&Action, &[String], &[Output]) -> Card;
+
+/// What the composition root tells the kernel.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The user's home, canonical.
+    pub user_home: String,
+    /// Bailey's own home, canonical.
+    pub bailey_home: String,
+    /// Bailey's own binaries, canonical.
+    pub programs: Vec<String>,
+    /// Tokens that one session may use.
+    pub session_limit: Cost,
+    /// How long a cancelled effect may take to end before it counts as `unknown`.
+    pub grace: Duration,
+    /// Draws cards.
+    pub draw: DrawCard,
+}
+
+/// The reference monitor: the only way to an effect. Cheap to clone.
+#[derive(Clone)]
+pub struct Kernel {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) mint: Mint,
+    pub(crate) policy: Policy,
+    pub(crate) config: Config,
+    pub(crate) executors: OnceLock<BTreeMap<Route, Arc<dyn Executor>>>,
+    pub(crate) pending: Mutex<HashMap<ApprovalId, Pending>>,
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel").finish_non_exhaustive()
+    }
+}
+
+/// Sets a kernel up: executors and connections. Only the composition root holds it.
+#[derive(Debug)]
+pub struct Registrar {
+    kernel: Kernel,
+}
+
+impl Kernel {
+    /// A kernel over a journal's mint and a policy, which is put into force.
+    ///
+    /// # Errors
+    /// When the policy's adoption cannot be written.
+    pub async fn new(mint: Mint, policy: Policy, config: Config) -> Result<(Self, Registrar), Refused> {
+        mint.adopt(policy.digest()).await?;
+        let inner = Inner { mint, policy, config, executors: OnceLock::new(), pending: Mutex::default() };
+        let kernel = Self { inner: Arc::new(inner) };
+        Ok((kernel.clone(), Registrar { kernel }))
+    }
+
+    /// The journal, to read and to append.
+    #[must_use]
+    pub fn journal(&self) -> &Journal {
+        self.inner.mint.journal()
+    }
+
+    /// Accepts a person's message. When this returns, the message will not be lost, and the turn's authority exists.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn accept(
+        &self,
+        connection: &Connection,
+        inbound: Inbound,
+    ) -> Result<(Scope, UserMessage, TurnId), Refused> {
+        let labels = Labels::new(Integrity::User, Secrecy::Private);
+        let turn = TurnId::new(self.unix_ms(), random()?);
+        let seq =
+            self.journal().accept(connection.session, turn, inbound.text.clone(), labels.clone()).await?;
+        let scope = self.turn_of(connection);
+        scope.tell(self.journal(), seq, Happening::Accepted).await;
+        let text = self.journal().redactor().redact(&inbound.text).text.into_owned();
+        Ok((scope, UserMessage { text, labels: labels.from_entry(seq) }, turn))
+    }
+
+    /// The authority to go on with a turn that another process began; its message was accepted then.
+    #[must_use]
+    pub fn turn_of(&self, connection: &Connection) -> Scope {
+        Scope { connection: connection.clone(), role: Role::Agent, cancel: CancellationToken::new() }
+    }
+
+    /// Settles a question. Only a person's connection can; the first answer counts.
+    ///
+    /// # Errors
+    /// When the question is not open any more, or cannot be written.
+    pub async fn answer(
+        &self,
+        by: &Connection,
+        id: ApprovalId,
+        answer: Answer,
+        who: &str,
+        why: &str,
+    ) -> Result<(), Refused> {
+        self.inner.mint.answer(id, answer, who, why).await?;
+        let scope = self.turn_of(by);
+        let why = why.to_owned();
+        scope.tell(self.journal(), self.newest().await?, Happening::Answered { id, answer, why }).await;
+        Ok(())
+    }
+
+    /// Says something to the session's front end.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn tell(&self, scope: &Scope, happening: Happening) -> Result<(), Refused> {
+        let seq = self.newest().await?;
+        scope.tell(self.journal(), seq, happening).await;
+        Ok(())
+    }
+
+    pub(crate) async fn newest(&self) -> Result<Seq, Refused> {
+        Ok(Seq(self.journal().newest().await?))
+    }
+
+    pub(crate) fn executor(&self, action: &Action) -> Option<Arc<dyn Executor>> {
+        let route = Route::of(action)?;
+        self.inner.executors.get()?.get(&route).cloned()
+    }
+
+    pub(crate) fn places(&self, workspace: &WsPath) -> Places {
+        let Config { user_home, bailey_home, programs, .. } = &self.inner.config;
+        Places {
+            workspace: workspace.0.clone(),
+            user_home: user_home.clone(),
+            bailey_home: bailey_home.clone(),
+            programs: programs.clone(),
+        }
+    }
+
+    pub(crate) fn pend(&self, id: ApprovalId, pending: Pending) {
+        self.inner.pending.lock().unwrap_or_else(PoisonError::into_inner).insert(id, pending);
+    }
+
+    pub(crate) fn unpend(&self, id: ApprovalId) -> Option<Pending> {
+        self.inner.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+    }
+
+    pub(crate) fn new_effect_id(&self) -> Result<EffectId, Refused> {
+        Ok(EffectId::new(self.unix_ms(), random()?))
+    }
+
+    fn unix_ms(&self) -> u64 {
+        u64::try_from(self.journal().clock().now().as_millisecond()).unwrap_or(0)
+    }
+}
+
+impl Registrar {
+    /// Registers the executors, once. A later call changes nothing.
+    pub fn register(&self, executors: Vec<Arc<dyn Executor>>) {
+        let mut routes: BTreeMap<Route, Arc<dyn Executor>> = BTreeMap::new();
+        for executor in executors {
+            for route in executor.routes() {
+                routes.insert(route, executor.clone());
+            }
+        }
+        self.kernel.inner.executors.set(routes).ok();
+    }
+
+    /// The connection of a person, whom the composition root authenticated, to a session.
+    #[must_use]
+    pub fn connect(&self, session: SessionId, workspace: WsPath, events: mpsc::Sender<Event>) -> Connection {
+        Connection { session, workspace, events, limit: self.kernel.inner.config.session_limit }
+    }
+
+    /// The authority of the owner's own command in a session.
+    #[must_use]
+    pub fn owner(&self, connection: &Connection) -> Scope {
+        Scope { connection: connection.clone(), role: Role::Owner, cancel: CancellationToken::new() }
+    }
+}
+
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Refused> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| Refused::Failed(format!("no random numbers: {error}")))?;
+    Ok(bytes)
+}

@@ -1,0 +1,67 @@
+//! The kernel: the reference monitor, and the only way to an effect.
+//!
+//! Its verbs are few: [`Kernel::accept`] lets a person in, [`Kernel::converse`] asks a model, [`Kernel::call`] runs a
+//! tool call, [`Kernel::act`] one action of the owner's. Each goes the same way, in this order: resolve paths (inside
+//! the walls), decide, ask, reserve and write the intent, perform, write the outcome, conclude, screen, write the
+//! observation. An error in a check is a refusal.
+//!
+//! It knows no concrete executor, tool or provider: [`Executor`], [`Tool`] and [`Provider`] are the seams. What
+//! enters a [`Context`] has a private constructor here, one for each way in.
+//!
+//! Read `admit.rs` first (how an effect is let through), then `launch.rs` (how it runs), then `call.rs`.
+
+mod admit;
+mod call;
+mod context;
+mod converse;
+mod door;
+mod executor;
+mod kernel;
+mod launch;
+mod output;
+mod provider;
+mod restore;
+mod scope;
+mod screen;
+mod tool;
+
+pub use bailey_journal::{Clock, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionLock};
+pub use call::{Acted, Step};
+pub use context::{Context, Instruction, Observation, Provenance, Reply, Segment, UserMessage};
+pub use door::Door;
+pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
+pub use kernel::{Config, DrawCard, Kernel, Registrar};
+pub use output::Output;
+pub use provider::{Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, Stop};
+pub use restore::FindTool;
+pub use scope::{Connection, Scope};
+pub use tool::{Claims, Conclusion, Plan, Tool};
+
+use bailey_journal::BeginError;
+use bailey_protocol::ApprovalId;
+
+/// Why the kernel did not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The gate said no.
+    #[error("denied: {}", .0.join("; "))]
+    Denied(Vec<String>),
+    /// It could not begin.
+    #[error(transparent)]
+    Begin(#[from] BeginError),
+    /// The model brought no reply.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The journal cannot be read or written, so nothing more happens.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The turn was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// Nobody asked that, or another process did.
+    #[error("there is no open question {0}")]
+    NoQuestion(ApprovalId),
+    /// Something that should not happen.
+    #[error("{0}")]
+    Failed(String),
+}

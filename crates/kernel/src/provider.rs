@@ -1,0 +1,121 @@
+//! The seam to models: a provider is a codec, from a context to a request and from response bytes to a reply.
+
+use crate::Context;
+use bailey_protocol::{Cost, HttpRequest, ToolCall, ToolSpec, Usage};
+use std::time::Duration;
+
+/// A model call, ready for the network door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    /// What is sent. Keys are named in it, never held.
+    pub request: HttpRequest,
+    /// The most that it can use up: an estimate of what is sent plus the limit of what may come back.
+    pub cost: Cost,
+}
+
+/// A piece of a reply while it comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// Text for the user.
+    Text(String),
+    /// What the provider says it has counted so far.
+    Usage(Usage),
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It said what it had to say.
+    Answered,
+    /// It waits for the results of its tool calls.
+    Calls,
+    /// Its reply reached the limit of tokens.
+    Length,
+    /// It refused.
+    Refused,
+}
+
+/// A whole reply, as a codec read it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Answer {
+    /// The text, all parts joined.
+    pub text: String,
+    /// The tool calls, in order.
+    pub calls: Vec<ToolCall>,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// What the provider counted.
+    pub usage: Usage,
+    /// The assistant's message as the provider wants to see it again (some parts are signed): only the codec that
+    /// made it reads it.
+    pub verbatim: serde_json::Value,
+}
+
+/// Why a model call brought no reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What kind of failure.
+    pub kind: ModelErrorKind,
+    /// What, why, and how to fix it, for people.
+    pub message: String,
+}
+
+/// What kind of failure a model call ended with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelErrorKind {
+    /// The key is missing or wrong (401, 403).
+    Auth,
+    /// No such model or endpoint (404).
+    NotFound,
+    /// The request itself is wrong (400, 422).
+    Invalid,
+    /// The context is longer than the model takes.
+    Overflow,
+    /// Too many requests (429): wait this long, when the provider says so.
+    RateLimited(Option<Duration>),
+    /// The provider has too much to do or fails (500, 502, 503, 504, 529), and may say how long to wait.
+    Overloaded(Option<Duration>),
+    /// Nobody was reached, or nobody answered in time.
+    Unreachable,
+    /// The stream ended before the reply did.
+    Cut,
+    /// The answer is longer than Bailey takes.
+    TooLarge,
+    /// The answer makes no sense.
+    Malformed,
+}
+
+impl ModelErrorKind {
+    /// Whether another attempt may succeed.
+    #[must_use]
+    pub fn is_passing(self) -> bool {
+        matches!(self, Self::RateLimited(_) | Self::Overloaded(_) | Self::Unreachable | Self::Cut)
+    }
+}
+
+/// A model's codec: synchronous and pure.
+pub trait Provider: Send + Sync + 'static {
+    /// Its name in the configuration, such as `anthropic`.
+    fn name(&self) -> &str;
+    /// The model's name as the provider knows it.
+    fn model(&self) -> &str;
+    /// The request for this context.
+    fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded;
+    /// A reader for one response.
+    fn decoder(&self) -> Box<dyn Decoder>;
+}
+
+/// Reads one response.
+pub trait Decoder: Send {
+    /// The response's head; called at most once and first.
+    fn head(&mut self, status: u16, headers: &[(String, String)]);
+    /// More of its body.
+    fn push(&mut self, bytes: &[u8]) -> Vec<Delta>;
+    /// The body is over.
+    ///
+    /// # Errors
+    /// When it was no whole reply.
+    fn end(self: Box<Self>) -> Result<Answer, ModelError>;
+}

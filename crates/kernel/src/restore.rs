@@ -1,0 +1,163 @@
+//! Coming back: the context and the loose ends of a session, read from the journal.
+
+use crate::{
+    Context, Instruction, Kernel, Observation, Output, Refused, Reply, Scope, Segment, Tool, UserMessage,
+    provider::Answer, tool::Conclusion,
+};
+use bailey_journal::{Fact, Purpose, Query, Recorded, SessionLock};
+use bailey_protocol::{Answer as Human, Integrity, Labels, Outcome, Secrecy, Status, ToolCall};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Finds a tool by the name that a model used.
+pub type FindTool<'a> = &'a (dyn Fn(&str) -> Option<Arc<dyn Tool>> + Send + Sync);
+
+impl Kernel {
+    /// The context of a session as the journal holds it, with every call answered: effects that were cut in the middle
+    /// become `unknown` and are told as "may have happened", finished ones are concluded from their stored outcome, and
+    /// what was not begun is told so. Nothing is done again.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub async fn restore(
+        &self,
+        lock: &SessionLock,
+        scope: &Scope,
+        instruction: Instruction,
+        find: FindTool<'_>,
+    ) -> Result<Context, Refused> {
+        for lost in self.inner.mint.unfinished(lock).await? {
+            self.inner.mint.give_up(lock, &lost).await?;
+        }
+        let query = Query { session: Some(lock.session()), ..Query::default() };
+        let entries = self.journal().entries(query).await?;
+        self.close_questions(&entries).await?;
+        let mut tape = Tape::read(&entries, Context::new(instruction))?;
+        let loose = std::mem::take(&mut tape.open);
+        for call in loose {
+            let observation = self.tie_up(scope, &tape, &call, find).await?;
+            tape.context.push(observation);
+        }
+        Ok(tape.context)
+    }
+
+    /// Questions that another process asked can be answered by nobody any more.
+    async fn close_questions(&self, entries: &[Recorded]) -> Result<(), Refused> {
+        for recorded in entries {
+            if let Fact::Asked { approval, .. } = &recorded.entry.fact {
+                match self
+                    .inner
+                    .mint
+                    .answer(*approval, Human::No, "bailey", "the process that asked has ended")
+                    .await
+                {
+                    Ok(()) | Err(bailey_journal::JournalError::Settled(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn tie_up(
+        &self,
+        scope: &Scope,
+        tape: &Tape,
+        call: &ToolCall,
+        find: FindTool<'_>,
+    ) -> Result<Observation, Refused> {
+        let conclusion = match tape.outcomes.get(&call.id.0) {
+            None => told(
+                "it was not begun: the session was interrupted before; call it again if it is still wanted",
+            ),
+            Some(None) => may_have_happened(),
+            Some(Some(outcome)) => match (&outcome.status, find(&call.name)) {
+                (Status::Done | Status::Failed { .. }, Some(tool)) => {
+                    tool.conclude(call, &[], &Output::new(outcome.clone()))
+                }
+                (Status::Cancelled, _) => told("cancelled: the user ended this turn"),
+                _ => may_have_happened(),
+            },
+        };
+        let labels = Labels::new(Integrity::Workspace, Secrecy::Workspace).join(tape.context.labels());
+        self.observe(scope, call, conclusion, labels, None, 0).await
+    }
+}
+
+fn told(text: &str) -> Conclusion {
+    Conclusion { ok: false, summary: text.into(), text: text.into() }
+}
+
+fn may_have_happened() -> Conclusion {
+    told(
+        "interrupted: the session ended while this ran, so it may have happened; look before you do it again",
+    )
+}
+
+/// A session's entries, read in order into a context.
+struct Tape {
+    context: Context,
+    /// Calls of the last reply that have no result yet.
+    open: Vec<ToolCall>,
+    /// What the effects of those calls came to; none when only an intent is known.
+    outcomes: HashMap<String, Option<Outcome>>,
+    acts: HashMap<String, String>,
+}
+
+impl Tape {
+    fn read(entries: &[Recorded], context: Context) -> Result<Self, Refused> {
+        let mut tape = Self { context, open: Vec::new(), outcomes: HashMap::new(), acts: HashMap::new() };
+        for recorded in entries {
+            tape.take(recorded)?;
+        }
+        Ok(tape)
+    }
+
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Refused> {
+        let entry = &recorded.entry;
+        let effect = entry.effect.map(|id| id.to_string()).unwrap_or_default();
+        match &entry.fact {
+            Fact::Accepted { labels, .. } => {
+                let labels = labels.clone().from_entry(entry.seq);
+                self.context.push(UserMessage { text: recorded.text(), labels });
+            }
+            Fact::Reply { provider, labels, .. } => {
+                let answer: Answer = parse(recorded)?;
+                self.open.clone_from(&answer.calls);
+                self.outcomes.clear();
+                let labels = labels.clone().from_entry(entry.seq);
+                self.context.push(Reply { provider: provider.clone(), answer, labels });
+            }
+            Fact::Intent { purpose: Purpose::Act, call: Some(call), .. } => {
+                self.outcomes.insert(call.0.clone(), None);
+                self.acts.insert(effect, call.0.clone());
+            }
+            Fact::Outcome { .. } => {
+                if let Some(call) = self.acts.get(&effect) {
+                    self.outcomes.insert(call.clone(), Some(parse(recorded)?));
+                }
+            }
+            Fact::Observation { call, tool, ok, labels, .. } => {
+                self.open.retain(|open| open.id != *call);
+                let labels = labels.clone().from_entry(entry.seq);
+                let (call, tool, ok) = (call.clone(), tool.clone(), *ok);
+                self.context.push(Segment::Observation(Observation {
+                    call,
+                    tool,
+                    ok,
+                    text: recorded.text(),
+                    labels,
+                }));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(recorded: &Recorded) -> Result<T, Refused> {
+    let bytes = recorded.payload.as_deref().unwrap_or_default();
+    serde_json::from_slice(bytes).map_err(|error| {
+        Refused::Failed(format!("entry {} of the journal cannot be read back: {error}", recorded.entry.seq))
+    })
+}

@@ -1,0 +1,103 @@
+//! The screen: the only way of bytes from the world into a context, an event or a card. Secrets are removed, control
+//! characters made visible, size bounded.
+
+use crate::context::Observation;
+use bailey_protocol::{Card, CardPart, Happening, Labels, ToolCall};
+use bailey_secrets::{Redactor, neutralise};
+
+/// The most of one observation that a model sees, in bytes; what is over is cut out of its middle.
+pub(crate) const OBSERVATION_BYTES_MAX: usize = 48 * 1024;
+
+/// A screened text.
+pub(crate) struct Screened {
+    pub(crate) text: String,
+    pub(crate) redacted: usize,
+}
+
+pub(crate) fn screen(redactor: &Redactor, text: &str) -> Screened {
+    let clean = redactor.redact(text);
+    let redacted = clean.hits;
+    Screened { text: bound(&neutralise(&clean.text), OBSERVATION_BYTES_MAX), redacted }
+}
+
+pub(crate) fn observation(call: &ToolCall, ok: bool, screened: &Screened, labels: Labels) -> Observation {
+    Observation { call: call.id.clone(), tool: call.name.clone(), ok, text: screened.text.clone(), labels }
+}
+
+/// Cuts the middle out of a text that is too long, at character boundaries.
+fn bound(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.into();
+    }
+    let half = limit / 2;
+    let head = text.get(..text.floor_char_boundary(half)).unwrap_or_default();
+    let tail = text.get(text.ceil_char_boundary(text.len() - half)..).unwrap_or_default();
+    let left_out = text.len() - head.len() - tail.len();
+    format!("{head}\n… {left_out} bytes left out …\n{tail}")
+}
+
+pub(crate) fn card(redactor: &Redactor, mut card: Card) -> Card {
+    let clean = |text: &mut String| *text = redactor.redact(text).text.into_owned();
+    clean(&mut card.title);
+    card.reasons.iter_mut().chain(&mut card.caveats).for_each(clean);
+    for part in &mut card.parts {
+        match part {
+            CardPart::Field { value, .. } => clean(value),
+            CardPart::Diff { path, diff } => {
+                clean(path);
+                clean(diff);
+            }
+        }
+    }
+    card
+}
+
+/// Takes secrets out of what front ends receive. Escaping for a terminal is theirs: a web page escapes otherwise.
+pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happening {
+    let clean = |text: &mut String| {
+        let found = redactor.redact(text);
+        if found.hits > 0 {
+            let found = found.text.into_owned();
+            *text = found;
+        }
+    };
+    match &mut happening {
+        Happening::Text { text } | Happening::Notice { text } | Happening::Output { text, .. } => clean(text),
+        Happening::Call { target, .. } => clean(target),
+        Happening::Decided { target, reasons, .. } => {
+            clean(target);
+            reasons.iter_mut().for_each(clean);
+        }
+        Happening::Answered { why, .. } => clean(why),
+        Happening::Result { summary, text, .. } => {
+            clean(summary);
+            clean(text);
+        }
+        Happening::End { error: Some(error), .. } => clean(error),
+        Happening::Diff { diff, files, red } => {
+            clean(diff);
+            files.iter_mut().chain(red).for_each(clean);
+        }
+        Happening::Merged { conflicts, .. } => conflicts.iter_mut().for_each(clean),
+        Happening::Ask { .. }
+        | Happening::Session { .. }
+        | Happening::Accepted
+        | Happening::Usage { .. }
+        | Happening::End { error: None, .. } => {}
+    }
+    happening
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bound;
+
+    #[test]
+    fn long_text_keeps_head_and_tail() {
+        let text = format!("{}middle{}", "ä".repeat(100), "ö".repeat(100));
+        let cut = bound(&text, 50);
+        assert!(cut.starts_with('ä') && cut.ends_with('ö') && cut.contains("bytes left out"));
+        assert!(!cut.contains("middle"));
+        assert_eq!(bound("short", 50), "short");
+    }
+}
