@@ -1,0 +1,155 @@
+//! What a brain can do.
+
+use crate::{Questions, Retry, Settled};
+use bailey_kernel::{
+    Context, Kernel, Observation, Provenance, Provider, Refused, Reply, Scope, Step, Tool, UserMessage,
+};
+use bailey_protocol::{Answer, Happening, ToolCall};
+use bailey_tools::Toolbox;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::task::JoinSet;
+
+/// What a brain can do in one turn. Cheap to clone.
+#[derive(Clone)]
+pub struct Hands {
+    /// The gate.
+    pub kernel: Kernel,
+    /// The turn's authority.
+    pub scope: Scope,
+    /// The tools.
+    pub tools: Arc<Toolbox>,
+    /// The model.
+    pub provider: Arc<dyn Provider>,
+    /// How failed model calls are tried again.
+    pub retry: Retry,
+    /// Where answers to cards arrive.
+    pub questions: Questions,
+    /// What the user said during the turn.
+    pub news: News,
+}
+
+/// Messages that were accepted during a turn and wait to be seen.
+#[derive(Debug, Clone, Default)]
+pub struct News {
+    queue: Arc<Mutex<Vec<UserMessage>>>,
+}
+
+impl News {
+    /// Queues an accepted message.
+    pub fn push(&self, message: UserMessage) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+    }
+
+    fn take(&self) -> Vec<UserMessage> {
+        std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Hands {
+    /// What the user said since the last look.
+    #[must_use]
+    pub fn news(&self) -> Vec<UserMessage> {
+        self.news.take()
+    }
+
+    /// Asks the model, again where a failure may pass.
+    ///
+    /// # Errors
+    /// What the last attempt ended with.
+    pub async fn converse(&self, context: &Context) -> Result<Reply, Refused> {
+        let specs = self.tools.specs();
+        let mut attempt = 1;
+        loop {
+            let error = match self.kernel.converse(&self.scope, context, &*self.provider, &specs).await {
+                Err(Refused::Model(error)) => error,
+                other => return other,
+            };
+            let Some(pause) = self.retry.pause(attempt, error.kind) else { return Err(error.into()) };
+            let text = format!("{error}; trying again in {:.0} s", pause.as_secs_f64().ceil());
+            self.kernel.tell(&self.scope, Happening::Notice { text }).await?;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.scope.cancel().cancelled() => return Err(Refused::Cancelled),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Runs the calls of one reply, in parallel where they do not conflict. Every call gets a result, in order.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn calls(&self, context: &Context, calls: &[ToolCall]) -> Result<Vec<Observation>, Refused> {
+        let tools: Vec<Option<Arc<dyn Tool>>> =
+            calls.iter().map(|call| self.tools.find(&call.name).cloned()).collect();
+        let claims: Vec<_> = calls
+            .iter()
+            .zip(&tools)
+            .map(|(call, tool)| tool.as_ref().map(|tool| tool.claims(call)).unwrap_or_default())
+            .collect();
+        let mut results: Vec<Option<Observation>> = vec![None; calls.len()];
+        for wave in crate::waves(&claims, &self.scope.workspace().0) {
+            let mut running = JoinSet::new();
+            for index in wave {
+                let (Some(call), Some(tool)) = (calls.get(index), tools.get(index)) else { continue };
+                let (hands, call, tool) = (self.clone(), call.clone(), tool.clone());
+                let because = context.provenance();
+                running.spawn(async move { (index, hands.call(&because, tool, &call).await) });
+            }
+            while let Some(ended) = running.join_next().await {
+                let (index, observation) = ended.map_err(|error| Refused::Failed(error.to_string()))?;
+                if let Some(slot) = results.get_mut(index) {
+                    *slot = Some(observation?);
+                }
+            }
+        }
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    async fn call(
+        &self,
+        because: &Provenance,
+        tool: Option<Arc<dyn Tool>>,
+        call: &ToolCall,
+    ) -> Result<Observation, Refused> {
+        let name = tool.as_ref().map_or_else(|| call.name.clone(), |tool| tool.spec().name);
+        let target = call.arguments.chars().take(200).collect();
+        self.kernel.tell(&self.scope, Happening::Call { call: call.id.clone(), tool: name, target }).await?;
+        if self.scope.cancel().is_cancelled() {
+            let text = "cancelled: the user ended this turn before the call began";
+            return self.kernel.answer_call(&self.scope, because, call, text).await;
+        }
+        let Some(tool) = tool else {
+            let text = self.tools.unavailable(&call.name);
+            return self.kernel.answer_call(&self.scope, because, call, &text).await;
+        };
+        let mut step = self.kernel.call(&self.scope, because, &*tool, call).await?;
+        loop {
+            let id = match step {
+                Step::Done(observation) => return Ok(observation),
+                Step::Waiting(id) => id,
+            };
+            let settled = tokio::select! {
+                settled = self.questions.wait(id) => settled,
+                () = self.scope.cancel().cancelled() => None,
+            };
+            step = match settled {
+                Some(Settled { answer: Answer::Yes | Answer::YesForSession, .. }) => {
+                    self.kernel.resume(&self.scope, because, id, &*tool, call).await?
+                }
+                Some(Settled { answer: Answer::No, why }) => {
+                    let text = if why.is_empty() {
+                        "rejected by the user".into()
+                    } else {
+                        format!("rejected by the user: {why}")
+                    };
+                    return self.kernel.answer_call(&self.scope, because, call, &text).await;
+                }
+                None => {
+                    let text = "cancelled: the user ended this turn before answering";
+                    return self.kernel.answer_call(&self.scope, because, call, text).await;
+                }
+            };
+        }
+    }
+}

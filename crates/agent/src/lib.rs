@@ -1,0 +1,18 @@
+//! The turn: message in, model call, tool calls, results back, until the final answer.
+//!
+//! A [`Brain`] decides what to do next with nothing but [`Hands`]: it can ask the model, run the model's tool calls,
+//! and hear what the user says meanwhile. It holds no journal, no executor and no file. [`Loop`] is Bailey's own brain.
+//!
+//! Read `turn.rs` first.
+
+mod hands;
+mod questions;
+mod retry;
+mod turn;
+mod waves;
+
+pub use hands::{Hands, News};
+pub use questions::{Questions, Settled};
+pub use retry::Retry;
+pub use turn::{Brain, Loop, TurnEnd};
+pub use waves::waves;

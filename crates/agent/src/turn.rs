@@ -1,0 +1,92 @@
+//! Bailey's own brain: a loop of model calls and tool calls.
+
+use crate::Hands;
+use bailey_kernel::{BoxFuture, Context, Refused, Segment, Stop};
+use bailey_protocol::Happening;
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// With the model's final answer.
+    Answered,
+    /// The user cancelled it.
+    Cancelled,
+    /// It reached its limit of tool calls; it can be continued.
+    Limit,
+}
+
+impl TurnEnd {
+    /// Its name in events and in the journal.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Cancelled => "cancelled",
+            Self::Limit => "limit",
+        }
+    }
+}
+
+/// Decides what to do next, until a turn is over.
+pub trait Brain: Send + Sync + 'static {
+    /// Runs one turn. The context ends with a person's message, or with the results of calls that were interrupted.
+    fn turn<'a>(
+        &'a self,
+        hands: &'a Hands,
+        context: &'a mut Context,
+    ) -> BoxFuture<'a, Result<TurnEnd, Refused>>;
+}
+
+/// Bailey's own brain.
+#[derive(Debug, Clone)]
+pub struct Loop {
+    /// Tool calls in one turn; then it pauses, keeps its work and says so.
+    pub calls_max: usize,
+}
+
+impl Default for Loop {
+    /// 200 tool calls a turn.
+    fn default() -> Self {
+        Self { calls_max: 200 }
+    }
+}
+
+impl Brain for Loop {
+    fn turn<'a>(
+        &'a self,
+        hands: &'a Hands,
+        context: &'a mut Context,
+    ) -> BoxFuture<'a, Result<TurnEnd, Refused>> {
+        Box::pin(async move {
+            let mut calls_left = self.calls_max;
+            loop {
+                hands.news().into_iter().for_each(|message| context.push(message));
+                let reply = match hands.converse(context).await {
+                    Ok(reply) => reply,
+                    Err(Refused::Cancelled) => return Ok(TurnEnd::Cancelled),
+                    Err(error) => return Err(error),
+                };
+                let calls = reply.answer().calls.clone();
+                let stop = reply.answer().stop;
+                context.push(reply);
+                if calls.is_empty() {
+                    if stop == Stop::Length {
+                        let text = "the model's answer was cut at its limit of tokens".into();
+                        hands.kernel.tell(&hands.scope, Happening::Notice { text }).await?;
+                    }
+                    return Ok(TurnEnd::Answered);
+                }
+                for observation in hands.calls(context, &calls).await? {
+                    context.push(Segment::Observation(observation));
+                }
+                if hands.scope.cancel().is_cancelled() {
+                    return Ok(TurnEnd::Cancelled);
+                }
+                calls_left = calls_left.saturating_sub(calls.len());
+                if calls_left == 0 {
+                    return Ok(TurnEnd::Limit);
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,291 @@
+//! What a session changed, and its way to the project and back.
+
+use crate::{Host, HostError};
+use bailey_agent::Settled;
+use bailey_kernel::{Acted, Output, Scope};
+use bailey_protocol::{
+    Action, Answer, DiffReport, EffectId, FileDiff, FileKind, FileState, Happening, Merge, MergeFile,
+    MergeKind, MergeState, Op, Report, Status, Touched, Verdict,
+};
+use similar::TextDiff;
+use std::collections::HashMap;
+use tokio::sync::mpsc;
+
+/// One path that a session changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Relative to the workspace.
+    pub path: String,
+    /// A unified diff, or one line where the content is not text.
+    pub diff: String,
+    /// Why it stays in the session's layer; none when it can be applied.
+    pub refused: Option<String>,
+    file: MergeFile,
+}
+
+/// Everything that a session changed in its project.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Sorted by path.
+    pub changes: Vec<Change>,
+    /// What a human should look at before applying, one line each.
+    pub red: Vec<String>,
+}
+
+impl Changes {
+    /// Whether there is nothing to apply.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.iter().all(|change| change.refused.is_some())
+    }
+
+    /// One unified diff over all files.
+    #[must_use]
+    pub fn diff(&self) -> String {
+        self.changes.iter().map(|change| change.diff.as_str()).collect()
+    }
+
+    /// The paths, relative to the workspace.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        self.changes.iter().map(|change| change.path.clone()).collect()
+    }
+}
+
+/// What a merge did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Merged {
+    /// Paths that are now as the merge wants them, relative to the workspace.
+    pub files: Vec<String>,
+    /// Paths that were kept, each with the reason.
+    pub conflicts: Vec<String>,
+}
+
+impl Host {
+    /// Compares the session's layer with the project.
+    ///
+    /// # Errors
+    /// When the comparison failed or was refused.
+    pub async fn changes(&self) -> Result<Changes, HostError> {
+        let scope = self.registrar.owner(&self.connection);
+        let action = Action::Diff { root: self.workspace.clone() };
+        let output = match self.kernel.act(&scope, action).await? {
+            Acted::Done(output) => output,
+            Acted::Denied(reasons) => {
+                return Err(HostError::Merge(format!("denied: {}", reasons.join("; "))));
+            }
+            Acted::Waiting(_) => return Err(HostError::Merge("a comparison cannot wait for a human".into())),
+        };
+        let report = diff_report(&output)?;
+        let touched = self.kernel.journal().touched(self.session).await?;
+        let touched: HashMap<&str, &Touched> = touched.iter().map(|t| (t.path.0.as_str(), t)).collect();
+        let root = self.workspace.0.as_str();
+        let changes: Vec<Change> = report.files.iter().map(|file| change(file, &touched, root)).collect();
+        let red = self.red(&scope, &changes).await?;
+        let changes = Changes { changes, red };
+        let happening =
+            Happening::Diff { diff: changes.diff(), files: changes.paths(), red: changes.red.clone() };
+        self.kernel.tell(&scope, happening).await?;
+        Ok(changes)
+    }
+
+    /// Moves changes to the project; what the gate calls Red is asked on a card first. Answers come over `ops`.
+    ///
+    /// # Errors
+    /// When the gate denies, the human rejects, or the merge cannot be made.
+    pub async fn apply(&self, changes: &Changes, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
+        let files = changes.changes.iter().filter(|change| change.refused.is_none());
+        let files = files.map(|change| change.file.clone()).collect();
+        self.merge(Merge { direction: MergeKind::Apply, of: None, files }, ops).await
+    }
+
+    /// Takes an apply back: every path that still is as the apply left it becomes what it was before.
+    ///
+    /// # Errors
+    /// As [`Host::apply`], and when the session has applied nothing.
+    pub async fn undo(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
+        let (of, files) = self.last_apply().await?;
+        self.merge(Merge { direction: MergeKind::Undo, of: Some(of), files }, ops).await
+    }
+
+    /// Throws the session's layer away; the project stays as it is.
+    ///
+    /// # Errors
+    /// As [`Host::apply`].
+    pub async fn discard(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
+        self.merge(Merge { direction: MergeKind::Discard, of: None, files: Vec::new() }, ops).await
+    }
+
+    async fn merge(&self, merge: Merge, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
+        let scope = self.registrar.owner(&self.connection);
+        let direction = merge.direction;
+        let mut acted = self.kernel.act(&scope, Action::Merge(merge)).await?;
+        let output = loop {
+            acted = match acted {
+                Acted::Done(output) => break output,
+                Acted::Denied(reasons) => {
+                    return Err(HostError::Merge(format!("denied: {}", reasons.join("; "))));
+                }
+                Acted::Waiting(id) => match self.answer_to(id, ops).await? {
+                    Some(Settled { answer: Answer::Yes | Answer::YesForSession, .. }) => {
+                        self.kernel.act_approved(&scope, id).await?
+                    }
+                    Some(Settled { why, .. }) if !why.is_empty() => {
+                        return Err(HostError::Merge(format!("not approved: {why}; nothing was changed")));
+                    }
+                    _ => return Err(HostError::Merge("not approved; nothing was changed".into())),
+                },
+            };
+        };
+        let merged = self.merged(&output)?;
+        let name = match direction {
+            MergeKind::Apply => "apply",
+            MergeKind::Undo => "undo",
+            MergeKind::Discard => "discard",
+        };
+        let happening = Happening::Merged {
+            direction: name.into(),
+            files: merged.files.clone(),
+            conflicts: merged.conflicts.clone(),
+        };
+        self.kernel.tell(&scope, happening).await?;
+        Ok(merged)
+    }
+
+    /// Waits for the answer to one card outside a turn; none when the front end is gone or cancels.
+    async fn answer_to(
+        &self,
+        asked: bailey_protocol::ApprovalId,
+        ops: &mut mpsc::Receiver<Op>,
+    ) -> Result<Option<Settled>, HostError> {
+        while let Some(op) = ops.recv().await {
+            match op {
+                Op::Answer { id, answer, why } if id == asked => {
+                    self.kernel.answer(&self.connection, id, answer, self.who(), &why).await?;
+                    return Ok(Some(Settled { answer, why }));
+                }
+                Op::Cancel => {
+                    let why = "cancelled";
+                    self.kernel.answer(&self.connection, asked, Answer::No, self.who(), why).await?;
+                    return Ok(None);
+                }
+                Op::Answer { .. } | Op::Say(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the gate calls Red in these changes.
+    async fn red(&self, scope: &Scope, changes: &[Change]) -> Result<Vec<String>, HostError> {
+        let files: Vec<MergeFile> = changes
+            .iter()
+            .filter(|change| change.refused.is_none())
+            .map(|change| change.file.clone())
+            .collect();
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let merge = Merge { direction: MergeKind::Apply, of: None, files };
+        let (verdict, reasons) = self.kernel.preview(scope, Action::Merge(merge)).await?;
+        Ok(if verdict == Verdict::Allowed { Vec::new() } else { reasons })
+    }
+
+    async fn last_apply(&self) -> Result<(EffectId, Vec<MergeFile>), HostError> {
+        let applied = self.kernel.journal().last_apply(self.session).await?;
+        applied
+            .ok_or_else(|| HostError::Merge("this session has applied nothing that could be undone".into()))
+    }
+
+    fn merged(&self, output: &Output) -> Result<Merged, HostError> {
+        let Report::Merged { files } = output.report() else { return Err(failure(output)) };
+        let mut merged = Merged::default();
+        for result in files {
+            let path = result.path.relative_to(&self.workspace.0).unwrap_or(&result.path.0).to_owned();
+            match &result.state {
+                MergeState::Done | MergeState::Already => merged.files.push(path),
+                MergeState::Conflict { reason } | MergeState::Failed { reason } => {
+                    merged.conflicts.push(format!("{path}: {reason}"));
+                }
+            }
+        }
+        Ok(merged)
+    }
+}
+
+fn diff_report(output: &Output) -> Result<&DiffReport, HostError> {
+    match output.report() {
+        Report::Diff(report) => Ok(report),
+        _ => Err(failure(output)),
+    }
+}
+
+fn failure(output: &Output) -> HostError {
+    HostError::Merge(match &output.outcome().status {
+        Status::Failed { reason } => reason.clone(),
+        Status::Cancelled => "cancelled".into(),
+        Status::Done | Status::Unknown => "its end was not seen; run it again".into(),
+    })
+}
+
+fn change(file: &FileDiff, touched: &HashMap<&str, &Touched>, root: &str) -> Change {
+    let path = file.path.relative_to(root).unwrap_or(&file.path.0).to_owned();
+    let now = file.old.as_ref().map(|state| state.state);
+    let wanted = file.new.as_ref().map(|state| state.state);
+    let (base, unsure) = match touched.get(file.path.0.as_str()) {
+        Some(touched) => (touched.base, touched.unsure),
+        // Nobody saw how it came into the layer: where the project holds something, that may not be its base.
+        None => (None, now.is_some()),
+    };
+    let conflict = (unsure && now != wanted)
+        .then(|| "the project's file changed while a command ran; apply by hand, or discard".to_owned());
+    let diff = unified(&path, file.old.as_ref(), file.new.as_ref());
+    let refused = file.refused.clone().or(conflict);
+    Change { diff, refused, file: MergeFile { path: file.path.clone(), base, new: wanted }, path }
+}
+
+/// A unified diff of one path, with a line for what is not text.
+fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
+    let text = |state: Option<&FileState>| match state {
+        None => Some(String::new()),
+        Some(FileState { kind: FileKind::File, content: Some(content), .. }) => {
+            String::from_utf8(content.0.clone()).ok().filter(|text| !text.contains('\0'))
+        }
+        Some(_) => None,
+    };
+    let (from, to) = (header("a", path, old), header("b", path, new));
+    match (text(old), text(new)) {
+        (Some(before), Some(after)) if before != after => {
+            let mut head = mode_line(old, new);
+            head.push_str(
+                &TextDiff::from_lines(&before, &after).unified_diff().header(&from, &to).to_string(),
+            );
+            head
+        }
+        (Some(_), Some(_)) => format!("{}--- {from}\n+++ {to}\n", mode_line(old, new)),
+        _ => format!("--- {from}\n+++ {to}\n{} -> {}\n", describe(old), describe(new)),
+    }
+}
+
+fn header(side: &str, path: &str, state: Option<&FileState>) -> String {
+    if state.is_some() { format!("{side}/{path}") } else { "/dev/null".into() }
+}
+
+fn mode_line(old: Option<&FileState>, new: Option<&FileState>) -> String {
+    match (old, new) {
+        (Some(old), Some(new)) if old.mode != new.mode => {
+            format!("mode {:o} -> {:o}\n", old.mode & 0o7777, new.mode & 0o7777)
+        }
+        _ => String::new(),
+    }
+}
+
+fn describe(state: Option<&FileState>) -> String {
+    match state {
+        None => "nothing".into(),
+        Some(FileState { kind: FileKind::Symlink, content: Some(target), .. }) => {
+            format!("link to {}", target.lossy())
+        }
+        Some(FileState { kind: FileKind::Directory, .. }) => "directory".into(),
+        Some(state) => format!("binary file of {} bytes", state.size),
+    }
+}

@@ -1,0 +1,265 @@
+//! One session, from its opening to its end.
+
+use bailey_agent::{Brain, Hands, News, Questions, Retry, Settled, TurnEnd};
+use bailey_kernel::{
+    Connection, Context, Instruction, Kernel, NewSession, Provider, Refused, Registrar, Scope, Segment,
+    SessionLock,
+};
+use bailey_protocol::{Event, Happening, Inbound, Op, SessionId, TurnId, WsPath};
+use bailey_tools::Toolbox;
+use std::{path::PathBuf, sync::Arc};
+use tokio::sync::mpsc;
+
+/// What a host is made of.
+pub struct Parts {
+    /// The gate.
+    pub kernel: Kernel,
+    /// Makes the session's connection.
+    pub registrar: Registrar,
+    /// The tools.
+    pub tools: Arc<Toolbox>,
+    /// The model; none where no turn will run.
+    pub provider: Option<Arc<dyn Provider>>,
+    /// Who decides what to do next.
+    pub brain: Arc<dyn Brain>,
+    /// How failed model calls are tried again.
+    pub retry: Retry,
+    /// The standing instruction.
+    pub instruction: Instruction,
+    /// Where events go.
+    pub events: mpsc::Sender<Event>,
+    /// The project, canonical.
+    pub workspace: WsPath,
+    /// The session's own folder in Bailey's home; it exists.
+    pub folder: PathBuf,
+    /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who did.
+    pub unattended: bool,
+}
+
+/// Which session to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// A new one.
+    New(SessionId),
+    /// One that the journal holds, to go on with it.
+    Resume(SessionId),
+    /// One that the journal holds, to look at what it changed or to merge it: its context is not read.
+    Visit(SessionId),
+}
+
+/// Why a session could not be opened or a merge not made.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The kernel refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The journal cannot be read or written, or another process holds the session.
+    #[error(transparent)]
+    Journal(#[from] bailey_kernel::JournalError),
+    /// The session was opened without a model.
+    #[error("this session was opened without a model")]
+    NoModel,
+    /// A comparison or merge did not come to an end.
+    #[error("{0}")]
+    Merge(String),
+}
+
+/// One open session.
+pub struct Host {
+    pub(crate) kernel: Kernel,
+    pub(crate) registrar: Registrar,
+    pub(crate) connection: Connection,
+    pub(crate) session: SessionId,
+    pub(crate) workspace: WsPath,
+    pub(crate) questions: Questions,
+    tools: Arc<Toolbox>,
+    provider: Option<Arc<dyn Provider>>,
+    brain: Arc<dyn Brain>,
+    retry: Retry,
+    unattended: bool,
+    context: Context,
+    _lock: SessionLock,
+}
+
+impl Host {
+    /// Opens a session: takes its lock, reads its context back where there is one, and ties up what was cut off.
+    ///
+    /// # Errors
+    /// When another process holds it, or the journal cannot be read or written.
+    pub async fn open(parts: Parts, opening: Opening) -> Result<Self, HostError> {
+        let Parts {
+            kernel,
+            registrar,
+            tools,
+            provider,
+            brain,
+            retry,
+            instruction,
+            events,
+            workspace,
+            folder,
+            unattended,
+        } = parts;
+        let (Opening::New(session) | Opening::Resume(session) | Opening::Visit(session)) = opening;
+        let lock = SessionLock::take(session, &folder)?;
+        let connection = registrar.connect(session, workspace.clone(), events);
+        let scope = kernel.turn_of(&connection);
+        let model =
+            provider.as_ref().map(|model| format!("{}/{}", model.name(), model.model())).unwrap_or_default();
+        let context = match opening {
+            Opening::New(_) => {
+                let new = NewSession {
+                    workspace: workspace.clone(),
+                    principal: "owner".into(),
+                    model: model.clone(),
+                };
+                kernel.journal().open_session(session, new).await?;
+                Context::new(instruction)
+            }
+            Opening::Resume(_) => {
+                kernel.journal().resume_session(session, model.clone()).await?;
+                let find = |name: &str| tools.find(name).cloned();
+                kernel.restore(&lock, &scope, instruction, &find).await?
+            }
+            Opening::Visit(_) => Context::new(instruction),
+        };
+        if !matches!(opening, Opening::Visit(_)) {
+            let resumed = matches!(opening, Opening::Resume(_));
+            let happening = Happening::Session { session, workspace: workspace.0.clone(), model, resumed };
+            kernel.tell(&scope, happening).await?;
+        }
+        Ok(Self {
+            kernel,
+            registrar,
+            connection,
+            session,
+            workspace,
+            questions: Questions::default(),
+            tools,
+            provider,
+            brain,
+            retry,
+            unattended,
+            context,
+            _lock: lock,
+        })
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Whether the last turn was cut off before its answer, so that [`Host::go_on`] has something to do.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self.context.segments().last(), Some(Segment::User(_) | Segment::Observation(_)))
+    }
+
+    /// Runs the turn of one message. What comes over `ops` meanwhile is taken: answers, a cancellation, further
+    /// messages, which the model sees between its steps.
+    ///
+    /// # Errors
+    /// When the turn failed; the session can go on.
+    pub async fn say(
+        &mut self,
+        inbound: Inbound,
+        ops: &mut mpsc::Receiver<Op>,
+    ) -> Result<TurnEnd, HostError> {
+        let (scope, message, turn) = self.kernel.accept(&self.connection, inbound).await?;
+        self.context.push(message);
+        self.turn(scope, Some(turn), ops).await
+    }
+
+    /// Goes on with a turn that another process did not finish.
+    ///
+    /// # Errors
+    /// When the turn failed; the session can go on.
+    pub async fn go_on(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<TurnEnd, HostError> {
+        let scope = self.kernel.turn_of(&self.connection);
+        self.turn(scope, None, ops).await
+    }
+
+    /// Who answers cards here, for the journal.
+    pub(crate) fn who(&self) -> &'static str {
+        if self.unattended { "bailey" } else { "owner" }
+    }
+
+    async fn turn(
+        &mut self,
+        scope: Scope,
+        turn: Option<TurnId>,
+        ops: &mut mpsc::Receiver<Op>,
+    ) -> Result<TurnEnd, HostError> {
+        let provider = self.provider.clone().ok_or(HostError::NoModel)?;
+        let hands = Hands {
+            kernel: self.kernel.clone(),
+            scope: scope.clone(),
+            tools: self.tools.clone(),
+            provider,
+            retry: self.retry.clone(),
+            questions: self.questions.clone(),
+            news: News::default(),
+        };
+        let front = Front {
+            kernel: &self.kernel,
+            connection: &self.connection,
+            scope: &scope,
+            questions: &self.questions,
+            news: &hands.news,
+            who: self.who(),
+        };
+        let brain = self.brain.clone();
+        let running = brain.turn(&hands, &mut self.context);
+        tokio::pin!(running);
+        let mut listening = true;
+        let ended = loop {
+            tokio::select! {
+                ended = &mut running => break ended,
+                op = ops.recv(), if listening => match op {
+                    Some(op) => front.take(op).await?,
+                    None => listening = false,
+                },
+            }
+        };
+        let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
+        let error = ended.as_ref().err().map(ToString::to_string);
+        if let Some(turn) = turn {
+            self.kernel.journal().end_turn(self.session, turn, reason.clone()).await?;
+        }
+        self.kernel.tell(&scope, Happening::End { reason, error }).await?;
+        Ok(ended?)
+    }
+}
+
+/// A turn's ear to the front end.
+struct Front<'a> {
+    kernel: &'a Kernel,
+    connection: &'a Connection,
+    scope: &'a Scope,
+    questions: &'a Questions,
+    news: &'a News,
+    who: &'static str,
+}
+
+impl Front<'_> {
+    async fn take(&self, op: Op) -> Result<(), Refused> {
+        match op {
+            Op::Cancel => self.scope.cancel().cancel(),
+            Op::Say(inbound) => {
+                let (_, message, _) = self.kernel.accept(self.connection, inbound).await?;
+                self.news.push(message);
+            }
+            Op::Answer { id, answer, why } => {
+                match self.kernel.answer(self.connection, id, answer, self.who, &why).await {
+                    Ok(()) => self.questions.settle(id, Settled { answer, why }),
+                    // It was settled before: that answer counts.
+                    Err(Refused::Journal(bailey_kernel::JournalError::Settled(_))) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
