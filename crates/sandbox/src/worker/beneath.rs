@@ -119,7 +119,8 @@ pub(super) fn split(at: &str) -> (&str, &str) {
 
 /// The directories above `at`, nearest first, the root left out.
 pub(super) fn ancestors(at: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(at.rsplit_once('/'), |(parent, _)| parent.rsplit_once('/')).map(|(parent, _)| parent)
+    std::iter::successors(at.rsplit_once('/'), |(parent, _)| parent.rsplit_once('/'))
+        .map(|(parent, _)| parent)
 }
 
 fn absent_is_none<T>(result: Result<T>) -> Result<Option<T>> {

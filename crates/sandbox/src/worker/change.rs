@@ -9,7 +9,9 @@ use super::read::{below, noun, size};
 use super::state::{MODE_BITS, content_digest, open_file};
 use bailey_protocol::{ChangedFile, Digest, FileChange};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, mkdirat, openat, renameat, renameat_with, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, mkdirat, openat, renameat, renameat_with, unlinkat,
+};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -58,7 +60,10 @@ fn check_paths(files: &[FileChange]) -> Result<(), Error> {
             return Err(Error::path(&file.path.0, "is named twice in one change"));
         }
     }
-    match files.iter().find(|file| below(&file.path).is_ok_and(|at| ancestors(at).any(|dir| seen.contains(dir)))) {
+    match files
+        .iter()
+        .find(|file| below(&file.path).is_ok_and(|at| ancestors(at).any(|dir| seen.contains(dir))))
+    {
         Some(file) => Err(Error::path(&file.path.0, "lies in a path that the same change makes a file")),
         None => Ok(()),
     }
@@ -68,7 +73,9 @@ fn check_base(root: &Root, file: &FileChange) -> Result<Option<Old>, Error> {
     let path = &file.path.0;
     let old = current(root, file)?;
     match (&file.base, &old) {
-        (None, None) if file.new.is_none() => Err(Error::path(path, "does not exist, so it cannot be deleted")),
+        (None, None) if file.new.is_none() => {
+            Err(Error::path(path, "does not exist, so it cannot be deleted"))
+        }
         (None, None) => Ok(old),
         (None, Some(_)) => Err(Error::path(path, "exists already; read it first, then change it")),
         (Some(_), None) => Err(Error::path(path, "does not exist any more")),

@@ -43,7 +43,10 @@ pub(super) fn diff(upper: &str, project: &str) -> Result<DiffReport, Error> {
     let survey = layer.survey()?;
     let mut reporter = Reporter { layer: &layer, left: CONTENTS_MAX, files: Vec::new() };
     if survey.cut {
-        reporter.refuse("", "holds more than 200,000 entries in the layer; the rest is not shown and stays there");
+        reporter.refuse(
+            "",
+            "holds more than 200,000 entries in the layer; the rest is not shown and stays there",
+        );
     }
     for (at, why) in &survey.held {
         reporter.refuse(at, why);
@@ -122,7 +125,13 @@ impl Reporter<'_> {
     fn refuse(&mut self, at: &str, why: &str) {
         if self.files.len() <= PATHS_MAX {
             let path = WsPath(self.layer.project.absolute(at));
-            self.files.push(FileDiff { path, old: None, new: None, refused: Some(why.into()), remarks: Vec::new() });
+            self.files.push(FileDiff {
+                path,
+                old: None,
+                new: None,
+                refused: Some(why.into()),
+                remarks: Vec::new(),
+            });
         }
     }
 }

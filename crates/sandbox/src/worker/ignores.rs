@@ -66,8 +66,13 @@ pub(super) fn rules_text(root: &Root, at: &str) -> Result<Option<String>, Error>
     if read.is_err() {
         return Ok(None);
     }
-    if text.len() as u64 > RULES_BYTES_MAX || text.iter().filter(|byte| **byte == b'\n').count() > RULES_LINES_MAX {
-        return Err(Error::path(&root.absolute(at), "is too large for a list of ignore rules (256 KiB, 4,000 lines)"));
+    if text.len() as u64 > RULES_BYTES_MAX
+        || text.iter().filter(|byte| **byte == b'\n').count() > RULES_LINES_MAX
+    {
+        return Err(Error::path(
+            &root.absolute(at),
+            "is too large for a list of ignore rules (256 KiB, 4,000 lines)",
+        ));
     }
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }

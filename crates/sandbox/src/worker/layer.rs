@@ -156,7 +156,10 @@ impl Walk<'_> {
         let shaped = self.newly_shaped(here);
         if shaped && !matches!(here.view, View::Merged | View::Opaque) {
             self.survey.entries.remove(&here.at);
-            self.hold(&here.at, "has the shape of a bare git repository, whose configuration the host would run");
+            self.hold(
+                &here.at,
+                "has the shape of a bare git repository, whose configuration the host would run",
+            );
             return Ok(seen);
         }
         for raw in names {
@@ -304,7 +307,9 @@ fn node(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Node {
             Node::Directory { opaque, mode: stat.st_mode & MODE_BITS }
         }
         _ if is_device(stat) => Node::Whiteout,
-        FileType::RegularFile if stat.st_size == 0 && attribute(dir, name, "user.overlay.whiteout").is_some() => {
+        FileType::RegularFile
+            if stat.st_size == 0 && attribute(dir, name, "user.overlay.whiteout").is_some() =>
+        {
             Node::Whiteout
         }
         FileType::RegularFile if stat.st_mode & 0o6000 != 0 => {

@@ -98,7 +98,9 @@ fn not_opened(root: &Root, path: &WsPath, errno: Errno) -> Error {
     let found = below(path).ok().and_then(|at| root.stat(at).ok().flatten());
     match (errno, found) {
         // A mask has no permission bits or is a device; a file without permission is not shown either.
-        (Errno::ACCESS, Some(stat)) if stat.st_mode & 0o777 == 0 || type_of(&stat) == FileType::CharacterDevice => {
+        (Errno::ACCESS, Some(stat))
+            if stat.st_mode & 0o777 == 0 || type_of(&stat) == FileType::CharacterDevice =>
+        {
             Error::path(&path.0, "is masked because it looks like a secret; ask the user to reveal it")
         }
         (Errno::NXIO | Errno::NODEV, Some(stat)) => {

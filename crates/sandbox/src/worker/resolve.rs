@@ -24,9 +24,10 @@ pub(super) fn resolve(mut action: Action, workspace: &str) -> Result<Action, Err
             must_be_directory(&command.cwd.0)?;
         }
         // A merge moves a symlink itself, so only what holds it is resolved.
-        Action::Merge(merge) => merge.files.iter_mut().try_for_each(|file| {
-            entry(&file.path.0, workspace).map(|found| file.path = WsPath(found))
-        })?,
+        Action::Merge(merge) => merge
+            .files
+            .iter_mut()
+            .try_for_each(|file| entry(&file.path.0, workspace).map(|found| file.path = WsPath(found)))?,
         Action::Model { .. } | Action::Http(_) | Action::Foreign { .. } => {
             return Err(Error::Unfit { kind: action.kind().name() });
         }
@@ -84,7 +85,9 @@ impl Walk {
     fn along(&mut self, path: &Path, name: &str) -> Result<(), Error> {
         for part in path.components() {
             match part {
-                Component::RootDir => *self = Self { found: PathBuf::from("/"), absent: false, links: self.links },
+                Component::RootDir => {
+                    *self = Self { found: PathBuf::from("/"), absent: false, links: self.links }
+                }
                 Component::CurDir | Component::Prefix(_) => {}
                 Component::ParentDir if self.absent => {
                     return Err(Error::path(name, "goes up from a directory that does not exist"));

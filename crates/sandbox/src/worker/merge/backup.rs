@@ -76,7 +76,11 @@ impl Backup {
                 continue;
             }
             let made = if file.new.is_some() { missing_parents(project, at, &named) } else { Vec::new() };
-            let shape = state.map(|state| Shape { kind: state.kind, mode: state.mode, target: state.target.map(Blob) });
+            let shape = state.map(|state| Shape {
+                kind: state.kind,
+                mode: state.mode,
+                target: state.target.map(Blob),
+            });
             records.insert(n, Record { n, path: (*at).into(), old: file.base, new: file.new, shape, made });
         }
         write_index(disk, &dir, &records).map_err(Error::system("write the index of", path))?;
@@ -88,7 +92,10 @@ impl Backup {
         let dir = Root::open(path)?.dir("").map_err(Error::system("open", path))?;
         match read_index(&dir, path)? {
             Some(records) => Ok(Self { dir, records }),
-            None => Err(Error::path(path, "holds no finished backup: nothing was applied, so nothing can be undone")),
+            None => Err(Error::path(
+                path,
+                "holds no finished backup: nothing was applied, so nothing can be undone",
+            )),
         }
     }
 
@@ -120,11 +127,15 @@ impl Backup {
     fn check(&self, files: &[MergeFile], paths: &[&str]) -> Result<(), Error> {
         let fits = |record: &Record| {
             let file = files.get(record.n).zip(paths.get(record.n));
-            file.is_some_and(|(file, at)| *at == record.path && file.base == record.old && file.new == record.new)
+            file.is_some_and(|(file, at)| {
+                *at == record.path && file.base == record.old && file.new == record.new
+            })
         };
         match self.records.values().find(|record| !fits(record)) {
             None => Ok(()),
-            Some(record) => Err(Error::path(&record.path, "is not part of this merge; its backup folder is another's")),
+            Some(record) => {
+                Err(Error::path(&record.path, "is not part of this merge; its backup folder is another's"))
+            }
         }
     }
 }

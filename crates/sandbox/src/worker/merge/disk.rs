@@ -4,8 +4,8 @@
 use crate::worker::error::errno;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, mkdirat, openat, renameat, renameat_with, symlinkat,
-    unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, mkdirat, openat, renameat, renameat_with,
+    symlinkat, unlinkat,
 };
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
@@ -31,7 +31,7 @@ impl Disk {
 
     pub(super) fn mkdir(&self, dir: impl AsFd, name: &str, mode: u32) -> Result<()> {
         self.step()?;
-        mkdirat(&dir, name, Mode::RWXU)?;
+        mkdirat(&dir, name, Mode::from_raw_mode(mode))?;
         self.chmod(dir, name, mode)
     }
 

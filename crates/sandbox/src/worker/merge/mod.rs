@@ -7,8 +7,8 @@
 //! killed in between is run again with the same request and ends the work; nothing is ever lost.
 
 mod backup;
-mod disk;
 mod discard;
+mod disk;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -90,7 +90,11 @@ fn order(paths: &[&str], goes: impl Fn(usize) -> bool) -> Vec<usize> {
 }
 
 /// Fills in the results in the order in which the paths are worked on.
-fn work(paths: &[&str], goes: impl Fn(usize) -> bool, one: impl Fn(usize) -> Option<MergeState>) -> Vec<MergeState> {
+fn work(
+    paths: &[&str],
+    goes: impl Fn(usize) -> bool,
+    one: impl Fn(usize) -> Option<MergeState>,
+) -> Vec<MergeState> {
     let mut states = vec![MergeState::Already; paths.len()];
     for n in order(paths, goes) {
         if let (Some(slot), Some(state)) = (states.get_mut(n), one(n)) {
@@ -139,7 +143,8 @@ impl Applying<'_> {
         if file.new.is_none() {
             return Ok(Want::Nothing);
         }
-        let changed = || "the layer no longer holds what was to be applied; look at the diff again".to_owned();
+        let changed =
+            || "the layer no longer holds what was to be applied; look at the diff again".to_owned();
         let (dir, name) = self.upper.parent(at).map_err(|_| changed())?;
         let stat = super::beneath::look(&dir, name.as_ref()).ok().flatten().ok_or_else(changed)?;
         let mode = stat.st_mode & super::state::MODE_BITS;
@@ -155,23 +160,27 @@ impl Applying<'_> {
     }
 
     fn parents(&self, record: &Record) -> Result<(), String> {
-        record.made.iter().try_for_each(|at| {
-            let mode = self.upper.stat(at).ok().flatten().map_or(0o755, |stat| stat.st_mode & 0o777);
-            let (dir, name) = self.project.parent(at)?;
-            match super::beneath::look(&dir, name.as_ref())? {
-                Some(_) => Ok(()),
-                None => self.disk.mkdir(&dir, name, mode),
-            }
-        })
-        .map_err(|errno: rustix::io::Errno| format!("its directory cannot be made: {}", super::error::plain(errno)))
+        record
+            .made
+            .iter()
+            .try_for_each(|at| {
+                let mode = self.upper.stat(at).ok().flatten().map_or(0o755, |stat| stat.st_mode & 0o777);
+                let (dir, name) = self.project.parent(at)?;
+                match super::beneath::look(&dir, name.as_ref())? {
+                    Some(_) => Ok(()),
+                    None => self.disk.mkdir(&dir, name, mode),
+                }
+            })
+            .map_err(|errno: rustix::io::Errno| {
+                format!("its directory cannot be made: {}", super::error::plain(errno))
+            })
     }
 
     /// Two merges could build, piece by piece, what one is refused.
     fn not_a_repository(&self, file: &MergeFile, at: &str) -> Result<(), String> {
         let (parent, name) = split(at);
-        let holds = |mark: &str| {
-            mark == name || matches!(self.project.stat(&join(parent, mark)), Ok(Some(_)))
-        };
+        let holds =
+            |mark: &str| mark == name || matches!(self.project.stat(&join(parent, mark)), Ok(Some(_)));
         let there = |mark: &str| matches!(self.project.stat(&join(parent, mark)), Ok(Some(_)));
         if file.new.is_some() && MARKS.contains(&name) && is_shaped(holds) && !is_shaped(there) {
             return Err("it would make its directory a bare git repository".into());
@@ -191,7 +200,9 @@ impl Undoing<'_> {
         let records: Vec<Option<&Record>> = paths.iter().map(|at| self.backup.find(at)).collect();
         for (file, record) in files.iter().zip(&records) {
             let pair = (file.base, file.new);
-            if record.is_some_and(|record| pair != (record.old, record.new) && pair != (record.new, record.old)) {
+            if record
+                .is_some_and(|record| pair != (record.old, record.new) && pair != (record.new, record.old))
+            {
                 return Err(Error::path(&file.path.0, "is not what the apply changed; nothing was undone"));
             }
         }
@@ -199,7 +210,8 @@ impl Undoing<'_> {
         let goes = |n: usize| record(n).is_some_and(|record| record.old.is_none());
         // A path without a record was not changed by the apply: there is nothing to take back.
         let states = work(paths, goes, |n| record(n).map(|record| self.one(record)));
-        let made: BTreeSet<&str> = records.iter().flatten().flat_map(|record| &record.made).map(String::as_str).collect();
+        let made: BTreeSet<&str> =
+            records.iter().flatten().flat_map(|record| &record.made).map(String::as_str).collect();
         for at in made.iter().rev() {
             if let Ok((dir, name)) = self.project.parent(at) {
                 // Stays when the user put something into it.

@@ -271,7 +271,10 @@ impl Here<'_> {
     }
 
     fn both_kept(&self) -> Stop {
-        conflict_because(&format!("somebody wrote it during the merge; `{}` beside it holds a version, too", self.passing))
+        conflict_because(&format!(
+            "somebody wrote it during the merge; `{}` beside it holds a version, too",
+            self.passing
+        ))
     }
 }
 

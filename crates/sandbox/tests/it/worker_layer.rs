@@ -1,0 +1,279 @@
+//! What leaves a session's layer and what stays, on upper directories as overlayfs lays them out.
+
+use super::{Ground, Reply, Request, mode, run};
+use bailey_protocol::{FileDiff, FileKind, Touched, WsPath};
+use std::collections::BTreeMap;
+
+fn diff(ground: &Ground) -> BTreeMap<String, FileDiff> {
+    ground.dir("upper");
+    ground.dir("project");
+    let files = match run(Request::Diff { upper: ground.text("upper"), project: ground.text("project") }) {
+        Reply::Diff(report) => report.files,
+        other => panic!("{other:?}"),
+    };
+    let root = ground.text("project");
+    assert!(files.is_sorted_by(|one, other| one.path <= other.path));
+    files.into_iter().map(|file| (file.path.relative_to(&root).unwrap().to_owned(), file)).collect()
+}
+
+fn scan(ground: &Ground, known: &[WsPath], since: u64) -> Vec<Touched> {
+    let (upper, project, known) = (ground.text("upper"), ground.text("project"), known.to_vec());
+    match run(Request::Scan { upper, project, known, since }) {
+        Reply::Touched(touched) => touched,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Paths that leave, each with what it was and what it becomes.
+fn leaving(ground: &Ground) -> Vec<(String, Option<FileKind>, Option<FileKind>)> {
+    let kind = |side: Option<bailey_protocol::FileState>| side.map(|side| side.kind);
+    let leaves = diff(ground).into_iter().filter(|(_, file)| file.refused.is_none());
+    leaves.map(|(at, file)| (at, kind(file.old), kind(file.new))).collect()
+}
+
+fn names(ground: &Ground) -> Vec<String> {
+    leaving(ground).into_iter().map(|(at, ..)| at).collect()
+}
+
+/// Paths that stay, each with the reason.
+fn held(ground: &Ground) -> Vec<(String, String)> {
+    diff(ground).into_iter().filter_map(|(at, file)| Some((at, file.refused?))).collect()
+}
+
+#[test]
+fn a_diff_tells_both_sides() {
+    let ground = Ground::new();
+    ground.file("project/a.txt", "old");
+    ground.file("project/same.txt", "same");
+    mode(&ground.file("upper/a.txt", "new"), 0o755);
+    ground.file("upper/same.txt", "same");
+    ground.file("upper/bytes", b"\0\xff");
+    ground.link("upper/in", "a.txt");
+    let files = diff(&ground);
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["a.txt", "bytes", "in"]);
+    let a = &files["a.txt"];
+    let (old, new) = (a.old.as_ref().unwrap(), a.new.as_ref().unwrap());
+    assert_eq!((old.mode, new.mode, new.size), (0o644, 0o755, 3));
+    assert_eq!(old.content.as_ref().unwrap().0, b"old");
+    assert_eq!(new.content.as_ref().unwrap().0, b"new");
+    let state = bailey_protocol::Digest::of_parts(&[b"file", b"493", b"new"]);
+    assert_eq!(new.state, state, "the documented form of a state digest");
+    assert_eq!(files["bytes"].new.as_ref().unwrap().content.as_ref().unwrap().0, b"\0\xff");
+    assert_eq!(files["in"].new.as_ref().unwrap().content.as_ref().unwrap().0, b"a.txt");
+    assert!(files["in"].remarks.is_empty());
+}
+
+#[test]
+fn whiteouts_of_both_kinds_and_opaque_directories_are_deletions() {
+    let ground = Ground::new();
+    ground.file("project/one", "");
+    ground.file("project/two", "");
+    ground.file("project/dir/a", "");
+    ground.file("project/dir/b/c", "");
+    ground.file("project/opaque/gone", "");
+    ground.file("project/opaque/sub/gone", "");
+    ground.file("project/marked/stays", "");
+    ground.whiteout("upper/one");
+    ground.file_whiteout("upper/two");
+    ground.whiteout("upper/dir");
+    ground.whiteout("upper/was-never-there");
+    ground.opaque("upper/opaque", b"y");
+    ground.file("upper/opaque/sub/new", "");
+    ground.opaque("upper/marked", b"x");
+    let (file, dir) = (Some(FileKind::File), Some(FileKind::Directory));
+    let expected = [
+        ("dir", dir, None),
+        ("dir/a", file, None),
+        ("dir/b", dir, None),
+        ("dir/b/c", file, None),
+        ("one", file, None),
+        ("opaque/gone", file, None),
+        ("opaque/sub/gone", file, None),
+        ("opaque/sub/new", None, file),
+        ("two", file, None),
+    ];
+    assert_eq!(leaving(&ground), expected.map(|(at, old, new)| (at.to_owned(), old, new)));
+}
+
+/// The control: without the rules, all of it would leave.
+#[test]
+fn what_git_ignores_stays() {
+    let ground = Ground::new();
+    ground.dir("project");
+    for at in ["target/debug/app", "x.log", "sub/y.log", "sub/cache/z", "excluded", "src/main.rs"] {
+        ground.file(&format!("upper/{at}"), "x");
+    }
+    for at in ["target/debug/app", "x.log", "sub/cache/z", "excluded"] {
+        assert!(names(&ground).contains(&at.to_owned()), "the control: {at}");
+    }
+    ground.file("project/.gitignore", "target/\n*.log\n");
+    ground.file("project/.git/info/exclude", "excluded\n");
+    ground.file("upper/sub/.gitignore", "cache\n!y.log\n");
+    assert_eq!(names(&ground), ["src", "src/main.rs", "sub", "sub/.gitignore", "sub/y.log"]);
+    let touched = scan(&ground, &[], 0);
+    assert!(touched.iter().all(|touched| !touched.path.0.contains("target")), "{touched:?}");
+}
+
+#[test]
+fn the_rules_are_those_of_the_merged_view() {
+    let ground = Ground::new();
+    ground.file("project/.gitignore", "*.log\n");
+    ground.file("upper/a.log", "");
+    assert!(names(&ground).is_empty());
+    ground.file("upper/.gitignore", "*.tmp\n");
+    ground.file("upper/b.tmp", "");
+    assert_eq!(names(&ground), [".gitignore", "a.log"]);
+}
+
+#[test]
+fn an_ignored_file_that_git_tracks_leaves() {
+    for version in ["2", "4"] {
+        let ground = Ground::new();
+        let project = ground.dir("project");
+        let git = |arguments: &[&str]| {
+            let status = std::process::Command::new("git")
+                .args(["-c", "core.hooksPath=/dev/null", "-C"])
+                .arg(&project)
+                .args(arguments)
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .status();
+            assert!(status.unwrap().success());
+        };
+        git(&["init", "-q"]);
+        for at in [".gitignore", "dist/tracked", "dist/a-longer-name-in-there", "dist/untracked", "zzz"] {
+            ground.file(&format!("project/{at}"), if at == ".gitignore" { "dist/\n" } else { "old" });
+        }
+        git(&["add", "-f", ".gitignore", "dist/tracked", "dist/a-longer-name-in-there", "zzz"]);
+        git(&["update-index", "--index-version", version]);
+        for at in ["dist/tracked", "dist/untracked", "dist/new", "dist/a-longer-name-in-there"] {
+            ground.file(&format!("upper/{at}"), "new");
+        }
+        assert_eq!(
+            names(&ground),
+            ["dist/a-longer-name-in-there", "dist/tracked"],
+            "index version {version}"
+        );
+    }
+}
+
+#[test]
+fn without_a_repository_an_ignored_file_that_the_project_holds_leaves() {
+    let ground = Ground::new();
+    ground.file("project/.gitignore", "*.log\n");
+    ground.file("project/kept.log", "old");
+    ground.file("upper/kept.log", "new");
+    ground.file("upper/fresh.log", "new");
+    assert_eq!(names(&ground), ["kept.log"]);
+}
+
+#[test]
+fn a_removed_directory_in_which_ignored_files_stay_stays() {
+    let ground = Ground::new();
+    ground.file("project/.git/index", "");
+    ground.file("project/pkg/.gitignore", "build/\n");
+    ground.file("project/pkg/build/out", "");
+    ground.file("project/pkg/code", "");
+    ground.whiteout("upper/pkg");
+    assert_eq!(names(&ground), ["pkg/.gitignore", "pkg/code"]);
+}
+
+/// `mv .git .old && mkdir .git`, a gitfile, other cases of the name, a bare repository (A53).
+#[test]
+fn nothing_of_gits_leaves() {
+    let ground = Ground::new();
+    ground.file("project/.git/config", "[core]");
+    ground.file("upper/.git/config", "[core] fsmonitor = evil");
+    ground.file("upper/.git/hooks/post-checkout", "evil");
+    ground.file("upper/sub/.git", "gitdir: /tmp/evil");
+    ground.file("upper/.GIT/config", "evil");
+    ground.file("upper/code", "");
+    assert_eq!(names(&ground), ["code", "sub"]);
+    let held = held(&ground);
+    assert_eq!(held.len(), 3, "{held:?}");
+    assert!(held.iter().all(|(_, why)| why.contains("never leaves")));
+}
+
+#[test]
+fn a_bare_repository_stays_as_a_whole() {
+    let ground = Ground::new();
+    ground.dir("project");
+    for dir in ["bare", "deep/er/bare.git"] {
+        ground.file(&format!("upper/{dir}/HEAD"), "ref: refs/heads/main\n");
+        ground.file(&format!("upper/{dir}/config"), "[core]\nfsmonitor = evil\n");
+        ground.dir(&format!("upper/{dir}/objects"));
+        ground.dir(&format!("upper/{dir}/refs"));
+    }
+    ground.file("upper/linked/HEAD", "ref: refs/heads/main\n");
+    ground.file("upper/linked/commondir", "../bare\n");
+    ground.file("upper/control/HEAD", "an innocent file");
+    assert_eq!(names(&ground), ["control", "control/HEAD", "deep", "deep/er"]);
+    let held = held(&ground);
+    assert_eq!(held.len(), 3, "{held:?}");
+    assert!(held.iter().all(|(_, why)| why.contains("bare git repository")));
+}
+
+#[test]
+fn a_directory_of_the_project_does_not_become_a_bare_repository() {
+    let ground = Ground::new();
+    ground.file("project/dir/HEAD", "innocent");
+    ground.file("project/dir/refs/readme", "");
+    ground.file("upper/dir/objects/x", "");
+    ground.file("upper/dir/code", "");
+    assert_eq!(names(&ground), ["dir/code"]);
+    assert_eq!(held(&ground)[0].0, "dir/objects");
+}
+
+#[test]
+fn what_no_merge_can_carry_is_told_not_lost() {
+    use std::os::unix::ffi::OsStrExt;
+    let ground = Ground::new();
+    ground.dir("upper");
+    ground.fifo("upper/fifo");
+    ground.socket("upper/socket");
+    mode(&ground.file("upper/setuid", ""), 0o4755);
+    ground.file("upper/.bailey-merge-3", "");
+    std::fs::write(ground.path.join("upper").join(std::ffi::OsStr::from_bytes(b"caf\xe9")), "").unwrap();
+    let huge = ground.file("upper/huge", "");
+    std::fs::OpenOptions::new().write(true).open(huge).unwrap().set_len(10 << 30).unwrap();
+    let held: BTreeMap<_, _> = held(&ground).into_iter().collect();
+    assert!(held["fifo"].contains("is a FIFO"));
+    assert!(held["socket"].contains("is a socket"));
+    assert!(held["setuid"].contains("set-user-id"));
+    assert!(held["huge"].contains("larger than 1 GiB"));
+    assert!(held[".bailey-merge-3"].contains("unfinished writes"));
+    assert!(held["caf\u{fffd}"].contains("cannot be applied: its name is not UTF-8"));
+    assert!(names(&ground).is_empty());
+}
+
+#[test]
+fn symlinks_that_may_lead_out_are_remarked() {
+    let ground = Ground::new();
+    ground.link("upper/sub/in", "../code");
+    ground.link("upper/sub/in-absolute", &ground.text("project/code"));
+    let outs = ["../..", "../../x", "/etc/passwd", "a/../../code", "./../../x"];
+    for (n, target) in outs.iter().enumerate() {
+        ground.link(&format!("upper/sub/out-{n}"), target);
+    }
+    for (at, file) in diff(&ground).iter().filter(|(at, _)| at.starts_with("sub/")) {
+        assert_eq!(file.remarks.is_empty(), at.starts_with("sub/in"), "{at}: {:?}", file.remarks);
+    }
+}
+
+#[test]
+fn a_scan_tells_what_is_new_with_the_projects_state() {
+    let ground = Ground::new();
+    ground.file("project/a", "old");
+    ground.file("project/b", "old");
+    ground.file("upper/a", "new");
+    ground.file("upper/fresh", "new");
+    ground.whiteout("upper/b");
+    let touched = scan(&ground, &[ground.ws("project/b")], u64::MAX >> 1);
+    let state = bailey_protocol::Digest::of_parts(&[b"file", b"420", b"old"]);
+    let expected = [
+        Touched { path: ground.ws("project/a"), base: Some(state), unsure: false },
+        Touched { path: ground.ws("project/fresh"), base: None, unsure: false },
+    ];
+    assert_eq!(touched, expected);
+    let since = scan(&ground, &[], 0);
+    assert_eq!(since.iter().map(|touched| touched.unsure).collect::<Vec<_>>(), [true, true, false]);
+}

@@ -1,0 +1,216 @@
+//! Apply, undo and discard as the runtime asks for them. That they survive being stopped anywhere is tested
+//! beside the code.
+
+use super::{Ground, Reply, Request, mode, mode_of, run};
+use bailey_protocol::{Digest, Merge, MergeFile, MergeKind, MergeState, Report};
+
+fn merge(ground: &Ground, direction: MergeKind, files: &[MergeFile]) -> Result<Vec<MergeState>, String> {
+    let merge = Merge { direction, of: None, files: files.to_vec() };
+    let (upper, project, backup) = (ground.text("upper"), ground.text("project"), ground.text("backup"));
+    match run(Request::Merge { merge, upper, project, backup }) {
+        Reply::Report(Report::Merged { files }) => Ok(files.into_iter().map(|file| file.state).collect()),
+        Reply::Refused { reason } => Err(reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a diff tells, as a merge of all of it.
+fn all(ground: &Ground) -> Vec<MergeFile> {
+    ground.dir("project");
+    let Reply::Diff(report) =
+        run(Request::Diff { upper: ground.text("upper"), project: ground.text("project") })
+    else {
+        panic!()
+    };
+    let leaves = report.files.into_iter().filter(|file| file.refused.is_none());
+    leaves
+        .map(|file| MergeFile {
+            path: file.path,
+            base: file.old.map(|side| side.state),
+            new: file.new.map(|side| side.state),
+        })
+        .collect()
+}
+
+fn conflicts(state: &MergeState) -> bool {
+    matches!(state, MergeState::Conflict { .. })
+}
+
+fn failed(state: &MergeState) -> bool {
+    matches!(state, MergeState::Failed { .. })
+}
+
+#[test]
+fn only_what_was_chosen_is_applied_and_its_directories_go_with_an_undo() {
+    let ground = Ground::new();
+    ground.file("upper/a/b/wanted", "w");
+    ground.file("upper/a/b/unwanted", "u");
+    mode(&ground.dir("upper/a/b"), 0o750);
+    let chosen: Vec<_> = all(&ground).into_iter().filter(|file| file.path.0.ends_with("/wanted")).collect();
+    assert_eq!(merge(&ground, MergeKind::Apply, &chosen), Ok(vec![MergeState::Done]));
+    assert_eq!(ground.read("project/a/b/wanted"), "w");
+    assert_eq!(mode_of(&ground.path.join("project/a/b")), 0o750);
+    assert!(!ground.has("project/a/b/unwanted"));
+    assert_eq!(merge(&ground, MergeKind::Apply, &chosen), Ok(vec![MergeState::Already]));
+    assert_eq!(merge(&ground, MergeKind::Undo, &chosen), Ok(vec![MergeState::Done]));
+    assert!(!ground.has("project/a"));
+    assert_eq!(merge(&ground, MergeKind::Undo, &chosen), Ok(vec![MergeState::Already]));
+}
+
+#[test]
+fn what_the_user_changed_is_a_conflict_and_kept() {
+    let ground = Ground::new();
+    for at in ["edited", "deleted", "chmodded", "removed", "fine"] {
+        ground.file(&format!("project/{at}"), "base");
+        ground.file(&format!("upper/{at}"), "session");
+    }
+    std::fs::remove_file(ground.path.join("upper/removed")).unwrap();
+    ground.whiteout("upper/removed");
+    ground.file("upper/created", "session");
+    let files = all(&ground);
+    ground.file("project/edited", "user");
+    std::fs::remove_file(ground.path.join("project/deleted")).unwrap();
+    mode(&ground.path.join("project/chmodded"), 0o600);
+    ground.file("project/removed", "user");
+    ground.link("project/created", "somewhere");
+    let states = merge(&ground, MergeKind::Apply, &files).unwrap();
+    for (file, state) in files.iter().zip(&states) {
+        assert_eq!(conflicts(state), !file.path.0.ends_with("/fine"), "{:?}: {state:?}", file.path);
+    }
+    assert_eq!(ground.read("project/edited"), "user");
+    assert!(!ground.has("project/deleted"));
+    assert_eq!(mode_of(&ground.path.join("project/chmodded")), 0o600);
+    assert_eq!(ground.read("project/removed"), "user");
+    assert_eq!(std::fs::read_link(ground.path.join("project/created")).unwrap().to_str(), Some("somewhere"));
+    assert_eq!(ground.read("project/fine"), "session");
+    // An undo takes back what was done, and only that.
+    let states = merge(&ground, MergeKind::Undo, &files).unwrap();
+    assert!(!states.iter().any(conflicts), "{states:?}");
+    assert_eq!((ground.read("project/fine"), ground.read("project/edited")), ("base".into(), "user".into()));
+}
+
+#[test]
+fn an_undo_keeps_what_the_user_changed_after_the_apply() {
+    let ground = Ground::new();
+    ground.file("project/edit", "base");
+    ground.file("upper/edit", "session");
+    ground.file("upper/new/file", "session");
+    let files = all(&ground);
+    merge(&ground, MergeKind::Apply, &files).unwrap();
+    ground.file("project/edit", "user");
+    ground.file("project/new/users", "user");
+    let states = merge(&ground, MergeKind::Undo, &files).unwrap();
+    let expected = [("edit", true), ("new", true), ("new/file", false)];
+    for ((at, conflict), state) in expected.into_iter().zip(&states) {
+        assert_eq!(conflicts(state), conflict, "{at}: {state:?}");
+    }
+    assert_eq!(
+        (ground.read("project/edit"), ground.read("project/new/users")),
+        ("user".into(), "user".into())
+    );
+    assert!(!ground.has("project/new/file"));
+}
+
+#[test]
+fn an_undo_accepts_the_merge_in_either_direction_and_no_other() {
+    let ground = Ground::new();
+    ground.file("project/edit", "base");
+    ground.file("upper/edit", "session");
+    let files = all(&ground);
+    let turned = |file: &MergeFile| MergeFile { path: file.path.clone(), base: file.new, new: file.base };
+    let turned: Vec<_> = files.iter().map(turned).collect();
+    assert!(merge(&ground, MergeKind::Undo, &files).is_err(), "nothing was applied yet");
+    merge(&ground, MergeKind::Apply, &files).unwrap();
+    let other = [MergeFile { new: Some(Digest::of(b"other")), ..files[0].clone() }];
+    assert!(merge(&ground, MergeKind::Undo, &other).unwrap_err().contains("nothing was undone"));
+    assert_eq!(merge(&ground, MergeKind::Undo, &turned), Ok(vec![MergeState::Done]));
+    assert_eq!(ground.read("project/edit"), "base");
+}
+
+#[test]
+fn a_layer_that_changed_since_the_diff_is_not_applied() {
+    let ground = Ground::new();
+    ground.file("project/edit", "base");
+    ground.file("upper/edit", "shown");
+    let files = all(&ground);
+    ground.file("upper/edit", "slipped in");
+    let states = merge(&ground, MergeKind::Apply, &files).unwrap();
+    assert!(failed(&states[0]), "{states:?}");
+    assert_eq!(ground.read("project/edit"), "base");
+    assert_eq!(std::fs::read_dir(ground.path.join("project")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_backup_folder_serves_one_merge() {
+    let ground = Ground::new();
+    ground.file("upper/one", "1");
+    let first = all(&ground);
+    merge(&ground, MergeKind::Apply, &first).unwrap();
+    ground.file("upper/two", "2");
+    let second = all(&ground);
+    assert!(merge(&ground, MergeKind::Apply, &second).unwrap_err().contains("backup folder is another's"));
+    assert!(!ground.has("project/two"));
+}
+
+/// The control: the same state under an innocent name is applied.
+#[test]
+fn a_forged_request_reaches_nothing_outside_the_project_and_nothing_of_gits() {
+    let ground = Ground::new();
+    ground.file("upper/fine", "x");
+    let fine = all(&ground).remove(0);
+    ground.dir("project/real");
+    ground.dir("outside");
+    ground.link("project/link", "../outside");
+    for at in
+        ["outside/x", "project/../outside/x", "project", "project//x", "project/.git/hooks/x", "project/.GIT"]
+    {
+        let file = MergeFile { path: ground.ws(at), ..fine.clone() };
+        assert!(merge(&ground, MergeKind::Apply, &[file]).is_err(), "{at}");
+    }
+    for at in ["link/x", "real"] {
+        ground.file(&format!("upper/{}", at.replace("link/x", "link")), "x");
+        let file = MergeFile { path: ground.ws(&format!("project/{at}")), ..fine.clone() };
+        std::fs::remove_dir_all(ground.path.join("backup")).ok();
+        let states = merge(&ground, MergeKind::Apply, &[file]).unwrap();
+        assert!(failed(&states[0]) || conflicts(&states[0]), "{at}: {states:?}");
+    }
+    assert_eq!(std::fs::read_dir(ground.path.join("outside")).unwrap().count(), 0);
+    std::fs::remove_dir_all(ground.path.join("backup")).ok();
+    assert_eq!(merge(&ground, MergeKind::Apply, &[fine]), Ok(vec![MergeState::Done]));
+}
+
+/// First `HEAD` and `refs`, then `objects`, each innocent alone.
+#[test]
+fn a_bare_repository_cannot_be_applied_piece_by_piece() {
+    let ground = Ground::new();
+    ground.file("upper/dir/HEAD", "ref: refs/heads/main\n");
+    ground.file("upper/dir/refs/x", "");
+    let files = all(&ground);
+    assert!(merge(&ground, MergeKind::Apply, &files).unwrap().iter().all(|state| *state == MergeState::Done));
+    ground.whiteout("upper/dir/HEAD.tmp");
+    std::fs::rename(ground.path.join("upper/dir/HEAD.tmp"), ground.path.join("upper/dir/HEAD")).unwrap();
+    ground.file("upper/dir/objects", "");
+    let objects: Vec<_> = all(&ground).into_iter().filter(|file| file.path.0.ends_with("objects")).collect();
+    assert_eq!(objects.len(), 1, "in the layer's view there is no repository");
+    std::fs::remove_dir_all(ground.path.join("backup")).unwrap();
+    let states = merge(&ground, MergeKind::Apply, &objects).unwrap();
+    assert!(matches!(&states[0], MergeState::Failed { reason } if reason.contains("bare git repository")));
+    assert!(!ground.has("project/dir/objects"));
+}
+
+#[test]
+fn a_discard_empties_the_layer_and_follows_no_symlink() {
+    let ground = Ground::new();
+    ground.file("outside/kept", "");
+    ground.file("project/edit", "base");
+    ground.file("upper/edit", "session");
+    ground.file("upper/locked/deep/file", "");
+    ground.link("upper/out", "../outside");
+    ground.whiteout("upper/gone");
+    mode(&ground.path.join("upper/locked"), 0o000);
+    let file = MergeFile { path: ground.ws("project/edit"), base: None, new: None };
+    assert_eq!(merge(&ground, MergeKind::Discard, &[file]), Ok(vec![MergeState::Done]));
+    assert_eq!(std::fs::read_dir(ground.path.join("upper")).unwrap().count(), 0);
+    assert_eq!(ground.read("project/edit"), "base");
+    assert!(ground.has("outside/kept"));
+}
