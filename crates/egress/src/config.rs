@@ -1,0 +1,111 @@
+//! What the composition root tells the door.
+
+use hyper::Uri;
+use std::{fmt, time::Duration};
+
+/// How the door behaves.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where it may send to; anything else is refused.
+    pub endpoints: Vec<Endpoint>,
+    /// Certificate authorities trusted besides the system's, as PEM text (RFC 7468).
+    pub extra_authorities: Option<String>,
+    /// The longest time to reach a server: name, TCP and TLS together.
+    pub connect_timeout: Duration,
+    /// The longest time from being connected to the head of the answer.
+    pub first_byte_timeout: Duration,
+    /// The longest time without any byte of the body. A stream that keeps moving has no limit.
+    pub idle_timeout: Duration,
+    /// The most bytes of a body; a longer one is a failure.
+    pub body_bytes_max: usize,
+}
+
+impl Default for Config {
+    /// No endpoints; 30 s to connect, 30 s to the first byte, 120 s without any byte, 32 MiB.
+    fn default() -> Self {
+        Self {
+            endpoints: Vec::new(),
+            extra_authorities: None,
+            connect_timeout: Duration::from_secs(30),
+            first_byte_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(120),
+            body_bytes_max: 32 << 20,
+        }
+    }
+}
+
+/// A server that the door may send to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// A URL there: scheme, host and port count (RFC 6454), the path does not.
+    pub url: String,
+    /// The names of the secrets that may be sent there.
+    pub secrets: Vec<String>,
+}
+
+/// The configuration makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// An endpoint is no `http` or `https` URL with a host.
+    #[error(
+        "`{0}` is no endpoint; write it as `https://host` or `http://host:port`, without user or password"
+    )]
+    NoOrigin(String),
+}
+
+/// Scheme, host and port: who is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) tls: bool,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl Origin {
+    /// The origin of a URL that was parsed by the same code that later dials it. `None` for other schemes, for no
+    /// host, and for user names in it.
+    pub(crate) fn of(url: &Uri) -> Option<Self> {
+        let tls = match url.scheme_str()? {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        let authority = url.authority().filter(|authority| !authority.as_str().contains('@'))?;
+        let host = authority.host().to_ascii_lowercase();
+        let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        (!host.is_empty()).then_some(Self { tls, host, port })
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "https" } else { "http" };
+        let default = if self.tls { 443 } else { 80 };
+        write!(f, "{scheme}://{}", self.host)?;
+        if self.port == default { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
+/// The endpoints, ready to be looked up.
+#[derive(Debug)]
+pub(crate) struct Endpoints(Vec<(Origin, Vec<String>)>);
+
+impl Endpoints {
+    pub(crate) fn new(endpoints: Vec<Endpoint>) -> Result<Self, ConfigError> {
+        let origin = |endpoint: Endpoint| {
+            let origin = endpoint.url.parse().ok().as_ref().and_then(Origin::of);
+            let origin = origin.ok_or(ConfigError::NoOrigin(endpoint.url))?;
+            Ok((origin, endpoint.secrets))
+        };
+        endpoints.into_iter().map(origin).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(crate) fn allow(&self, origin: &Origin) -> bool {
+        self.0.iter().any(|(known, _)| known == origin)
+    }
+
+    /// Whether the secret of this name may be sent there.
+    pub(crate) fn allow_secret(&self, origin: &Origin, name: &str) -> bool {
+        self.0.iter().any(|(known, secrets)| known == origin && secrets.iter().any(|secret| secret == name))
+    }
+}

@@ -1,0 +1,90 @@
+//! Why nothing came back, told to people: what, why, and how to fix it. No text here ever holds a header's value.
+
+use crate::{config::Origin, request::Unsendable};
+use std::{error::Error, io, time::Duration};
+
+/// Why an effect failed at the door.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Unsendable(#[from] Unsendable),
+    #[error(
+        "the system's certificate authorities cannot be used ({0}); install the package `ca-certificates` or name a file in `SSL_CERT_FILE`"
+    )]
+    Authorities(String),
+    #[error("`{0}` could not be reached within {sec} s; check the network and the provider's `base_url`", sec = .1.as_secs_f32())]
+    ConnectTimeout(Origin, Duration),
+    #[error("`{0}` did not begin to answer within {sec} s; try again, or check what its server is doing", sec = .1.as_secs_f32())]
+    FirstByteTimeout(Origin, Duration),
+    #[error("`{0}` sent nothing for {sec} s in the middle of its answer; try again", sec = .1.as_secs_f32())]
+    IdleTimeout(Origin, Duration),
+    #[error(
+        "nobody listens at `{0}`; check that its server runs and that the provider's `base_url` is right"
+    )]
+    Refused(Origin),
+    #[error("the name of `{0}` cannot be resolved ({1}); check the network and the provider's `base_url`")]
+    Name(Origin, String),
+    #[error(
+        "the certificate of `{0}` is not trusted ({1}); if the server is yours, add its authority to the system's certificates, else somebody may stand in between"
+    )]
+    Certificate(Origin, String),
+    #[error(
+        "no secure connection to `{0}` ({1}); check that the provider's `base_url` has the right scheme and port"
+    )]
+    Tls(Origin, String),
+    #[error("`{0}` cannot be reached ({1}); check the network and the provider's `base_url`")]
+    Unreachable(Origin, String),
+    #[error("`{0}` closed the connection without an answer ({1}); try again")]
+    NoAnswer(Origin, String),
+    #[error("the connection to `{0}` broke in the middle of its answer ({1}); try again")]
+    Broken(Origin, String),
+    #[error("answer larger than {mib}: `{0}` sent more than is taken; ask for less", mib = mebibytes(*.1))]
+    TooLarge(Origin, usize),
+}
+
+fn mebibytes(bytes: usize) -> String {
+    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") }
+}
+
+impl Failure {
+    /// What this error of the client means.
+    pub(crate) fn of(origin: &Origin, error: &hyper_util::client::legacy::Error, limit: Duration) -> Self {
+        let origin = origin.clone();
+        let cause = innermost(error);
+        if !error.is_connect() {
+            return Self::NoAnswer(origin, cause);
+        }
+        if let Some(tls) = find::<rustls::Error>(error) {
+            return match tls {
+                rustls::Error::InvalidCertificate(why) => Self::Certificate(origin, why.to_string()),
+                other => Self::Tls(origin, other.to_string()),
+            };
+        }
+        match find::<io::Error>(error).map(io::Error::kind) {
+            _ if chain(error).any(|error| error.to_string().contains("dns error")) => {
+                Self::Name(origin, cause)
+            }
+            Some(io::ErrorKind::ConnectionRefused) => Self::Refused(origin),
+            Some(io::ErrorKind::TimedOut) => Self::ConnectTimeout(origin, limit),
+            Some(io::ErrorKind::UnexpectedEof) if origin.tls => Self::Tls(origin, cause),
+            _ => Self::Unreachable(origin, cause),
+        }
+    }
+}
+
+/// The error and what caused it, also where an `io::Error` hides its inner error from `source`.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source())
+    })
+}
+
+fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    chain(error).filter_map(|error| error.downcast_ref()).last()
+}
+
+/// The text of the first cause.
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
+    chain(error).last().map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,22 @@
+//! The network door: the only place of Bailey that dials out.
+//!
+//! It is an executor. Everything that leaves the machine reaches it as a permitted effect, in which secrets are
+//! only named; the door puts their values into headers at the last moment, so that no effect, journal entry or
+//! error ever holds one. It sends to configured endpoints and nowhere else, whatever a permit says, and each secret
+//! goes to the endpoints that it was configured for. It never follows a redirect, never retries, and reads no
+//! proxy settings from the environment.
+//!
+//! It refuses to be a general HTTP client: HTTP/1.1 only, no cookies, no compression, no uploads from files.
+//!
+//! Read [`door`] first ([`Egress`], how an effect is performed), then `request` (what is checked before anything is
+//! sent) and `connect` (the one client, and whom it trusts).
+
+pub mod config;
+pub mod door;
+
+mod connect;
+mod failure;
+mod request;
+
+pub use config::{Config, ConfigError, Endpoint};
+pub use door::Egress;

@@ -1,0 +1,221 @@
+//! Reading one response: errors apart from answers, events apart from plain JSON, everything within bounds.
+
+use crate::{
+    Endpoint, Wire, anthropic,
+    failure::{self, Fault},
+    openai,
+    sse::{Events, TooLong},
+};
+use bailey_kernel::{Answer, Decoder, Delta, ModelError, ModelErrorKind};
+use std::sync::Arc;
+
+/// The most bytes that one answer may have on the wire. The network door hands on no more than this, either.
+pub const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// The most bytes of an error's body that are read.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+
+/// Reads a whole response in one go: the pure entry for fuzzing and for recorded responses.
+///
+/// # Errors
+/// When it was no whole reply.
+pub fn decode_all(
+    wire: Wire,
+    status: u16,
+    headers: &[(String, String)],
+    body: &[u8],
+) -> Result<Answer, ModelError> {
+    let endpoint = Endpoint {
+        provider: "provider".into(),
+        wire,
+        base_url: "http://127.0.0.1".into(),
+        model: "model".into(),
+        key: None,
+        max_tokens: 1024,
+    };
+    let mut reading = Box::new(Reading::new(Arc::new(endpoint)));
+    reading.head(status, headers);
+    reading.push(body);
+    reading.end()
+}
+
+/// The reader of one response.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    endpoint: Arc<Endpoint>,
+    status: Option<u16>,
+    headers: Vec<(String, String)>,
+    received: usize,
+    body: Body,
+    message: Message,
+    /// The first fault; what comes after it is not read.
+    fault: Option<Fault>,
+}
+
+/// What kind of body it is.
+#[derive(Debug)]
+enum Body {
+    /// Nothing but white space so far.
+    Unknown,
+    Events(Events),
+    Json(Vec<u8>),
+    Error(Vec<u8>),
+}
+
+/// The reply as far as it is there.
+#[derive(Debug)]
+enum Message {
+    Anthropic(anthropic::Message),
+    OpenAi(openai::Message),
+}
+
+impl Message {
+    fn new(wire: Wire) -> Self {
+        match wire {
+            Wire::Anthropic => Self::Anthropic(anthropic::Message::default()),
+            Wire::OpenAiChat => Self::OpenAi(openai::Message::default()),
+        }
+    }
+
+    fn event(&mut self, data: &str) -> Result<Vec<Delta>, Fault> {
+        match self {
+            Self::Anthropic(message) => message.event(data),
+            Self::OpenAi(message) => message.event(data),
+        }
+    }
+
+    fn whole(&mut self, json: &[u8]) -> Result<(), Fault> {
+        let value = serde_json::from_slice(json).map_err(|error| not_json(&error))?;
+        match self {
+            Self::Anthropic(message) => message.whole(&value),
+            Self::OpenAi(message) => message.whole(&value),
+        }
+    }
+
+    fn end(self) -> Result<Answer, Fault> {
+        match self {
+            Self::Anthropic(message) => message.end(),
+            Self::OpenAi(message) => message.end(),
+        }
+    }
+}
+
+/// A body or event that ends in the middle of its JSON was cut; any other that is no JSON makes no sense.
+pub(crate) fn not_json(error: &serde_json::Error) -> Fault {
+    if error.is_eof() {
+        return Fault::Cut("its JSON has no end");
+    }
+    Fault::Malformed(format!("it is no JSON: {error}"))
+}
+
+impl Reading {
+    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
+        let message = Message::new(endpoint.wire);
+        Self {
+            endpoint,
+            status: None,
+            headers: Vec::new(),
+            received: 0,
+            body: Body::Unknown,
+            message,
+            fault: None,
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, Fault> {
+        self.received = self.received.saturating_add(bytes.len());
+        if self.received >= ANSWER_BYTES_MAX {
+            return Err(Fault::TooLarge("32 MiB or more"));
+        }
+        if matches!(self.body, Body::Unknown) {
+            let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) else {
+                return Ok(Vec::new());
+            };
+            self.body = kind_of_body(*first)?;
+        }
+        match &mut self.body {
+            Body::Unknown => Ok(Vec::new()),
+            Body::Json(json) => {
+                json.extend_from_slice(bytes);
+                Ok(Vec::new())
+            }
+            Body::Error(error) => {
+                let room = ERROR_BYTES_MAX.saturating_sub(error.len());
+                error.extend(bytes.iter().take(room));
+                Ok(Vec::new())
+            }
+            Body::Events(events) => {
+                let events =
+                    events.push(bytes).map_err(|TooLong| Fault::TooLarge("one event of more than 8 MiB"))?;
+                let mut deltas = Vec::new();
+                for data in events {
+                    deltas.extend(self.message.event(&data)?);
+                }
+                Ok(deltas)
+            }
+        }
+    }
+
+    fn answer(mut self) -> Result<Answer, Fault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        match self.body {
+            Body::Unknown | Body::Error(_) => return Err(Fault::Cut("it is empty")),
+            Body::Json(json) => self.message.whole(&json)?,
+            Body::Events(events) => {
+                // What the end cut off counts only when it can be read.
+                if let Some(Err(fault @ Fault::Reported(_))) =
+                    events.end().map(|data| self.message.event(&data))
+                {
+                    return Err(fault);
+                }
+            }
+        }
+        self.message.end()
+    }
+}
+
+/// No line of an event stream starts with a brace, and whatever a server calls its answer, JSON does.
+fn kind_of_body(first: u8) -> Result<Body, Fault> {
+    match first {
+        b'{' | b'[' => Ok(Body::Json(Vec::new())),
+        b'<' => Err(Fault::Malformed("it is a web page".into())),
+        0x1f => Err(Fault::Malformed("it is compressed, though nobody asked for that".into())),
+        _ => Ok(Body::Events(Events::default())),
+    }
+}
+
+impl Decoder for Reading {
+    fn head(&mut self, status: u16, headers: &[(String, String)]) {
+        self.status = Some(status);
+        self.headers = headers.to_vec();
+        if !(200..300).contains(&status) {
+            self.body = Body::Error(Vec::new());
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Vec<Delta> {
+        if self.fault.is_some() {
+            return Vec::new();
+        }
+        self.read(bytes).unwrap_or_else(|fault| {
+            self.fault = Some(fault);
+            Vec::new()
+        })
+    }
+
+    fn end(self: Box<Self>) -> Result<Answer, ModelError> {
+        let endpoint = self.endpoint.clone();
+        match (self.status, &self.body) {
+            (None, _) => Err(ModelError {
+                kind: ModelErrorKind::Unreachable,
+                message: format!("`{}` did not answer at `{}`", endpoint.provider, endpoint.url()),
+            }),
+            (Some(status), Body::Error(body)) => {
+                Err(failure::of_status(&endpoint, status, &self.headers, body))
+            }
+            (Some(_), _) => self.answer().map_err(|fault| failure::of_fault(&endpoint, fault)),
+        }
+    }
+}

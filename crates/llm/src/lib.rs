@@ -1,0 +1,31 @@
+//! Models: how a context becomes a request on a provider's wire, and how the bytes that come back become an
+//! answer; and cassettes, which record such exchanges and play them back.
+//!
+//! A provider here is a *codec*. It opens no socket, holds no key and reads no clock: it names the secret that the
+//! network door puts in, and it reads whatever bytes it is handed within fixed bounds. Retry, fallback and
+//! budgets are not its business either; it only says which kind of failure it saw and how long to wait.
+//!
+//! Read [`endpoint`] first: an [`Endpoint`] says which server speaks which [`Wire`], and [`provider`] makes the
+//! codec of it. Each wire has a folder with an encoder (`encode`) and an assembler of streamed pieces
+//! (`message`). [`decode`] is the reader that both share: it tells events from plain JSON and answers from
+//! errors. [`cassette`] stands apart: a [`Player`] takes the network door's place in demos and tests.
+//!
+//! Hostile bytes are expected everywhere: every buffer has a limit, and nothing panics. [`decode_all`] is the one
+//! pure entry for fuzzing.
+
+pub mod cassette;
+pub mod decode;
+pub mod endpoint;
+pub mod estimate;
+
+mod anthropic;
+mod failure;
+mod openai;
+mod sse;
+mod transcript;
+mod wire;
+
+pub use cassette::{Cassette, Normaliser, Player, Recorder};
+pub use decode::decode_all;
+pub use endpoint::{Codec, Endpoint, provider};
+pub use wire::Wire;

@@ -1,0 +1,8 @@
+//! OpenAI's Chat Completions API (<https://platform.openai.com/docs/api-reference/chat>), read with tolerance for
+//! the servers that are only compatible with it.
+
+mod encode;
+mod message;
+
+pub(crate) use encode::body;
+pub(crate) use message::Message;

@@ -1,0 +1,197 @@
+//! A Chat Completions reply, put together from its chunks.
+
+use super::encode::{assistant_value, call_value};
+use crate::{
+    Wire,
+    decode::not_json,
+    failure::{Complaint, Fault},
+    wire::set,
+};
+use bailey_kernel::{Answer, Delta, Stop};
+use bailey_protocol::{CallId, Digest, ToolCall, Usage};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The most calls that one reply may have.
+const CALLS_MAX: usize = 1024;
+
+/// A reply as far as it is there.
+#[derive(Debug, Default)]
+pub(crate) struct Message {
+    id: String,
+    /// All text so far, a refusal's too: exactly what was streamed.
+    text: String,
+    refused: bool,
+    calls: Vec<Partial>,
+    /// The call that each index means now.
+    by_index: BTreeMap<u64, usize>,
+    finish_reason: Option<String>,
+    done: bool,
+    usage: Usage,
+}
+
+/// A call as far as it is there.
+#[derive(Debug, Default)]
+struct Partial {
+    id: String,
+    name: String,
+    arguments: String,
+    /// What some providers sign and want to see again.
+    extra_content: Option<Value>,
+}
+
+impl Message {
+    /// Reads the data of one event.
+    pub(crate) fn event(&mut self, data: &str) -> Result<Vec<Delta>, Fault> {
+        if data.trim() == "[DONE]" {
+            self.done = true;
+            return Ok(Vec::new());
+        }
+        let chunk: Value = serde_json::from_str(data).map_err(|error| not_json(&error))?;
+        self.chunk(&chunk, "delta")
+    }
+
+    /// Reads an answer that was not streamed.
+    pub(crate) fn whole(&mut self, completion: &Value) -> Result<(), Fault> {
+        if completion.get("choices").is_none() && Complaint::of(completion).is_none() {
+            return Err(Fault::Malformed("it has no `choices`".into()));
+        }
+        self.chunk(completion, "message")?;
+        self.done = true;
+        Ok(())
+    }
+
+    /// The reply.
+    pub(crate) fn end(self) -> Result<Answer, Fault> {
+        let empty = self.text.is_empty() && self.calls.is_empty();
+        // Compatible servers leave out the one or the other.
+        if self.finish_reason.is_none() && (!self.done || empty) {
+            return Err(Fault::Cut("no `finish_reason` came"));
+        }
+        let stop = match self.finish_reason.as_deref() {
+            Some("length") => Stop::Length,
+            Some("content_filter") => Stop::Refused,
+            _ if self.refused => Stop::Refused,
+            _ if self.calls.is_empty() => Stop::Answered,
+            _ => Stop::Calls,
+        };
+        let (mut calls, mut wired) = (Vec::new(), Vec::new());
+        for (place, partial) in self.calls.into_iter().enumerate() {
+            let (call, value) = partial.end(&self.id, place);
+            calls.push(call);
+            wired.push(value);
+        }
+        let verbatim =
+            json!({ "wire": Wire::OpenAiChat.name(), "message": assistant_value(&self.text, wired) });
+        Ok(Answer { text: self.text, calls, stop, usage: self.usage, verbatim })
+    }
+
+    fn chunk(&mut self, chunk: &Value, part: &str) -> Result<Vec<Delta>, Fault> {
+        if chunk.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(Fault::Reported(Complaint::of(chunk).unwrap_or_default()));
+        }
+        if let (true, Some(id)) = (self.id.is_empty(), chunk.get("id").and_then(Value::as_str)) {
+            self.id = id.into();
+        }
+        let mut deltas = Vec::new();
+        if let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) {
+            if let Some(part) = choice.get(part) {
+                deltas.extend(self.part(part)?);
+            }
+            if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
+                self.finish_reason = Some(reason.into());
+            }
+        }
+        deltas.extend(self.usage(chunk));
+        Ok(deltas)
+    }
+
+    fn part(&mut self, part: &Value) -> Result<Option<Delta>, Fault> {
+        for call in part.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            self.call(call)?;
+        }
+        let refusal = part.get("refusal").and_then(Value::as_str).unwrap_or_default();
+        self.refused |= !refusal.is_empty();
+        let said = part.get("content").map(text_of).unwrap_or_default() + refusal;
+        self.text.push_str(&said);
+        Ok((!said.is_empty()).then_some(Delta::Text(said)))
+    }
+
+    /// Takes up a piece of a call. Pieces belong together by index; a new identifier at a known index is a new
+    /// call all the same (some servers number every call 0), and without index a new identifier or name is.
+    fn call(&mut self, piece: &Value) -> Result<(), Fault> {
+        let function = piece.get("function").unwrap_or(&Value::Null);
+        let word = |value: &Value, name: &str| {
+            value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (id, name) = (word(piece, "id"), word(function, "name"));
+        let index = piece.get("index").and_then(Value::as_u64);
+        let known = match index {
+            Some(index) => self.by_index.get(&index).copied(),
+            None if id.is_empty() && name.is_empty() => self.calls.len().checked_sub(1),
+            None => self.calls.iter().position(|call| !id.is_empty() && call.id == id),
+        };
+        let continues = |call: &Partial| id.is_empty() || call.id.is_empty() || call.id == id;
+        let place = match known {
+            Some(place) if self.calls.get(place).is_some_and(continues) => place,
+            _ => self.calls.len(),
+        };
+        if place >= CALLS_MAX {
+            return Err(Fault::TooLarge("more than 1,024 calls"));
+        }
+        if place == self.calls.len() {
+            self.calls.push(Partial::default());
+        }
+        self.by_index.extend(index.map(|index| (index, place)));
+        let Some(call) = self.calls.get_mut(place) else { return Ok(()) };
+        // Some servers repeat both in every piece.
+        call.id = if call.id.is_empty() { id } else { std::mem::take(&mut call.id) };
+        call.name = if call.name.is_empty() { name } else { std::mem::take(&mut call.name) };
+        match function.get("arguments") {
+            Some(Value::String(text)) => call.arguments.push_str(text),
+            Some(whole @ Value::Object(_)) => call.arguments = whole.to_string(),
+            _ => {}
+        }
+        if let Some(extra) = piece.get("extra_content") {
+            call.extra_content = Some(extra.clone());
+        }
+        Ok(())
+    }
+
+    fn usage(&mut self, chunk: &Value) -> Option<Delta> {
+        let usage = chunk.get("usage").filter(|usage| usage.is_object())?;
+        let count = |name: &str| usage.get(name).and_then(Value::as_u64);
+        self.usage.input_tokens = count("prompt_tokens").unwrap_or(self.usage.input_tokens);
+        self.usage.output_tokens = count("completion_tokens").unwrap_or(self.usage.output_tokens);
+        Some(Delta::Usage(self.usage))
+    }
+}
+
+impl Partial {
+    /// The call, and how the wire wants to see it again. A missing identifier is made from what is there, so
+    /// that the same bytes give the same one and other replies another.
+    fn end(self, reply: &str, place: usize) -> (ToolCall, Value) {
+        let parts = [reply.as_bytes(), &place.to_be_bytes(), self.name.as_bytes(), self.arguments.as_bytes()];
+        let id =
+            if self.id.is_empty() { format!("call_{}", Digest::of_parts(&parts).short()) } else { self.id };
+        let arguments = if self.arguments.trim().is_empty() { "{}".into() } else { self.arguments };
+        let mut value = call_value(&id, &self.name, &arguments);
+        if let Some(extra) = self.extra_content {
+            set(&mut value, "extra_content", extra);
+        }
+        (ToolCall { id: CallId(id), name: self.name, arguments }, value)
+    }
+}
+
+/// Content is a text, or a list of parts of which the text ones count.
+fn text_of(content: &Value) -> String {
+    let text = |part: &Value| part.get("text").and_then(Value::as_str).map(str::to_owned);
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(text).collect(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

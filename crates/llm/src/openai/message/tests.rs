@@ -1,0 +1,164 @@
+use super::Message;
+use crate::failure::Fault;
+use bailey_kernel::{Answer, Delta, Stop};
+use bailey_protocol::Usage;
+use serde_json::{Value, json};
+
+fn read(chunks: &[Value]) -> Result<(Answer, Vec<Delta>), Fault> {
+    let mut message = Message::default();
+    let mut deltas = Vec::new();
+    for chunk in chunks {
+        let data = chunk.as_str().map_or_else(|| chunk.to_string(), Into::into);
+        deltas.extend(message.event(&data)?);
+    }
+    message.end().map(|answer| (answer, deltas))
+}
+
+fn delta(delta: Value) -> Value {
+    json!({ "id": "chatcmpl-1", "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
+}
+
+fn call(piece: Value) -> Value {
+    delta(json!({ "tool_calls": [piece] }))
+}
+
+fn finish(reason: &str) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] })
+}
+
+fn usage() -> Value {
+    json!({ "choices": [], "usage": { "prompt_tokens": 12, "completion_tokens": 3 } })
+}
+
+/// Names and arguments of the calls.
+fn calls(chunks: &[Value]) -> Vec<(String, String)> {
+    let mut chunks = chunks.to_vec();
+    chunks.push(finish("tool_calls"));
+    let (answer, _) = read(&chunks).unwrap();
+    assert_eq!(answer.stop, Stop::Calls);
+    answer.calls.into_iter().map(|call| (call.name, call.arguments)).collect()
+}
+
+fn named(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, arguments)| ((*name).into(), (*arguments).into())).collect()
+}
+
+fn full() -> Vec<Value> {
+    vec![
+        delta(json!({ "role": "assistant", "content": "" })),
+        delta(json!({ "content": "I " })),
+        delta(json!({ "content": "read." })),
+        call(
+            json!({ "index": 0, "id": "c1", "type": "function", "function": { "name": "fs_read", "arguments": "" } }),
+        ),
+        call(
+            json!({ "index": 1, "id": "c2", "type": "function", "function": { "name": "fs_list", "arguments": "" } }),
+        ),
+        call(json!({ "index": 0, "function": { "arguments": "{\"path\":" } })),
+        call(json!({ "index": 1, "function": { "arguments": "{}" } })),
+        call(json!({ "index": 0, "function": { "arguments": "\"a\"}" } })),
+        finish("tool_calls"),
+        usage(),
+        json!("[DONE]"),
+    ]
+}
+
+#[test]
+fn a_streamed_reply_with_text_and_parallel_calls() {
+    let (answer, deltas) = read(&full()).unwrap();
+    assert_eq!(answer.text, "I read.");
+    assert_eq!(deltas[..2], [Delta::Text("I ".into()), Delta::Text("read.".into())]);
+    assert_eq!(answer.usage, Usage { input_tokens: 12, output_tokens: 3 });
+    let message = json!({ "role": "assistant", "content": "I read.", "tool_calls": [
+        { "id": "c1", "type": "function", "function": { "name": "fs_read", "arguments": "{\"path\":\"a\"}" } },
+        { "id": "c2", "type": "function", "function": { "name": "fs_list", "arguments": "{}" } },
+    ] });
+    assert_eq!(answer.verbatim, json!({ "wire": "open-ai-chat", "message": message }));
+}
+
+#[test]
+fn the_same_reply_unstreamed_is_the_same_answer() {
+    let (streamed, _) = read(&full()).unwrap();
+    let mut message = Message::default();
+    message
+        .whole(&json!({
+            "choices": [{ "message": streamed.verbatim["message"], "finish_reason": "tool_calls" }],
+            "usage": usage()["usage"],
+        }))
+        .unwrap();
+    assert_eq!(message.end().unwrap(), streamed);
+}
+
+#[test]
+fn a_reply_cut_before_its_reason_is_cut() {
+    let chunks = full();
+    for length in 0..8 {
+        assert!(matches!(read(&chunks[..length]), Err(Fault::Cut(_))), "{length} chunks");
+    }
+    for length in 9..=chunks.len() {
+        read(&chunks[..length]).unwrap();
+    }
+    assert!(matches!(read(&[json!("[DONE]")]), Err(Fault::Cut(_))));
+    let (answer, _) = read(&[delta(json!({ "content": "x" })), json!("[DONE]")]).unwrap();
+    assert_eq!((answer.text.as_str(), answer.stop), ("x", Stop::Answered));
+}
+
+#[test]
+fn calls_of_compatible_servers() {
+    let (f, g) = (json!({ "name": "f", "arguments": "{}" }), json!({ "name": "g", "arguments": "[]" }));
+    let both = named(&[("f", "{}"), ("g", "[]")]);
+    // Neither index nor identifier, in one piece.
+    assert_eq!(calls(&[call(json!({ "function": f })), call(json!({ "function": g }))]), both);
+    // Every call numbered 0.
+    let zero = |id: &str, function: &Value| call(json!({ "index": 0, "id": id, "function": function }));
+    assert_eq!(calls(&[zero("a", &f), zero("b", &g)]), both);
+    // Identifier and name repeated in every piece.
+    let piece =
+        |text: &str| call(json!({ "index": 0, "id": "a", "function": { "name": "f", "arguments": text } }));
+    assert_eq!(calls(&[piece("{\"a\""), piece(":1}")]), named(&[("f", "{\"a\":1}")]));
+    // Arguments as an object, and none at all.
+    let object = call(json!({ "index": 0, "function": { "name": "f", "arguments": { "a": 1 } } }));
+    let none = call(json!({ "index": 1, "id": "b", "function": { "name": "g" } }));
+    assert_eq!(calls(&[object, none]), named(&[("f", "{\"a\":1}"), ("g", "{}")]));
+    // `stop` in spite of calls.
+    let (answer, _) = read(&[zero("a", &f), finish("stop")]).unwrap();
+    assert_eq!(answer.stop, Stop::Calls);
+}
+
+#[test]
+fn missing_identifiers_are_made_the_same_way_each_time_and_differ() {
+    let ids = |reply: &str| {
+        let mut chunk = call(json!({ "function": { "name": "f", "arguments": "{}" } }));
+        chunk["id"] = reply.into();
+        let (answer, _) = read(&[chunk.clone(), chunk, finish("tool_calls")]).unwrap();
+        answer.calls.into_iter().map(|call| call.id.0).collect::<Vec<_>>()
+    };
+    let (first, again, other) = (ids("r1"), ids("r1"), ids("r2"));
+    assert_eq!(first, again);
+    assert_ne!(first[0], first[1]);
+    assert_ne!(first[0], other[0]);
+}
+
+#[test]
+fn other_stops_refusals_parts_and_what_is_signed() {
+    assert_eq!(read(&[finish("length")]).unwrap().0.stop, Stop::Length);
+    assert_eq!(read(&[finish("content_filter")]).unwrap().0.stop, Stop::Refused);
+    let (answer, _) = read(&[delta(json!({ "refusal": "no" })), finish("stop")]).unwrap();
+    assert_eq!((answer.text.as_str(), answer.stop), ("no", Stop::Refused));
+    let parts = json!({ "content": [{ "type": "thinking" }, { "type": "text", "text": "hi" }] });
+    assert_eq!(read(&[delta(parts), finish("stop")]).unwrap().0.text, "hi");
+    let signed =
+        call(json!({ "index": 0, "id": "a", "function": { "name": "f" }, "extra_content": { "s": 1 } }));
+    let (answer, _) = read(&[signed, finish("tool_calls")]).unwrap();
+    assert_eq!(answer.verbatim["message"]["tool_calls"][0]["extra_content"], json!({ "s": 1 }));
+}
+
+#[test]
+fn faults() {
+    assert!(matches!(read(&[json!({ "error": { "message": "x", "code": 502 } })]), Err(Fault::Reported(_))));
+    assert!(matches!(Message::default().event("nonsense"), Err(Fault::Malformed(_))));
+    assert!(matches!(Message::default().whole(&json!({ "a": 1 })), Err(Fault::Malformed(_))));
+    let many: Vec<Value> =
+        (0..2000).map(|index| call(json!({ "index": index, "id": index.to_string() }))).collect();
+    assert!(matches!(read(&many), Err(Fault::TooLarge(_))));
+}

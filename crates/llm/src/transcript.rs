@@ -1,0 +1,139 @@
+//! A context as wires want it: turns of the model and of everybody else, strictly alternating.
+//!
+//! Both wires demand that the results of a reply's calls come right behind the reply. Words of a person that
+//! came in between are therefore moved behind them, and what answers no open call is told as text.
+
+use crate::{Wire, wire::wire_name};
+use bailey_kernel::{Answer, Context, Segment};
+use bailey_protocol::CallId;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One turn.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Turn<'a> {
+    /// The model's message as this very wire sent it.
+    Own(&'a Value),
+    /// What another model said, as text and calls.
+    Foreign {
+        /// The text.
+        text: &'a str,
+        /// The calls.
+        calls: Vec<Call<'a>>,
+    },
+    /// What the model is told.
+    Heard(Heard<'a>),
+}
+
+/// A call of another model, with an identifier that any wire takes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Call<'a> {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) arguments: &'a str,
+}
+
+/// What a model is told between two of its replies.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Heard<'a> {
+    pub(crate) results: Vec<CallResult<'a>>,
+    pub(crate) texts: Vec<String>,
+}
+
+/// The result of one call of the reply before.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CallResult<'a> {
+    pub(crate) id: String,
+    pub(crate) ok: bool,
+    pub(crate) text: &'a str,
+}
+
+/// The turns of a context, for the provider of this name that speaks this wire.
+pub(crate) fn turns<'a>(context: &'a Context, provider: &str, wire: Wire) -> Vec<Turn<'a>> {
+    let mut turns = Turns::default();
+    for segment in context.segments() {
+        match segment {
+            Segment::User(message) => turns.user(message.text()),
+            Segment::Reply(reply) => turns.reply(reply.answer(), reply.provider() == provider, wire),
+            Segment::Observation(seen) => turns.result(seen.call(), seen.tool(), seen.is_ok(), seen.text()),
+        }
+    }
+    turns.end()
+}
+
+/// Collects turns. Its methods take plain values, so that tests need no kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Turns<'a> {
+    done: Vec<Turn<'a>>,
+    heard: Heard<'a>,
+    /// The calls of the last reply that have no result yet, with the identifiers that they were sent under.
+    open: BTreeMap<CallId, String>,
+    used: BTreeSet<String>,
+}
+
+impl<'a> Turns<'a> {
+    pub(crate) fn user(&mut self, text: &str) {
+        // Anthropic refuses blank text blocks.
+        if !text.trim().is_empty() {
+            self.heard.texts.push(text.into());
+        }
+    }
+
+    pub(crate) fn reply(&mut self, answer: &'a Answer, same_provider: bool, wire: Wire) {
+        self.flush();
+        self.open.clear();
+        // A provider's name may come to stand for another wire when the configuration changes.
+        let own = same_provider && answer.verbatim.get("wire").and_then(Value::as_str) == Some(wire.name());
+        let ids: Vec<String> = answer
+            .calls
+            .iter()
+            .map(|call| if own { call.id.0.clone() } else { self.fresh(&call.id) })
+            .collect();
+        self.used.extend(ids.iter().cloned());
+        self.open.extend(answer.calls.iter().map(|call| call.id.clone()).zip(ids.iter().cloned()));
+        if own {
+            return self.done.push(Turn::Own(&answer.verbatim));
+        }
+        let call = |(call, id): (&'a bailey_protocol::ToolCall, String)| Call {
+            id,
+            name: wire_name(&call.name),
+            arguments: &call.arguments,
+        };
+        let calls: Vec<_> = answer.calls.iter().zip(ids).map(call).collect();
+        if !answer.text.trim().is_empty() || !calls.is_empty() {
+            self.done.push(Turn::Foreign { text: &answer.text, calls });
+        }
+    }
+
+    pub(crate) fn result(&mut self, call: &CallId, tool: &str, ok: bool, text: &'a str) {
+        match self.open.remove(call) {
+            Some(id) => self.heard.results.push(CallResult { id, ok, text }),
+            None => self.heard.texts.push(format!("[late result of `{tool}`, call {call}]\n{text}")),
+        }
+    }
+
+    pub(crate) fn end(mut self) -> Vec<Turn<'a>> {
+        self.flush();
+        self.done
+    }
+
+    fn flush(&mut self) {
+        let heard = std::mem::take(&mut self.heard);
+        if heard != Heard::default() {
+            self.done.push(Turn::Heard(heard));
+        }
+    }
+
+    /// An identifier that Anthropic takes too: `[A-Za-z0-9_-]+`, unique in the whole conversation.
+    fn fresh(&self, call: &CallId) -> String {
+        let id = wire_name(&call.0);
+        if !self.used.contains(&id) {
+            return id;
+        }
+        let numbered = |n: usize| format!("{id}_{n}");
+        (2..).map(numbered).find(|id| !self.used.contains(id)).unwrap_or(id.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

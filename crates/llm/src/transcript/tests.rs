@@ -1,0 +1,90 @@
+use super::{Call, CallResult, Heard, Turn, Turns};
+use crate::Wire;
+use bailey_kernel::{Answer, Stop};
+use bailey_protocol::{CallId, ToolCall, Usage};
+use serde_json::json;
+
+fn call(id: &str, name: &str) -> ToolCall {
+    ToolCall { id: CallId(id.into()), name: name.into(), arguments: "{}".into() }
+}
+
+fn answer(text: &str, calls: &[ToolCall], wire: Wire) -> Answer {
+    let verbatim = json!({ "wire": wire.name(), "content": [] });
+    let (stop, usage) = (Stop::Answered, Usage::default());
+    Answer { text: text.into(), calls: calls.to_vec(), stop, usage, verbatim }
+}
+
+fn result<'a>(id: &str, text: &'a str) -> CallResult<'a> {
+    CallResult { id: id.into(), ok: true, text }
+}
+
+#[test]
+fn results_come_before_words_that_came_in_between() {
+    let reply = answer("", &[call("a", "x"), call("b", "x")], Wire::Anthropic);
+    let mut turns = Turns::default();
+    turns.user("go");
+    turns.reply(&reply, true, Wire::Anthropic);
+    turns.result(&CallId("b".into()), "x", true, "B");
+    turns.user("wait");
+    turns.result(&CallId("a".into()), "x", true, "A");
+    let turns = turns.end();
+    assert_eq!(turns[1], Turn::Own(&reply.verbatim));
+    let heard = Heard { results: vec![result("b", "B"), result("a", "A")], texts: vec!["wait".into()] };
+    assert_eq!(turns[2], Turn::Heard(heard));
+}
+
+#[test]
+fn another_provider_or_wire_is_told_as_text_and_calls() {
+    let reply = answer("hello", &[call("call:1", "fs.read")], Wire::Anthropic);
+    for (same_provider, wire) in [(false, Wire::Anthropic), (true, Wire::OpenAiChat)] {
+        let mut turns = Turns::default();
+        turns.reply(&reply, same_provider, wire);
+        turns.result(&CallId("call:1".into()), "fs.read", true, "text");
+        let calls = vec![Call { id: "call_1".into(), name: "fs_read".into(), arguments: "{}" }];
+        let heard = Heard { results: vec![result("call_1", "text")], texts: vec![] };
+        assert_eq!(turns.end(), [Turn::Foreign { text: "hello", calls }, Turn::Heard(heard)]);
+    }
+}
+
+#[test]
+fn identifiers_of_other_models_become_unique() {
+    let replies = [
+        answer("", &[call("call_0", "x")], Wire::OpenAiChat),
+        answer("", &[call("call_0", "x")], Wire::OpenAiChat),
+    ];
+    let mut turns = Turns::default();
+    for reply in &replies {
+        turns.reply(reply, false, Wire::Anthropic);
+        turns.result(&CallId("call_0".into()), "x", true, "done");
+    }
+    let ids: Vec<String> = turns
+        .end()
+        .iter()
+        .filter_map(|turn| match turn {
+            Turn::Heard(heard) => Some(heard.results[0].id.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids, ["call_0", "call_0_2"]);
+}
+
+#[test]
+fn what_answers_no_open_call_is_told_as_text() {
+    let reply = answer("", &[call("a", "x")], Wire::Anthropic);
+    let mut turns = Turns::default();
+    turns.reply(&reply, true, Wire::Anthropic);
+    turns.result(&CallId("a".into()), "x", true, "waits");
+    turns.result(&CallId("a".into()), "x", true, "approved later");
+    let Turn::Heard(heard) = &turns.end()[1] else { panic!("no results") };
+    assert_eq!(heard.results, [result("a", "waits")]);
+    assert_eq!(heard.texts, ["[late result of `x`, call a]\napproved later"]);
+}
+
+#[test]
+fn empty_turns_are_left_out() {
+    let reply = answer(" ", &[], Wire::OpenAiChat);
+    let mut turns = Turns::default();
+    turns.user("  \n");
+    turns.reply(&reply, false, Wire::Anthropic);
+    assert_eq!(turns.end(), []);
+}
