@@ -1,0 +1,233 @@
+//! What a human sees of an action before saying yes. Values are the canonical ones of the action itself, cut
+//! to what a person can read; whoever draws the card escapes them, and every cut is a caveat.
+
+use crate::{
+    diff,
+    typed::{count, first_line},
+};
+use bailey_kernel::Output;
+use bailey_protocol::{
+    Action, Card, CardPart, Command, FileChange, FileDiff, FileState, HttpRequest, Merge, MergeFile,
+    MergeKind, Report,
+};
+
+/// Most lines of the diff of one file.
+const DIFF_LINES_MAX: usize = 400;
+/// Most lines of all diffs of a card.
+const CARD_LINES_MAX: usize = 2_000;
+/// Most files that are shown one by one.
+const FILES_MAX: usize = 100;
+/// Most lines of one value.
+const VALUE_LINES_MAX: usize = 60;
+
+/// The card of an action: `reasons` say why the gate asks; `seen` holds what was read on the way (contents of
+/// files that change, the comparison that a merge is made of). What is not in it is shown by its new content
+/// alone, and the card says so.
+#[must_use]
+pub fn card(action: &Action, reasons: &[String], seen: &[Output]) -> Card {
+    let mut draft = Draft { parts: Vec::new(), caveats: Vec::new(), lines: CARD_LINES_MAX };
+    let title = match action {
+        Action::Exec(command) => draft.exec(command),
+        Action::Read { path } => {
+            draft.field("path", &path.0);
+            draft.field("access", "bound read-only, for this one effect");
+            format!("Read {path}")
+        }
+        Action::Stat { path } => draft.path("Look at", &path.0),
+        Action::List { path } => draft.path("List", &path.0),
+        Action::Diff { root } => draft.path("Compare the session's changes with", &root.0),
+        Action::Search { root, pattern, glob } => {
+            draft.field("path", &root.0);
+            draft.optional("pattern", pattern.as_deref());
+            draft.optional("glob", glob.as_deref());
+            format!("Search {root}")
+        }
+        Action::Change { files } => draft.change(files, seen),
+        Action::Merge(merge) => draft.merge(merge, seen),
+        Action::Model { provider, model, request } => {
+            draft.field("model", &format!("{provider}/{model}"));
+            draft.http(request);
+            format!("Ask the model {provider}/{model}")
+        }
+        Action::Http(request) => {
+            draft.http(request);
+            format!("{} {}", request.method, host(&request.url))
+        }
+        Action::Foreign { tool, args } => {
+            draft.field("arguments", args);
+            format!("Run the unknown tool {tool}")
+        }
+    };
+    Card { title: first_line(&title), reasons: reasons.to_vec(), parts: draft.parts, caveats: draft.caveats }
+}
+
+struct Draft {
+    parts: Vec<CardPart>,
+    caveats: Vec<String>,
+    /// Lines of diffs that still fit.
+    lines: usize,
+}
+
+impl Draft {
+    fn field(&mut self, name: &str, value: &str) {
+        let cut = diff::cut(value, VALUE_LINES_MAX);
+        if !cut.whole {
+            self.caveats.push(format!("`{name}` is longer than what is shown"));
+        }
+        self.parts.push(CardPart::Field { name: name.into(), value: cut.text });
+    }
+
+    fn optional(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.field(name, value);
+        }
+    }
+
+    fn path(&mut self, verb: &str, path: &str) -> String {
+        self.field("path", path);
+        format!("{verb} {path}")
+    }
+
+    fn exec(&mut self, command: &Command) -> String {
+        let line = command.line();
+        self.field("command", &line);
+        if let [program, ..] = command.argv.as_slice()
+            && command.argv.len() == 3
+            && command.argv.last() == Some(&line)
+        {
+            self.field("shell", program);
+        }
+        self.field("working directory", &command.cwd.0);
+        for (name, value) in &command.env {
+            self.field(&format!("environment {}", first_line(name)), value);
+        }
+        if let Some(stdin) = &command.stdin {
+            self.field("standard input", &stdin.lossy());
+        }
+        self.field("network", if command.network { "asked for" } else { "none" });
+        let limits = &command.limits;
+        let value = format!(
+            "{} s, {} MiB of memory, {} MiB of disk, {} processes",
+            limits.wall_ms / 1000,
+            limits.memory_bytes >> 20,
+            limits.disk_bytes >> 20,
+            limits.pids
+        );
+        self.field("limits", &value);
+        self.caveats.push("what a command will do cannot be told from its text alone".into());
+        format!("Run {line}")
+    }
+
+    fn change(&mut self, files: &[FileChange], seen: &[Output]) -> String {
+        for file in files.iter().take(FILES_MAX) {
+            let (diff, known) = diff::of_change(file, seen, DIFF_LINES_MAX.min(self.lines));
+            if !known {
+                let path = &file.path;
+                self.caveats
+                    .push(format!("the present content of {path} is not at hand; its new content is shown"));
+            }
+            self.diff(&file.path.0, diff);
+        }
+        self.rest(files.len());
+        match files {
+            [file] => format!("{} {}", verb(file.base.is_some(), file.new.is_some()), file.path),
+            _ => format!("Change {}", count(files.len(), "file")),
+        }
+    }
+
+    fn merge(&mut self, merge: &Merge, seen: &[Output]) -> String {
+        for file in merge.files.iter().take(FILES_MAX) {
+            let verb = verb(file.base.is_some(), file.new.is_some());
+            self.field(&verb.to_lowercase(), &file.path.0);
+            match compared(file, seen) {
+                Some(found) => self.compared(found),
+                None => self.caveats.push(format!("the content of {} is not shown", file.path)),
+            }
+        }
+        self.rest(merge.files.len());
+        let files = count(merge.files.len(), "file");
+        match merge.direction {
+            MergeKind::Apply => format!("Apply {files} to the project"),
+            MergeKind::Undo => format!("Take back {files} in the project"),
+            MergeKind::Discard => format!("Throw away the session's changes of {files}"),
+        }
+    }
+
+    /// What a comparison says of one path: its text, and what else changes.
+    fn compared(&mut self, found: &FileDiff) {
+        let path = &found.path.0;
+        for remark in found.remarks.iter().chain(&found.refused) {
+            self.caveats.push(format!("{path}: {remark}"));
+        }
+        if let (Some(old), Some(new)) = (&found.old, &found.new) {
+            if old.kind != new.kind {
+                self.field("kind", &format!("{:?} becomes {:?}", old.kind, new.kind).to_lowercase());
+            }
+            if old.mode != new.mode {
+                self.field("mode", &format!("{:o} becomes {:o}", old.mode, new.mode));
+            }
+        } else if let Some(new) = &found.new {
+            self.field("mode", &format!("{:o}", new.mode));
+        }
+        let content = |state: &Option<FileState>| match state {
+            None => Some(None),
+            Some(state) => state.content.as_ref().map(|content| Some(content.0.clone())),
+        };
+        match (content(&found.old), content(&found.new)) {
+            (Some(old), Some(new)) => {
+                let lines = DIFF_LINES_MAX.min(self.lines);
+                self.diff(path, diff::between(path, old.as_deref(), new.as_deref(), lines));
+            }
+            _ => self.caveats.push(format!("the content of {path} is too large to show")),
+        }
+    }
+
+    fn diff(&mut self, path: &str, diff: diff::Diff) {
+        self.lines = self.lines.saturating_sub(diff.text.lines().count());
+        if !diff.whole {
+            self.caveats.push(format!("the change of {path} is not shown whole"));
+        }
+        self.parts.push(CardPart::Diff { path: path.into(), diff: diff.text });
+    }
+
+    fn rest(&mut self, files: usize) {
+        if files > FILES_MAX {
+            self.caveats.push(format!("{} more are not shown", count(files - FILES_MAX, "file")));
+        }
+    }
+
+    fn http(&mut self, request: &HttpRequest) {
+        self.field("method", &request.method);
+        self.field("host", host(&request.url));
+        self.field("address", &request.url);
+        self.field("body", &format!("{} bytes", request.body.0.len()));
+    }
+}
+
+fn verb(before: bool, after: bool) -> &'static str {
+    match (before, after) {
+        (false, _) => "Create",
+        (true, false) => "Delete",
+        (true, true) => "Change",
+    }
+}
+
+/// The comparison of exactly these two states of a path.
+fn compared<'a>(file: &MergeFile, seen: &'a [Output]) -> Option<&'a FileDiff> {
+    let reports = seen.iter().filter_map(|output| match output.report() {
+        Report::Diff(report) => Some(&report.files),
+        _ => None,
+    });
+    let state = |state: &Option<FileState>| state.as_ref().map(|state| state.state);
+    let same = |found: &&FileDiff| {
+        found.path == file.path && state(&found.old) == file.base && state(&found.new) == file.new
+    };
+    reports.flatten().find(same)
+}
+
+/// The host and port of an absolute URL; user information in front of it is not shown as a host.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}

@@ -1,0 +1,147 @@
+//! The one place where a change of files is made, so that no tool can write a redaction mark over a secret,
+//! and the one place that tells the model of it.
+
+use crate::{
+    diff,
+    typed::{count, unexpected},
+};
+use bailey_kernel::{Conclusion, Output, Plan};
+use bailey_protocol::{Action, Blob, FileChange, FileReport, Outcome, Report, Status, WsPath};
+use std::collections::BTreeMap;
+
+/// Most lines of the diff of one file.
+const DIFF_LINES_MAX: usize = 200;
+/// Most lines of the diffs of one call.
+const CALL_LINES_MAX: usize = 600;
+
+/// What one file shall hold.
+pub(crate) struct NewContent<'a> {
+    /// The file.
+    pub(crate) path: WsPath,
+    /// What it holds now; none: it must not exist.
+    pub(crate) base: Option<&'a FileReport>,
+    /// Where its text comes from when it is moved here.
+    pub(crate) source: Option<&'a [u8]>,
+    /// What it shall hold; none: it shall be gone.
+    pub(crate) new: Option<Vec<u8>>,
+}
+
+/// The content of a file that a plan asked for.
+///
+/// # Errors
+/// Why it could not be read, or is not whole.
+pub(crate) fn base<'a>(path: &WsPath, output: &'a Output) -> Result<&'a FileReport, String> {
+    if let Status::Failed { reason } = &output.outcome().status {
+        return Err(format!("cannot change `{path}`, because reading it failed: {reason}"));
+    }
+    let Report::File(file) = output.report() else {
+        return Err(format!("cannot change `{path}`: it was not read"));
+    };
+    if file.digest.is_none() {
+        return Err(format!(
+            "cannot change `{path}`: it has {} bytes, more than can be read at once; use command.run",
+            file.size
+        ));
+    }
+    Ok(file)
+}
+
+/// A file's content as text.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn text<'a>(path: &WsPath, file: &'a FileReport) -> Result<&'a str, String> {
+    std::str::from_utf8(&file.content.0).map_err(|_| {
+        format!("cannot edit `{path}`: it is not UTF-8 text ({} bytes); use command.run", file.size)
+    })
+}
+
+/// The change of these files.
+///
+/// # Errors
+/// When new content holds a redaction mark that the old content lacks: the model copied what the screen put in
+/// a secret's place, and writing it would destroy the user's secret.
+pub(crate) fn plan(files: Vec<NewContent<'_>>) -> Result<Plan, String> {
+    for file in &files {
+        let old = file.source.or(file.base.map(|base| base.content.0.as_slice())).unwrap_or_default();
+        let Some(mark) = foreign_mark(old, file.new.as_deref().unwrap_or_default()) else { continue };
+        return Err(format!(
+            "refused to write `{mark}` to `{}`: that text is a mark which stands for a secret that you are not \
+             shown, and writing it would destroy the secret; leave the secret's line alone with fs.edit, or \
+             change it with a command",
+            file.path
+        ));
+    }
+    let change = |file: NewContent<'_>| FileChange {
+        path: file.path,
+        base: file.base.and_then(|base| base.digest),
+        new: file.new.map(Blob),
+    };
+    Ok(Plan::Act(Action::Change { files: files.into_iter().map(change).collect() }))
+}
+
+/// What the model is told of a change.
+pub(crate) fn conclude(action: Option<&Action>, seen: &[Output], outcome: &Outcome) -> Conclusion {
+    let Report::Changed { files: changed } = &outcome.report else { return unexpected() };
+    let Some(Action::Change { files }) = action else {
+        let lines: Vec<String> = changed.iter().map(|file| format!("changed {}", file.path)).collect();
+        return Conclusion { ok: true, summary: count(changed.len(), "file"), text: lines.join("\n") };
+    };
+    let mut room = CALL_LINES_MAX;
+    let mut parts = Vec::new();
+    for file in files {
+        parts.push(verb(file));
+        if is_silent(file) {
+            continue;
+        }
+        let (diff, _) = diff::of_change(file, seen, DIFF_LINES_MAX.min(room));
+        room = room.saturating_sub(diff.text.lines().count());
+        parts.push(diff.text);
+    }
+    let summary = match files.as_slice() {
+        [file] => verb(file),
+        _ => format!("changed {}", count(files.len(), "file")),
+    };
+    Conclusion { ok: true, summary, text: parts.join("\n") }
+}
+
+/// A deleted file needs no diff: nothing of it is left to check. An unchanged one has none.
+fn is_silent(file: &FileChange) -> bool {
+    file.new.is_none() || file.base == file.new.as_ref().map(|new| bailey_protocol::Digest::of(&new.0))
+}
+
+fn verb(file: &FileChange) -> String {
+    let verb = match (&file.base, &file.new) {
+        (_, None) => "deleted",
+        (None, Some(_)) => "created",
+        (Some(_), Some(_)) if is_silent(file) => "unchanged",
+        (Some(_), Some(_)) => "changed",
+    };
+    format!("{verb} {}", file.path)
+}
+
+/// The first mark `[redacted:NAME]` that `new` holds more often than `old`.
+fn foreign_mark(old: &[u8], new: &[u8]) -> Option<String> {
+    let before = marks(old);
+    let more = |(mark, times): &(&[u8], usize)| before.get(mark).copied().unwrap_or(0) < *times;
+    marks(new).into_iter().find(more).map(|(mark, _)| String::from_utf8_lossy(mark).into_owned())
+}
+
+fn marks(bytes: &[u8]) -> BTreeMap<&[u8], usize> {
+    const OPEN: &[u8] = b"[redacted:";
+    const NAME_MAX: usize = 200;
+    let mut marks = BTreeMap::new();
+    for (start, _) in bytes.windows(OPEN.len()).enumerate().filter(|(_, window)| *window == OPEN) {
+        let rest = bytes.get(start..).unwrap_or_default();
+        let end = rest.iter().take(NAME_MAX).position(|byte| matches!(byte, b']' | b'\n'));
+        if let Some(end) = end
+            && rest.get(end) == Some(&b']')
+        {
+            *marks.entry(rest.get(..=end).unwrap_or_default()).or_insert(0) += 1;
+        }
+    }
+    marks
+}
+
+#[cfg(test)]
+mod tests;

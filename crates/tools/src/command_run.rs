@@ -1,0 +1,112 @@
+//! `command.run`: any command, as a list of arguments or as a line for a shell.
+
+use crate::{
+    arguments, exec,
+    toolbox::ToolConfig,
+    typed::{Done, Typed},
+};
+use bailey_kernel::{Claims, Conclusion, Output, Plan};
+use bailey_protocol::{Blob, Command, ToolSpec, WsPath};
+use serde::Deserialize;
+use serde_json::json;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Runs a command.
+pub(crate) struct CommandRun(pub(crate) Arc<ToolConfig>);
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
+pub(crate) struct Args {
+    command: Option<String>,
+    argv: Option<Vec<String>>,
+    cwd: Option<String>,
+    stdin: Option<String>,
+    env: Option<BTreeMap<String, String>>,
+    timeout_s: Option<u64>,
+    network: Option<bool>,
+    reads: Option<Vec<String>>,
+    writes: Option<Vec<String>>,
+}
+
+impl Typed for CommandRun {
+    type Args = Args;
+
+    fn spec(&self) -> ToolSpec {
+        let (most, usual) = (self.0.max_wall_ms / 1000, self.0.limits.wall_ms / 1000);
+        ToolSpec {
+            name: "command.run".into(),
+            aliases: ["run_command", "execute_command", "shell", "bash"].map(Into::into).into(),
+            summary: "Run a command, either `command` or `argv`.".into(),
+            description: "Runs inside walls, with no network and no terminal. It sees the workspace with the \
+                          session's changes, and its own changes join them: nothing reaches the project until the \
+                          human applies it. Processes that it leaves behind end with it."
+                .into(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "command": {"type": "string", "description": "A line for the shell."},
+                    "argv": {
+                        "type": "array", "items": {"type": "string"},
+                        "description": "Program and arguments, without a shell."
+                    },
+                    "cwd": {"type": "string", "description": "Default: the workspace."},
+                    "stdin": {"type": "string"},
+                    "env": {
+                        "type": "object", "additionalProperties": {"type": "string"},
+                        "description": "Variables to add."
+                    },
+                    "timeout_s": {
+                        "type": "integer", "minimum": 1, "maximum": most,
+                        "description": format!("Default {usual}.")
+                    },
+                    "network": {"type": "boolean", "description": "Ask for network; usually refused."},
+                    "reads": {
+                        "type": "array", "items": {"type": "string"},
+                        "description": "All paths it reads, from the workspace; helps calls run in parallel."
+                    },
+                    "writes": {
+                        "type": "array", "items": {"type": "string"},
+                        "description": "All paths it writes; may be empty."
+                    }
+                },
+                "required": []
+            }),
+        }
+    }
+
+    fn claims(&self, args: &Args) -> Claims {
+        let paths = |paths: &[String]| paths.iter().map(|path| WsPath(path.clone())).collect();
+        let Some(writes) = &args.writes else { return Claims { everything: true, ..Claims::default() } };
+        let reads = args.reads.as_deref().map_or_else(|| vec![self.0.root()], paths);
+        Claims { reads, writes: paths(writes), everything: false }
+    }
+
+    fn plan(&self, args: &Args, _seen: &[Output]) -> Result<Plan, String> {
+        let argv = match (&args.command, &args.argv) {
+            (Some(line), None) if line.trim().is_empty() => return Err("`command` is empty".into()),
+            (Some(line), None) => vec![self.0.shell.clone(), "-c".into(), line.clone()],
+            (None, Some(argv)) => argv.clone(),
+            _ => {
+                return Err(
+                    "give either `command` (a line for the shell) or `argv` (a list), not both".into()
+                );
+            }
+        };
+        let declared = args.reads.iter().chain(&args.writes).flatten();
+        declared.map(|path| arguments::path("reads or writes", path)).collect::<Result<Vec<_>, _>>()?;
+        let cwd =
+            args.cwd.as_deref().map_or_else(|| Ok(self.0.root()), |path| arguments::path("cwd", path))?;
+        exec::plan(Command {
+            argv,
+            cwd,
+            env: args.env.clone().unwrap_or_default(),
+            stdin: args.stdin.clone().map(|text| Blob(text.into_bytes())),
+            network: args.network.unwrap_or(false),
+            limits: self.0.limits(args.timeout_s)?,
+        })
+    }
+
+    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+        exec::conclude(done.action, done.outcome, self.0.max_wall_ms)
+    }
+}

@@ -1,0 +1,154 @@
+//! Unified diffs for people and models: the same for both, and the same every time (no clock decides how hard
+//! to try).
+
+use bailey_kernel::Output;
+use bailey_protocol::{Digest, FileChange, FileReport, Report};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
+
+/// Lines of context around a change.
+const CONTEXT: usize = 3;
+/// Above this many changed lines no smallest diff is looked for: the whole middle is shown as replaced.
+const MYERS_LINES_MAX: usize = 4_000;
+/// Above this many bytes, old and new together, there is no diff.
+const BYTES_MAX: usize = 4 << 20;
+/// Most characters shown of one line.
+const LINE_CHARS_MAX: usize = 500;
+
+/// A diff to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Diff {
+    /// The text, no newline at its end.
+    pub(crate) text: String,
+    /// Whether all of it is there.
+    pub(crate) whole: bool,
+}
+
+/// The diff of one planned change. What a file holds now is looked up by digest in what was read; the second
+/// value says whether it was found.
+pub(crate) fn of_change(file: &FileChange, seen: &[Output], lines_max: usize) -> (Diff, bool) {
+    let old = file.base.map(|digest| content_of(digest, seen));
+    let known = !matches!(old, Some(None));
+    let new = file.new.as_ref().map(|blob| blob.0.as_slice());
+    (between(&file.path.0, old.flatten(), new, lines_max), known)
+}
+
+/// The file with this content among what was read.
+fn content_of(digest: Digest, seen: &[Output]) -> Option<&[u8]> {
+    seen.iter().find_map(|output| match output.report() {
+        Report::File(FileReport { content, digest: Some(found), .. }) if *found == digest => {
+            Some(content.0.as_slice())
+        }
+        _ => None,
+    })
+}
+
+/// The diff from `old` to `new`, where none means that there is no file, cut to `lines_max` lines.
+pub(crate) fn between(path: &str, old: Option<&[u8]>, new: Option<&[u8]>, lines_max: usize) -> Diff {
+    let size =
+        |bytes: Option<&[u8]>| bytes.map_or("nothing".into(), |bytes| format!("{} bytes", bytes.len()));
+    let (from, to) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let header = header(path, old.is_some(), new.is_some());
+    if from.len() + to.len() > BYTES_MAX {
+        let text = format!("{header}(too large to show: {} become {})", size(old), size(new));
+        return Diff { text, whole: false };
+    }
+    let texts = (std::str::from_utf8(from), std::str::from_utf8(to));
+    let (Ok(from), Ok(to)) = texts else {
+        return Diff {
+            text: format!("{header}(not text: {} become {})", size(old), size(new)),
+            whole: false,
+        };
+    };
+    cut(&format!("{header}{}", hunks(from, to)), lines_max)
+}
+
+/// The two lines with the names.
+fn header(path: &str, old: bool, new: bool) -> String {
+    let name = |there: bool, side: &str| match (there, path.starts_with('/')) {
+        (false, _) => "/dev/null".into(),
+        (true, true) => path.to_owned(),
+        (true, false) => format!("{side}/{path}"),
+    };
+    format!("--- {}\n+++ {}\n", name(old, "a"), name(new, "b"))
+}
+
+/// The hunks, whole. Lines end with `\n` alone; anything else is part of the line.
+pub(crate) fn hunks(old: &str, new: &str) -> String {
+    let old: Vec<&str> = old.split_inclusive('\n').collect();
+    let new: Vec<&str> = new.split_inclusive('\n').collect();
+    let mut text = String::new();
+    for group in group_diff_ops(operations(&old, &new), CONTEXT) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let removed = range(first.old_range().start, last.old_range().end);
+        let added = range(first.new_range().start, last.new_range().end);
+        text.push_str(&format!("@@ -{removed} +{added} @@\n"));
+        for op in &group {
+            if op.tag() == DiffTag::Equal {
+                lines(&mut text, ' ', &old, op.old_range());
+                continue;
+            }
+            lines(&mut text, '-', &old, op.old_range());
+            lines(&mut text, '+', &new, op.new_range());
+        }
+    }
+    text
+}
+
+fn operations(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
+    let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let rest = old.iter().skip(same).rev().zip(new.iter().skip(same).rev());
+    let tail = rest.take_while(|(a, b)| a == b).count();
+    let (old_middle, new_middle) = (old.len() - same - tail, new.len() - same - tail);
+    if old_middle + new_middle <= MYERS_LINES_MAX {
+        return capture_diff_slices(Algorithm::Myers, old, new);
+    }
+    let middle =
+        DiffOp::Replace { old_index: same, old_len: old_middle, new_index: same, new_len: new_middle };
+    let after = (same + old_middle, same + new_middle);
+    vec![
+        DiffOp::Equal { old_index: 0, new_index: 0, len: same },
+        middle,
+        DiffOp::Equal { old_index: after.0, new_index: after.1, len: tail },
+    ]
+}
+
+/// `first,count` from 1, or `line before,0` for no lines, as POSIX `diff -u` has it.
+fn range(start: usize, end: usize) -> String {
+    match end - start {
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        len => format!("{},{len}", start + 1),
+    }
+}
+
+fn lines(text: &mut String, sign: char, lines: &[&str], range: std::ops::Range<usize>) {
+    for line in lines.get(range).unwrap_or_default() {
+        text.push(sign);
+        text.push_str(line);
+        if !line.ends_with('\n') {
+            text.push_str("\n\\ No newline at end of file\n");
+        }
+    }
+}
+
+/// What of a text fits a screen.
+pub(crate) fn cut(text: &str, lines_max: usize) -> Diff {
+    let total = text.lines().count();
+    let mut whole = total <= lines_max;
+    let mut shown: Vec<String> = Vec::new();
+    for line in text.lines().take(lines_max) {
+        let mut short: String = line.chars().take(LINE_CHARS_MAX).collect();
+        if short.len() < line.len() {
+            whole = false;
+            short.push_str(&format!("… {} bytes of this line left out …", line.len() - short.len()));
+        }
+        shown.push(short);
+    }
+    if total > lines_max {
+        shown.push(format!("… {} lines left out …", total - lines_max));
+    }
+    Diff { text: shown.join("\n"), whole }
+}
+
+#[cfg(test)]
+mod tests;

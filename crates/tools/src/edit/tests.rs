@@ -1,0 +1,99 @@
+use super::*;
+use proptest::prelude::*;
+
+fn check(text: &str, old: &str, new: &str, expected: &str) {
+    assert_eq!(replace(text, old, new, false).as_deref(), Ok(expected), "{text:?}: {old:?} to {new:?}");
+}
+
+fn refused(text: &str, old: &str, new: &str) -> String {
+    replace(text, old, new, false).unwrap_err().to_string()
+}
+
+#[test]
+fn replaces_the_one_place() {
+    check("a\nb\nc\n", "b\n", "B\nBB\n", "a\nB\nBB\nc\n");
+    check("a\nb", "b", "c", "a\nc");
+    check("\tif x {\n", "\tif x {", "    if y {", "    if y {\n");
+    check("ä ö ü", "ö", "", "ä  ü");
+}
+
+#[test]
+fn keeps_crlf_and_a_missing_newline() {
+    check("a\r\nb\r\nc", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\nc");
+    check("a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n");
+    check("a\r\nb\r\n", "\nb", "\nc", "a\r\nc\r\n");
+    // Whoever writes CR means it.
+    check("a\r\nb\r\n", "a\r\n", "a\n", "a\nb\r\n");
+    // Mixed line ends are left as they are.
+    check("a\r\nb\nc\n", "b\n", "x\n", "a\r\nx\nc\n");
+}
+
+#[test]
+fn replaces_all() {
+    assert_eq!(replace("a b a", "a", "aa", true).as_deref(), Ok("aa b aa"));
+    assert_eq!(replace("x\r\ny\r\nx\r\n", "x\n", "z\n", true).as_deref(), Ok("z\r\ny\r\nz\r\n"));
+    assert!(matches!(replace("b", "a", "c", true), Err(EditError::Missing { .. })));
+}
+
+#[test]
+fn says_what_is_wrong() {
+    assert_eq!(
+        refused("a", "", "b"),
+        "`old` is empty; name the text to replace, or use fs.write for a whole file"
+    );
+    assert_eq!(refused("a", "a", "a"), "`old` and `new` are the same");
+    insta::assert_snapshot!(refused("x = 1\ny\nx = 1\n", "x = 1", "x = 2"), @"`old` occurs 2 times, at lines 1, 3; add neighbouring lines to it or set `replace_all`");
+    insta::assert_snapshot!(refused("fn main() {\n    let x = 1;\n}\n", "\tlet x = 1;", "b"), @r"
+    `old` is not in the file; a line differs from it in white space only:
+    2:     let x = 1;
+    ");
+    insta::assert_snapshot!(refused("fn alpha() {}\nfn beta() {}\nfn gamma() {}\n", "fn betta() {}", "b"), @r"
+    `old` is not in the file; the lines most like its first line are:
+    2: fn beta() {}
+    1: fn alpha() {}
+    3: fn gamma() {}
+    ");
+    insta::assert_snapshot!(refused("one\n", "zzz", "b"), @"`old` is not in the file");
+    insta::assert_snapshot!(refused("key=abc\n", "key=[redacted:KEY]", "b"), @"`old` is not in the file; it holds a mark that stands for a secret you are not shown, so choose text without it");
+}
+
+#[test]
+fn overlapping_places_are_ambiguous() {
+    assert!(matches!(replace("aaa", "aa", "b", false), Err(EditError::Ambiguous { count: 2, .. })));
+}
+
+#[test]
+fn a_hostile_file_is_searched_in_linear_time() {
+    let text = "a".repeat(2 << 20);
+    assert!(replace(&text, &format!("{}b", "a".repeat(1 << 20)), "c", false).is_err());
+    let lines = "\n".repeat(1 << 20);
+    assert!(matches!(replace(&lines, "\n", "x", false), Err(EditError::Ambiguous { .. })));
+}
+
+proptest! {
+    /// Replacing and replacing back gives the file, in files of either line end.
+    #[test]
+    fn reversing_an_edit_restores_the_file(
+        before in "[ab\n]{0,12}", old in "[abc\n]{1,6}", new in "[abcd\n]{1,6}", after in "[ab\n]{0,12}", crlf: bool,
+    ) {
+        let text = format!("{before}{old}{after}");
+        let text = if crlf { to_crlf(&text) } else { text };
+        let Ok(edited) = replace(&text, &old, &new, false) else { return Ok(()) };
+        let Ok(back) = replace(&edited, &new, &old, false) else { return Ok(()) };
+        // A file that lost its last CRLF no longer says which line ends it has.
+        prop_assume!(!crlf || is_crlf(&text) == is_crlf(&edited));
+        prop_assert_eq!(back, text);
+    }
+
+    /// A unique text is always replaced, and nothing else changes.
+    #[test]
+    fn an_edit_changes_nothing_else(before in "[ -~\n]{0,40}", after in "[ -~\n]{0,40}", new in "[ -~\n]{0,9}") {
+        let text = format!("{before}\u{2603}{after}");
+        prop_assert_eq!(replace(&text, "\u{2603}", &new, false), Ok(format!("{before}{new}{after}")));
+    }
+
+    #[test]
+    fn no_input_panics(text: String, old: String, new: String, all: bool) {
+        let _ = replace(&text, &old, &new, all);
+    }
+}

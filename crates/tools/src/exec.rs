@@ -1,0 +1,149 @@
+//! Commands: what no command may be, and what the model is told when one has ended. The text holds no
+//! duration, process id or other thing that differs from run to run: recorded conversations depend on it.
+
+use crate::typed::unexpected;
+use bailey_kernel::{Conclusion, Plan};
+use bailey_protocol::{Action, Command, ExecReport, Outcome, Report, Status, Stream};
+
+/// Most bytes of one argument or variable, its NUL included (Linux MAX_ARG_STRLEN).
+const WORD_BYTES_MAX: usize = 128 << 10;
+/// Most bytes of all arguments and variables together (a quarter of the usual 8 MiB stack).
+const WORDS_BYTES_MAX: usize = 2 << 20;
+
+/// The action of a command that can be run at all.
+///
+/// # Errors
+/// When `execve` could not take it.
+pub(crate) fn plan(command: Command) -> Result<Plan, String> {
+    match command.argv.first() {
+        None => return Err("the list of arguments is empty; its first item is the program".into()),
+        Some(program) if program.is_empty() => return Err("the program's name is empty".into()),
+        Some(_) => {}
+    }
+    for name in command.env.keys() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(format!(
+                "`env` holds the name {name:?}; a name is not empty and holds no `=` or NUL"
+            ));
+        }
+    }
+    let pairs = command.env.iter().map(|(name, value)| (value, name.len() + value.len() + 2));
+    let words = command.argv.iter().map(|word| (word, word.len() + 1)).chain(pairs);
+    let mut total = 0_usize;
+    for (word, len) in words {
+        if word.contains('\0') {
+            return Err(
+                "an argument or variable holds a NUL byte; pass such data with `stdin` or a file".into()
+            );
+        }
+        if len > WORD_BYTES_MAX {
+            return Err(format!(
+                "an argument or variable has {len} bytes, and Linux takes at most {WORD_BYTES_MAX}; \
+                 pass it with `stdin` or a file"
+            ));
+        }
+        total += len;
+    }
+    if total > WORDS_BYTES_MAX {
+        return Err(format!(
+            "arguments and variables have {total} bytes together; at most {WORDS_BYTES_MAX} fit"
+        ));
+    }
+    Ok(Plan::Act(Action::Exec(command)))
+}
+
+/// What the model is told of a command. `wall_ms_max` is what it may ask for, in milliseconds.
+pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: u64) -> Conclusion {
+    let (Some(Action::Exec(command)), Report::Exec(report)) = (action, &outcome.report) else {
+        return unexpected();
+    };
+    let cancelled = outcome.status == Status::Cancelled;
+    let end =
+        if cancelled { "cancelled before it ended".into() } else { ending(command, report, wall_ms_max) };
+    let mut lines = vec![format!("$ {}", command.line()), end.clone()];
+    for (name, stream) in [("stdout", &report.stdout), ("stderr", &report.stderr)] {
+        if stream.total > 0 {
+            lines.push(format!("--- {name} ---"));
+            lines.push(shown(stream));
+        }
+    }
+    if outcome.enforced.as_ref().is_some_and(|enforced| enforced.out_no_routes > 0) {
+        lines.push("(the sandbox has no network; a connection was refused)".into());
+    }
+    let ok = !cancelled && report.exit == Some(0) && report.limit.is_none();
+    let summary = end.split(';').next().unwrap_or_default().to_owned();
+    Conclusion { ok, summary, text: lines.join("\n") }
+}
+
+fn ending(command: &Command, report: &ExecReport, wall_ms_max: u64) -> String {
+    if let Some(limit) = &report.limit {
+        let (wall_s, most_s) = (command.limits.wall_ms / 1000, wall_ms_max / 1000);
+        return match limit.as_str() {
+            "time limit" if wall_s < most_s => format!(
+                "ended by the time limit of {wall_s} s; if it needs more, call again with a larger `timeout_s` \
+                 (at most {most_s})"
+            ),
+            "time limit" => format!("ended by the time limit of {wall_s} s; there is no more than that"),
+            _ => format!("ended by the {limit}"),
+        };
+    }
+    match (report.exit, report.signal) {
+        (Some(code), _) => format!("exit code: {code}"),
+        (None, Some(signal)) => match signal_name(signal) {
+            Some(name) => format!("killed by signal {signal} ({name})"),
+            None => format!("killed by signal {signal}"),
+        },
+        (None, None) => "ended; nobody saw how".into(),
+    }
+}
+
+/// What was kept of a stream, without the newline at its end.
+fn shown(stream: &Stream) -> String {
+    let kept = (stream.head.0.len() + stream.tail.0.len()) as u64;
+    let end = |text: &str| text.strip_suffix('\n').unwrap_or(text).to_owned();
+    match stream.total.saturating_sub(kept) {
+        0 => end(&String::from_utf8_lossy(&[stream.head.0.as_slice(), &stream.tail.0].concat())),
+        left_out => {
+            let (head, tail) = (end(&stream.head.lossy()), end(&stream.tail.lossy()));
+            format!("{head}\n… {left_out} bytes left out …\n{tail}")
+        }
+    }
+}
+
+/// The names of Linux' standard signals (signal(7)), the same on x86-64 and aarch64.
+fn signal_name(signal: i32) -> Option<&'static str> {
+    const NAMES: [&str; 31] = [
+        "SIGHUP",
+        "SIGINT",
+        "SIGQUIT",
+        "SIGILL",
+        "SIGTRAP",
+        "SIGABRT",
+        "SIGBUS",
+        "SIGFPE",
+        "SIGKILL",
+        "SIGUSR1",
+        "SIGSEGV",
+        "SIGUSR2",
+        "SIGPIPE",
+        "SIGALRM",
+        "SIGTERM",
+        "SIGSTKFLT",
+        "SIGCHLD",
+        "SIGCONT",
+        "SIGSTOP",
+        "SIGTSTP",
+        "SIGTTIN",
+        "SIGTTOU",
+        "SIGURG",
+        "SIGXCPU",
+        "SIGXFSZ",
+        "SIGVTALRM",
+        "SIGPROF",
+        "SIGWINCH",
+        "SIGIO",
+        "SIGPWR",
+        "SIGSYS",
+    ];
+    NAMES.get(usize::try_from(signal).ok()?.checked_sub(1)?).copied()
+}

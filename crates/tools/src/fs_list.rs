@@ -1,0 +1,80 @@
+//! `fs.list`: the entries of one directory.
+
+use crate::{
+    arguments,
+    toolbox::ToolConfig,
+    typed::{Done, Typed, count, reads, unexpected},
+};
+use bailey_kernel::{Claims, Conclusion, Output, Plan};
+use bailey_protocol::{Action, FileKind, ListReport, Listed, Report, ToolSpec};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Lists one directory.
+pub(crate) struct FsList(pub(crate) Arc<ToolConfig>);
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
+pub(crate) struct Args {
+    path: Option<String>,
+}
+
+impl Typed for FsList {
+    type Args = Args;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "fs.list".into(),
+            aliases: vec!["list_dir".into(), "list_files".into()],
+            summary: "List a directory.".into(),
+            description:
+                "One entry a line: `name/` for a directory, `name@` for a symlink, else name and size. \
+                          Not recursive; see search.glob."
+                    .into(),
+            schema: json!({
+                "type": "object",
+                "properties": {"path": {"type": "string", "description": "Default: the workspace."}},
+                "required": []
+            }),
+        }
+    }
+
+    fn claims(&self, args: &Args) -> Claims {
+        reads(args.path.as_ref().unwrap_or(&self.0.workspace))
+    }
+
+    fn plan(&self, args: &Args, _seen: &[Output]) -> Result<Plan, String> {
+        let path =
+            args.path.as_deref().map_or_else(|| Ok(self.0.root()), |path| arguments::path("path", path))?;
+        Ok(Plan::Act(Action::List { path }))
+    }
+
+    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+        match &done.outcome.report {
+            Report::List(list) => show(list),
+            _ => unexpected(),
+        }
+    }
+}
+
+fn show(list: &ListReport) -> Conclusion {
+    let mut lines: Vec<String> = list.entries.iter().map(line).collect();
+    if list.more > 0 {
+        lines.push(format!("({} more entries)", list.more));
+    }
+    if lines.is_empty() {
+        lines.push("(empty)".into());
+    }
+    let total = list.entries.len().saturating_add(usize::try_from(list.more).unwrap_or(usize::MAX));
+    Conclusion { ok: true, summary: count(total, "entry"), text: lines.join("\n") }
+}
+
+fn line(entry: &Listed) -> String {
+    match entry.kind {
+        FileKind::File => format!("{}  {} bytes", entry.name, entry.size),
+        FileKind::Directory => format!("{}/", entry.name),
+        FileKind::Symlink => format!("{}@", entry.name),
+        FileKind::Other => format!("{}  (no regular file)", entry.name),
+    }
+}

@@ -1,0 +1,81 @@
+//! `fs.write`: a whole file. What stands there now is looked at first, so that the change names what it
+//! replaces.
+
+use crate::{
+    arguments,
+    change::{self, NewContent},
+    typed::{Done, Typed, writes},
+};
+use bailey_kernel::{Claims, Conclusion, Output, Plan};
+use bailey_protocol::{Action, FileKind, Report, Status, ToolSpec, WsPath};
+use serde::Deserialize;
+use serde_json::json;
+
+/// Writes one file.
+pub(crate) struct FsWrite;
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
+pub(crate) struct Args {
+    path: String,
+    content: String,
+}
+
+impl Typed for FsWrite {
+    type Args = Args;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "fs.write".into(),
+            aliases: vec!["write_file".into()],
+            summary: "Create a file or replace its whole content.".into(),
+            description:
+                "Missing directories are made. Prefer fs.edit for a part of a file. Like every change, it \
+                          stays in the session's own layer until the human applies it."
+                    .into(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Relative to the workspace."},
+                    "content": {"type": "string", "description": "The whole new content."}
+                },
+                "required": ["path", "content"]
+            }),
+        }
+    }
+
+    fn claims(&self, args: &Args) -> Claims {
+        writes(&args.path)
+    }
+
+    fn plan(&self, args: &Args, seen: &[Output]) -> Result<Plan, String> {
+        let path = arguments::path("path", &args.path)?;
+        let base = match seen {
+            [] => return Ok(Plan::Need(vec![Action::Stat { path }])),
+            [stat] if exists(&path, stat)? => return Ok(Plan::Need(vec![Action::Read { path }])),
+            [_] => None,
+            [_, read, ..] => Some(change::base(&path, read)?),
+        };
+        let new = Some(args.content.clone().into_bytes());
+        change::plan(vec![NewContent { path, base, source: None, new }])
+    }
+
+    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+        change::conclude(done.action, done.seen, done.outcome)
+    }
+}
+
+fn exists(path: &WsPath, stat: &Output) -> Result<bool, String> {
+    if let Status::Failed { reason } = &stat.outcome().status {
+        return Err(format!("cannot write `{path}`: {reason}"));
+    }
+    let Report::Stat(stat) = stat.report() else {
+        return Err(format!("cannot write `{path}`: nobody could say what stands there"));
+    };
+    match stat.found {
+        None => Ok(false),
+        Some(FileKind::File | FileKind::Symlink) => Ok(true),
+        Some(FileKind::Directory) => Err(format!("cannot write `{path}`: it is a directory")),
+        Some(FileKind::Other) => Err(format!("cannot write `{path}`: it is no regular file")),
+    }
+}

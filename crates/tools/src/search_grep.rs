@@ -1,0 +1,89 @@
+//! `search.grep`: lines by content.
+
+use crate::{
+    arguments,
+    toolbox::ToolConfig,
+    typed::{Done, Typed, count, reads, unexpected},
+};
+use bailey_kernel::{Claims, Conclusion, Output, Plan};
+use bailey_protocol::{Action, Report, ToolSpec};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Finds lines.
+pub(crate) struct SearchGrep(pub(crate) Arc<ToolConfig>);
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
+pub(crate) struct Args {
+    pattern: String,
+    path: Option<String>,
+    glob: Option<String>,
+    ignore_case: Option<bool>,
+}
+
+impl Typed for SearchGrep {
+    type Args = Args;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "search.grep".into(),
+            aliases: vec!["grep".into(), "search_files".into()],
+            summary: "Find lines that match a regular expression.".into(),
+            description:
+                "Recursive; passes over files that git ignores. Answers `path:line: text`, at most 1000 \
+                          hits."
+                    .into(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "pattern": {"type": "string", "description": "Rust regex syntax, for one line."},
+                    "path": {"type": "string", "description": "Where; default: the workspace."},
+                    "glob": {"type": "string", "description": "Only these files, such as `*.rs`."},
+                    "ignore_case": {"type": "boolean"}
+                },
+                "required": ["pattern"]
+            }),
+        }
+    }
+
+    fn claims(&self, args: &Args) -> Claims {
+        reads(args.path.as_ref().unwrap_or(&self.0.workspace))
+    }
+
+    fn plan(&self, args: &Args, _seen: &[Output]) -> Result<Plan, String> {
+        if args.pattern.is_empty() {
+            return Err("`pattern` is empty; it would match every line".into());
+        }
+        let root =
+            args.path.as_deref().map_or_else(|| Ok(self.0.root()), |path| arguments::path("path", path))?;
+        let case = if args.ignore_case == Some(true) { "(?i)" } else { "" };
+        let pattern = Some(format!("{case}{}", args.pattern));
+        Ok(Plan::Act(Action::Search { root, pattern, glob: args.glob.clone() }))
+    }
+
+    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+        let Report::Search(report) = &done.outcome.report else { return unexpected() };
+        let name = |path: &str| beneath(done.args.path.as_deref(), path);
+        let hits = report.found.iter();
+        let mut lines: Vec<String> =
+            hits.map(|hit| format!("{}:{}: {}", name(&hit.path), hit.line, hit.text)).collect();
+        if lines.is_empty() {
+            lines.push("no matches".into());
+        }
+        if report.cut {
+            lines.push("(there is more; narrow the pattern, the path or the glob)".into());
+        }
+        Conclusion { ok: true, summary: count(report.found.len(), "match"), text: lines.join("\n") }
+    }
+}
+
+/// A path that a search found, as the model can name it again.
+pub(crate) fn beneath(root: Option<&str>, path: &str) -> String {
+    match root.map(|root| root.trim_end_matches('/')) {
+        None | Some("." | "") => path.into(),
+        Some(root) if path.is_empty() => root.into(),
+        Some(root) => format!("{root}/{path}"),
+    }
+}

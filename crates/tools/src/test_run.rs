@@ -1,0 +1,116 @@
+//! `test.run`: the project's tests, by what lies in the workspace's root.
+
+use crate::{
+    exec,
+    toolbox::ToolConfig,
+    typed::{Done, Typed},
+};
+use bailey_kernel::{Claims, Conclusion, Output, Plan};
+use bailey_protocol::{Action, Command, FileKind, Report, ToolSpec, WsPath};
+use serde::Deserialize;
+use serde_json::json;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// A file in the root, the command that it stands for, and what precedes a filter; none: no filter is taken.
+type Runner = (&'static str, &'static [&'static str], Option<&'static [&'static str]>);
+
+/// The first file that is there decides.
+const RUNNERS: [Runner; 7] = [
+    ("Cargo.toml", &["cargo", "test"], Some(&[])),
+    ("go.mod", &["go", "test", "./..."], Some(&["-run"])),
+    ("package.json", &["npm", "test"], Some(&["--"])),
+    ("pyproject.toml", &["python3", "-m", "pytest"], Some(&["-k"])),
+    ("setup.py", &["python3", "-m", "pytest"], Some(&["-k"])),
+    ("pytest.ini", &["python3", "-m", "pytest"], Some(&["-k"])),
+    ("Makefile", &["make", "test"], None),
+];
+
+/// Runs tests.
+pub(crate) struct TestRun(pub(crate) Arc<ToolConfig>);
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
+pub(crate) struct Args {
+    filter: Option<String>,
+    timeout_s: Option<u64>,
+}
+
+impl Typed for TestRun {
+    type Args = Args;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "test.run".into(),
+            aliases: vec!["run_tests".into()],
+            summary: "Run the project's tests.".into(),
+            description:
+                "Picks cargo, go, npm, pytest or make by the files in the workspace's root. For anything \
+                          else use command.run."
+                    .into(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "filter": {"type": "string", "description": "Only tests of this name, in the runner's syntax."},
+                    "timeout_s": {"type": "integer", "minimum": 1}
+                },
+                "required": []
+            }),
+        }
+    }
+
+    fn claims(&self, _args: &Args) -> Claims {
+        Claims { everything: true, ..Claims::default() }
+    }
+
+    fn plan(&self, args: &Args, seen: &[Output]) -> Result<Plan, String> {
+        let limits = self.0.limits(args.timeout_s)?;
+        if seen.len() < RUNNERS.len() {
+            let root = self.0.workspace.trim_end_matches('/');
+            let stat = |(file, ..): &Runner| Action::Stat { path: WsPath(format!("{root}/{file}")) };
+            return Ok(Plan::Need(RUNNERS.iter().map(stat).collect()));
+        }
+        let found = RUNNERS.iter().zip(seen).find(|(_, output)| is_file(output));
+        let Some(((file, command, filter), _)) = found else {
+            let names: Vec<&str> = RUNNERS.iter().map(|(file, ..)| *file).collect();
+            return Err(format!(
+                "no tests are known here: the workspace's root has none of {}; use command.run",
+                names.join(", ")
+            ));
+        };
+        exec::plan(Command {
+            argv: argv(file, command, *filter, args.filter.as_deref())?,
+            cwd: self.0.root(),
+            env: BTreeMap::new(),
+            stdin: None,
+            network: false,
+            limits,
+        })
+    }
+
+    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+        exec::conclude(done.action, done.outcome, self.0.max_wall_ms)
+    }
+}
+
+fn is_file(output: &Output) -> bool {
+    matches!(output.report(), Report::Stat(stat) if matches!(stat.found, Some(FileKind::File | FileKind::Symlink)))
+}
+
+fn argv(
+    file: &str,
+    command: &[&str],
+    before: Option<&[&str]>,
+    filter: Option<&str>,
+) -> Result<Vec<String>, String> {
+    let mut argv: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+    let Some(filter) = filter.filter(|filter| !filter.is_empty()) else { return Ok(argv) };
+    if filter.starts_with('-') {
+        return Err("`filter` starts with `-` and would be taken for an option; use command.run".into());
+    }
+    let Some(before) = before else {
+        return Err(format!("`{}` (from {file}) takes no `filter`; use command.run", command.join(" ")));
+    };
+    argv.extend(before.iter().map(|&word| word.to_owned()));
+    argv.push(filter.into());
+    Ok(argv)
+}

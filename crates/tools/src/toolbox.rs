@@ -1,0 +1,141 @@
+//! The registry: finds a tool by any of its names, and says what there is instead when there is none.
+
+use crate::{
+    command_run::CommandRun, fs_edit::FsEdit, fs_exists::FsExists, fs_list::FsList, fs_patch::FsPatch,
+    fs_read::FsRead, fs_write::FsWrite, git_run::GitRun, search_glob::SearchGlob, search_grep::SearchGrep,
+    test_run::TestRun, typed::Parsed,
+};
+use bailey_kernel::Tool;
+use bailey_protocol::{Limits, ToolSpec, WsPath};
+use serde_json::json;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// What the built-in tools need to know.
+#[derive(Debug, Clone)]
+pub struct ToolConfig {
+    /// The workspace's absolute path.
+    pub workspace: String,
+    /// What runs a command line, called as `SHELL -c LINE`, such as `/bin/sh`.
+    pub shell: String,
+    /// What a command may use up when it does not ask for less or more time.
+    pub limits: Limits,
+    /// The longest time a command may ask for, in milliseconds.
+    pub max_wall_ms: u64,
+}
+
+impl ToolConfig {
+    /// The workspace as a path.
+    pub(crate) fn root(&self) -> WsPath {
+        WsPath(self.workspace.clone())
+    }
+
+    /// The limits of a command that asks for `timeout_s` seconds.
+    ///
+    /// # Errors
+    /// When it asks for none or for more than there is.
+    pub(crate) fn limits(&self, timeout_s: Option<u64>) -> Result<Limits, String> {
+        let Some(seconds) = timeout_s else { return Ok(self.limits.clone()) };
+        let wall_ms = seconds.saturating_mul(1000);
+        if seconds == 0 || wall_ms > self.max_wall_ms {
+            let most = self.max_wall_ms / 1000;
+            return Err(format!("`timeout_s` must be from 1 to {most}, got {seconds}"));
+        }
+        Ok(Limits { wall_ms, ..self.limits.clone() })
+    }
+}
+
+/// The tools of a session.
+pub struct Toolbox {
+    tools: Vec<Arc<dyn Tool>>,
+    specs: Vec<ToolSpec>,
+    names: BTreeMap<String, usize>,
+}
+
+impl Toolbox {
+    /// The built-in tools.
+    #[must_use]
+    pub fn built_in(config: ToolConfig) -> Self {
+        let config = Arc::new(config);
+        Self::new(vec![
+            Arc::new(Parsed::new(FsRead)),
+            Arc::new(Parsed::new(FsWrite)),
+            Arc::new(Parsed::new(FsEdit)),
+            Arc::new(Parsed::new(FsPatch)),
+            Arc::new(Parsed::new(FsList(config.clone()))),
+            Arc::new(Parsed::new(FsExists)),
+            Arc::new(Parsed::new(SearchGrep(config.clone()))),
+            Arc::new(Parsed::new(SearchGlob(config.clone()))),
+            Arc::new(Parsed::new(CommandRun(config.clone()))),
+            Arc::new(Parsed::new(GitRun(config.clone()))),
+            Arc::new(Parsed::new(TestRun(config))),
+        ])
+    }
+
+    fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec()).collect();
+        let mut names = BTreeMap::new();
+        for (index, spec) in specs.iter().enumerate() {
+            for name in std::iter::once(&spec.name).chain(&spec.aliases) {
+                names.entry(plain(name)).or_insert(index);
+            }
+        }
+        Self { tools, specs, names }
+    }
+
+    /// The tool of this name or alias. Case does not matter, and `.` is the same as `_`: providers that allow
+    /// no dot in a name get `fs_read` for `fs.read`.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.names.get(&plain(name)).and_then(|index| self.tools.get(*index))
+    }
+
+    /// What the model is told of each, in a fixed order.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.specs.clone()
+    }
+
+    /// The answer to a call of a tool that is not here, as JSON:
+    /// `{"unavailable": name, "why": …, "available": [names], "did_you_mean": name or null}`.
+    #[must_use]
+    pub fn unavailable(&self, name: &str) -> String {
+        let shown: String = name.chars().take(100).collect();
+        let available: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        json!({
+            "unavailable": shown,
+            "why": "this session has no tool of that name",
+            "available": available,
+            "did_you_mean": self.nearest(&shown),
+        })
+        .to_string()
+    }
+
+    /// The tool with the most similar name, when a typing error or a missing prefix explains the difference.
+    fn nearest(&self, name: &str) -> Option<&str> {
+        let name = plain(name);
+        let distances = self.names.iter().map(|(known, index)| (distance(&name, known), index));
+        let (distance, index) = distances.min()?;
+        let close = distance <= 1 + name.chars().count() / 4;
+        close.then(|| self.specs.get(*index).map(|spec| spec.name.as_str())).flatten()
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.trim().to_lowercase().replace('.', "_")
+}
+
+/// How many characters must be inserted, deleted or replaced (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.chars().enumerate() {
+        let mut next = vec![i + 1];
+        for ((j, right), pair) in b.iter().enumerate().zip(row.windows(2)) {
+            let &[diagonal, above] = pair else { continue };
+            let before = next.get(j).copied().unwrap_or(usize::MAX);
+            next.push((diagonal + usize::from(left != *right)).min(above + 1).min(before + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
