@@ -118,7 +118,7 @@ fn stage_all(
         let staged = match &file.new {
             None => Ok(None),
             Some(new) => {
-                let mode = old.as_ref().map_or(NEW_MODE, |old| old.mode);
+                let mode = old.as_ref().map_or(NEW_MODE, |old| old.mode & 0o777);
                 stage(root, file, &new.0, mode, number, made).map(Some)
             }
         };

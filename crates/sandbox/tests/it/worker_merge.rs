@@ -214,3 +214,19 @@ fn a_discard_empties_the_layer_and_follows_no_symlink() {
     assert_eq!(ground.read("project/edit"), "base");
     assert!(ground.has("outside/kept"));
 }
+
+/// The control: with the rule gone, the same request applies it.
+#[test]
+fn what_must_stay_in_the_layer_is_not_applied_even_when_asked_for() {
+    let ground = Ground::new();
+    ground.file("upper/target/app", "x");
+    let files = all(&ground);
+    assert_eq!(files.len(), 2);
+    let rules = ground.file("project/.gitignore", "target/\n");
+    let states = merge(&ground, MergeKind::Apply, &files).unwrap();
+    assert!(states.iter().all(failed), "{states:?}");
+    assert!(!ground.has("project/target"));
+    std::fs::remove_file(rules).unwrap();
+    std::fs::remove_dir_all(ground.path.join("backup")).unwrap();
+    assert_eq!(merge(&ground, MergeKind::Apply, &files), Ok(vec![MergeState::Done; 2]));
+}

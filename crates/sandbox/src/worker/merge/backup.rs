@@ -6,6 +6,7 @@ use super::place::{Source, Want};
 use super::{current, missing_parents};
 use crate::worker::beneath::Root;
 use crate::worker::error::{Error, errno};
+use crate::worker::layer::Layer;
 use crate::worker::state::{State, Unreadable, copy, open_file};
 use bailey_protocol::{Blob, Digest, FileKind, MergeFile};
 use rustix::fd::OwnedFd;
@@ -54,7 +55,7 @@ impl Backup {
     pub(super) fn prepare(
         disk: &Disk,
         path: &str,
-        project: &Root,
+        layer: &Layer,
         files: &[MergeFile],
         paths: &[&str],
     ) -> Result<Self, Error> {
@@ -64,11 +65,17 @@ impl Backup {
             let backup = Self { dir, records };
             return backup.check(files, paths).map(|()| backup);
         }
+        let project = &layer.project;
+        // Whatever the request says, what must stay in the layer is not prepared.
+        let may_leave = layer.survey()?.entries;
         let named: BTreeSet<&str> = paths.iter().copied().collect();
         let mut records = BTreeMap::new();
         for (n, (file, at)) in files.iter().zip(paths).enumerate() {
             // What cannot be read is not prepared, and so not touched: its result will say so.
             let Ok(state) = current(project, at) else { continue };
+            if !may_leave.contains_key(*at) {
+                continue;
+            }
             if state.as_ref().map(|state| state.digest) != file.base || file.base == file.new {
                 continue;
             }
@@ -104,9 +111,9 @@ impl Backup {
         self.records.get(&n)
     }
 
-    /// What was recorded for a path.
-    pub(super) fn find(&self, at: &str) -> Option<&Record> {
-        self.records.values().find(|record| record.path == at)
+    /// All records by path.
+    pub(super) fn by_path(&self) -> BTreeMap<&str, &Record> {
+        self.records.values().map(|record| (record.path.as_str(), record)).collect()
     }
 
     /// How to make a path's old state again.

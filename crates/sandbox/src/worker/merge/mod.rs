@@ -15,6 +15,7 @@ mod tests;
 
 use super::beneath::{Root, ancestors, join, split};
 use super::error::Error;
+use super::layer::Layer;
 use super::repository::{MARKS, in_git, is_shaped};
 use super::state::{State, state_of};
 use backup::{Backup, Record};
@@ -42,8 +43,9 @@ fn run(
     let states = match merge.direction {
         MergeKind::Discard => return discard::discard(disk, &Root::open(upper)?, &merge.files),
         MergeKind::Apply => {
-            let backup = Backup::prepare(disk, backup, &project, &merge.files, &paths)?;
-            Applying { disk, upper: Root::open(upper)?, project, backup }.all(&merge.files, &paths)
+            let layer = Layer { upper: Root::open(upper)?, project };
+            let backup = Backup::prepare(disk, backup, &layer, &merge.files, &paths)?;
+            Applying { disk, layer, backup }.all(&merge.files, &paths)
         }
         MergeKind::Undo => {
             Undoing { disk, project, backup: Backup::open(backup)? }.all(&merge.files, &paths)?
@@ -106,8 +108,7 @@ fn work(
 
 struct Applying<'a> {
     disk: &'a Disk,
-    upper: Root,
-    project: Root,
+    layer: Layer,
     backup: Backup,
 }
 
@@ -126,13 +127,17 @@ impl Applying<'_> {
             Ok(want) => want,
             Err(reason) => return MergeState::Failed { reason },
         };
-        Place { disk: self.disk, project: &self.project, n, at, from: file.base, to: file.new, want }.run()
+        Place { disk: self.disk, project: &self.layer.project, n, at, from: file.base, to: file.new, want }
+            .run()
     }
 
-    /// A path that was not in its base state when the merge began.
+    /// A path that was not in its base state when the merge began, or that must stay in the layer.
     fn unprepared(&self, file: &MergeFile, at: &str) -> MergeState {
-        match current(&self.project, at) {
+        match current(&self.layer.project, at) {
             Ok(state) if digest(&state) == file.new => MergeState::Already,
+            Ok(state) if digest(&state) == file.base => {
+                MergeState::Failed { reason: "it is not among what may leave the session's layer".into() }
+            }
             Ok(state) => conflict(&state, file.base),
             Err(reason) => MergeState::Failed { reason },
         }
@@ -145,7 +150,7 @@ impl Applying<'_> {
         }
         let changed =
             || "the layer no longer holds what was to be applied; look at the diff again".to_owned();
-        let (dir, name) = self.upper.parent(at).map_err(|_| changed())?;
+        let (dir, name) = self.layer.upper.parent(at).map_err(|_| changed())?;
         let stat = super::beneath::look(&dir, name.as_ref()).ok().flatten().ok_or_else(changed)?;
         let mode = stat.st_mode & super::state::MODE_BITS;
         match super::read::kind(&stat) {
@@ -164,11 +169,12 @@ impl Applying<'_> {
             .made
             .iter()
             .try_for_each(|at| {
-                let mode = self.upper.stat(at).ok().flatten().map_or(0o755, |stat| stat.st_mode & 0o777);
-                let (dir, name) = self.project.parent(at)?;
+                let mode =
+                    self.layer.upper.stat(at).ok().flatten().map_or(0o755, |stat| stat.st_mode & 0o777);
+                let (dir, name) = self.layer.project.parent(at)?;
                 match super::beneath::look(&dir, name.as_ref())? {
                     Some(_) => Ok(()),
-                    None => self.disk.mkdir(&dir, name, mode),
+                    None => self.disk.mkdir(&dir, name, mode).and_then(|()| self.disk.sync(&dir)),
                 }
             })
             .map_err(|errno: rustix::io::Errno| {
@@ -180,8 +186,8 @@ impl Applying<'_> {
     fn not_a_repository(&self, file: &MergeFile, at: &str) -> Result<(), String> {
         let (parent, name) = split(at);
         let holds =
-            |mark: &str| mark == name || matches!(self.project.stat(&join(parent, mark)), Ok(Some(_)));
-        let there = |mark: &str| matches!(self.project.stat(&join(parent, mark)), Ok(Some(_)));
+            |mark: &str| mark == name || matches!(self.layer.project.stat(&join(parent, mark)), Ok(Some(_)));
+        let there = |mark: &str| matches!(self.layer.project.stat(&join(parent, mark)), Ok(Some(_)));
         if file.new.is_some() && MARKS.contains(&name) && is_shaped(holds) && !is_shaped(there) {
             return Err("it would make its directory a bare git repository".into());
         }
@@ -197,7 +203,8 @@ struct Undoing<'a> {
 
 impl Undoing<'_> {
     fn all(&self, files: &[MergeFile], paths: &[&str]) -> Result<Vec<MergeState>, Error> {
-        let records: Vec<Option<&Record>> = paths.iter().map(|at| self.backup.find(at)).collect();
+        let known = self.backup.by_path();
+        let records: Vec<Option<&Record>> = paths.iter().map(|at| known.get(at).copied()).collect();
         for (file, record) in files.iter().zip(&records) {
             let pair = (file.base, file.new);
             if record
