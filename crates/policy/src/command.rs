@@ -59,8 +59,13 @@ impl CommandPrefix {
 
 /// The programs that a command names, at least one.
 pub(crate) fn programs(command: &Command) -> Vec<Words> {
-    let steered =
-        |name: &String| name == "PATH" || name == "IFS" || name.starts_with("LD_") || name.contains("ENV");
+    let steered = |name: &String| {
+        name == "PATH"
+            || name == "IFS"
+            || name.starts_with("LD_")
+            || name.contains("ENV")
+            || name.contains("COMMAND")
+    };
     if command.env.keys().any(steered) {
         return [Words::Hidden].into();
     }

@@ -109,10 +109,8 @@ impl Glob {
         if floating {
             segments.push(Segment::Any);
         }
-        let (rest, folder) = match rest.strip_suffix('/') {
-            Some(rest) => (rest, true),
-            None => (rest, false),
-        };
+        let folder = text.ends_with('/');
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
         if !rest.is_empty() {
             for segment in rest.split('/') {
                 segments.push(Segment::new(segment)?);

@@ -279,13 +279,15 @@ impl Vote {
     }
 }
 
-/// The answer about one resource that nothing denied.
+/// The answer about one resource that nothing denied. Only the tiers that grant can open it, be it to a question.
 fn answer(votes: &[Vote; Tier::ALL.len()]) -> Answer {
-    if votes.iter().any(|vote| vote.review_stands()) {
-        return Answer::Review;
+    let spoken = |vote: &Vote| vote.allow.is_some() || vote.review.is_some();
+    let granted = Tier::ALL.iter().zip(votes).any(|(tier, vote)| tier.grants() && spoken(vote));
+    match (granted, votes.iter().any(|vote| vote.review_stands())) {
+        (false, _) => Answer::Deny,
+        (true, true) => Answer::Review,
+        (true, false) => Answer::Allow,
     }
-    let granted = Tier::ALL.iter().zip(votes).any(|(tier, vote)| tier.grants() && vote.allow.is_some());
-    if granted { Answer::Allow } else { Answer::Deny }
 }
 
 fn name_paths<'a, 'b: 'a>(text: &str, paths: impl Iterator<Item = &'a Located<'b>>) -> String {

@@ -34,9 +34,9 @@ pub enum Tier {
     Organisation,
     /// The owner's of this home.
     User,
-    /// A project's: it narrows, its allows decide nothing by themselves.
+    /// A project's: it narrows, and opens nothing that no higher tier allows or reviews.
     Project,
-    /// A session's: it narrows, its allows decide nothing by themselves.
+    /// A session's: it narrows, and opens nothing that no higher tier allows or reviews.
     Session,
 }
 
@@ -61,7 +61,7 @@ impl Tier {
         matches!(self, Self::BuiltIn | Self::Organisation)
     }
 
-    /// Whether an allow of this tier is enough for an action that no rule objects to.
+    /// Whether a rule of this tier can open what would be denied by default.
     pub(crate) fn grants(self) -> bool {
         matches!(self, Self::BuiltIn | Self::Organisation | Self::User)
     }

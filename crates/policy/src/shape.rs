@@ -174,3 +174,6 @@ fn plain(text: &str) -> String {
     }
     shown
 }
+
+#[cfg(test)]
+mod tests;

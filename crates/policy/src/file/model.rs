@@ -47,9 +47,19 @@ pub(super) fn yaml(text: &str) -> Result<Placed, (Place, String)> {
     let place = |at: serde_saphyr::Location| Place { line: number(at.line()), column: number(at.column()) };
     let file: RawFile<serde_saphyr::Spanned<RawRule>> = serde_saphyr::from_str(text).map_err(|error| {
         let at = error.location().map_or(Place { line: 1, column: 1 }, place);
-        (at, error.without_snippet().to_string())
+        (at, yaml_message(&error))
     })?;
     Ok(file.rule.into_iter().map(|rule| (place(rule.referenced), rule.value.into())).collect())
+}
+
+/// What is wrong, in the same words as TOML's parser; the place is told elsewhere.
+fn yaml_message(error: &serde_saphyr::Error) -> String {
+    let error = error.without_snippet();
+    if let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = error {
+        return format!("unknown field `{field}`, expected one of `{}`", expected.join("`, `"));
+    }
+    let message = error.to_string();
+    message.rsplit_once(" at line ").map_or(message.as_str(), |(said, _)| said).to_string()
 }
 
 /// A file; `R` is a rule together with its place, as the parser at hand tells it.

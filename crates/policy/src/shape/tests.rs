@@ -1,0 +1,39 @@
+//! Limits too large to be sealed again and again.
+
+use super::{CONTENT_MAX, PATHS_MAX, check};
+use alloc::{format, vec, vec::Vec};
+use bailey_protocol::{Action, Blob, FileChange, HttpRequest, Merge, MergeFile, MergeKind, WsPath};
+
+fn file(path: &str, size: usize) -> FileChange {
+    FileChange { path: path.into(), base: None, new: Some(Blob(vec![b'x'; size])) }
+}
+
+#[test]
+fn content_is_limited_in_total() {
+    let half = CONTENT_MAX / 2;
+    let change = |more| check(&Action::Change { files: vec![file("/a", half), file("/b", half + more)] });
+    assert_eq!(change(0), Ok(()));
+    assert_eq!(change(1), Err(format!("{} bytes of content: at most {CONTENT_MAX}", CONTENT_MAX + 1)));
+    let request = |size| HttpRequest {
+        method: "POST".into(),
+        url: "https://example.com/".into(),
+        headers: Vec::new(),
+        body: Blob(vec![b'x'; size]),
+    };
+    assert_eq!(check(&Action::Http(request(CONTENT_MAX))), Ok(()));
+    assert!(check(&Action::Http(request(CONTENT_MAX + 1))).is_err());
+}
+
+#[test]
+fn paths_are_limited_in_number() {
+    let merge = |count: usize| {
+        let file = |i| MergeFile { path: WsPath(format!("/a/{i}")), base: None, new: None };
+        check(&Action::Merge(Merge {
+            direction: MergeKind::Apply,
+            of: None,
+            files: (0..count).map(file).collect(),
+        }))
+    };
+    assert_eq!(merge(PATHS_MAX), Ok(()));
+    assert_eq!(merge(PATHS_MAX + 1), Err(format!("{} paths: at most {PATHS_MAX}", PATHS_MAX + 1)));
+}

@@ -1,0 +1,190 @@
+//! The fields of a condition that the other modules leave out: commands, hosts, limits, network.
+
+use crate::support::*;
+use bailey_policy::{
+    Answer::{Allow, Deny, Review},
+    Condition, Policy, unit,
+};
+use bailey_protocol::{Action, Kind, Role::Agent};
+
+/// Whether an allow, and whether a deny, of this condition matches.
+fn matched(condition: Condition, action: Action) -> (bool, bool) {
+    let allow = Policy::new(vec![], vec![rule("a", Allow).on(condition.clone())]);
+    let deny = Policy::new(vec![], vec![rule("a", Allow), rule("d", Deny).on(condition)]);
+    (answer(&decide(&allow, Agent, action.clone())) == Allow, answer(&decide(&deny, Agent, action)) == Deny)
+}
+
+const YES: (bool, bool) = (true, true);
+const NO: (bool, bool) = (false, false);
+const UNSURE: (bool, bool) = (false, true);
+
+#[test]
+fn commands() {
+    let git = |argv: &[&str]| matched(command(&["git status", "cargo"]), exec(argv));
+    assert_eq!(git(&["git", "status", "-s"]), YES);
+    assert_eq!(git(&["cargo"]), YES);
+    assert_eq!(git(&["git"]), NO);
+    assert_eq!(git(&["git", "push", "status"]), NO);
+    assert_eq!(git(&["gitk", "status"]), NO);
+    assert_eq!(git(&["./git", "status"]), UNSURE, "some file of that name");
+    assert_eq!(git(&["sudo", "git", "status"]), UNSURE);
+    assert_eq!(git(&["/usr/bin/env", "rm"]), UNSURE);
+}
+
+#[test]
+fn shell_lines() {
+    let line = |line| matched(command(&["git", "cargo test"]), exec(&["sh", "-c", line]));
+    for plain in
+        ["git status", "git log && cargo test --all", "git log | cargo test; git 'a; b' \"c d\"", " git  x &"]
+    {
+        assert_eq!(line(plain), YES, "{plain}");
+    }
+    assert_eq!(line("ls -la"), NO);
+    assert_eq!(line("echo 'git status'"), NO);
+    assert_eq!(line("git status; rm x"), UNSURE, "the deny speaks of one of them, the allow not of all");
+    for hidden in [
+        "$(git)",
+        "`git`",
+        "git $X",
+        "X=1 git status",
+        "if git; then rm x; fi",
+        "git > x",
+        "eval git",
+        "git \\x",
+        "(git)",
+        "g*t",
+        "\"$X\"",
+        "git 'x",
+        "sh -c git",
+        "exec git",
+        "git # x",
+        "",
+        ";",
+        "xargs git",
+        "git\u{a0}x",
+        "git {a,b}",
+        "! git",
+    ] {
+        assert_eq!(line(hidden), UNSURE, "{hidden}");
+    }
+    assert_eq!(matched(command(&["git"]), exec(&["bash", "-lc", "git"])), UNSURE);
+    assert_eq!(matched(command(&["git"]), exec(&["bash", "x.sh"])), UNSURE);
+}
+
+#[test]
+fn an_environment_that_steers_programs_hides_them() {
+    let with = |name: &str| match exec(&["git"]) {
+        Action::Exec(mut run) => {
+            run.env.insert(name.into(), "x".into());
+            matched(command(&["git"]), Action::Exec(run))
+        }
+        _ => panic!("a command"),
+    };
+    assert_eq!(with("RUST_LOG"), YES);
+    for name in ["PATH", "LD_PRELOAD", "BASH_ENV", "GIT_SSH_COMMAND"] {
+        assert_eq!(with(name), UNSURE, "{name}");
+    }
+}
+
+#[test]
+fn an_except_that_may_fit_holds_an_allow_back_and_lets_a_deny_stand() {
+    let hidden = || exec(&["sh", "-c", "$X"]);
+    let ask = |rules| answer(&decide(&Policy::new(vec![], rules), Agent, hidden()));
+    assert_eq!(ask(vec![rule("a", Allow).unless([command(&["rm"])])]), Deny);
+    assert_eq!(ask(vec![rule("a", Allow), rule("r", Review).unless([command(&["rm"])])]), Review);
+    assert_eq!(ask(vec![rule("a", Allow)]), Allow, "control");
+}
+
+#[test]
+fn hosts() {
+    let fits = |glob, url| matched(host(&[glob]), http(url));
+    assert_eq!(fits("example.com", "https://EXAMPLE.com./x"), YES);
+    assert_eq!(fits("example.com", "https://example.com.evil.org/"), NO);
+    assert_eq!(fits("example.com", "https://notexample.com/"), NO);
+    assert_eq!(fits("*.example.com", "https://a.b.example.com/"), YES);
+    assert_eq!(fits("*.example.com", "https://example.com/"), NO);
+    assert_eq!(fits("*.example.com", "https://xexample.com/"), NO);
+    assert_eq!(fits("*", "http://[::1]/"), YES);
+    assert_eq!(fits("[::1]", "http://[::1]:80/"), YES);
+    assert_eq!(fits("example.com:8443", "https://example.com:8443/"), YES);
+    assert_eq!(fits("example.com:8443", "https://example.com/"), NO);
+    assert_eq!(fits("example.com:443", "https://example.com/"), YES);
+    assert_eq!(fits("example.com", "https://evil.org/?x=example.com#@example.com"), NO);
+    assert_eq!(matched(host(&["api.example.com"]), model()), YES);
+    assert_eq!(matched(host(&["*"]), read("/a")), NO);
+    for text in ["", "a b", "https://a", "a/b", "*a", "a.*.b", "exämple.com", "a:b", "*.", "**"] {
+        assert!(bailey_policy::HostGlob::new(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn limits() {
+    let wall = |ms| matched(Condition { max_wall: Some(ms), ..Condition::default() }, exec(&["make"]));
+    assert_eq!((wall(600_000), wall(599_999)), (YES, NO));
+    let memory =
+        |bytes| matched(Condition { max_memory: Some(bytes), ..Condition::default() }, exec(&["make"]));
+    assert_eq!((memory(4 << 30), memory((4 << 30) - 1)), (YES, NO));
+    let size = |bytes| Condition { max_size: Some(bytes), ..Condition::default() };
+    assert_eq!(matched(size(3), change(&["/a"])), YES);
+    assert_eq!(matched(size(2), change(&["/a"])), NO);
+    assert_eq!(matched(size(2), read("/a")), NO, "a read has no size of its own");
+    let one_large = Action::Change { files: vec![file_change("/a", 1), file_change("/b", 9)] };
+    assert_eq!(matched(size(2), one_large), (false, true), "an allow needs all of them, a deny one");
+}
+
+#[test]
+fn network() {
+    let asks =
+        |network, action| matched(Condition { network: Some(network), ..Condition::default() }, action);
+    assert_eq!(asks(true, exec_network(&["a"])), YES);
+    assert_eq!(asks(true, exec(&["a"])), NO);
+    assert_eq!(asks(true, http("https://example.com/")), YES);
+    assert_eq!(asks(true, model()), YES);
+    assert_eq!(asks(false, read("/a")), YES);
+}
+
+#[test]
+fn fields_are_anded_and_values_ored() {
+    let both = Condition { action: Some(vec![Kind::Read, Kind::List]), ..path(&["/a/**", "/b/**"]) };
+    assert_eq!(matched(both.clone(), read("/b/x")), YES);
+    assert_eq!(matched(both.clone(), read("/c/x")), NO);
+    assert_eq!(matched(both, change(&["/a/x"])), NO);
+    assert_eq!(
+        matched(path(&["/**"]), model()),
+        NO,
+        "a path condition never matches an action without a path"
+    );
+}
+
+#[test]
+fn units() {
+    for (text, bytes) in
+        [("0", 0), ("1B", 1), ("10 KiB", 10_240), ("10KB", 10_000), ("2 MiB", 2 << 20), ("2MB", 2_000_000)]
+    {
+        assert_eq!(unit::size(text), Ok(bytes), "{text}");
+    }
+    assert_eq!((unit::size("1 GiB"), unit::size("1 GB")), (Ok(1 << 30), Ok(1_000_000_000)));
+    assert_eq!((unit::size("1 TiB"), unit::size("1 TB")), (Ok(1 << 40), Ok(1_000_000_000_000)));
+    for (text, ms) in [("1ms", 1), ("90 s", 90_000), ("10m", 600_000), ("2 h", 7_200_000)] {
+        assert_eq!(unit::time(text), Ok(ms), "{text}");
+    }
+    for text in [
+        "",
+        "KiB",
+        "-1 B",
+        "1.5 MiB",
+        "1 kib",
+        "1  KiB",
+        "1 KiB ",
+        "1 b",
+        "1 K",
+        " 1",
+        "18446744073709551616",
+        "1 s",
+    ] {
+        assert!(unit::size(text).is_err(), "{text}");
+    }
+    for text in ["1", "1 S", "1 min", "1 M", "1 d", "6000000000000 h"] {
+        assert!(unit::time(text).is_err(), "{text}");
+    }
+}

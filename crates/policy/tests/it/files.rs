@@ -1,0 +1,271 @@
+//! Rule files: one model, two spellings, and mistakes that say where they are.
+
+use bailey_policy::{
+    Answer, Condition, Glob, HostGlob, Tier,
+    file::{FILE_BYTES_MAX, FILES_MAX, Format, RuleFileError, load, load_dir, parse},
+};
+use bailey_protocol::{Kind, MergeKind, Role};
+
+const TOML: &str = r#"
+[[rule]]
+name = "big"
+answer = "require_review"
+reason = "a big one"
+priority = -5
+tier = "project"
+match = { action = ["change", "exec"], path = "src/**", role = "agent", network = false, max_size = "10 MiB" }
+[[rule.except]]
+host = "*.example.com"
+direction = ["apply", "undo"]
+[[rule.except]]
+command = "cargo test"
+max_wall = "5m"
+max_memory = 1024
+revealed = true
+"#;
+
+const YAML: &str = r#"
+rules:
+  - name: big
+    answer: review
+    reason: a big one
+    priority: -5
+    tier: project
+    match:
+      action: [change, exec]
+      path: "src/**"
+      role: agent
+      network: false
+      max_size: 10 MiB
+    except:
+      - host: "*.example.com"
+        direction: [apply, undo]
+      - {command: cargo test, max_wall: 5m, max_memory: 1024, revealed: true}
+"#;
+
+#[test]
+fn two_spellings_one_model() {
+    let toml = parse("a.toml", TOML, Format::Toml).unwrap();
+    let yaml = parse("a.yaml", YAML, Format::Yaml).unwrap();
+    assert_eq!(toml.rules, yaml.rules);
+    let [rule] = toml.rules.as_slice() else { panic!("one rule") };
+    assert_eq!((rule.name.as_str(), rule.text.as_str(), rule.priority), ("big", "a big one", -5));
+    assert_eq!((rule.tier, rule.answer), (Tier::Project, Answer::Review));
+    assert_eq!(
+        rule.matches,
+        Condition {
+            action: Some(vec![Kind::Change, Kind::Exec]),
+            path: Some(vec![Glob::new("src/**").unwrap()]),
+            role: Some(vec![Role::Agent]),
+            network: Some(false),
+            max_size: Some(10 << 20),
+            ..Condition::default()
+        }
+    );
+    assert_eq!(rule.except[0].host, Some(vec![HostGlob::new("*.example.com").unwrap()]));
+    assert_eq!(rule.except[0].direction, Some(vec![MergeKind::Apply, MergeKind::Undo]));
+    assert_eq!((rule.except[1].max_wall, rule.except[1].max_memory), (Some(300_000), Some(1024)));
+}
+
+/// The whole text that a user sees for a mistake.
+fn mistake(format: Format, text: &str) -> String {
+    let name = if format == Format::Toml { "p/a.toml" } else { "p/a.yaml" };
+    parse(name, text, format).unwrap_err().to_string()
+}
+
+/// A TOML rule whose `match` is this.
+fn matching(condition: &str) -> String {
+    mistake(Format::Toml, &format!("[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {{ {condition} }}\n"))
+}
+
+/// A YAML rule with this line in its `match`.
+fn matching_yaml(line: &str) -> String {
+    mistake(Format::Yaml, &format!("rule:\n  - name: a\n    answer: deny\n    match:\n      {line}\n"))
+}
+
+#[test]
+fn unknown_action() {
+    assert_eq!(
+        matching(r#"action = ["read", "serach"]"#),
+        "p/a.toml:4:29: unknown action `serach`: did you mean `search`?\n  | match = { action = [\"read\", \"serach\"] }"
+    );
+    assert_eq!(
+        matching_yaml("action: serach"),
+        "p/a.yaml:5:15: unknown action `serach`: did you mean `search`?\n  |       action: serach"
+    );
+    assert!(matching(r#"action = "foreign""#).contains("unknown action `foreign`"));
+}
+
+#[test]
+fn unknown_field() {
+    let text = matching(r#"paht = "x""#);
+    assert!(
+        text.starts_with("p/a.toml:4:11: unknown field `paht`, expected one of `action`, `path`"),
+        "{text}"
+    );
+    assert!(text.contains("; did you mean `path`?\n  | match = { paht = \"x\" }"), "{text}");
+    let text = matching_yaml("paht: x");
+    assert!(text.starts_with("p/a.yaml:5:7: unknown field `paht`"), "{text}");
+    assert!(text.contains("; did you mean `path`?\n  |       paht: x"), "{text}");
+    let text = mistake(Format::Toml, "[[rul]]\nname = \"a\"\n");
+    assert!(text.starts_with("p/a.toml:1:3: unknown field `rul`"), "{text}");
+    let text =
+        mistake(Format::Toml, "[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {}\nreasn = \"x\"\n");
+    assert!(text.contains("did you mean `reason`?"), "{text}");
+}
+
+#[test]
+fn unknown_unit() {
+    assert_eq!(
+        matching(r#"max_size = "10 kb""#),
+        "p/a.toml:4:22: unknown unit `kb`: did you mean `KB`?\n  | match = { max_size = \"10 kb\" }"
+    );
+    assert!(matching(r#"max_size = "10 Mi""#).contains("unknown unit `Mi`: there are `B`, `KiB`"));
+    assert!(matching(r#"max_wall = "10""#).contains("`10` has no unit: write `ms`, `s`, `m` or `h`"));
+    assert!(matching("max_wall = 10").contains("p/a.toml:4:22: invalid type: integer `10`"));
+    assert!(matching("max_size = -1").contains("`-1` is negative"));
+    assert!(matching("max_size = 1.5").contains("a size such as `10 MiB`"));
+    assert!(matching(r#"max_size = "99999999 TiB""#).contains("too large"));
+    assert_eq!(
+        matching_yaml("max_wall: 10"),
+        "p/a.yaml:5:7: invalid type: integer `10`, expected a time with its unit, such as `10 m`\n  |       max_wall: 10"
+    );
+    assert!(matching_yaml("max_wall: 10 H").contains("unknown unit `H`: did you mean `h`?"));
+}
+
+#[test]
+fn malformed_globs_and_hosts() {
+    assert_eq!(
+        matching(r#"path = "{worksapce}/x""#).lines().next().unwrap(),
+        "p/a.toml:4:18: `{worksapce}/x`: unknown variable `{worksapce}`: there are `{workspace}`, `{home}`, `{bailey}` and \
+         `{programs}`"
+    );
+    assert!(matching(r#"path = "~/x""#).contains("write `{home}`"));
+    assert!(matching(r#"path = "!x""#).contains("use `except`"));
+    assert!(matching(r#"path = "a/../b""#).contains("canonical paths have none"));
+    assert!(matching(r#"host = "https://example.com/""#).contains("without scheme or path"));
+    assert!(matching(r#"command = "  ""#).contains("name of a program"));
+}
+
+#[test]
+fn a_field_without_a_value_is_a_mistake() {
+    let text = matching_yaml("path:");
+    assert!(text.starts_with("p/a.yaml:5:"), "{text}");
+    assert!(
+        parse("a.yaml", "rule:\n  - {name: a, answer: deny, match: {}}\n", Format::Yaml).is_ok(),
+        "control"
+    );
+}
+
+#[test]
+fn a_rule_needs_its_parts() {
+    let text = mistake(Format::Toml, "[[rule]]\nname = \"a\"\nanswer = \"deny\"\n");
+    assert!(text.starts_with("p/a.toml:1:1: missing field `match`"), "{text}");
+    let text = mistake(Format::Yaml, "rule:\n  - name: a\n    match: {}\n");
+    assert!(text.starts_with("p/a.yaml:3:5: missing field `answer`\n"), "{text}");
+    assert!(matching("role = \"root\"").contains("unknown role `root`: there are `owner`, `agent`"));
+}
+
+#[test]
+fn a_file_cannot_claim_a_higher_tier() {
+    for tier in ["built-in", "organisation"] {
+        let text = mistake(
+            Format::Toml,
+            &format!("[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {{}}\ntier = \"{tier}\"\n"),
+        );
+        assert!(
+            text.starts_with("p/a.toml:5:8: tier `") && text.contains("cannot be claimed by a file"),
+            "{text}"
+        );
+    }
+    let rules = parse("a.toml", "[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {}\n", Format::Toml)
+        .unwrap()
+        .rules;
+    assert_eq!(rules[0].tier, Tier::User);
+}
+
+#[test]
+fn priority_has_bounds() {
+    let with = |priority: i32| {
+        parse(
+            "a.toml",
+            &format!("[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {{}}\npriority = {priority}\n"),
+            Format::Toml,
+        )
+    };
+    assert!(with(1000).is_ok() && with(-1000).is_ok());
+    assert!(with(1001).unwrap_err().to_string().starts_with("a.toml:5:12: priority `1001`"));
+    assert!(with(100_000).is_err());
+}
+
+#[test]
+fn names_are_unique_over_all_files() {
+    let file = "[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {}\n";
+    let error = load(&[("1.toml", file), ("2.toml", file)]).unwrap_err().to_string();
+    assert!(error.starts_with("2.toml:1:1: a rule named `a` is already at 1.toml:1"), "{error}");
+    assert_eq!(load(&[("1.toml", file)]).unwrap().rules.len(), 1, "control");
+}
+
+#[test]
+fn broken_syntax_and_duplicate_keys() {
+    assert!(mistake(Format::Toml, "[[rule]\n").starts_with("p/a.toml:1:"));
+    assert!(mistake(Format::Yaml, "rule: [\n").starts_with("p/a.yaml:"));
+    let text = mistake(Format::Toml, "[[rule]]\nname = \"a\"\nname = \"b\"\n");
+    assert!(text.starts_with("p/a.toml:3:1: duplicate key"), "{text}");
+    let text = mistake(Format::Yaml, "rule:\n  - name: a\n    name: b\n");
+    assert!(text.starts_with("p/a.yaml:3:5:") && text.contains("duplicate"), "{text}");
+    let shown = mistake(Format::Toml, "x = \"\u{1b}[31m\"\n");
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}
+
+#[test]
+fn limits_of_size_and_number() {
+    let large = "#".repeat(FILE_BYTES_MAX + 1);
+    assert!(matches!(parse("a.toml", &large, Format::Toml), Err(RuleFileError::TooLarge(_))));
+    assert!(parse("a.toml", &large[1..], Format::Toml).is_ok(), "control");
+    let files: Vec<_> = (0..=FILES_MAX).map(|i| (format!("{i}.toml"), "")).collect();
+    assert!(matches!(load(&files), Err(RuleFileError::TooManyFiles(_))));
+    assert!(load(&files[1..]).is_ok(), "control");
+    assert!(matches!(load(&[("notes.txt", "")]), Err(RuleFileError::Format(_))));
+    let mut bomb = String::from("a: &a [x, x, x, x, x, x, x, x, x]\n");
+    for (name, last) in ('b'..='k').zip('a'..) {
+        bomb.push_str(&format!(
+            "{name}: &{name} [*{last},*{last},*{last},*{last},*{last},*{last},*{last},*{last}]\n"
+        ));
+    }
+    assert!(parse("bomb.yaml", &bomb, Format::Yaml).is_err());
+}
+
+#[test]
+fn a_directory_is_read_in_order() {
+    let dir = std::env::temp_dir().join(format!("bailey-policy-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
+    write("20.yaml", "rule:\n  - {name: second, answer: deny, match: {}}\n");
+    write("10.toml", "[[rule]]\nname = \"first\"\nanswer = \"deny\"\nmatch = {}\n");
+    write("notes.txt", "not a rule");
+    let parsed = load_dir(&dir).unwrap();
+    let names: Vec<_> = parsed.rules.iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names, ["first", "second"]);
+    assert!(parsed.warnings[0].to_string().contains("notes.txt: ignored"));
+    write("30.toml", "rule = 3\n");
+    assert!(load_dir(&dir).unwrap_err().to_string().contains("30.toml:1:8"), "{:?}", load_dir(&dir));
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(load_dir(&dir).unwrap().rules, []);
+}
+
+#[test]
+fn odd_rules_are_warned_about() {
+    let warned = |rest: &str| {
+        let text = format!("[[rule]]\nname = \"a\"\nanswer = \"deny\"\n{rest}\n");
+        let parsed = parse("a.toml", &text, Format::Toml).unwrap();
+        parsed.warnings.iter().map(|warning| warning.text.clone()).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(
+        warned(r#"match = { action = "model", path = "x" }"#),
+        "rule `a` can never speak: none of its actions has a `path`"
+    );
+    assert!(warned(r#"match = { action = "read", command = "git" }"#).contains("has a `command`"));
+    assert!(warned("match = {}\nexcept = { path = [] }").contains("never fits"));
+    assert_eq!(warned(r#"match = { action = ["model", "read"], path = "x" }"#), "");
+}

@@ -1,0 +1,265 @@
+//! The built-in rules, one by one, each with a control that they alone do it.
+
+use crate::support::*;
+use bailey_policy::{
+    Answer::{self, Allow, Deny, Review},
+    Names, Places, Policy, RUN_BY_HOST, SECRET_LOOKING, built_in_rules,
+};
+use bailey_protocol::{
+    Action,
+    MergeKind::{Apply, Discard, Undo},
+    Role::{self, Agent, Owner},
+    WsPath,
+};
+
+/// Built-in rules over a file that allows everything.
+fn guarded() -> Policy {
+    Policy::new(built_in_rules(), vec![rule("all", Allow)])
+}
+
+#[track_caller]
+fn check(role: Role, action: Action, expected: Answer, because: &str) {
+    let shown = action.target();
+    let decided = decide(&guarded(), role, action.clone());
+    assert_eq!(answer(&decided), expected, "{shown}: {:#?}", decided.reasons);
+    assert!(said(&decided, because), "{shown}: {:#?}", decided.reasons);
+    let without = built_in_rules()
+        .into_iter()
+        .filter(|rule| rule.name != because && rule.name != "bailey-home")
+        .collect();
+    let decided = decide(&Policy::new(without, vec![rule("all", Allow)]), role, action);
+    assert!(answer(&decided) < expected, "control, without `{because}`: {shown}: {:#?}", decided.reasons);
+}
+
+#[test]
+fn at_most_ten_and_all_well_formed() {
+    let rules = built_in_rules();
+    assert!(rules.len() <= 10);
+    for rule in &rules {
+        let conditions = rule.except.iter().chain([&rule.matches]);
+        for glob in conditions.flat_map(|condition| condition.path.iter().flatten()) {
+            assert_ne!(glob.as_str(), "/**", "a malformed glob became everything in `{}`", rule.name);
+        }
+    }
+}
+
+#[test]
+fn policy_files() {
+    for role in [Owner, Agent] {
+        check(role, read("/home/ann/.bailey/policy/10.toml"), Deny, "policy-files");
+        check(role, change(&["/home/ann/.bailey/policy/new.yaml"]), Deny, "policy-files");
+        let list = Action::List { path: "/home/ann/.bailey/policy".into() };
+        check(role, list, Deny, "policy-files");
+    }
+}
+
+#[test]
+fn state_databases() {
+    check(Owner, read("/home/ann/.bailey/journal.db"), Deny, "state-databases");
+    check(Owner, change(&["/home/ann/.bailey/journal.db-wal"]), Deny, "state-databases");
+    check(Owner, read("/home/ann/.bailey/backups/1/journal.db"), Deny, "state-databases");
+}
+
+#[test]
+fn configuration() {
+    check(Owner, change(&["/home/ann/.bailey/config.toml"]), Review, "configuration");
+    check(Owner, read("/home/ann/.bailey/SOUL.md"), Review, "configuration");
+    for path in [
+        "/home/ann/.bailey/config.toml",
+        "/home/ann/.bailey/SOUL.md",
+        "/home/ann/.bailey/tools/x",
+        "/home/ann/.bailey",
+    ] {
+        for action in [read(path), change(&[path])] {
+            check(Agent, action, Deny, "bailey-home");
+        }
+    }
+    assert_eq!(
+        answer(&decide(&guarded(), Agent, read("/home/ann/.bailey2/x"))),
+        Allow,
+        "a name alike is another place"
+    );
+}
+
+#[test]
+fn binaries() {
+    check(Owner, change(&["/opt/bailey/bin/bailey"]), Deny, "binaries");
+    check(Owner, merge(Apply, &["/home/ann/proj/target/bailey"]), Deny, "binaries");
+    assert_eq!(answer(&decide(&guarded(), Agent, read("/opt/bailey/bin/bailey"))), Allow);
+}
+
+#[test]
+fn daemon_files() {
+    for path in
+        ["bailey.sock", "daemon.lock", "daemon.pid", "health.json", "run/egress.sock", "sessions/1/x.sock"]
+    {
+        check(Owner, read(&format!("/home/ann/.bailey/{path}")), Deny, "daemon-files");
+    }
+    check(Agent, read("/proc/4711/mem"), Deny, "daemon-files");
+}
+
+#[test]
+fn home_secrets() {
+    for path in [
+        ".ssh/id_ed25519",
+        ".aws/credentials",
+        ".gnupg/x",
+        ".config/gcloud/x/y",
+        ".kube/config",
+        ".docker/config.json",
+        ".mozilla/firefox/p/logins.json",
+        ".config/google-chrome-beta/Default/Cookies",
+        ".bash_history",
+        ".zsh_history",
+        ".netrc",
+        ".npmrc",
+        ".cargo/credentials.toml",
+        ".bailey/.env",
+    ] {
+        for action in [read(&format!("/home/ann/{path}")), change(&[&format!("/home/ann/{path}")])] {
+            check(Owner, action, Deny, "home-secrets");
+        }
+    }
+    check(Agent, Action::List { path: "/home/ann/.ssh".into() }, Deny, "home-secrets");
+    assert_eq!(answer(&decide(&guarded(), Agent, read("/home/ann/.sshx/id"))), Allow);
+    assert_eq!(answer(&decide(&guarded(), Agent, read("/home/ann/proj/.npmrc"))), Allow);
+}
+
+#[test]
+fn workspace_secrets_are_reviewed_until_revealed() {
+    let env = WsPath::from("/home/ann/proj/.env");
+    check(Agent, read(&env.0), Review, "workspace-secrets");
+    let decided = decide(&guarded(), Agent, read(&env.0));
+    assert_eq!(decided.reasons[0].text, "looks like a secret; it is masked until you reveal it");
+    assert_eq!(isolation(&decided).revealed, [env.clone()]);
+
+    let other = WsPath::from("/home/ann/proj/other.pem");
+    let revealed = [other.clone(), env.clone()];
+    let decided = decide_in(&guarded(), &places(), &revealed, Agent, read(&env.0));
+    assert_eq!(answer(&decided), Allow);
+    assert_eq!(isolation(&decided).revealed, revealed);
+    let decided = decide_in(&guarded(), &places(), &[other.clone()], Agent, read(&env.0));
+    assert_eq!(isolation(&decided).revealed, [other.clone(), env]);
+    let decided = decide_in(&guarded(), &places(), &[other.clone()], Agent, exec(&["make"]));
+    assert_eq!(isolation(&decided).revealed, [other]);
+}
+
+#[test]
+fn secret_looking_names() {
+    assert_eq!(SECRET_LOOKING[0], ".env");
+    let (names, places) = (Names::secret_looking(), places());
+    let looks = |path: &str| names.contains(&WsPath(format!("/home/ann/proj/{path}")), &places);
+    for path in [
+        ".env",
+        "a/b/.env",
+        ".env.local",
+        "prod.env",
+        "tls/server.key",
+        "id_rsa",
+        "x/.aws/credentials",
+        "p.tfstate",
+    ] {
+        assert!(looks(path), "{path}");
+    }
+    for path in
+        [".env.example", "x/.env.sample", "environment.rs", "id_rsa.pub", "src/key.rs", "certs/cacert.pem"]
+    {
+        assert!(!looks(path), "{path}");
+    }
+    assert!(!names.contains(&"/home/ann/else/.env".into(), &places), "only the workspace's");
+}
+
+#[test]
+fn files_that_the_host_runs() {
+    let red = [
+        "build.rs",
+        "crates/x/build.rs",
+        ".cargo/config.toml",
+        "rust-toolchain.toml",
+        "tests/conftest.py",
+        "setup.py",
+        "Makefile",
+        "package.json",
+        ".npmrc",
+        ".husky/pre-commit",
+        ".pre-commit-config.yaml",
+        ".tool-versions",
+        ".devcontainer/devcontainer.json",
+        ".github/workflows/ci.yml",
+        ".gitlab-ci.yml",
+        ".gitattributes",
+        ".gitmodules",
+        ".claude/settings.json",
+        ".cursor/mcp.json",
+        ".envrc",
+        ".vscode/tasks.json",
+        "AGENTS.md",
+        ".husky",
+    ];
+    for path in red {
+        let full = format!("/home/ann/proj/{path}");
+        check(Owner, merge(Apply, &["/home/ann/proj/src/a.rs", &full]), Review, "run-by-host");
+        let decided = decide(&guarded(), Owner, merge(Apply, &["/home/ann/proj/src/a.rs", &full]));
+        assert_eq!(
+            decided.reasons[0].text,
+            format!("programs outside the walls run or obey this file later: `{path}`")
+        );
+        assert_eq!(answer(&decide(&guarded(), Owner, merge(Discard, &[&full]))), Allow);
+        assert_eq!(
+            answer(&decide(&guarded(), Agent, change(&[&full]))),
+            Allow,
+            "in the layer it is harmless"
+        );
+    }
+    let plain =
+        merge(Apply, &["/home/ann/proj/src/a.rs", "/home/ann/proj/README.md", "/home/ann/proj/xMakefile"]);
+    assert_eq!(answer(&decide(&guarded(), Owner, plain)), Allow);
+    assert!(RUN_BY_HOST.contains(&"build.rs"));
+}
+
+#[test]
+fn many_red_files_are_counted() {
+    let paths: Vec<_> = (0..50).map(|i| format!("/home/ann/proj/{i}/build.rs")).collect();
+    let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+    let decided = decide(&guarded(), Owner, merge(Apply, &paths));
+    assert!(decided.reasons[0].text.ends_with("`19/build.rs` and 30 more"), "{}", decided.reasons[0].text);
+}
+
+#[test]
+fn git_metadata_is_never_merged() {
+    for path in [".git", ".git/config", "sub/.git", "sub/.git/hooks/x", ".GIT/config", "a/.gIt/b"] {
+        for direction in [Apply, Undo] {
+            check(
+                Owner,
+                merge(direction, &["/home/ann/proj/a", &format!("/home/ann/proj/{path}")]),
+                Deny,
+                "git-metadata",
+            );
+        }
+    }
+    for path in [".gitignore", "x.git/y", "git/x"] {
+        let decided = decide(&guarded(), Owner, merge(Apply, &[&format!("/home/ann/proj/{path}")]));
+        assert_eq!(answer(&decided), Allow, "{path}");
+    }
+}
+
+/// A workspace that is the whole home does not open what the home protects.
+#[test]
+fn a_workspace_may_hold_the_home() {
+    let places = Places { workspace: "/home/ann".into(), ..places() };
+    let ask = |action| answer(&decide_in(&guarded(), &places, &[], Agent, action));
+    assert_eq!(ask(search("/home/ann")), Deny);
+    assert_eq!(ask(read("/home/ann/.ssh/x")), Deny);
+    assert_eq!(ask(read("/home/ann/notes")), Allow);
+}
+
+/// With root's odd home, or none at all, nothing panics and what is known stays guarded.
+#[test]
+fn odd_places() {
+    let ask = |places: &Places, path: &str| answer(&decide_in(&guarded(), places, &[], Agent, read(path)));
+    assert_eq!(ask(&Places { user_home: "/".into(), ..places() }, "/.ssh/id"), Deny);
+    assert_eq!(ask(&Places::default(), "/.ssh/id"), Allow);
+    assert_eq!(ask(&Places::default(), "/proc/1/mem"), Deny);
+    let slash = Places { bailey_home: "/home/ann/.bailey/".into(), ..places() };
+    assert_eq!(ask(&slash, "/home/ann/.bailey/x"), Deny);
+}

@@ -1,0 +1,193 @@
+//! Short ways to say who does what under which rules.
+
+use bailey_policy::{
+    Answer, CommandPrefix, Condition, Decided, Facts, Glob, HostGlob, Places, Policy, Rule, Tier, Verdict,
+    built_in_rules,
+    file::{Format, parse},
+};
+use bailey_protocol::{
+    Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Isolation, Kind, Labels, Limits,
+    Merge, MergeFile, MergeKind, Role, Sealed, SessionId, Timestamp, WsPath,
+};
+
+pub(crate) fn places() -> Places {
+    Places {
+        workspace: "/home/ann/proj".into(),
+        user_home: "/home/ann".into(),
+        bailey_home: "/home/ann/.bailey".into(),
+        programs: vec!["/opt/bailey/bin/bailey".into(), "/home/ann/proj/target/bailey".into()],
+    }
+}
+
+pub(crate) fn sealed(role: Role, action: Action) -> Sealed {
+    let effect = Effect {
+        id: EffectId::new(1, [1; 10]),
+        session: SessionId::new(1, [2; 10]),
+        parent: None,
+        call: None,
+        role,
+        action,
+        labels: Labels::default(),
+        cost: Cost::default(),
+    };
+    Sealed::new(effect).unwrap()
+}
+
+pub(crate) fn decide_in(
+    policy: &Policy,
+    places: &Places,
+    revealed: &[WsPath],
+    role: Role,
+    action: Action,
+) -> Decided {
+    let effect = sealed(role, action);
+    policy.decide(&Facts { effect: &effect, now: Timestamp::UNIX_EPOCH, places, parents: &[], revealed })
+}
+
+pub(crate) fn decide(policy: &Policy, role: Role, action: Action) -> Decided {
+    decide_in(policy, &places(), &[], role, action)
+}
+
+/// What the verdict is, as a rule's answer.
+pub(crate) fn answer(decided: &Decided) -> Answer {
+    match decided.verdict {
+        Verdict::Allow(_) => Answer::Allow,
+        Verdict::Review(_) => Answer::Review,
+        Verdict::Deny(_) => Answer::Deny,
+    }
+}
+
+pub(crate) fn isolation(decided: &Decided) -> &Isolation {
+    match &decided.verdict {
+        Verdict::Allow(proof) => proof.isolation(),
+        Verdict::Review(proof) => proof.isolation(),
+        Verdict::Deny(_) => panic!("a denial has no isolation: {:?}", decided.reasons),
+    }
+}
+
+pub(crate) fn said(decided: &Decided, rule: &str) -> bool {
+    decided.reasons.iter().any(|reason| reason.rule == rule)
+}
+
+/// The rules of a new home under the built-in ones.
+pub(crate) fn standard() -> Policy {
+    let parsed = parse("default.toml", bailey_policy::DEFAULT_RULES, Format::Toml).unwrap();
+    assert_eq!(parsed.warnings, []);
+    Policy::new(built_in_rules(), parsed.rules)
+}
+
+pub(crate) fn rule(name: &str, answer: Answer) -> Rule {
+    Rule {
+        name: name.into(),
+        tier: Tier::User,
+        priority: 0,
+        answer,
+        matches: Condition::default(),
+        except: vec![],
+        text: format!("because of {name}"),
+    }
+}
+
+impl Brief for Rule {}
+
+/// Rules in one line.
+pub(crate) trait Brief: Into<Rule> {
+    fn at(self, tier: Tier) -> Rule {
+        Rule { tier, ..self.into() }
+    }
+    fn weighs(self, priority: i16) -> Rule {
+        Rule { priority, ..self.into() }
+    }
+    fn on(self, matches: Condition) -> Rule {
+        Rule { matches, ..self.into() }
+    }
+    fn unless(self, except: impl Into<Vec<Condition>>) -> Rule {
+        Rule { except: except.into(), ..self.into() }
+    }
+}
+
+pub(crate) fn kind(kind: Kind) -> Condition {
+    Condition { action: Some(vec![kind]), ..Condition::default() }
+}
+
+pub(crate) fn path(globs: &[&str]) -> Condition {
+    Condition {
+        path: Some(globs.iter().map(|glob| Glob::new(glob).unwrap()).collect()),
+        ..Condition::default()
+    }
+}
+
+pub(crate) fn host(globs: &[&str]) -> Condition {
+    Condition {
+        host: Some(globs.iter().map(|glob| HostGlob::new(glob).unwrap()).collect()),
+        ..Condition::default()
+    }
+}
+
+pub(crate) fn command(prefixes: &[&str]) -> Condition {
+    Condition {
+        command: Some(prefixes.iter().map(|text| CommandPrefix::new(text).unwrap()).collect()),
+        ..Condition::default()
+    }
+}
+
+pub(crate) fn read(path: &str) -> Action {
+    Action::Read { path: path.into() }
+}
+
+pub(crate) fn search(root: &str) -> Action {
+    Action::Search { root: root.into(), pattern: Some("x".into()), glob: None }
+}
+
+pub(crate) fn change(paths: &[&str]) -> Action {
+    Action::Change { files: paths.iter().map(|path| file_change(path, 3)).collect() }
+}
+
+pub(crate) fn file_change(path: &str, size: usize) -> FileChange {
+    FileChange { path: path.into(), base: None, new: Some(Blob(vec![b'x'; size])) }
+}
+
+pub(crate) fn merge(direction: MergeKind, paths: &[&str]) -> Action {
+    let file = |path: &&str| MergeFile { path: WsPath::from(*path), base: None, new: None };
+    Action::Merge(Merge { direction, of: None, files: paths.iter().map(file).collect() })
+}
+
+pub(crate) fn exec(argv: &[&str]) -> Action {
+    Action::Exec(Command {
+        argv: argv.iter().map(ToString::to_string).collect(),
+        cwd: "/home/ann/proj".into(),
+        env: Default::default(),
+        stdin: None,
+        network: false,
+        limits: Limits::default(),
+    })
+}
+
+pub(crate) fn exec_network(argv: &[&str]) -> Action {
+    match exec(argv) {
+        Action::Exec(command) => Action::Exec(Command { network: true, ..command }),
+        other => other,
+    }
+}
+
+pub(crate) fn request(url: &str) -> HttpRequest {
+    HttpRequest { method: "GET".into(), url: url.into(), headers: vec![], body: Blob::default() }
+}
+
+pub(crate) fn http(url: &str) -> Action {
+    Action::Http(request(url))
+}
+
+pub(crate) fn model() -> Action {
+    let request = HttpRequest { method: "POST".into(), ..request("https://api.example.com/v1/messages") };
+    Action::Model { provider: "example".into(), model: "large".into(), request }
+}
+
+/// So many random cases, unless `PROPTEST_CASES` asks for another number.
+pub(crate) fn config(cases: u32) -> proptest::test_runner::Config {
+    let given = proptest::test_runner::Config { failure_persistence: None, ..Default::default() };
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => given,
+        None => proptest::test_runner::Config { cases, ..given },
+    }
+}
