@@ -1,3 +1,5 @@
 //! Behaviour of the sandbox.
 
+mod house;
+mod walls;
 mod worker;

@@ -1,0 +1,53 @@
+//! What the walls are told once, by the composition root: the host's facts and the owner's choices.
+
+use bailey_protocol::Wall;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+/// What holds for every sandbox of one home. The warden gets it when it starts; it reads no environment itself.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Config {
+    /// The user's home directory on the host, absolute. Inside, a private directory stands in its place.
+    pub user_home: PathBuf,
+    /// The host's PATH. What of it exists inside is kept, in its order.
+    pub path: String,
+    /// The locale inside; none means `C.UTF-8`.
+    pub locale: Option<String>,
+    /// Names of secret-looking files, in gitignore syntax, relative to a workspace's root.
+    pub masks: Vec<String>,
+    /// Variables for every command, such as git's author; a command's own come on top.
+    pub env: BTreeMap<String, String>,
+    /// Hundredths of a processor that one command may use in all, where control groups can enforce it.
+    pub cpu_percent: Option<u32>,
+    /// Walls to leave away. Only tests set it: to prove that what is missing is refused, and as the control of an
+    /// attack. A wall that is left away is reported as absent like any other.
+    #[serde(default)]
+    pub without: BTreeSet<Wall>,
+}
+
+/// Where one session works.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Yard {
+    /// The project, absolute and canonical: the lower layer, at the same path inside.
+    pub project: PathBuf,
+    /// The session's own folder, absolute and canonical, on a file system that overlays accept as an upper
+    /// layer. The warden makes `upper`, `work`, `home`, `tmp` and `backups` in it.
+    pub folder: PathBuf,
+}
+
+impl Yard {
+    /// The upper layer: what the session changed.
+    #[must_use]
+    pub fn upper(&self) -> PathBuf {
+        self.folder.join("upper")
+    }
+
+    /// Where applies keep what they replaced.
+    #[must_use]
+    pub fn backups(&self) -> PathBuf {
+        self.folder.join("backups")
+    }
+}

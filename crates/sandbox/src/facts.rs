@@ -1,0 +1,109 @@
+//! What the walls are, as the kernel tells it to the very process that they are to hold.
+
+use bailey_protocol::{Enforced, Isolation, Wall};
+use std::{collections::BTreeSet, fs};
+
+/// Which namespaces a process is in, by the kernel's inode numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Namespaces(Vec<(Wall, String)>);
+
+const NAMESPACES: [(Wall, &str); 7] = [
+    (Wall::UserNamespace, "user"),
+    (Wall::MountNamespace, "mnt"),
+    (Wall::PidNamespace, "pid"),
+    (Wall::NetNamespace, "net"),
+    (Wall::IpcNamespace, "ipc"),
+    (Wall::UtsNamespace, "uts"),
+    (Wall::CgroupNamespace, "cgroup"),
+];
+
+impl Namespaces {
+    /// Reads /proc/self/ns. What cannot be read is left out, and so counts as shared.
+    pub(crate) fn of_self() -> Self {
+        let read = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).ok();
+        let known = NAMESPACES
+            .iter()
+            .filter_map(|(wall, name)| Some((*wall, read(name)?.to_string_lossy().into_owned())));
+        Self(known.collect())
+    }
+
+    /// Those that differ from another process's.
+    fn apart_from(&self, other: &Self) -> BTreeSet<Wall> {
+        let differs = |(wall, id): &&(Wall, String)| {
+            other.0.iter().find(|(theirs, _)| theirs == wall).is_some_and(|(_, theirs)| theirs != id)
+        };
+        self.0.iter().filter(differs).map(|(wall, _)| *wall).collect()
+    }
+}
+
+/// What init and the ruleset know and the kernel does not tell.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    /// The Landlock ABI in force; 0 for none.
+    pub(crate) landlock_abi: u32,
+    /// Limits that the kernel holds.
+    pub(crate) limits: BTreeSet<Wall>,
+    /// Limits that init or the holder watches.
+    pub(crate) watched: BTreeSet<Wall>,
+    /// Reasons for what is absent.
+    pub(crate) absent: Vec<String>,
+}
+
+/// Looks at this process.
+pub(crate) fn look(outside: &Namespaces, isolation: &Isolation, known: Known) -> Enforced {
+    let mut walls = Namespaces::of_self().apart_from(outside);
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map(str::trim)
+            .unwrap_or_default()
+    };
+    if field("Seccomp") == "2" {
+        walls.insert(Wall::Seccomp);
+    }
+    if field("NoNewPrivs") == "1" {
+        walls.insert(Wall::NoNewPrivileges);
+    }
+    let is_zero = |name: &str| !field(name).is_empty() && field(name).bytes().all(|digit| digit == b'0');
+    if ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"].into_iter().all(is_zero) {
+        walls.insert(Wall::NoCapabilities);
+    }
+    if known.landlock_abi > 0 {
+        walls.insert(Wall::Landlock);
+    }
+    walls.extend(known.limits);
+    Enforced {
+        backend: "native".into(),
+        profile: isolation.profile,
+        walls,
+        watched: known.watched,
+        landlock_abi: known.landlock_abi,
+        out_no_routes: 0,
+        absent: known.absent,
+    }
+}
+
+/// Compares what is with what a decision demands.
+///
+/// # Errors
+/// Names every wall that is missing, and the reasons that are known.
+pub(crate) fn check(enforced: &Enforced, isolation: &Isolation) -> Result<(), String> {
+    let mut missing: Vec<String> =
+        isolation.minimum.difference(&enforced.walls).map(|wall| wall.name().to_owned()).collect();
+    if isolation.minimum.contains(&Wall::Landlock) && enforced.landlock_abi < isolation.landlock_abi {
+        missing.push(format!("landlock ABI {} (here: {})", isolation.landlock_abi, enforced.landlock_abi));
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut text =
+        format!("not run, because the policy demands walls that are missing here: {}", missing.join(", "));
+    for reason in &enforced.absent {
+        text.push_str("; ");
+        text.push_str(reason);
+    }
+    text.push_str("; `bailey doctor` says how to get them");
+    Err(text)
+}

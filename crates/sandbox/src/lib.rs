@@ -1,0 +1,23 @@
+//! The walls.
+
+#[expect(unsafe_code, reason = "the one module of system calls; see its first lines")]
+mod sys;
+
+mod capture;
+mod config;
+mod facts;
+mod ids;
+mod native;
+mod plan;
+mod ruleset;
+mod seccomp;
+mod stage;
+mod toolchain;
+mod tree;
+mod warden;
+mod wire;
+pub mod worker;
+
+pub use config::{Config, Yard};
+pub use native::{Native, Piece, Source, WorkError};
+pub use warden::{StartError, Warden, warden_main};

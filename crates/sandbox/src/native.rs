@@ -1,0 +1,327 @@
+//! The runtime's side: asks the warden for sandboxes, and reports what came of them.
+
+use crate::{
+    capture::Capture,
+    config::Yard,
+    warden::{Order, Warden},
+    wire::{self, Ended, Header, Job, Message, Streams, Task, View},
+    worker::{Reply, Request},
+};
+use bailey_protocol::{
+    Command, Enforced, ExecReport, Isolation, Limits, Outcome, Profile, Report, SessionId, Status, Stream,
+};
+use bytes::{Bytes, BytesMut};
+use rustix::{
+    fs::{CWD, Mode, OFlags},
+    pipe::PipeFlags,
+};
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::OwnedFd,
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
+use tokio::{
+    io::AsyncReadExt as _,
+    net::{UnixDatagram, unix::pipe::Receiver},
+    sync::mpsc,
+};
+use tokio_util::sync::CancellationToken;
+
+/// The most bytes of a worker's reply.
+const REPLY_BYTES: u64 = 64 << 20;
+/// How much is read of a stream at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Which stream a piece of live output belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A piece of a command's output while it runs.
+pub type Piece = (Source, Bytes);
+
+/// The native sandbox: Linux namespaces, Landlock and seccomp, made by a [`Warden`].
+#[derive(Debug)]
+pub struct Native {
+    warden: Warden,
+    yards: Mutex<BTreeMap<SessionId, Yard>>,
+}
+
+/// Something that the worker was asked for and that was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorkError {
+    /// The session was never registered.
+    #[error("session {0} has no workspace")]
+    NoYard(SessionId),
+    /// There was no sandbox, or the worker refused.
+    #[error("{0}")]
+    Refused(String),
+    /// It was cancelled before it ended.
+    #[error("cancelled")]
+    Cancelled,
+    /// The sandbox ended without an answer: whether it was done is not known.
+    #[error("the worker ended without an answer")]
+    NoAnswer,
+}
+
+impl Native {
+    /// Sandboxes from this warden.
+    #[must_use]
+    pub fn new(warden: Warden) -> Self {
+        Self { warden, yards: Mutex::default() }
+    }
+
+    /// Says where a session works. Both paths must be absolute and canonical, and the folder must exist.
+    pub fn register(&self, session: SessionId, yard: Yard) {
+        self.yards.lock().unwrap_or_else(PoisonError::into_inner).insert(session, yard);
+    }
+
+    /// Forgets a session and gives up what was kept ready for it. What lives goes on.
+    ///
+    /// # Errors
+    /// When the warden is gone.
+    pub fn forget(&self, session: SessionId) -> io::Result<()> {
+        self.yards.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        self.warden.order(&Order::Forget { session: session.to_string() }, &[])
+    }
+
+    /// The warden.
+    #[must_use]
+    pub fn warden(&self) -> &Warden {
+        &self.warden
+    }
+
+    /// Runs a command in the session's workspace. Ends when nothing of it is left. Pieces of output go to `out`,
+    /// which is waited for; a closed one is no error.
+    pub async fn exec(
+        &self,
+        session: SessionId,
+        command: &Command,
+        isolation: &Isolation,
+        out: mpsc::Sender<Piece>,
+        cancel: &CancellationToken,
+    ) -> Outcome {
+        let begin = Instant::now();
+        let mut command = command.clone();
+        let stdin = command.stdin.take();
+        let limits = command.limits.clone();
+        let run = async {
+            let stdin = stdin.map(|blob| wire::sealed(&blob.0)).transpose()?;
+            let job = Job { task: Task::Run(command), isolation: isolation.clone(), limits: limits.clone() };
+            self.launch(session, View::Workspace, &job, stdin)
+        };
+        let mut running = match run.await {
+            Ok(running) => running,
+            Err(error) => return Outcome::failed(format!("the sandbox did not start: {error}")),
+        };
+        let (stdout, stderr, story) = tokio::join!(
+            pump(&mut running.stdout, Source::Stdout, limits.output_bytes, out.clone(), cancel),
+            pump(&mut running.stderr, Source::Stderr, limits.output_bytes, out, cancel),
+            listen(&running.control, cancel),
+        );
+        outcome(story, stdout, stderr, cancel.is_cancelled(), begin)
+    }
+
+    /// Runs the worker for a session.
+    ///
+    /// # Errors
+    /// See [`WorkError`].
+    pub async fn work(
+        &self,
+        session: SessionId,
+        request: Request,
+        isolation: &Isolation,
+        cancel: &CancellationToken,
+    ) -> Result<(Reply, Enforced), WorkError> {
+        let view = view(&request);
+        let isolation = Isolation { profile: Profile::Strict, ..isolation.clone() };
+        let job = Job { task: Task::Work(request), isolation, limits: Limits::default() };
+        let mut running =
+            self.launch(session, view, &job, None).map_err(|error| WorkError::Refused(error.to_string()))?;
+        let (reply, (), story) = tokio::join!(
+            slurp(&mut running.stdout),
+            drain(&mut running.stderr),
+            listen(&running.control, cancel),
+        );
+        match (story.refused, story.enforced) {
+            (Some(reason), _) => Err(WorkError::Refused(reason)),
+            (None, Some(enforced)) => match serde_json::from_slice(&reply) {
+                Ok(reply) => Ok((reply, enforced)),
+                Err(_) if cancel.is_cancelled() => Err(WorkError::Cancelled),
+                Err(_) => Err(WorkError::NoAnswer),
+            },
+            (None, None) => Err(WorkError::NoAnswer),
+        }
+    }
+
+    fn launch(
+        &self,
+        session: SessionId,
+        view: View,
+        job: &Job,
+        stdin: Option<OwnedFd>,
+    ) -> io::Result<Running> {
+        let yard = self.yards.lock().unwrap_or_else(PoisonError::into_inner).get(&session).cloned();
+        let yard = yard.ok_or_else(|| io::Error::other(WorkError::NoYard(session)))?;
+        let header = Header {
+            session: session.to_string(),
+            yard,
+            view,
+            extra_reads: job.isolation.extra_reads.iter().map(|path| path.0.clone()).collect(),
+            limits: job.limits.clone(),
+        };
+        let stdin = match stdin {
+            Some(stdin) => stdin,
+            None => rustix::fs::openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
+        };
+        let job = wire::sealed(&serde_json::to_vec(job).map_err(io::Error::other)?)?;
+        let (stdout, stdout_end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (stderr, stderr_end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (control, control_end) = wire::pair()?;
+        let running = Running {
+            stdout: Receiver::from_owned_fd(stdout)?,
+            stderr: Receiver::from_owned_fd(stderr)?,
+            control: packets(control)?,
+        };
+        let streams = Streams { job, stdin, stdout: stdout_end, stderr: stderr_end, control: control_end };
+        self.warden.order(&Order::Start(header), &streams.borrow())?;
+        Ok(running)
+    }
+}
+
+/// A socket of packets for tokio. It knows none of its own, but sends and receives them as it does datagrams.
+fn packets(socket: OwnedFd) -> io::Result<UnixDatagram> {
+    let socket = std::os::unix::net::UnixDatagram::from(socket);
+    socket.set_nonblocking(true)?;
+    UnixDatagram::from_std(socket)
+}
+
+fn view(request: &Request) -> View {
+    match request {
+        Request::Resolve { .. } | Request::Perform { .. } => View::Workspace,
+        Request::Scan { .. } | Request::Diff { .. } => View::Layers,
+        Request::Merge { .. } => View::Merge,
+    }
+}
+
+/// Our ends of a sandbox.
+struct Running {
+    stdout: Receiver,
+    stderr: Receiver,
+    control: UnixDatagram,
+}
+
+/// What was heard of a sandbox.
+#[derive(Debug, Default)]
+struct Story {
+    enforced: Option<Enforced>,
+    refused: Option<String>,
+    ended: Option<Ended>,
+}
+
+/// Hears the sandbox out. The socket's end means that its last process is gone and the warden knows.
+async fn listen(control: &UnixDatagram, cancel: &CancellationToken) -> Story {
+    let mut story = Story::default();
+    let mut asked = false;
+    loop {
+        let heard = tokio::select! {
+            () = cancel.cancelled(), if !asked => {
+                asked = true;
+                // When it is gone already, its end is on the way.
+                drop(control.try_send(b"t"));
+                continue;
+            }
+            heard = hear(control) => heard,
+        };
+        match heard {
+            Some(Message::Started(enforced)) => story.enforced = Some(enforced),
+            Some(Message::Refused(reason)) => story.refused = Some(reason),
+            Some(Message::Ended(ended)) => story.ended = Some(ended),
+            Some(Message::Gone { .. }) => {}
+            None => return story,
+        }
+    }
+}
+
+async fn hear(control: &UnixDatagram) -> Option<Message> {
+    let mut bytes = vec![0; 64 << 10];
+    let received = control.recv(&mut bytes).await.ok()?;
+    // What is not understood counts as the end: nothing after it can be trusted.
+    serde_json::from_slice(bytes.get(..received)?).ok()
+}
+
+async fn pump(
+    stream: &mut Receiver,
+    source: Source,
+    limit: u64,
+    out: mpsc::Sender<Piece>,
+    cancel: &CancellationToken,
+) -> Stream {
+    let mut capture = Capture::new(limit);
+    let mut out = Some(out);
+    let mut buffer = BytesMut::new();
+    loop {
+        buffer.reserve(CHUNK_BYTES);
+        match stream.read_buf(&mut buffer).await {
+            Ok(0) | Err(_) => return capture.finish(),
+            Ok(_) => {}
+        }
+        let piece = buffer.split().freeze();
+        capture.push(&piece);
+        if let Some(sender) = &out {
+            let is_open = tokio::select! {
+                sent = sender.send((source, piece)) => sent.is_ok(),
+                () = cancel.cancelled() => false,
+            };
+            if !is_open {
+                out = None;
+            }
+        }
+    }
+}
+
+async fn slurp(stream: &mut Receiver) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = stream.take(REPLY_BYTES).read_to_end(&mut bytes).await;
+    if read.is_err() {
+        bytes.clear();
+    }
+    bytes
+}
+
+async fn drain(stream: &mut Receiver) {
+    let mut buffer = vec![0; 4096];
+    while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+}
+
+fn outcome(story: Story, stdout: Stream, stderr: Stream, was_cancelled: bool, begin: Instant) -> Outcome {
+    let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let mut enforced = story.enforced;
+    if let Some(reason) = story.refused {
+        return Outcome { status: Status::Failed { reason }, enforced, duration_ms, report: Report::Nothing };
+    }
+    let status = match (&story.ended, was_cancelled) {
+        (Some(_), false) => Status::Done,
+        (_, true) => Status::Cancelled,
+        (None, false) => Status::Unknown,
+    };
+    let ended = story.ended.unwrap_or_default();
+    if let Some(enforced) = &mut enforced {
+        enforced.out_no_routes = ended.out_no_routes;
+    }
+    let report = ExecReport {
+        exit: ended.exit,
+        signal: ended.signal,
+        limit: ended.limit,
+        stdout,
+        stderr,
+        touched: Vec::new(),
+    };
+    Outcome { status, enforced, duration_ms, report: Report::Exec(report) }
+}

@@ -1,0 +1,168 @@
+//! What the inside of a sandbox looks like, as a list: worked out once from the host and the [`Config`].
+
+use crate::{config::Config, toolchain};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The root of every sandbox, but for what belongs to one session.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// In the order in which it is built.
+    pub(crate) system: Vec<Entry>,
+    /// What lies inside of the home: built after the private home stands.
+    pub(crate) tools: Vec<Entry>,
+    /// The home directory, the same path inside and outside.
+    pub(crate) home: PathBuf,
+    /// PATH inside.
+    pub(crate) path: String,
+}
+
+/// One thing at one absolute path.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) at: PathBuf,
+    pub(crate) what: What,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The host's directory or file of the same path, read-only.
+    Bind,
+    /// The same, of the user: its owner is mapped to the inside's user where the two differ.
+    BindOwn,
+    /// The host's device.
+    Device,
+    /// A symbolic link.
+    Link(PathBuf),
+    /// A file with this text.
+    Text(String),
+    /// An empty directory.
+    Directory,
+}
+
+/// The user inside.
+pub(crate) const USER: &str = "bailey";
+/// Its uid and gid inside.
+pub(crate) const ID: u32 = 1000;
+
+/// Top-level directories of programs; symbolic links on systems with a merged /usr.
+const TOP: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/// Files and directories of /etc that programs need and that hold no secret. A trailing `*` stands for the rest of a name.
+const ETC: &[&str] = &[
+    "alternatives",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "fonts",
+    "java-*",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "magic",
+    "mime.types",
+    "perl",
+    "pki/ca-trust/extracted",
+    "pki/tls/certs",
+    "protocols",
+    "python3*",
+    "services",
+    "ssl/cert.pem",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "terminfo",
+    "timezone",
+];
+
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
+
+impl Plan {
+    /// Looks at the host.
+    pub(crate) fn new(config: &Config) -> Self {
+        let home = config.user_home.clone();
+        let mut system: Vec<Entry> = TOP.iter().filter_map(|path| mirror(Path::new(path))).collect();
+        let tools: Vec<PathBuf> = toolchain::in_home(&home);
+        let prefixes = toolchain::on_path(&config.path);
+        let visible: Vec<PathBuf> = TOP
+            .iter()
+            .map(PathBuf::from)
+            .chain(prefixes.iter().cloned())
+            .chain(tools.iter().cloned())
+            .collect();
+        system.extend(prefixes.into_iter().map(|at| Entry { at, what: What::Bind }));
+        system.extend(etc());
+        system.extend(written(&home));
+        system.extend(dev());
+        Self {
+            system,
+            tools: tools.into_iter().map(|at| Entry { at, what: What::BindOwn }).collect(),
+            path: toolchain::path_inside(&config.path, &visible),
+            home,
+        }
+    }
+}
+
+/// The host's path as it is: a link stays a link, the rest is bound.
+fn mirror(path: &Path) -> Option<Entry> {
+    let what = match fs::read_link(path) {
+        Ok(target) => What::Link(target),
+        Err(_) if path.exists() => What::Bind,
+        Err(_) => return None,
+    };
+    Some(Entry { at: path.to_path_buf(), what })
+}
+
+fn etc() -> Vec<Entry> {
+    let names = || fs::read_dir("/etc").into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut entries = Vec::new();
+    for pattern in ETC {
+        match pattern.strip_suffix('*') {
+            None => entries.extend(mirror(&Path::new("/etc").join(pattern))),
+            Some(prefix) => entries.extend(
+                names()
+                    .filter(|name| name.to_str().is_some_and(|name| name.starts_with(prefix)))
+                    .filter_map(|name| mirror(&Path::new("/etc").join(name))),
+            ),
+        }
+    }
+    entries
+}
+
+/// Files of /etc that are written anew: the host's would name its users, hosts and resolvers.
+fn written(home: &Path) -> Vec<Entry> {
+    let home = home.display();
+    let text = |at: &str, text: String| Entry { at: Path::new("/etc").join(at), what: What::Text(text) };
+    vec![
+        text(
+            "passwd",
+            format!("{USER}:x:{ID}:{ID}::{home}:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n"),
+        ),
+        text("group", format!("{USER}:x:{ID}:\nnogroup:x:65534:\n")),
+        text("hosts", format!("127.0.0.1 localhost {USER}\n::1 localhost\n")),
+        text("hostname", format!("{USER}\n")),
+        text("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n".into()),
+        text("resolv.conf", String::new()),
+    ]
+}
+
+fn dev() -> Vec<Entry> {
+    let at = |name: &str| Path::new("/dev").join(name);
+    let link = |name: &str, to: &str| Entry { at: at(name), what: What::Link(to.into()) };
+    let mut entries: Vec<Entry> =
+        DEVICES.iter().map(|name| Entry { at: at(name), what: What::Device }).collect();
+    entries.extend([
+        link("fd", "/proc/self/fd"),
+        link("stdin", "/proc/self/fd/0"),
+        link("stdout", "/proc/self/fd/1"),
+        link("stderr", "/proc/self/fd/2"),
+        link("ptmx", "pts/ptmx"),
+    ]);
+    entries.extend(
+        ["/dev/pts", "/dev/shm", "/proc", "/tmp", "/run", "/var/tmp"]
+            .map(|path| Entry { at: path.into(), what: What::Directory }),
+    );
+    entries
+}

@@ -1,0 +1,143 @@
+//! From the table to instructions of the classic BPF machine (linux/filter.h, linux/seccomp.h).
+
+use super::table::{self, Answer, Test};
+use crate::sys::Instruction;
+use bailey_protocol::Profile;
+
+/// Offsets in `struct seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+const ARGUMENTS: u32 = 16;
+
+/// The bit of x32 calls, which share the architecture value of x86-64.
+const X32: u32 = 0x4000_0000;
+
+#[expect(clippy::cast_possible_truncation, reason = "opcodes are 16 bits wide; libc types them as 32")]
+mod op {
+    pub(super) const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    pub(super) const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
+    pub(super) const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
+    pub(super) const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    pub(super) const IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+    pub(super) const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+}
+
+/// Compiles a profile.
+pub(super) fn compile(profile: Profile) -> Vec<Instruction> {
+    let mut code = vec![
+        plain(op::LOAD, ARCHITECTURE),
+        branch(op::IF_EQUAL, table::ARCHITECTURE, 1, 0),
+        answer(Answer::Kill),
+        plain(op::LOAD, NUMBER),
+        branch(op::IF_AT_LEAST, X32, 0, 1),
+        answer(Answer::Denied),
+    ];
+    code.extend(search(&ranges(profile)));
+    code
+}
+
+/// What to do from one number on, up to the next range's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Range {
+    from: u32,
+    leaf: Leaf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Leaf {
+    Answer(Answer),
+    /// Allowed if all of these hold.
+    Tests(&'static [Test]),
+}
+
+/// All numbers from 0, neighbours with the same answer joined.
+fn ranges(profile: Profile) -> Vec<Range> {
+    let mut ranges: Vec<Range> = Vec::new();
+    let mut push = |from: u32, leaf: Leaf| {
+        let is_same = ranges.last().is_some_and(|last| last.leaf == leaf && matches!(leaf, Leaf::Answer(_)));
+        if !is_same {
+            ranges.push(Range { from, leaf });
+        }
+    };
+    for number in 0..=table::NEWEST {
+        let leaf = match table::row(profile, number) {
+            None => Leaf::Answer(Answer::Denied),
+            Some(row) if row.tests.is_empty() => Leaf::Answer(row.answer),
+            Some(row) => Leaf::Tests(row.tests),
+        };
+        push(number, leaf);
+    }
+    push(table::NEWEST + 1, Leaf::Answer(Answer::Unknown));
+    ranges
+}
+
+/// A binary search over the ranges; the number is in the accumulator.
+fn search(ranges: &[Range]) -> Vec<Instruction> {
+    let (low, high) = ranges.split_at(ranges.len() / 2);
+    match (low, high) {
+        ([], [only]) => leaf(&only.leaf),
+        (_, [middle, ..]) => {
+            let (below, above) = (search(low), search(high));
+            // A conditional jump reaches 255 instructions; an unconditional one reaches all.
+            let distance = u32::try_from(below.len()).unwrap_or(u32::MAX);
+            let mut code = match u8::try_from(distance) {
+                Ok(near) => vec![branch(op::IF_AT_LEAST, middle.from, near, 0)],
+                Err(_) => vec![branch(op::IF_AT_LEAST, middle.from, 0, 1), plain(op::JUMP, distance)],
+            };
+            code.extend(below);
+            code.extend(above);
+            code
+        }
+        (_, []) => vec![answer(Answer::Denied)],
+    }
+}
+
+fn leaf(leaf: &Leaf) -> Vec<Instruction> {
+    let tests = match leaf {
+        Leaf::Answer(only) => return vec![answer(*only)],
+        Leaf::Tests(tests) => tests,
+    };
+    let mut code = Vec::new();
+    for test in *tests {
+        code.extend(check(test));
+    }
+    code.push(answer(Answer::Allowed));
+    code
+}
+
+/// Falls through when the test holds, else answers `EPERM`.
+fn check(test: &Test) -> Vec<Instruction> {
+    let mut code = vec![plain(op::LOAD, ARGUMENTS + 8 * test.argument)];
+    if test.mask != u32::MAX {
+        code.push(plain(op::AND, test.mask));
+    }
+    let count = test.values.len();
+    for (number, value) in test.values.iter().enumerate() {
+        // Over the other comparisons and the one instruction after them.
+        let distance = u8::try_from(count - number).unwrap_or(u8::MAX);
+        code.push(branch(op::IF_EQUAL, *value, distance, 0));
+    }
+    if !test.is_wanted {
+        code.push(plain(op::JUMP, 1));
+    }
+    code.push(answer(Answer::Denied));
+    code
+}
+
+fn answer(answer: Answer) -> Instruction {
+    let value = match answer {
+        Answer::Allowed => libc::SECCOMP_RET_ALLOW,
+        Answer::Denied => libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs(),
+        Answer::Unknown => libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs(),
+        Answer::Kill => libc::SECCOMP_RET_KILL_PROCESS,
+    };
+    plain(op::RETURN, value)
+}
+
+fn plain(code: u16, k: u32) -> Instruction {
+    Instruction { code, jt: 0, jf: 0, k }
+}
+
+fn branch(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
+    Instruction { code, jt, jf, k }
+}

@@ -1,0 +1,26 @@
+//! Which system calls a sandbox may make: allow-lists as data ([`table`]), compiled to one classic BPF program.
+//!
+//! The program checks the architecture first, refuses x32, finds the number by binary search and looks at
+//! arguments where the table says so. What is not listed fails with `EPERM`; what is newer than the table fails
+//! with `ENOSYS`, so that libc falls back to what it did before. Only the low 32 bits of an argument are looked at:
+//! every argument tested here is 32 bits wide in the kernel or has its dangerous bits there.
+
+mod compile;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::sys::Instruction;
+use bailey_protocol::Profile;
+use std::sync::OnceLock;
+
+/// The compiled program of a profile. Compiled at the first call, which the warden makes before it forks.
+pub(crate) fn program(profile: Profile) -> &'static [Instruction] {
+    static STRICT: OnceLock<Vec<Instruction>> = OnceLock::new();
+    static STANDARD: OnceLock<Vec<Instruction>> = OnceLock::new();
+    let cell = match profile {
+        Profile::Strict => &STRICT,
+        Profile::Standard => &STANDARD,
+    };
+    cell.get_or_init(|| compile::compile(profile))
+}

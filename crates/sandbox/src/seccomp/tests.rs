@@ -1,0 +1,175 @@
+use super::{compile::compile, table};
+use crate::sys::Instruction;
+use bailey_protocol::Profile;
+use std::collections::BTreeSet;
+
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+
+/// A second reading of the BPF machine, for what the compiler emits.
+fn run(code: &[Instruction], architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
+    let mut data = Vec::new();
+    data.extend(number.to_ne_bytes());
+    data.extend(architecture.to_ne_bytes());
+    data.extend(0u64.to_ne_bytes());
+    arguments.iter().for_each(|argument| data.extend(argument.to_ne_bytes()));
+    let (mut at, mut accumulator) = (0usize, 0u32);
+    loop {
+        let Instruction { code: op, jt, jf, k } = code[at];
+        at += 1;
+        let take = |yes: bool| usize::from(if yes { jt } else { jf });
+        match u32::from(op) {
+            0x20 => accumulator = u32::from_ne_bytes(data[k as usize..k as usize + 4].try_into().unwrap()),
+            0x54 => accumulator &= k,
+            0x05 => at += k as usize,
+            0x15 => at += take(accumulator == k),
+            0x35 => at += take(accumulator >= k),
+            0x06 => return k,
+            other => panic!("instruction {other:#x} at {at}"),
+        }
+    }
+}
+
+fn call(profile: Profile, number: libc::c_long, arguments: [u64; 6]) -> u32 {
+    run(&compile(profile), table::ARCHITECTURE, number as u32, arguments)
+}
+
+#[test]
+fn every_number_gets_the_answer_of_the_table() {
+    for profile in [Profile::Strict, Profile::Standard] {
+        let code = compile(profile);
+        for number in 0..600 {
+            let expected = match table::row(profile, number) {
+                _ if number > table::NEWEST => ENOSYS,
+                None => EPERM,
+                Some(row) if row.name == "clone3" => ENOSYS,
+                Some(row) if row.tests.is_empty() => ALLOW,
+                // Judged by their arguments, below.
+                Some(_) => continue,
+            };
+            assert_eq!(run(&code, table::ARCHITECTURE, number, [0; 6]), expected, "{profile:?} {number}");
+        }
+    }
+}
+
+#[test]
+fn arguments_decide_where_the_table_says_so() {
+    let code = compile(Profile::Standard);
+    for row in table::rows().filter(|row| !row.tests.is_empty()) {
+        // Try every combination of listed values and some that are not.
+        let choices: Vec<Vec<u32>> = row
+            .tests
+            .iter()
+            .map(|test| test.values.iter().copied().chain([3, 5, 0x4000_0000, u32::MAX]).collect())
+            .collect();
+        let combinations = choices.iter().fold(vec![Vec::new()], |all: Vec<Vec<u32>>, values| {
+            all.iter()
+                .flat_map(|so_far| values.iter().map(|value| [so_far.as_slice(), &[*value]].concat()))
+                .collect()
+        });
+        for values in combinations {
+            let mut arguments = [0xffff_ffff_0000_0000; 6];
+            for (test, value) in row.tests.iter().zip(&values) {
+                // The high half is noise: the kernel does not look at it either.
+                arguments[test.argument as usize] |= u64::from(*value);
+            }
+            let holds = row.tests.iter().all(|test| {
+                test.values.contains(&(arguments[test.argument as usize] as u32 & test.mask))
+                    == test.is_wanted
+            });
+            let expected = if holds { ALLOW } else { EPERM };
+            let answer = run(&code, table::ARCHITECTURE, row.number, arguments);
+            assert_eq!(answer, expected, "{} {values:x?}", row.name);
+        }
+    }
+}
+
+#[test]
+fn foreign_architectures_are_killed_and_x32_is_refused() {
+    const I386: u32 = 0x4000_0003;
+    let code = compile(Profile::Standard);
+    assert_eq!(run(&code, I386, libc::SYS_read as u32, [0; 6]), KILL);
+    assert_eq!(run(&code, table::ARCHITECTURE, libc::SYS_read as u32 | 0x4000_0000, [0; 6]), EPERM);
+    assert_eq!(run(&code, table::ARCHITECTURE, libc::SYS_read as u32, [0; 6]), ALLOW);
+}
+
+#[test]
+fn what_breaks_sandboxes_is_refused() {
+    let never = [
+        libc::SYS_ptrace,
+        libc::SYS_process_vm_readv,
+        libc::SYS_process_vm_writev,
+        libc::SYS_pidfd_getfd,
+        libc::SYS_kcmp,
+        libc::SYS_unshare,
+        libc::SYS_setns,
+        libc::SYS_mount,
+        libc::SYS_umount2,
+        libc::SYS_pivot_root,
+        libc::SYS_chroot,
+        libc::SYS_open_tree,
+        libc::SYS_move_mount,
+        libc::SYS_fsopen,
+        libc::SYS_mount_setattr,
+        libc::SYS_bpf,
+        libc::SYS_perf_event_open,
+        libc::SYS_userfaultfd,
+        libc::SYS_io_uring_setup,
+        libc::SYS_io_uring_enter,
+        libc::SYS_keyctl,
+        libc::SYS_add_key,
+        libc::SYS_request_key,
+        libc::SYS_open_by_handle_at,
+        libc::SYS_init_module,
+        libc::SYS_finit_module,
+        libc::SYS_kexec_load,
+        libc::SYS_swapon,
+        libc::SYS_reboot,
+        libc::SYS_syslog,
+        libc::SYS_clock_settime,
+        libc::SYS_iopl,
+        libc::SYS_modify_ldt,
+        libc::SYS_fanotify_init,
+        libc::SYS_memfd_secret,
+    ];
+    for number in never {
+        assert_eq!(call(Profile::Standard, number, [0; 6]), EPERM, "{number}");
+    }
+    let socket = |family: i32, kind: i32| {
+        call(Profile::Standard, libc::SYS_socket, [family as u64, kind as u64, 0, 0, 0, 0])
+    };
+    assert_eq!(socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC), ALLOW);
+    assert_eq!(socket(libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK), ALLOW);
+    for family in [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG] {
+        assert_eq!(socket(family, libc::SOCK_STREAM), EPERM, "{family}");
+    }
+    assert_eq!(socket(libc::AF_INET, libc::SOCK_RAW), EPERM);
+    assert_eq!(call(Profile::Strict, libc::SYS_socket, [2, 1, 0, 0, 0, 0]), EPERM);
+    let clone =
+        |flags: i32| call(Profile::Standard, libc::SYS_clone, [flags as u32 as u64 | 17, 0, 0, 0, 0, 0]);
+    assert_eq!(clone(libc::CLONE_VM | libc::CLONE_VFORK), ALLOW);
+    for flag in [
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWCGROUP,
+    ] {
+        assert_eq!(clone(flag), EPERM, "{flag:#x}");
+    }
+    assert_eq!(call(Profile::Standard, libc::SYS_ioctl, [0, libc::TIOCSTI, 0, 0, 0, 0]), EPERM);
+    assert_eq!(call(Profile::Standard, libc::SYS_ioctl, [0, libc::TIOCGWINSZ, 0, 0, 0, 0]), ALLOW);
+}
+
+#[test]
+fn the_table_has_each_call_once_and_strict_stays_small() {
+    let numbers: BTreeSet<u32> = table::rows().map(|row| row.number).collect();
+    assert_eq!(numbers.len(), table::rows().count());
+    assert!(table::rows().all(|row| row.number <= table::NEWEST && !row.who.is_empty()));
+    let strict = table::rows().filter(|row| row.profile == Profile::Strict).count();
+    assert!((70..=100).contains(&strict), "strict has {strict} calls");
+}

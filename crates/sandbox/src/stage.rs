@@ -1,0 +1,285 @@
+//! The root of one session's sandboxes, built by its holder in a staging directory of its own mount namespace.
+//!
+//! It is not pivoted into here: each effect's init does that in a namespace cloned from this one, after it has
+//! bound its extra reads and its masks. So all effects of a session that live at once share one overlay mount,
+//! which keeps them coherent.
+
+use crate::{
+    config::Yard,
+    ids::{Ids, Owners},
+    plan::{Entry, Plan, What},
+    tree::{self, Access, Content, Kind},
+    wire::View,
+};
+use rustix::mount::{MountAttrFlags, MountPropagationFlags};
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+        unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown},
+    },
+    path::{Path, PathBuf},
+};
+
+/// Where the staging tmpfs is mounted: a directory that every Linux has and that no sandbox shows.
+const STAGING: &str = "/sys";
+
+/// Trees that only root can open on behalf of its unprivileged child; empty for an ordinary user.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    project: Option<OwnedFd>,
+    folder: Option<OwnedFd>,
+    tools: Vec<(PathBuf, OwnedFd)>,
+}
+
+impl Opened {
+    /// Their numbers.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let tools = self.tools.iter().map(|(_, tree)| tree);
+        self.project.iter().chain(&self.folder).chain(tools).map(AsRawFd::as_raw_fd)
+    }
+}
+
+/// A root, built.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    /// The root itself; also the working directory.
+    pub(crate) root: OwnedFd,
+    /// The session's folder, to measure what it holds.
+    pub(crate) folder: OwnedFd,
+}
+
+/// A step of the building that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+pub(crate) struct StageError {
+    what: String,
+    source: io::Error,
+}
+
+fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> StageError {
+    let what = what.into();
+    move |source| StageError { what, source }
+}
+
+/// Makes the directories of a session's folder, and opens what its holder will not be able to.
+///
+/// # Errors
+/// Names the path.
+pub(crate) fn open(ids: &mut Ids, plan: &Plan, yard: &Yard, view: View) -> Result<Opened, StageError> {
+    folders(ids, yard)?;
+    let Ids::Root(owners) = ids else { return Ok(Opened::default()) };
+    let mut own = |path: &Path, access: Access, owner: &Path| mapped(owners, path, access, owner);
+    let access = if view == View::Layers { Access::ReadOnly } else { Access::ReadWrite };
+    let project_access = if view == View::Merge { Access::ReadWrite } else { Access::ReadOnly };
+    let mut opened = Opened {
+        project: Some(own(&yard.project, project_access, &yard.project)?),
+        folder: Some(own(&yard.folder, access, &yard.project)?),
+        tools: Vec::new(),
+    };
+    if view == View::Workspace {
+        for entry in &plan.tools {
+            opened.tools.push((entry.at.clone(), own(&entry.at, Access::ReadOnly, &entry.at)?));
+        }
+    }
+    Ok(opened)
+}
+
+fn mapped(owners: &mut Owners, path: &Path, access: Access, owner: &Path) -> Result<OwnedFd, StageError> {
+    let name = || format!("`{}`", path.display());
+    let tree = tree::open(path).map_err(failed(name()))?;
+    let map = owners.of(owner).map_err(failed(format!("a user namespace for {}", name())))?;
+    tree::restrict(tree.as_fd(), access, Some(map)).map_err(failed(format!(
+        "the owner of {} cannot be mapped to an unprivileged user (its file system must support idmapped mounts)",
+        name()
+    )))?;
+    Ok(tree)
+}
+
+/// `upper`, `work`, `home`, `tmp` and `backups`, each belonging to whom the project belongs.
+fn folders(ids: &Ids, yard: &Yard) -> Result<(), StageError> {
+    for name in ["upper", "work", "home", "tmp", "backups"] {
+        let path = yard.folder.join(name);
+        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            continue;
+        }
+        let make = || -> io::Result<()> {
+            DirBuilder::new().mode(0o700).create(&path)?;
+            if name == "tmp" {
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o1777))?;
+            }
+            if name == "upper" {
+                fs::set_permissions(&path, fs::metadata(&yard.project)?.permissions())?;
+            }
+            if ids.is_root() {
+                let owner = fs::metadata(&yard.project)?;
+                chown(&path, Some(owner.uid()), Some(owner.gid()))?;
+            }
+            Ok(())
+        };
+        make().map_err(failed(format!("`{}`", path.display())))?;
+    }
+    Ok(())
+}
+
+/// Builds the root. The caller is the inside's user in a user and mount namespace of its own.
+///
+/// # Errors
+/// Names the step.
+pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) -> Result<Stage, StageError> {
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", flags).map_err(|error| failed("making mounts private")(error.into()))?;
+    let project = open_or(opened.project.take(), &yard.project, View::Merge == view)?;
+    let folder = open_or(opened.folder.take(), &yard.folder, View::Layers != view)?;
+    // Sources are opened before the staging directory can hide one of them.
+    let little = [
+        Entry { at: "/dev/null".into(), what: What::Device },
+        Entry { at: "/proc".into(), what: What::Directory },
+    ];
+    let system = sources(if view == View::Workspace { &plan.system } else { &little })?;
+    let tools = if view == View::Workspace { own_sources(&plan.tools, opened.tools)? } else { Vec::new() };
+
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let staging =
+        tree::make("tmpfs", &[("size", "16m"), ("mode", "755")], attributes).map_err(failed("a tmpfs"))?;
+    let at = tree::directory(STAGING).map_err(failed(STAGING))?;
+    tree::attach(staging.as_fd(), at.as_fd()).map_err(failed("the staging root"))?;
+    std::env::set_current_dir(STAGING).map_err(failed(STAGING))?;
+    let root = tree::directory(".").map_err(failed("the staging root"))?;
+
+    for (at, source) in system {
+        put(root.as_fd(), at, source)?;
+    }
+    for (name, source) in [(".project", &project), (".folder", &folder)] {
+        bind(root.as_fd(), Path::new(name), source.as_fd())?;
+    }
+    let folder = tree::directory(".folder").map_err(failed("the session's folder"))?;
+    match view {
+        View::Workspace => workspace(root.as_fd(), plan, yard, tools)?,
+        View::Layers | View::Merge => layers(root.as_fd(), yard)?,
+    }
+    for name in [".project", ".folder"] {
+        tree::detach(name).map_err(failed(name))?;
+    }
+    Ok(Stage { root, folder })
+}
+
+fn open_or(opened: Option<OwnedFd>, path: &Path, writable: bool) -> Result<OwnedFd, StageError> {
+    if let Some(tree) = opened {
+        return Ok(tree);
+    }
+    let access = if writable { Access::ReadWrite } else { Access::ReadOnly };
+    open_tree(path, access).map_err(failed(format!("`{}`", path.display())))
+}
+
+fn open_tree(path: &Path, access: Access) -> io::Result<OwnedFd> {
+    let tree = tree::open(path)?;
+    tree::restrict(tree.as_fd(), access, None)?;
+    Ok(tree)
+}
+
+/// Something to put at a path.
+enum Source<'a> {
+    Tree(OwnedFd),
+    Content(Content<'a>),
+    Directory,
+}
+
+type Placed<'a> = (&'a Path, Source<'a>);
+
+/// Opens what the entries bind. What has gone since the plan was made is left out.
+fn sources(entries: &[Entry]) -> Result<Vec<Placed<'_>>, StageError> {
+    let mut placed = Vec::new();
+    for entry in entries {
+        let access = if entry.what == What::Device { Access::Device } else { Access::ReadOnly };
+        let source = match &entry.what {
+            What::Link(target) => Source::Content(Content::Link(target)),
+            What::Text(text) => Source::Content(Content::Text(text)),
+            What::Directory => Source::Directory,
+            What::Bind | What::BindOwn | What::Device => match open_tree(&entry.at, access) {
+                Ok(tree) => Source::Tree(tree),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(format!("`{}`", entry.at.display()))(error)),
+            },
+        };
+        placed.push((entry.at.as_path(), source));
+    }
+    Ok(placed)
+}
+
+fn own_sources(
+    entries: &[Entry],
+    opened: Vec<(PathBuf, OwnedFd)>,
+) -> Result<Vec<(PathBuf, OwnedFd)>, StageError> {
+    if !opened.is_empty() {
+        return Ok(opened);
+    }
+    let trees = sources(entries)?.into_iter().filter_map(|(at, source)| match source {
+        Source::Tree(tree) => Some((at.to_path_buf(), tree)),
+        _ => None,
+    });
+    Ok(trees.collect())
+}
+
+fn put(root: BorrowedFd<'_>, at: &Path, source: Source<'_>) -> Result<(), StageError> {
+    match source {
+        Source::Tree(tree) => bind(root, at, tree.as_fd()),
+        Source::Content(content) => tree::write(root, at, content).map_err(failed(at.display().to_string())),
+        Source::Directory => {
+            tree::place(root, at, Kind::Directory).map(drop).map_err(failed(at.display().to_string()))
+        }
+    }
+}
+
+fn bind(root: BorrowedFd<'_>, at: &Path, tree: BorrowedFd<'_>) -> Result<(), StageError> {
+    let name = || format!("a mount at `{}`", at.display());
+    let kind = tree::kind_of(tree).map_err(failed(name()))?;
+    let place = tree::place(root, at, kind).map_err(failed(name()))?;
+    tree::attach(tree, place.as_fd()).map_err(failed(name()))
+}
+
+/// The private home and temporary files, the project under the session's layer, the user's tools.
+fn workspace(
+    root: BorrowedFd<'_>,
+    plan: &Plan,
+    yard: &Yard,
+    tools: Vec<(PathBuf, OwnedFd)>,
+) -> Result<(), StageError> {
+    let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "620")];
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let pts = tree::make("devpts", &options, attributes).map_err(failed("a devpts"))?;
+    bind(root, Path::new("/dev/pts"), pts.as_fd())?;
+    part(root, ".folder/home", &plan.home)?;
+    part(root, ".folder/tmp", Path::new("/tmp"))?;
+    part(root, ".folder/tmp", Path::new("/var/tmp"))?;
+    for (at, tree) in tools {
+        bind(root, &at, tree.as_fd())?;
+    }
+    let options = [
+        ("lowerdir", ".project"),
+        ("upperdir", ".folder/upper"),
+        ("workdir", ".folder/work"),
+        ("userxattr", ""),
+    ];
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let overlay = tree::make("overlay", &options, attributes).map_err(failed(format!(
+        "an overlay over `{}` with its upper layer in `{}`",
+        yard.project.display(),
+        yard.folder.display()
+    )))?;
+    bind(root, &yard.project, overlay.as_fd())
+}
+
+/// The project, the upper layer and the backups side by side, each at its own path.
+fn layers(root: BorrowedFd<'_>, yard: &Yard) -> Result<(), StageError> {
+    part(root, ".project", &yard.project)?;
+    part(root, ".folder/upper", &yard.upper())?;
+    part(root, ".folder/backups", &yard.backups())
+}
+
+/// Binds a part of what is attached below the root at another place of it.
+fn part(root: BorrowedFd<'_>, from: &str, at: &Path) -> Result<(), StageError> {
+    let tree = tree::open_at(root, from).map_err(failed(from))?;
+    bind(root, at, tree.as_fd())
+}

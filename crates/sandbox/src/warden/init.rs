@@ -1,0 +1,295 @@
+//! The first process of a sandbox: finishes the root, starts the payload, waits, and ends everything.
+
+use super::{
+    Ground,
+    payload::{self, Start},
+};
+use crate::{
+    facts::Known,
+    sys::{self, SignalFd, attr},
+    tree::{self, Access},
+    wire::{self, Ended, Header, Job, Message, Streams, View},
+};
+use bailey_protocol::Wall;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    mount::MountAttrFlags,
+    process::{Pid, Signal, WaitOptions, WaitStatus, set_parent_process_death_signal, wait},
+};
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// Between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// Between two looks at what can only be watched.
+const TICK: Duration = Duration::from_millis(250);
+
+/// An init's life. `root` is the staging root's descriptor; none when the mount namespace was left away.
+pub(super) fn main(
+    ground: &Ground,
+    root: Option<RawFd>,
+    header: &Header,
+    streams: Streams<OwnedFd>,
+    extra: VecDeque<OwnedFd>,
+) -> ! {
+    let code = match run(ground, root, header, streams, extra) {
+        Ok(()) => 0,
+        Err(()) => 125,
+    };
+    sys::exit(code)
+}
+
+fn run(
+    ground: &Ground,
+    root: Option<RawFd>,
+    header: &Header,
+    streams: Streams<OwnedFd>,
+    extra: VecDeque<OwnedFd>,
+) -> Result<(), ()> {
+    let Streams { job, stdin, stdout, stderr, control } = streams;
+    let refuse = |reason: String| drop(wire::send(control.as_fd(), &Message::Refused(reason), &[]));
+    let mut keep: Vec<RawFd> = [&job, &stdin, &stdout, &stderr, &control].map(|fd| fd.as_raw_fd()).to_vec();
+    keep.extend(extra.iter().map(AsRawFd::as_raw_fd));
+    keep.extend(root);
+    keep.push(2);
+    let begun = set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(io::Error::from)
+        .and_then(|()| sys::close_all_but(&keep));
+    begun.map_err(|error| refuse(error.to_string()))?;
+    let job: Job = wire::unseal(job).map_err(|error| refuse(format!("the job cannot be read: {error}")))?;
+    let limits = job.limits.clone();
+    enclose(ground, root.is_some(), header, &job, &extra).map_err(refuse)?;
+    drop(extra);
+    let known = Known { watched: [Wall::MemoryLimit, Wall::DiskLimit].into(), ..Known::default() };
+
+    let signals =
+        SignalFd::block(&[Signal::CHILD, Signal::USR1]).map_err(|error| refuse(error.to_string()))?;
+    let child = match sys::fork(sys::Namespaces::default()) {
+        Ok(Some(child)) => child,
+        Ok(None) => {
+            drop(signals);
+            payload::main(Start { ground, header, job, known, stdin, stdout, stderr, control })
+        }
+        Err(error) => {
+            refuse(format!("a process for the payload: {error}"));
+            return Err(());
+        }
+    };
+    drop((stdin, stdout, stderr));
+    let watch = Watch { signals, control: &control, child, memory_bytes: limits.memory_bytes };
+    let ended = watch.wait(Duration::from_millis(limits.wall_ms));
+    drop(wire::send(control.as_fd(), &Message::Ended(ended), &[]));
+    Ok(())
+}
+
+/// The rest of the root, for this effect alone, and then no way back: the old root goes, capabilities go.
+fn enclose(
+    ground: &Ground,
+    has_root: bool,
+    header: &Header,
+    job: &Job,
+    extra: &VecDeque<OwnedFd>,
+) -> Result<(), String> {
+    let without = &ground.config.without;
+    if has_root {
+        finish_root(ground, header, job, extra).map_err(|(what, error)| format!("{what}: {error}"))?;
+    }
+    if !without.contains(&Wall::NetNamespace) {
+        sys::loopback_up().map_err(|error| format!("the loopback device: {error}"))?;
+    }
+    if !without.contains(&Wall::UtsNamespace) {
+        sys::set_host_name(crate::plan::USER).map_err(|error| format!("the host name: {error}"))?;
+    }
+    if !without.contains(&Wall::NoCapabilities) {
+        payload::drop_capabilities()?;
+    }
+    Ok(())
+}
+
+type Step = (String, io::Error);
+
+fn finish_root(ground: &Ground, header: &Header, job: &Job, extra: &VecDeque<OwnedFd>) -> Result<(), Step> {
+    let step = |what: &str| {
+        let what = what.to_owned();
+        move |error: io::Error| (what, error)
+    };
+    let root = tree::directory(".").map_err(step("the root"))?;
+    proc(ground, &root).map_err(step("/proc (a fully visible one is needed outside)"))?;
+    if header.view == View::Workspace {
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let size = (job.limits.memory_bytes / 4).to_string();
+        let shm = tree::make("tmpfs", &[("size", &size), ("mode", "1777")], attributes)
+            .map_err(step("/dev/shm"))?;
+        put(&root, Path::new("/dev/shm"), &shm).map_err(step("/dev/shm"))?;
+        for (number, path) in header.extra_reads.iter().enumerate() {
+            extra_read(&root, path, extra.get(number)).map_err(step(path))?;
+        }
+    }
+    sys_read_only(&root).map_err(step("the root"))?;
+    rustix::process::pivot_root(".", ".").map_err(|error| step("pivot_root")(error.into()))?;
+    tree::detach(".").map_err(step("the old root"))?;
+    std::env::set_current_dir("/").map_err(step("the new root"))
+}
+
+/// A fresh /proc; without a pid namespace of its own there can be none, and the host's is bound.
+fn proc(ground: &Ground, root: &OwnedFd) -> io::Result<()> {
+    let proc = if ground.config.without.contains(&Wall::PidNamespace) {
+        tree::open(Path::new("/proc"))?
+    } else {
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        tree::make("proc", &[], attributes)?
+    };
+    put(root, Path::new("/proc"), &proc)
+}
+
+fn extra_read(root: &OwnedFd, path: &str, opened: Option<&OwnedFd>) -> io::Result<()> {
+    let path = Path::new(path);
+    let own;
+    let tree = match opened {
+        Some(tree) => tree,
+        None => {
+            own = tree::open(path)?;
+            &own
+        }
+    };
+    tree::restrict(tree.as_fd(), Access::ReadOnly, None)?;
+    put(root, path, tree)
+}
+
+fn put(root: &OwnedFd, at: &Path, tree: &OwnedFd) -> io::Result<()> {
+    let place = tree::place(root.as_fd(), at, tree::kind_of(tree.as_fd())?)?;
+    tree::attach(tree.as_fd(), place.as_fd())
+}
+
+/// The root's own tmpfs; what is mounted beneath keeps its attributes.
+fn sys_read_only(root: &OwnedFd) -> io::Result<()> {
+    sys::mount_setattr(root.as_fd(), false, attr::READ_ONLY, None)
+}
+
+/// What init waits for.
+struct Watch<'a> {
+    signals: SignalFd,
+    control: &'a OwnedFd,
+    child: Pid,
+    memory_bytes: u64,
+}
+
+impl Watch<'_> {
+    /// Waits for the payload's end and ends all it left behind.
+    fn wait(&self, wall: Duration) -> Ended {
+        let deadline = Instant::now().checked_add(wall);
+        let mut kill_at: Option<Instant> = None;
+        let mut limit: Option<&str> = None;
+        let status = loop {
+            if let Some(status) = self.reap() {
+                break Some(status);
+            }
+            let now = Instant::now();
+            if limit.is_none() && deadline.is_some_and(|deadline| now >= deadline) {
+                limit = Some("time limit");
+                kill_at.get_or_insert(now + GRACE);
+                terminate();
+            }
+            if kill_at.is_some_and(|at| now >= at) {
+                break None;
+            }
+            match self.next_event(deadline, kill_at) {
+                Event::Cancel => {
+                    kill_at.get_or_insert(now + GRACE);
+                    terminate();
+                }
+                Event::Gone => break None,
+                Event::Disk => {
+                    limit = Some("disk limit");
+                    break None;
+                }
+                Event::Nothing => {}
+            }
+            if memory_used() > self.memory_bytes {
+                limit = Some("memory limit");
+                break None;
+            }
+        };
+        let status = self.end(status);
+        Ended {
+            exit: status.and_then(|status| status.exit_status()),
+            signal: status.and_then(|status| status.terminating_signal()),
+            limit: limit.map(str::to_owned),
+            out_no_routes: 0,
+        }
+    }
+
+    /// Takes every zombie; the payload's status when it is among them.
+    fn reap(&self) -> Option<WaitStatus> {
+        let mut found = None;
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if pid == self.child {
+                found = Some(status);
+            }
+        }
+        found
+    }
+
+    fn next_event(&self, deadline: Option<Instant>, kill_at: Option<Instant>) -> Event {
+        let until = |at: Option<Instant>| at.map_or(TICK, |at| at.saturating_duration_since(Instant::now()));
+        let wait = TICK.min(until(deadline.filter(|_| kill_at.is_none()))).min(until(kill_at));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let mut polled = [
+            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
+            PollFd::new(self.control, PollFlags::IN),
+        ];
+        if poll(&mut polled, Some(&timeout)).is_err() {
+            return Event::Nothing;
+        }
+        let asked = polled.last().is_some_and(|control| !control.revents().is_empty());
+        while let Some(caught) = self.signals.next() {
+            // Only the holder, outside of this pid namespace, has no number here.
+            if caught.signal == Signal::USR1.as_raw() && caught.sender == 0 {
+                return Event::Disk;
+            }
+        }
+        if !asked {
+            return Event::Nothing;
+        }
+        match rustix::io::read(self.control, &mut [0u8; 16]) {
+            Ok(0) | Err(_) => Event::Gone,
+            Ok(_) => Event::Cancel,
+        }
+    }
+
+    /// Kills what is left and waits until nothing is.
+    fn end(&self, mut status: Option<WaitStatus>) -> Option<WaitStatus> {
+        drop(sys::process_signals(Signal::KILL));
+        loop {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((pid, ended))) if pid == self.child => status = Some(ended),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return status,
+            }
+        }
+    }
+}
+
+enum Event {
+    Nothing,
+    Cancel,
+    Gone,
+    Disk,
+}
+
+fn terminate() {
+    drop(sys::process_signals(Signal::TERM));
+}
+
+/// Memory of all processes here, in bytes: what is resident and not shared.
+fn memory_used() -> u64 {
+    0
+}

@@ -1,0 +1,168 @@
+//! The warden: the process that makes every sandbox.
+//!
+//! It is this program executed again, so that it inherits no memory of the runtime, and it stays single-threaded,
+//! so that it may fork. It parses nothing but what the runtime sends. The chain is: runtime → warden → one
+//! *holder* for each session and view (user and mount namespace, the root, the overlay) → one *init* for each effect (pid,
+//! net, ipc, uts and cgroup namespace) → the payload. When any link goes, all below it go:
+//! the runtime's end closes the control sockets, and every child asked for SIGKILL at its parent's end. (The
+//! warden itself does not ask for that: the kernel sends it when the *thread* that started it ends.)
+
+mod holder;
+mod init;
+mod payload;
+mod server;
+
+use crate::{
+    config::Config,
+    facts::Namespaces,
+    plan::Plan,
+    sys,
+    wire::{self, Header},
+};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use serde::{Deserialize, Serialize};
+use std::{
+    ffi::OsString,
+    io::{self, Write as _},
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    process::{Child, ExitCode, Stdio},
+};
+
+/// The private first argument that turns this program into the warden.
+const ARGUMENT: &str = "__warden";
+
+/// The first packet; the configuration comes with it in a memfd.
+#[derive(Debug, Serialize, Deserialize)]
+struct Hello {
+    version: u32,
+}
+
+/// What the runtime asks of the warden.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Start a sandbox; five descriptors come with it.
+    Start(Header),
+    /// Give up what is kept ready for a session.
+    Forget {
+        /// Its name.
+        session: String,
+    },
+}
+
+const VERSION: u32 = 1;
+
+/// What every holder and init knows, worked out once.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    pub(crate) config: Config,
+    pub(crate) plan: Plan,
+    pub(crate) masks: ignore::gitignore::Gitignore,
+    /// The warden's own namespaces, which no sandbox may share.
+    pub(crate) namespaces: Namespaces,
+    /// The warden's effective uid and gid.
+    pub(crate) user: (u32, u32),
+}
+
+/// The runtime's end of the warden.
+#[derive(Debug)]
+pub struct Warden {
+    socket: OwnedFd,
+    child: Child,
+}
+
+/// The warden could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("the maker of sandboxes did not start: {0}")]
+pub struct StartError(#[from] io::Error);
+
+impl Warden {
+    /// Starts the warden: `exe`, whose `main` calls [`warden_main`] first.
+    ///
+    /// # Errors
+    /// When it cannot be executed or does not take its configuration.
+    #[expect(clippy::disallowed_methods, reason = "the sandbox is where processes start")]
+    pub fn start(exe: &Path, config: &Config) -> Result<Self, StartError> {
+        let (ours, theirs) = wire::pair()?;
+        let child = std::process::Command::new(exe)
+            .arg(ARGUMENT)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .spawn()?;
+        let config = wire::sealed(&serde_json::to_vec(config).map_err(io::Error::other)?)?;
+        let warden = Self { socket: ours, child };
+        wire::send(warden.socket.as_fd(), &Hello { version: VERSION }, &[config.as_fd()])?;
+        Ok(warden)
+    }
+
+    /// Sends an order.
+    pub(crate) fn order(&self, order: &Order, fds: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {
+        wire::send(self.socket.as_fd(), order, fds)
+    }
+
+    /// The warden's process id on the host.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Warden {
+    /// Closes the warden's socket, which ends it and all sandboxes, and waits for that.
+    fn drop(&mut self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        drop(self.child.wait());
+    }
+}
+
+/// Becomes the warden if the program was executed as one: the first call of `main`, before any thread or runtime.
+/// `None` means that the program was meant.
+pub fn warden_main(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let is_warden = args.nth(1).is_some_and(|first| first == ARGUMENT);
+    is_warden.then(|| match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tell(&format!("bailey warden: {error}\n"));
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn run() -> io::Result<()> {
+    sys::close_all_but(&[0, 1, 2])?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    sys::assert_one_thread()?;
+    // Standard input must be the socket only as long as it takes to get here.
+    let socket = sys::adopt(0)?;
+    let Some((hello, mut fds)) = wire::receive::<Hello>(socket.as_fd())? else { return Ok(()) };
+    if hello.version != VERSION {
+        return Err(io::Error::other("the runtime speaks another version"));
+    }
+    let config = fds.pop_front().ok_or_else(|| io::Error::other("the configuration is missing"))?;
+    let ground = Ground::new(wire::unseal(config)?)?;
+    server::Server::new(socket, ground)?.serve()
+}
+
+impl Ground {
+    fn new(config: Config) -> io::Result<Self> {
+        let mut masks = ignore::gitignore::GitignoreBuilder::new("/");
+        for mask in &config.masks {
+            masks.add_line(None, mask).map_err(io::Error::other)?;
+        }
+        Ok(Self {
+            plan: Plan::new(&config),
+            masks: masks.build().map_err(io::Error::other)?,
+            namespaces: Namespaces::of_self(),
+            user: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+            config,
+        })
+    }
+}
+
+/// Writes to standard error; nobody is left to tell when that fails.
+fn tell(text: &str) {
+    drop(io::stderr().write_all(text.as_bytes()));
+}

@@ -1,0 +1,261 @@
+//! From a child of init to the payload: the lockdown, in the one order that works, and then the payload itself.
+//!
+//! Limits first (nothing can forbid them), then no_new_privs, which Landlock and seccomp need, then capabilities,
+//! then Landlock, whose rules are opened files, and seccomp last, because it forbids most of the above.
+
+use super::Ground;
+use crate::{
+    facts::{self, Known},
+    plan::USER,
+    ruleset, seccomp, sys,
+    wire::{Header, Job, Message, Task, View},
+    worker,
+};
+use bailey_protocol::{Command, Limits, Profile, Wall};
+use rustix::{
+    io::Errno,
+    process::{Resource, Rlimit, setrlimit},
+    thread::{CapabilitySet, CapabilitySets},
+};
+use std::{
+    collections::BTreeMap,
+    ffi::{CString, OsStr},
+    io::Write as _,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+};
+
+/// What a payload gets from init.
+pub(super) struct Start<'a> {
+    pub(super) ground: &'a Ground,
+    pub(super) header: &'a Header,
+    pub(super) job: Job,
+    pub(super) known: Known,
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+    pub(super) control: OwnedFd,
+}
+
+/// Becomes the payload; tells the runtime when that is refused.
+pub(super) fn main(start: Start<'_>) -> ! {
+    // A second handle, because `become_payload` consumes the first.
+    let spare = start.control.try_clone();
+    let Err(reason) = become_payload(start);
+    if let Ok(spare) = spare {
+        tell(spare.as_fd(), &Message::Refused(reason));
+    }
+    sys::exit(126)
+}
+
+/// Messages go by write(2), which both profiles allow, and not by sendmsg(2).
+fn tell(control: BorrowedFd<'_>, message: &Message) {
+    if let Ok(bytes) = serde_json::to_vec(message) {
+        let _ = rustix::io::write(control, &bytes);
+    }
+}
+
+fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
+    let Start { ground, header, job, mut known, stdin, stdout, stderr, control } = start;
+    let without = &ground.config.without;
+    rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
+    if let Task::Run(command) = &job.task {
+        let cwd = &command.cwd.0;
+        std::env::set_current_dir(cwd)
+            .map_err(|error| format!("the directory `{cwd}` cannot be entered: {error}"))?;
+    }
+    limit(&job.limits, without.contains(&Wall::PidsLimit), &mut known)?;
+    if !without.contains(&Wall::NoNewPrivileges) {
+        rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
+    }
+    if !without.contains(&Wall::Landlock) {
+        match ruleset::restrict(&writable(ground, header)) {
+            Ok(abi) => known.landlock_abi = abi,
+            Err(reason) => known.absent.push(reason),
+        }
+    }
+    if !without.contains(&Wall::Seccomp)
+        && let Err(error) = sys::set_seccomp_filter(seccomp::program(profile(&job)))
+    {
+        known.absent.push(format!("seccomp: {error}"));
+    }
+    let enforced = facts::look(&ground.namespaces, &job.isolation, known);
+    facts::check(&enforced, &job.isolation)?;
+    tell(control.as_fd(), &Message::Started(enforced));
+    match job.task {
+        Task::Run(command) => execute(ground, header, &command, [stdin, stdout, stderr]),
+        Task::Work(request) => work(request, stdout),
+    }
+}
+
+/// The worker always gets the strict profile.
+fn profile(job: &Job) -> Profile {
+    match job.task {
+        Task::Run(_) => job.isolation.profile,
+        Task::Work(_) => Profile::Strict,
+    }
+}
+
+fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), String> {
+    let mut rows = vec![(Resource::Core, 0), (Resource::Nofile, 4096), (Resource::Fsize, limits.disk_bytes)];
+    if !without_pids {
+        // It counts all processes of the session's user namespace: its holder and each sandbox's init too.
+        rows.push((Resource::Nproc, u64::from(limits.pids) + 2));
+        known.limits.insert(Wall::PidsLimit);
+    }
+    for (resource, most) in rows {
+        let hard = rustix::process::getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
+        setrlimit(resource, Rlimit { current: Some(hard), maximum: Some(hard) })
+            .map_err(|error| format!("a limit of {resource:?}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Gives up every capability, for this process and all it will start.
+///
+/// # Errors
+/// When one is left.
+pub(super) fn drop_capabilities() -> Result<(), String> {
+    let text = |error: Errno| format!("capabilities: {error}");
+    for bit in 0..64 {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            // The first that the kernel does not know.
+            Err(Errno::INVAL) => break,
+            done => done.map_err(text)?,
+        }
+    }
+    // A kernel before 4.3 has no ambient set.
+    let _ = rustix::thread::clear_ambient_capability_set();
+    let none = CapabilitySet::empty();
+    rustix::thread::set_capabilities(
+        None,
+        CapabilitySets { effective: none, permitted: none, inheritable: none },
+    )
+    .map_err(text)
+}
+
+fn writable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
+    let yard = &header.yard;
+    match header.view {
+        View::Workspace => {
+            let fixed = [
+                "/tmp",
+                "/var/tmp",
+                "/dev/shm",
+                "/dev/pts",
+                "/dev/null",
+                "/dev/zero",
+                "/dev/full",
+                "/dev/random",
+                "/dev/urandom",
+            ];
+            let own = [yard.project.clone(), ground.plan.home.clone()];
+            fixed.iter().map(PathBuf::from).chain(own).collect()
+        }
+        View::Layers => Vec::new(),
+        View::Merge => vec![yard.project.clone(), yard.upper(), yard.backups()],
+    }
+}
+
+/// Runs the worker and writes its reply.
+fn work(request: worker::Request, stdout: OwnedFd) -> ! {
+    let keep = [stdout.as_raw_fd()];
+    if sys::close_all_but(&keep).is_err() {
+        sys::exit(125);
+    }
+    let reply = worker::run(request);
+    let written = serde_json::to_vec(&reply)
+        .map_err(std::io::Error::other)
+        .and_then(|bytes| std::fs::File::from(stdout).write_all(&bytes));
+    sys::exit(i32::from(written.is_err()))
+}
+
+fn execute(
+    ground: &Ground,
+    header: &Header,
+    command: &Command,
+    streams: [OwnedFd; 3],
+) -> Result<std::convert::Infallible, String> {
+    let env = environment(ground, header, command);
+    let text =
+        |bytes: &[u8]| CString::new(bytes).map_err(|_| "an argument or variable holds a NUL byte".to_owned());
+    let path = env.get("PATH").cloned().unwrap_or_default();
+    let name = command.argv.first().ok_or("a command needs a program")?;
+    let argv = command.argv.iter().map(|word| text(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+    let env = env
+        .iter()
+        .map(|(key, value)| text(format!("{key}={value}").as_bytes()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let candidates: Vec<CString> = candidates(name, &path)
+        .iter()
+        .map(|path| text(path.as_os_str().as_bytes()))
+        .collect::<Result<_, _>>()?;
+
+    let failed = |error: std::io::Error| format!("standard streams: {error}");
+    // The warden has no standard input, so one of these may bear the number of another's place.
+    let streams = streams.map(|stream| rustix::io::fcntl_dupfd_cloexec(&stream, 3));
+    for (number, stream) in (0..).zip(streams) {
+        let stream = stream.map_err(|error| failed(error.into()))?;
+        sys::dup_to(stream.as_fd(), number).map_err(failed)?;
+    }
+    sys::close_on_exec_from(3).map_err(failed)?;
+    sys::default_signals().map_err(failed)?;
+    let mut worst = std::io::Error::from(Errno::NOENT);
+    for candidate in &candidates {
+        let error = sys::execve(candidate, &argv, &env);
+        if error.kind() != std::io::ErrorKind::NotFound {
+            worst = error;
+        }
+    }
+    Err(match worst.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("the program `{name}` was not found in the sandbox (its PATH is {path})")
+        }
+        _ => format!("the program `{name}` cannot be executed: {worst}"),
+    })
+}
+
+fn candidates(name: &str, path: &str) -> Vec<PathBuf> {
+    if name.contains('/') {
+        return vec![PathBuf::from(name)];
+    }
+    path.split(':').map(|directory| Path::new(directory).join(OsStr::new(name))).collect()
+}
+
+/// The variables of a command: few, and none of the host's by itself.
+fn environment(ground: &Ground, header: &Header, command: &Command) -> BTreeMap<String, String> {
+    let config = &ground.config;
+    let project = header.yard.project.to_string_lossy().into_owned();
+    let mut env = BTreeMap::new();
+    let mut set = |key: &str, value: String| env.insert(key.to_owned(), value);
+    set("PATH", ground.plan.path.clone());
+    set("HOME", ground.plan.home.to_string_lossy().into_owned());
+    set("USER", USER.into());
+    set("LOGNAME", USER.into());
+    set("TMPDIR", "/tmp".into());
+    set("LANG", config.locale.clone().unwrap_or_else(|| "C.UTF-8".into()));
+    set("TERM", "dumb".into());
+    let git = GIT.iter().map(|(key, value)| (*key, (*value).to_owned())).chain([("safe.directory", project)]);
+    for (number, (key, value)) in git.enumerate() {
+        set(&format!("GIT_CONFIG_KEY_{number}"), key.into());
+        set(&format!("GIT_CONFIG_VALUE_{number}"), value);
+    }
+    set("GIT_CONFIG_COUNT", (GIT.len() + 1).to_string());
+    env.extend(config.env.clone());
+    env.extend(command.env.clone());
+    env
+}
+
+/// Git inside the walls. Hooks run there, as they are normal work and can do no more than any command; what
+/// git would start by itself for a foreign repository does not.
+const GIT: &[(&str, &str)] = &[
+    ("safe.bareRepository", "explicit"),
+    ("core.fsmonitor", "false"),
+    // A masked file has the size and time of the one it covers, but not its change time, inode and device.
+    ("core.checkStat", "minimal"),
+    ("core.trustctime", "false"),
+];

@@ -1,0 +1,251 @@
+//! The warden's loop: orders from the runtime, notices from its holders.
+
+use super::{Ground, Order, holder};
+use crate::{
+    ids::{Ids, map_child},
+    stage,
+    sys::{self, Namespaces},
+    tree,
+    wire::{self, Header, Message, Streams, View},
+};
+use bailey_protocol::Wall;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, WaitOptions, waitpid},
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::Path,
+};
+
+/// A session and what its sandboxes see.
+type Key = (String, View);
+
+/// A holder's process, as the warden knows it.
+struct Holder {
+    process: Pid,
+    socket: OwnedFd,
+    /// Sandboxes that live in it.
+    live: usize,
+    /// Whether it never had one: its overlay was not looked at, so it shows the project as it is.
+    fresh: bool,
+    header: Header,
+}
+
+pub(super) struct Server {
+    socket: OwnedFd,
+    ground: Ground,
+    ids: Ids,
+    holders: BTreeMap<Key, Holder>,
+}
+
+impl Server {
+    pub(super) fn new(socket: OwnedFd, ground: Ground) -> io::Result<Self> {
+        let ids = Ids::new(!ground.config.without.contains(&Wall::UserNamespace));
+        Ok(Self { socket, ground, ids, holders: BTreeMap::new() })
+    }
+
+    /// Serves until the runtime is gone. Holders end with their sockets.
+    pub(super) fn serve(mut self) -> io::Result<()> {
+        loop {
+            let ready = {
+                let sockets = [self.socket.as_fd()]
+                    .into_iter()
+                    .chain(self.holders.values().map(|holder| holder.socket.as_fd()));
+                let mut polled: Vec<PollFd<'_>> =
+                    sockets.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+                rustix::io::retry_on_intr(|| poll(&mut polled, None))?;
+                polled.first().is_some_and(|first| !first.revents().is_empty())
+            };
+            // Notices first: an order must not meet a holder whose last sandbox has just gone.
+            self.hear_holders();
+            if ready {
+                let Some((order, fds)) = wire::receive::<Order>(self.socket.as_fd())? else { return Ok(()) };
+                match order {
+                    Order::Start(header) => self.start(header, fds),
+                    Order::Forget { session } => self.forget(&session),
+                }
+            }
+        }
+    }
+
+    fn hear_holders(&mut self) {
+        let keys: Vec<Key> = self.holders.keys().cloned().collect();
+        for key in keys {
+            let Some(holder) = self.holders.get_mut(&key) else { continue };
+            while has_input(holder.socket.as_fd()) {
+                match wire::receive::<holder::Notice>(holder.socket.as_fd()) {
+                    Ok(Some((holder::Notice::Ended, _))) => holder.live = holder.live.saturating_sub(1),
+                    // It is gone, and with it (by their parent's death) all its sandboxes.
+                    Ok(None) | Err(_) => {
+                        holder.live = 0;
+                        holder.fresh = false;
+                        break;
+                    }
+                }
+            }
+            if holder.live == 0 && !holder.fresh {
+                self.renew(&key);
+            }
+        }
+    }
+
+    /// Puts a fresh holder in the place of one that has served, so that the next effect sees the project as it is
+    /// then and does not wait for the mount.
+    fn renew(&mut self, key: &Key) {
+        let Some(old) = self.retire(key) else { return };
+        if key.1 == View::Workspace
+            && let Ok(holder) = self.make(old.header)
+        {
+            self.holders.insert(key.clone(), holder);
+        }
+    }
+
+    /// Ends a holder and waits for it: when this returns, its overlay is unmounted.
+    fn retire(&mut self, key: &Key) -> Option<Retired> {
+        let Holder { process, socket, header, .. } = self.holders.remove(key)?;
+        drop(socket);
+        let _ = waitpid(Some(process), WaitOptions::empty());
+        Some(Retired { header })
+    }
+
+    fn forget(&mut self, session: &str) {
+        for view in [View::Workspace, View::Layers, View::Merge] {
+            let key = (session.to_owned(), view);
+            if self.holders.get(&key).is_some_and(|holder| holder.live == 0) {
+                self.retire(&key);
+            }
+        }
+    }
+
+    fn start(&mut self, header: Header, mut fds: VecDeque<OwnedFd>) {
+        let Some(streams) = Streams::take(&mut fds) else { return };
+        if let Err(reason) = self.try_start(header, &streams) {
+            // When nobody listens any more there is nobody to tell.
+            drop(wire::send(streams.control.as_fd(), &Message::Refused(reason), &[]));
+        }
+    }
+
+    fn try_start(&mut self, header: Header, streams: &Streams<OwnedFd>) -> Result<(), String> {
+        self.make_room(&header)?;
+        let key = (header.session.clone(), header.view);
+        if !self.holders.contains_key(&key) {
+            let holder = self.make(header.clone())?;
+            self.holders.insert(key.clone(), holder);
+        }
+        let extra = self.open_extra_reads(&header)?;
+        let holder = self.holders.get_mut(&key).ok_or("the holder is gone")?;
+        let mut fds: Vec<BorrowedFd<'_>> = streams.borrow().to_vec();
+        fds.extend(extra.iter().map(AsFd::as_fd));
+        wire::send(holder.socket.as_fd(), &header, &fds)
+            .map_err(|error| format!("the holder does not answer: {error}"))?;
+        holder.live += 1;
+        holder.fresh = false;
+        Ok(())
+    }
+
+    /// A merge writes where the overlay's layers lie, so nothing else of the session may live beside it.
+    fn make_room(&mut self, header: &Header) -> Result<(), String> {
+        let rivals: &[View] = match header.view {
+            View::Merge => &[View::Workspace, View::Layers, View::Merge],
+            View::Workspace | View::Layers => &[View::Merge],
+        };
+        for view in rivals {
+            let key = (header.session.clone(), *view);
+            match self.holders.get(&key) {
+                Some(holder) if holder.live > 0 => {
+                    return Err(
+                        "a command of this session is still running: wait for its end or cancel it".into()
+                    );
+                }
+                Some(_) => drop(self.retire(&key)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, header: Header) -> Result<Holder, String> {
+        check_yard(&self.ground, &header)?;
+        let without = &self.ground.config.without;
+        let opened = stage::open(&mut self.ids, &self.ground.plan, &header.yard, header.view)
+            .map_err(|error| error.to_string())?;
+        let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
+        let mut namespaces = Namespaces::default();
+        for (wall, flag) in
+            [(Wall::UserNamespace, Namespaces::USER), (Wall::MountNamespace, Namespaces::MOUNT)]
+        {
+            if !without.contains(&wall) {
+                namespaces = namespaces.with(flag);
+            }
+        }
+        let Some(process) = sys::fork(namespaces).map_err(|error| no_namespaces(&error))? else {
+            holder::main(&self.ground, &header, self.ids.is_root(), opened, theirs)
+        };
+        drop(theirs);
+        if self.ids.is_root() {
+            map_child(process).map_err(|error| format!("the uid map of a user namespace: {error}"))?;
+        }
+        wire::send(ours.as_fd(), &holder::Go, &[]).map_err(|error| error.to_string())?;
+        Ok(Holder { process, socket: ours, live: 0, fresh: true, header })
+    }
+
+    /// Root opens these for its unprivileged holders; an ordinary user's open them themselves.
+    fn open_extra_reads(&self, header: &Header) -> Result<Vec<OwnedFd>, String> {
+        if !self.ids.is_root() {
+            return Ok(Vec::new());
+        }
+        let open = |path: &String| {
+            tree::open(Path::new(path)).map_err(|error| format!("`{path}` cannot be read: {error}"))
+        };
+        header.extra_reads.iter().map(open).collect()
+    }
+}
+
+struct Retired {
+    header: Header,
+}
+
+fn has_input(socket: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+    poll(&mut polled, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+}
+
+/// A workspace that contains the home (or the session's folder) would show what the walls are there to hide.
+fn check_yard(ground: &Ground, header: &Header) -> Result<(), String> {
+    let project = &header.yard.project;
+    for (path, what) in
+        [(&ground.plan.home, "your home directory"), (&header.yard.folder, "Bailey's own files")]
+    {
+        if path.starts_with(project) {
+            return Err(format!(
+                "`{}` cannot be a workspace, because {what} (`{}`) lies in it: open a directory beneath instead",
+                project.display(),
+                path.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Says why the kernel gave no namespaces.
+fn no_namespaces(error: &io::Error) -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let knobs: [(&str, &str, &str); 3] = [
+        ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),
+        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "an AppArmor profile for this program that allows `userns`",
+        ),
+    ];
+    for (path, bad, fix) in knobs {
+        if read(path) == bad {
+            return format!("user namespaces are disabled ({path} is {bad}): {fix} enables them");
+        }
+    }
+    format!("namespaces cannot be made here: {error}")
+}

@@ -1,0 +1,218 @@
+//! What the runtime, the warden, its holders and a sandbox's init say to each other.
+//!
+//! Packets (SOCK_SEQPACKET) are small JSON objects with descriptors; what may be large, such as arguments,
+//! environment and a change's new files, lies in a sealed memfd among them.
+
+use crate::{config::Yard, worker};
+use bailey_protocol::{Command, Enforced, Isolation, Limits};
+use rustix::{
+    fs::{MemfdFlags, SealFlags},
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags,
+    },
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+/// The longest packet.
+const PACKET_BYTES: usize = 64 << 10;
+/// The most descriptors in one packet; the kernel's own limit is 253.
+const PACKET_FDS: usize = 250;
+/// The longest memfd that is read.
+const BLOB_BYTES: u64 = 256 << 20;
+
+/// What a request is about: all that the warden needs to find or make the holder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// Names the session.
+    pub(crate) session: String,
+    /// Where it works.
+    pub(crate) yard: Yard,
+    /// What the sandbox sees.
+    pub(crate) view: View,
+    /// Paths outside the workspace to bind read-only.
+    pub(crate) extra_reads: Vec<String>,
+    /// The limits, for control groups.
+    pub(crate) limits: Limits,
+}
+
+/// What a sandbox sees of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum View {
+    /// The workspace: programs, home, and the project with the session's layer over it.
+    Workspace,
+    /// The project and the layer side by side, both read-only, and nothing else.
+    Layers,
+    /// The same, writable, with the folder of backups. No other sandbox of the session lives meanwhile.
+    Merge,
+}
+
+/// One thing to do in a sandbox.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) task: Task,
+    pub(crate) isolation: Isolation,
+    pub(crate) limits: Limits,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// Execute a program. Its standard input is a descriptor, not the command's field.
+    Run(Command),
+    /// Run the worker; its reply goes to standard output as JSON.
+    Work(worker::Request),
+}
+
+/// The descriptors of a request, in the order they travel in.
+#[derive(Debug)]
+pub(crate) struct Streams<F> {
+    /// The memfd with the [`Job`].
+    pub(crate) job: F,
+    pub(crate) stdin: F,
+    pub(crate) stdout: F,
+    pub(crate) stderr: F,
+    /// Where [`Message`]s go to. Its closing ends the sandbox; a byte asks it to end.
+    pub(crate) control: F,
+}
+
+impl Streams<OwnedFd> {
+    /// Takes the first five descriptors of a packet; none when there are fewer.
+    pub(crate) fn take(fds: &mut VecDeque<OwnedFd>) -> Option<Self> {
+        Some(Self {
+            job: fds.pop_front()?,
+            stdin: fds.pop_front()?,
+            stdout: fds.pop_front()?,
+            stderr: fds.pop_front()?,
+            control: fds.pop_front()?,
+        })
+    }
+
+    /// The same, borrowed.
+    pub(crate) fn borrow(&self) -> [BorrowedFd<'_>; 5] {
+        [self.job.as_fd(), self.stdin.as_fd(), self.stdout.as_fd(), self.stderr.as_fd(), self.control.as_fd()]
+    }
+}
+
+/// What the runtime hears of a sandbox, in this order; then the socket closes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// The walls stand, the payload starts now.
+    Started(Enforced),
+    /// It was not started (or could not be executed), and this is why.
+    Refused(String),
+    /// The payload ended and nothing of it is left.
+    Ended(Ended),
+    /// The sandbox's first process is gone: its wait status, when a signal ended it.
+    Gone {
+        /// The signal.
+        signal: Option<i32>,
+    },
+}
+
+/// How a payload ended.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    pub(crate) exit: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) limit: Option<String>,
+    pub(crate) out_no_routes: u64,
+}
+
+/// Sends one packet.
+///
+/// # Errors
+/// Of sendmsg(2); `EMSGSIZE` above the limit of a packet.
+pub(crate) fn send<T: Serialize>(
+    socket: BorrowedFd<'_>,
+    value: &T,
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let bytes = serde_json::to_vec(value).map_err(io::Error::other)?;
+    if bytes.len() > PACKET_BYTES || fds.len() > PACKET_FDS {
+        return Err(rustix::io::Errno::MSGSIZE.into());
+    }
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(rustix::io::Errno::MSGSIZE.into());
+    }
+    rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives one packet; none when the other side has closed.
+///
+/// # Errors
+/// Of recvmsg(2); `InvalidData` for a packet that is too long or is not what was expected.
+pub(crate) fn receive<T: DeserializeOwned>(
+    socket: BorrowedFd<'_>,
+) -> io::Result<Option<(T, VecDeque<OwnedFd>)>> {
+    let mut bytes = vec![0; PACKET_BYTES];
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        rustix::net::recvmsg(
+            socket,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+    })?;
+    let mut fds = VecDeque::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "packet was cut"));
+    }
+    let value = serde_json::from_slice(bytes.get(..received.bytes).unwrap_or_default())
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok(Some((value, fds)))
+}
+
+/// Bytes in a sealed file of memory, to be read from its start.
+///
+/// # Errors
+/// `ENOMEM`, `EMFILE`.
+pub(crate) fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let fd = rustix::fs::memfd_create("bailey", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let mut file = File::from(fd);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    rustix::fs::fcntl_add_seals(
+        &file,
+        SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
+    )?;
+    Ok(file.into())
+}
+
+/// Reads what [`sealed`] wrote as JSON.
+///
+/// # Errors
+/// `InvalidData` when it is too long or not what was expected.
+pub(crate) fn unseal<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
+    let mut bytes = Vec::new();
+    File::from(fd).take(BLOB_BYTES).read_to_end(&mut bytes)?;
+    serde_json::from_slice(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// A pair of connected packet sockets.
+///
+/// # Errors
+/// `EMFILE`.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}

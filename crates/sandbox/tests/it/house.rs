@@ -1,0 +1,203 @@
+//! A house for one test: a project, a session, and sandboxes made by a warden that is root or an ordinary user.
+
+use bailey_protocol::{
+    Command, Enforced, ExecReport, Isolation, Limits, Outcome, Report, SessionId, Status, WsPath,
+};
+use bailey_sandbox::{Config, Native, Warden, Yard};
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU8, Ordering},
+};
+use tokio_util::sync::CancellationToken;
+
+/// An ordinary user without an account, for runs as root.
+const STRANGER: u32 = 23_456;
+
+/// Who the warden is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum As {
+    Root,
+    User,
+}
+
+/// Both, when the test runs as root; else the ordinary user that it is.
+pub(crate) fn everyone() -> Vec<As> {
+    if is_root() {
+        return vec![As::Root, As::User];
+    }
+    println!("SKIPPED as root: the tests run as an ordinary user");
+    vec![As::User]
+}
+
+pub(crate) fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+pub(crate) struct House {
+    pub(crate) native: Native,
+    pub(crate) project: PathBuf,
+    pub(crate) folder: PathBuf,
+    pub(crate) home: PathBuf,
+    pub(crate) session: SessionId,
+    pub(crate) who: As,
+    // Last, so that the warden is gone before its folders are.
+    _dir: tempfile::TempDir,
+}
+
+pub(crate) struct Ran {
+    pub(crate) outcome: Outcome,
+}
+
+impl House {
+    pub(crate) fn new(who: As) -> Self {
+        Self::with(who, |_| {})
+    }
+
+    /// A house whose configuration was changed.
+    pub(crate) fn with(who: As, change: impl FnOnce(&mut Config)) -> Self {
+        let dir = tempfile::Builder::new().prefix("walls").tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let part = |name: &str| {
+            let path = root.join(name);
+            fs::create_dir(&path).unwrap();
+            path
+        };
+        let (project, folder, home) = (part("project"), part("session"), part("home"));
+        let mut config = Config {
+            user_home: home.clone(),
+            path: "/usr/local/bin:/usr/bin:/bin".into(),
+            ..Config::default()
+        };
+        change(&mut config);
+        let mut exe = root.join("probe");
+        fs::copy(env!("CARGO_BIN_EXE_sandbox-probe"), &exe).unwrap();
+        if is_root() && who == As::User {
+            for path in [&project, &folder, &home] {
+                chown(path, Some(STRANGER), Some(STRANGER)).unwrap();
+            }
+            let script = root.join("probe-as-user");
+            let line = format!(
+                "#!/bin/sh\nexec /usr/bin/setpriv --reuid {STRANGER} --regid {STRANGER} --clear-groups {} \"$@\"\n",
+                exe.display()
+            );
+            fs::write(&script, line).unwrap();
+            fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+            exe = script;
+        }
+        static COUNT: AtomicU8 = AtomicU8::new(0);
+        let session = SessionId::new(1, [COUNT.fetch_add(1, Ordering::Relaxed); 10]);
+        let native = Native::new(Warden::start(&exe, &config).unwrap());
+        native.register(session, Yard { project: project.clone(), folder: folder.clone() });
+        Self { native, project, folder, home: config.user_home, session, who, _dir: dir }
+    }
+
+    /// Writes a file of the project as its owner would.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.project.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        self.give(&self.project);
+        path
+    }
+
+    /// Gives everything at a path to the warden's user.
+    pub(crate) fn give(&self, path: &Path) {
+        if !(is_root() && self.who == As::User) {
+            return;
+        }
+        std::os::unix::fs::lchown(path, Some(STRANGER), Some(STRANGER)).unwrap();
+        if path.symlink_metadata().unwrap().is_dir() {
+            for entry in fs::read_dir(path).unwrap() {
+                self.give(&entry.unwrap().path());
+            }
+        }
+    }
+
+    pub(crate) fn command(&self, line: &str) -> Command {
+        Command {
+            argv: ["sh", "-c", line].map(String::from).into(),
+            cwd: WsPath(self.project.to_string_lossy().into_owned()),
+            env: BTreeMap::new(),
+            stdin: None,
+            network: false,
+            limits: Limits { wall_ms: 60_000, ..Limits::default() },
+        }
+    }
+
+    pub(crate) async fn sh(&self, line: &str) -> Ran {
+        self.run(&self.command(line), &Isolation::default()).await
+    }
+
+    pub(crate) async fn run(&self, command: &Command, isolation: &Isolation) -> Ran {
+        self.run_until(command, isolation, &CancellationToken::new()).await
+    }
+
+    pub(crate) async fn run_until(
+        &self,
+        command: &Command,
+        isolation: &Isolation,
+        cancel: &CancellationToken,
+    ) -> Ran {
+        let (out, mut pieces) = tokio::sync::mpsc::channel(1);
+        pieces.close();
+        Ran { outcome: self.native.exec(self.session, command, isolation, out, cancel).await }
+    }
+
+    /// The processes of the host that the warden started, itself included.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        descendants(self.native.warden().id())
+    }
+}
+
+/// A process and all that came of it, on the host.
+pub(crate) fn descendants(root: u32) -> Vec<u32> {
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        next += 1;
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    }
+    found
+}
+
+impl Ran {
+    #[track_caller]
+    pub(crate) fn report(&self) -> &ExecReport {
+        match &self.outcome.report {
+            Report::Exec(report) => report,
+            other => panic!("no command ran: {:?} {other:?}", self.outcome.status),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn enforced(&self) -> &Enforced {
+        self.outcome.enforced.as_ref().unwrap_or_else(|| panic!("no walls: {:?}", self.outcome.status))
+    }
+
+    /// Standard output and standard error.
+    #[track_caller]
+    pub(crate) fn text(&self) -> String {
+        format!("{}{}", self.report().stdout.head.lossy(), self.report().stderr.head.lossy())
+    }
+
+    /// Standard output of a command that succeeded.
+    #[track_caller]
+    pub(crate) fn ok(&self) -> String {
+        let report = self.report();
+        assert_eq!((report.exit, &self.outcome.status), (Some(0), &Status::Done), "{}", self.text());
+        report.stdout.head.lossy().trim_end().to_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn reason(&self) -> &str {
+        match &self.outcome.status {
+            Status::Failed { reason } => reason,
+            other => panic!("expected a refusal, got {other:?}: {}", self.text()),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What stands around a command, and that it is refused when something is missing.
+
+use crate::house::{As, House, everyone};
+use bailey_protocol::{Isolation, Wall};
+use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt};
+
+#[tokio::test]
+async fn a_command_runs_in_full_walls_as_an_unprivileged_user() {
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("a.txt", "of the project\n");
+        let ran = house.sh("id -u; cat a.txt; echo new > b.txt; sleep 0.2").await;
+        assert_eq!(ran.ok(), "1000\nof the project");
+        assert!(Isolation::default().minimum.is_subset(&ran.enforced().walls), "{:?}", ran.enforced());
+        assert!(!house.project.join("b.txt").exists());
+        let upper = house.folder.join("upper/b.txt");
+        assert_eq!(fs::read_to_string(&upper).unwrap(), "new\n");
+        let owner = fs::metadata(&house.project).unwrap().uid();
+        assert_eq!(fs::metadata(&upper).unwrap().uid(), owner);
+    }
+}
+
+#[tokio::test]
+async fn its_processes_are_nobody_on_the_host() {
+    for who in everyone() {
+        let house = House::new(who);
+        let pids = async {
+            tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+            house
+                .processes()
+                .into_iter()
+                .skip(1)
+                .map(|pid| fs::metadata(format!("/proc/{pid}/status")).map(|_| pid))
+                .collect::<Vec<_>>()
+        };
+        let command = house.command("sleep 1.5");
+        let isolation = Isolation::default();
+        let (ran, pids) = tokio::join!(house.run(&command, &isolation), pids);
+        ran.ok();
+        let uid = |pid: &u32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status"));
+            status.ok().map(|status| {
+                status.lines().find_map(|line| line.strip_prefix("Uid:").map(str::to_owned)).unwrap()
+            })
+        };
+        assert!(pids.len() >= 3, "holder, init, payload: {pids:?}");
+        for pid in pids.into_iter().flatten() {
+            if let Some(uid) = uid(&pid) {
+                assert_ne!(uid.split_whitespace().next(), Some("0"), "{who:?}: {uid}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_wall_taken_away_is_a_refusal() {
+    for who in everyone() {
+        let demanded = Isolation::default();
+        for wall in demanded.minimum.iter().copied() {
+            let house = House::with(who, |config| config.without = BTreeSet::from([wall]));
+            let ran = house.run(&house.command("echo ran > ran.txt; echo ran"), &demanded).await;
+            let reason = ran.reason();
+            let named = reason.contains(wall.name()) || (who, wall) == (As::User, Wall::UserNamespace);
+            assert!(named, "{who:?} without {wall}: {reason}");
+            assert!(!house.folder.join("upper/ran.txt").exists());
+            assert!(!house.project.join("ran.txt").exists());
+        }
+        // The control: demanding nothing, the same command runs.
+        let house = House::new(who);
+        assert_eq!(house.sh("echo ran").await.ok(), "ran");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_that_cannot_be_enforced_can_be_demanded() {
+    let house = House::new(As::User);
+    let mut isolation = Isolation::default();
+    isolation.minimum.insert(Wall::DiskLimit);
+    let ran = house.run(&house.command("echo ran"), &isolation).await;
+    assert!(ran.reason().contains("disk limit"), "{}", ran.reason());
+    isolation.minimum.remove(&Wall::DiskLimit);
+    isolation.landlock_abi = 1000;
+    let ran = house.run(&house.command("echo ran"), &isolation).await;
+    assert!(ran.reason().contains("landlock ABI 1000"), "{}", ran.reason());
+}
