@@ -54,6 +54,7 @@ pub fn card(action: &Action, reasons: &[String], seen: &[Output]) -> Card {
             format!("{} {}", request.method, host(&request.url))
         }
         Action::Foreign { tool, args } => {
+            draft.field("tool", tool);
             draft.field("arguments", args);
             format!("Run the unknown tool {tool}")
         }
@@ -99,7 +100,7 @@ impl Draft {
         }
         self.field("working directory", &command.cwd.0);
         for (name, value) in &command.env {
-            self.field(&format!("environment {}", first_line(name)), value);
+            self.field("environment", &format!("{name}={value}"));
         }
         if let Some(stdin) = &command.stdin {
             self.field("standard input", &stdin.lossy());

@@ -4,6 +4,7 @@
 
 use crate::{
     arguments,
+    edit::is_crlf,
     typed::{Done, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
@@ -98,11 +99,17 @@ fn show(args: &Args, file: &FileReport) -> Conclusion {
 fn header(path: &str, file: &FileReport, lines: &[&str], first: usize, end: usize) -> String {
     let range = match lines.len() {
         0 => "empty".into(),
+        total if first >= total => "no such lines".into(),
         total if first == 0 && end == total => count(total, "line"),
         total => format!("lines {} to {end} of {total}", first.saturating_add(1)),
     };
-    let crlf = if file.content.0.windows(2).any(|pair| pair == b"\r\n") { ", CRLF line ends" } else { "" };
-    format!("{path} ({range}, {} bytes{crlf})", file.size)
+    let content = file.content.lossy();
+    let ends = match content.contains("\r\n") {
+        false => "",
+        true if is_crlf(&content) => ", CRLF line ends",
+        true => ", some CRLF line ends",
+    };
+    format!("{path} ({range}, {} bytes{ends})", file.size)
 }
 
 fn notes(file: &FileReport, lines: &[&str], first: usize, end: usize, cut_line: bool) -> Vec<String> {

@@ -1,0 +1,192 @@
+use crate::world::{act, done, file, stat};
+use bailey_kernel::Output;
+use bailey_protocol::{
+    Action, Blob, Card, CardPart, DiffReport, Digest, FileChange, FileDiff, FileKind, FileState, HeaderValue,
+    HttpRequest, Merge, MergeFile, MergeKind, Report, WsPath,
+};
+use bailey_tools::card;
+use serde_json::json;
+
+/// The card as plain lines.
+fn drawn(action: &Action, seen: &[Output]) -> String {
+    let Card { title, reasons, parts, caveats } = card(action, &["rule `x` asks".into()], seen);
+    let part = |part: CardPart| match part {
+        CardPart::Field { name, value } => format!("{name}: {value}"),
+        CardPart::Diff { path, diff } => format!("[{path}]\n{diff}"),
+    };
+    let lines = [title].into_iter().chain(reasons.into_iter().map(|reason| format!("because {reason}")));
+    let lines = lines.chain(parts.into_iter().map(part));
+    lines.chain(caveats.into_iter().map(|caveat| format!("! {caveat}"))).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_command_is_shown_with_all_it_gets() {
+    let arguments = json!({
+        "command": "make install\nrm -rf x", "env": {"A": "b"}, "stdin": "in", "network": true, "timeout_s": 60,
+    });
+    insta::assert_snapshot!(drawn(&act("command.run", arguments, &[]), &[]), @r"
+    Run make install…
+    because rule `x` asks
+    command: make install
+    rm -rf x
+    shell: /bin/sh
+    working directory: /w
+    environment: A=b
+    standard input: in
+    network: asked for
+    limits: 60 s, 4096 MiB of memory, 8192 MiB of disk, 512 processes
+    ! what a command will do cannot be told from its text alone
+    ");
+    let list = drawn(&act("command.run", json!({"argv": ["rm", "a b"]}), &[]), &[]);
+    assert!(list.contains("command: rm 'a b'\nworking directory: /w\nnetwork: none"), "{list}");
+}
+
+#[test]
+fn a_change_is_shown_as_a_diff() {
+    let seen = [file("one\ntwo\n")];
+    let action = act("fs.edit", json!({"path": "/w/a", "old": "two", "new": "2"}), &seen);
+    insta::assert_snapshot!(drawn(&action, &seen), @r"
+    Change /w/a
+    because rule `x` asks
+    [/w/a]
+    --- /w/a
+    +++ /w/a
+    @@ -1,2 +1,2 @@
+     one
+    -two
+    +2
+    ");
+    let unknown = drawn(&action, &[]);
+    assert!(unknown.contains("@@ -0,0 +1,2 @@\n+one\n+2\n"), "{unknown}");
+    assert!(unknown.ends_with("! the present content of /w/a is not at hand; its new content is shown"));
+    let created = drawn(&act("fs.write", json!({"path": "/w/n", "content": "x"}), &[stat(None)]), &[]);
+    assert!(created.starts_with("Create /w/n\n") && !created.contains("not at hand"), "{created}");
+}
+
+#[test]
+fn what_is_too_long_is_cut_with_a_caveat() {
+    let change = |files: usize, lines: usize| Action::Change {
+        files: (0..files)
+            .map(|i| FileChange {
+                path: WsPath(format!("/w/{i}")),
+                base: None,
+                new: Some(Blob("x\n".repeat(lines).into_bytes())),
+            })
+            .collect(),
+    };
+    let long = drawn(&change(1, 1_000), &[]);
+    assert!(long.lines().count() < 420 && long.contains("! the change of /w/0 is not shown whole"));
+    let many = drawn(&change(150, 300), &[]);
+    assert!(many.lines().count() < 2_500, "{}", many.lines().count());
+    assert!(many.ends_with("! 50 files more are not shown"));
+    assert!(many.starts_with("Change 150 files"));
+    // The control: what fits has no caveat.
+    assert!(!drawn(&change(3, 10), &[]).contains('!'));
+    let command = drawn(&act("command.run", json!({"command": "x\n".repeat(500)}), &[]), &[]);
+    assert!(
+        command.contains("… 440 lines left out …") && command.contains("! `command` is longer"),
+        "{command}"
+    );
+}
+
+#[test]
+fn a_read_outside_says_how_it_is_bound() {
+    insta::assert_snapshot!(drawn(&Action::Read { path: "/etc/hosts".into() }, &[]), @r"
+    Read /etc/hosts
+    because rule `x` asks
+    path: /etc/hosts
+    access: bound read-only, for this one effect
+    ");
+}
+
+fn state(content: Option<&str>, mode: u32) -> FileState {
+    let content = content.map(Blob::from);
+    let state = Digest::of_parts(&[&mode.to_be_bytes(), &content.clone().unwrap_or_default().0]);
+    FileState { state, kind: FileKind::File, mode, size: 1, content }
+}
+
+#[test]
+fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
+    let (old, new) = (state(Some("a\n"), 0o644), state(Some("b\n"), 0o755));
+    let large = state(None, 0o644);
+    let merge = Action::Merge(Merge {
+        direction: MergeKind::Apply,
+        of: None,
+        files: vec![
+            MergeFile { path: "/w/a".into(), base: Some(old.state), new: Some(new.state) },
+            MergeFile { path: "/w/big".into(), base: None, new: Some(large.state) },
+            MergeFile { path: "/w/other".into(), base: Some(old.state), new: None },
+        ],
+    });
+    let differ = |path: &str, old, new, remarks: &[&str]| FileDiff {
+        path: path.into(),
+        old,
+        new,
+        refused: None,
+        remarks: remarks.iter().map(|&remark| remark.to_owned()).collect(),
+    };
+    let files = vec![
+        // Another state of the same path: not what is merged.
+        differ("/w/other", Some(new.clone()), None, &[]),
+        differ("/w/a", Some(old), Some(new), &["became executable"]),
+        differ("/w/big", None, Some(large), &[]),
+    ];
+    insta::assert_snapshot!(drawn(&merge, &[done(Report::Diff(DiffReport { files }))]), @r"
+    Apply 3 files to the project
+    because rule `x` asks
+    change: /w/a
+    mode: 644 becomes 755
+    [/w/a]
+    --- /w/a
+    +++ /w/a
+    @@ -1 +1 @@
+    -a
+    +b
+    create: /w/big
+    mode: 644
+    delete: /w/other
+    ! /w/a: became executable
+    ! the content of /w/big is too large to show
+    ! the content of /w/other is not shown
+    ");
+}
+
+#[test]
+fn a_request_shows_its_host_and_no_secret() {
+    let request = |url: &str| HttpRequest {
+        method: "POST".into(),
+        url: url.into(),
+        headers: vec![("authorization".into(), HeaderValue::Text("Bearer sk-1".into()))],
+        body: "hello".into(),
+    };
+    let drawn_url = |url: &str| drawn(&Action::Http(request(url)), &[]);
+    insta::assert_snapshot!(drawn_url("https://api.example.com:8443/v1?q=1"), @r"
+    POST api.example.com:8443
+    because rule `x` asks
+    method: POST
+    host: api.example.com:8443
+    address: https://api.example.com:8443/v1?q=1
+    body: 5 bytes
+    ");
+    // What stands before the `@` is no host, and `\` ends one as browsers read it.
+    assert!(drawn_url("https://good.example@evil.example/x").starts_with("POST evil.example\n"));
+    assert!(drawn_url("https://evil.example\\@good.example/").starts_with("POST evil.example\n"));
+    let model =
+        Action::Model { provider: "p".into(), model: "m".into(), request: request("http://[::1]:1/v1") };
+    let model = drawn(&model, &[]);
+    assert!(model.starts_with("Ask the model p/m\n") && model.contains("host: [::1]:1\n"), "{model}");
+    assert!(!model.contains("sk-1"));
+}
+
+#[test]
+fn every_other_action_has_a_title() {
+    for (action, title) in [
+        (Action::Stat { path: "/a".into() }, "Look at /a"),
+        (Action::List { path: "/a".into() }, "List /a"),
+        (Action::Diff { root: "/w".into() }, "Compare the session's changes with /w"),
+        (Action::Search { root: "/a".into(), pattern: Some("x".into()), glob: None }, "Search /a"),
+        (Action::Foreign { tool: "t".into(), args: "{}".into() }, "Run the unknown tool t"),
+    ] {
+        assert_eq!(card(&action, &[], &[]).title, title);
+    }
+}

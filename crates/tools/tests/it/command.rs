@@ -1,0 +1,210 @@
+use crate::world::{
+    act, conclude, done, exec, exec_without_routes, need, refusal, stat, stream, with_status,
+};
+use bailey_kernel::Output;
+use bailey_protocol::{Action, Blob, Command, ExecReport, FileKind, Limits, Report, Status, Stream};
+use serde_json::{Value, json};
+
+fn command(name: &str, arguments: Value, seen: &[Output]) -> Command {
+    match act(name, arguments, seen) {
+        Action::Exec(command) => command,
+        other => panic!("no command: {other:?}"),
+    }
+}
+
+#[test]
+fn a_line_goes_to_the_shell_and_a_list_does_not() {
+    let shell = command("command.run", json!({"command": "ls | wc"}), &[]);
+    assert_eq!(shell.argv, ["/bin/sh", "-c", "ls | wc"]);
+    assert_eq!((shell.cwd.0.as_str(), shell.network, &shell.stdin), ("/w", false, &None));
+    assert_eq!(shell.limits, Limits::default());
+    let all = json!({
+        "argv": ["ls", "-l"], "cwd": "src", "stdin": "in", "env": {"A": "b"}, "timeout_s": 3600, "network": true,
+    });
+    let list = command("command.run", all, &[]);
+    assert_eq!(list.argv, ["ls", "-l"]);
+    assert_eq!((list.cwd.0.as_str(), list.network, list.stdin), ("src", true, Some(Blob(b"in".to_vec()))));
+    assert_eq!(list.env.into_iter().collect::<Vec<_>>(), [("A".into(), "b".into())]);
+    assert_eq!(list.limits, Limits { wall_ms: 3_600_000, ..Limits::default() });
+}
+
+#[test]
+fn what_execve_cannot_take_is_refused() {
+    for (arguments, expected) in [
+        (json!({}), "give either `command`"),
+        (json!({"command": "a", "argv": ["a"]}), "give either `command`"),
+        (json!({"command": "  "}), "`command` is empty"),
+        (json!({"argv": []}), "list of arguments is empty"),
+        (json!({"argv": [""]}), "program's name is empty"),
+        (json!({"argv": ["a", "b\0c"]}), "NUL"),
+        (json!({"command": "a\0"}), "NUL"),
+        (json!({"command": "a", "env": {"A": "\0"}}), "NUL"),
+        (json!({"command": "a", "env": {"A=B": "c"}}), "holds no `=`"),
+        (json!({"command": "a", "env": {"": "c"}}), "a name is not empty"),
+        (json!({"command": "a", "timeout_s": 0}), "`timeout_s` must be from 1 to 3600, got 0"),
+        (json!({"command": "a", "timeout_s": 3601}), "`timeout_s` must be from 1 to 3600"),
+        (json!({"command": "a", "timeout_s": u64::MAX}), "`timeout_s` must be from 1 to 3600"),
+        (json!({"command": "a".repeat(131_072)}), "Linux takes at most 131072"),
+        (json!({"argv": vec!["a".repeat(131_000); 20]}), "at most 2097152 fit"),
+    ] {
+        let reason = refusal("command.run", arguments, &[]);
+        assert!(reason.contains(expected), "{reason}");
+    }
+    // The control: one byte less is taken.
+    command("command.run", json!({"command": "a".repeat(131_071)}), &[]);
+}
+
+#[test]
+fn git_is_run_without_a_shell() {
+    let git = command("git.run", json!({"args": ["log", "-1"], "cwd": "sub"}), &[]);
+    assert_eq!((git.argv, git.cwd.0.as_str()), (vec!["git".into(), "log".into(), "-1".into()], "sub"));
+}
+
+#[test]
+fn tests_are_picked_by_what_lies_in_the_root() {
+    let names =
+        ["Cargo.toml", "go.mod", "package.json", "pyproject.toml", "setup.py", "pytest.ini", "Makefile"];
+    let looks = need("test.run", json!({}), &[]);
+    assert_eq!(looks, names.map(|name| Action::Stat { path: format!("/w/{name}").as_str().into() }));
+    let with = |present: &[&str]| -> Vec<Output> {
+        names.iter().map(|name| stat(present.contains(name).then_some(FileKind::File))).collect()
+    };
+    let argv = |present: &[&str], filter: Value| {
+        command("test.run", json!({"filter": filter}), &with(present)).argv.join(" ")
+    };
+    assert_eq!(argv(&["Cargo.toml", "Makefile"], Value::Null), "cargo test");
+    assert_eq!(argv(&["Cargo.toml"], json!("parse")), "cargo test parse");
+    assert_eq!(argv(&["go.mod"], json!("TestX")), "go test ./... -run TestX");
+    assert_eq!(argv(&["package.json"], json!("x")), "npm test -- x");
+    assert_eq!(argv(&["pytest.ini"], json!("x")), "python3 -m pytest -k x");
+    assert_eq!(argv(&["Makefile"], Value::Null), "make test");
+    assert!(refusal("test.run", json!({"filter": "x"}), &with(&["Makefile"])).contains("takes no `filter`"));
+    assert!(
+        refusal("test.run", json!({"filter": "--x"}), &with(&["Cargo.toml"])).contains("taken for an option")
+    );
+    assert!(refusal("test.run", json!({}), &with(&[])).contains("has none of Cargo.toml"));
+}
+
+fn told(report: ExecReport) -> (bool, String) {
+    let conclusion = conclude("command.run", json!({"command": "cargo test"}), &[], &exec(report));
+    (conclusion.ok, conclusion.text)
+}
+
+#[test]
+fn what_a_command_said_is_told() {
+    let report = ExecReport { exit: Some(0), stdout: stream("ok\n\n"), ..ExecReport::default() };
+    insta::assert_snapshot!(format!("{}|", told(report).1), @r"
+    $ cargo test
+    exit code: 0
+    --- stdout ---
+    ok
+    |
+    ");
+    let report = ExecReport {
+        exit: Some(101),
+        stdout: stream("a"),
+        stderr: stream("failed\n"),
+        ..ExecReport::default()
+    };
+    let (ok, text) = told(report);
+    assert!(!ok);
+    insta::assert_snapshot!(text, @r"
+    $ cargo test
+    exit code: 101
+    --- stdout ---
+    a
+    --- stderr ---
+    failed
+    ");
+    assert_eq!(
+        told(ExecReport { exit: Some(0), ..ExecReport::default() }),
+        (true, "$ cargo test\nexit code: 0".into())
+    );
+}
+
+#[test]
+fn how_a_command_ended_is_told() {
+    let ended = |report: ExecReport| {
+        let (ok, text) = told(report);
+        assert!(!ok, "{text}");
+        text.lines().nth(1).unwrap().to_owned()
+    };
+    let by = |limit: &str| ExecReport { limit: Some(limit.into()), signal: Some(9), ..ExecReport::default() };
+    let signal = |signal| ExecReport { signal: Some(signal), ..ExecReport::default() };
+    assert_eq!(ended(signal(11)), "killed by signal 11 (SIGSEGV)");
+    assert_eq!(ended(signal(31)), "killed by signal 31 (SIGSYS)");
+    assert_eq!(ended(signal(40)), "killed by signal 40");
+    assert_eq!(ended(signal(0)), "killed by signal 0");
+    assert_eq!(ended(by("memory limit")), "ended by the memory limit");
+    insta::assert_snapshot!(ended(by("time limit")), @"ended by the time limit of 600 s; if it needs more, call again with a larger `timeout_s` (at most 3600)");
+    // A command that exits with 0 after a limit ended it was still ended.
+    assert_eq!(ended(ExecReport { exit: Some(0), ..by("disk limit") }), "ended by the disk limit");
+    let most = json!({"command": "x", "timeout_s": 3600});
+    let text = conclude("command.run", most, &[], &exec(by("time limit"))).text;
+    assert_eq!(text, "$ x\nended by the time limit of 3600 s; there is no more than that");
+}
+
+#[test]
+fn a_cut_stream_shows_both_ends() {
+    let stdout = Stream { head: "first\nsec".into(), tail: "nd\nlast\n".into(), total: 1_000_017 };
+    insta::assert_snapshot!(told(ExecReport { exit: Some(0), stdout, ..ExecReport::default() }).1, @r"
+    $ cargo test
+    exit code: 0
+    --- stdout ---
+    first
+    sec
+    … 1000000 bytes left out …
+    nd
+    last
+    ");
+    // Both halves of one character are joined before they are read as text.
+    let stdout = Stream { head: Blob(vec![0xc3]), tail: Blob(vec![0xa4, b'\n']), total: 3 };
+    assert!(told(ExecReport { exit: Some(0), stdout, ..ExecReport::default() }).1.ends_with("---\nä"));
+}
+
+#[test]
+fn a_refused_connection_is_explained() {
+    let report = ExecReport { exit: Some(6), stderr: stream("no route\n"), ..ExecReport::default() };
+    let text = |routes| {
+        let output = exec_without_routes(report.clone(), routes);
+        conclude("command.run", json!({"argv": ["curl", "http://x/?a b"]}), &[], &output).text
+    };
+    insta::assert_snapshot!(text(2), @r"
+    $ curl 'http://x/?a b'
+    exit code: 6
+    --- stderr ---
+    no route
+    (the sandbox has no network; a connection was refused)
+    ");
+    assert!(!text(0).contains("no network"));
+}
+
+#[test]
+fn the_same_run_is_told_the_same_whatever_its_duration() {
+    let report = ExecReport { exit: Some(0), stdout: stream("x"), ..ExecReport::default() };
+    let (slow, fast) = (exec(report.clone()), exec_without_routes(report, 0));
+    assert_ne!(slow.outcome().duration_ms, fast.outcome().duration_ms);
+    let text = |output| conclude("command.run", json!({"command": "x"}), &[], output).text;
+    assert_eq!(text(&slow), text(&fast));
+}
+
+#[test]
+fn a_cancelled_command_shows_what_it_said() {
+    let report = ExecReport { signal: Some(15), stdout: stream("half\n"), ..ExecReport::default() };
+    let output = with_status(Status::Cancelled, Report::Exec(report));
+    let conclusion = conclude("command.run", json!({"command": "x"}), &[], &output);
+    assert!(!conclusion.ok);
+    assert_eq!(conclusion.text, "$ x\ncancelled before it ended\n--- stdout ---\nhalf");
+}
+
+#[test]
+fn tests_and_git_are_told_alike() {
+    let seen: Vec<Output> = (0..7).map(|i| stat((i == 0).then_some(FileKind::File))).collect();
+    let output = exec(ExecReport { exit: Some(0), ..ExecReport::default() });
+    assert_eq!(conclude("test.run", json!({}), &seen, &output).text, "$ cargo test\nexit code: 0");
+    assert_eq!(
+        conclude("git.run", json!({"args": ["status"]}), &[], &output).text,
+        "$ git status\nexit code: 0"
+    );
+    assert!(!conclude("git.run", json!({"args": ["status"]}), &[], &done(Report::Nothing)).ok);
+}

@@ -1,0 +1,180 @@
+use crate::world::{call, claims, done, plan, refusal, toolbox, with_status};
+use bailey_kernel::{Claims, Output, Plan};
+use bailey_protocol::{Report, Status};
+use serde_json::{Value, json};
+
+/// Every name by which designs call a tool.
+const NAMES: [(&str, &[&str]); 11] = [
+    ("fs.read", &["read_file", "fs_read", "FS.Read", " fs.read "]),
+    ("fs.write", &["write_file", "fs_write"]),
+    ("fs.edit", &["edit_file", "str_replace"]),
+    ("fs.patch", &["apply_patch"]),
+    ("fs.list", &["list_dir", "list_files"]),
+    ("fs.exists", &["file_exists", "file.exists"]),
+    ("search.grep", &["grep", "search_files", "search_grep"]),
+    ("search.glob", &["glob", "find_files"]),
+    ("command.run", &["run_command", "execute_command", "shell", "bash", "Bash"]),
+    ("git.run", &["git"]),
+    ("test.run", &["run_tests"]),
+];
+
+#[test]
+fn every_name_finds_its_tool() {
+    let toolbox = toolbox();
+    for (name, aliases) in NAMES {
+        for alias in aliases.iter().chain([&name]) {
+            let found = toolbox.find(alias).map(|tool| tool.spec().name);
+            assert_eq!(found.as_deref(), Some(name), "{alias}");
+        }
+    }
+    assert!(
+        ["", ".", "fs", "fs..read", "read-file", "web_fetch"].iter().all(|name| toolbox.find(name).is_none())
+    );
+}
+
+#[test]
+fn no_name_means_two_tools() {
+    let mut names = std::collections::BTreeMap::new();
+    for spec in toolbox().specs() {
+        for name in spec.aliases.iter().chain([&spec.name]) {
+            assert_eq!(names.insert(name.replace('.', "_"), spec.name.clone()), None, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_tool_context_stays_under_3000_tokens() {
+    let bytes: usize = toolbox()
+        .specs()
+        .iter()
+        .map(|spec| {
+            spec.name.len() + spec.summary.len() + spec.description.len() + spec.schema.to_string().len()
+        })
+        .sum();
+    assert!(bytes / 4 < 3_000, "{} tokens", bytes / 4);
+    // The control: the sum sees more than the names.
+    assert!(bytes / 4 > 500, "{} tokens", bytes / 4);
+}
+
+#[test]
+fn what_is_unavailable_is_said_with_what_is_available() {
+    let answer = |name: &str| -> Value { serde_json::from_str(&toolbox().unavailable(name)).unwrap() };
+    let web = answer("web_fetch");
+    assert_eq!(web["unavailable"], "web_fetch");
+    assert_eq!(web["why"], "this session has no tool of that name");
+    let available: Vec<_> =
+        web["available"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(available, NAMES.map(|(name, _)| name));
+    assert_eq!(web["did_you_mean"], Value::Null);
+    for (name, meant) in [("fs.raed", "fs.read"), ("comand_run", "command.run"), ("apply_ptach", "fs.patch")]
+    {
+        assert_eq!(answer(name)["did_you_mean"], meant);
+    }
+    assert!(toolbox().unavailable(&"x\"\u{7}".repeat(100_000)).len() < 2_000);
+}
+
+#[test]
+fn bad_arguments_are_refused_and_claim_everything() {
+    let everything = Claims { everything: true, ..Claims::default() };
+    for spec in toolbox().specs() {
+        for arguments in ["null", "{", "[1]", "\"text\"", &"[".repeat(100_000)] {
+            let tool = toolbox().find(&spec.name).unwrap().clone();
+            let call = call(&spec.name, arguments);
+            assert!(matches!(tool.plan(&call, &[]), Plan::Refuse(_)), "{}: {arguments:.20}", spec.name);
+            assert_eq!(tool.claims(&call), everything, "{}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn a_path_with_nul_is_refused_everywhere() {
+    for (name, arguments) in [
+        ("fs.read", json!({"path": "a\0b"})),
+        ("fs.write", json!({"path": "a\0b", "content": ""})),
+        ("fs.edit", json!({"path": "a\0b", "old": "a", "new": "b"})),
+        ("fs.patch", json!({"patch": "--- a/a\0b\n+++ b/a\0b\n@@ -1 +1 @@\n-a\n+b\n"})),
+        ("fs.list", json!({"path": "a\0b"})),
+        ("fs.exists", json!({"path": "a\0b"})),
+        ("search.grep", json!({"pattern": "x", "path": "a\0b"})),
+        ("search.glob", json!({"pattern": "x", "path": "a\0b"})),
+        ("command.run", json!({"command": "x", "cwd": "a\0b"})),
+        ("command.run", json!({"command": "x", "writes": ["a\0b"]})),
+        ("git.run", json!({"args": [], "cwd": "a\0b"})),
+    ] {
+        assert!(refusal(name, arguments.clone(), &[]).contains("NUL"), "{name}");
+        // The control: the same arguments without the NUL are planned.
+        let clean = serde_json::from_str(&arguments.to_string().replace("\\u0000", "")).unwrap();
+        assert!(!matches!(plan(name, clean, &[]), Plan::Refuse(_)), "{name}");
+    }
+}
+
+#[test]
+fn claims_follow_the_paths() {
+    let reads = |path: &str| Claims { reads: vec![path.into()], ..Claims::default() };
+    let writes = |path: &str| Claims { writes: vec![path.into()], ..Claims::default() };
+    let everything = || Claims { everything: true, ..Claims::default() };
+    for (name, arguments, expected) in [
+        ("fs.read", json!({"path": "a"}), reads("a")),
+        ("fs.exists", json!({"path": "a"}), reads("a")),
+        ("fs.list", json!({}), reads("/w")),
+        ("fs.list", json!({"path": "src"}), reads("src")),
+        ("search.grep", json!({"pattern": "x"}), reads("/w")),
+        ("search.glob", json!({"pattern": "x", "path": "src"}), reads("src")),
+        ("fs.write", json!({"path": "a", "content": ""}), writes("a")),
+        ("fs.edit", json!({"path": "a", "old": "x", "new": "y"}), writes("a")),
+        ("fs.patch", json!({"patch": "--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x\n"}), writes("new")),
+        ("fs.patch", json!({"patch": "nonsense"}), everything()),
+        ("command.run", json!({"command": "make"}), everything()),
+        ("command.run", json!({"command": "make", "reads": ["src"]}), everything()),
+        ("command.run", json!({"command": "wc -l *", "writes": []}), reads("/w")),
+        (
+            "command.run",
+            json!({"command": "cp a b", "reads": ["a"], "writes": ["b"]}),
+            Claims { reads: vec!["a".into()], writes: vec!["b".into()], everything: false },
+        ),
+        ("git.run", json!({"args": ["status", "--short"]}), reads("/w")),
+        ("git.run", json!({"args": ["log", "--oneline", "-3"]}), reads("/w")),
+        ("git.run", json!({"args": ["diff", "--output=x"]}), everything()),
+        ("git.run", json!({"args": ["diff", "--ext-diff"]}), everything()),
+        ("git.run", json!({"args": ["-c", "a=b", "status"]}), everything()),
+        ("git.run", json!({"args": ["commit", "-m", "x"]}), everything()),
+        ("test.run", json!({}), everything()),
+    ] {
+        assert_eq!(claims(name, arguments.clone()), expected, "{name} {arguments}");
+    }
+    let moved = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch";
+    assert_eq!(claims("fs.patch", json!({"patch": moved})).writes, vec!["a".into(), "b".into()]);
+}
+
+#[test]
+fn what_did_not_happen_is_no_success() {
+    let seen: &[Output] = &[];
+    let cases = [
+        (Output::failed("`a` is masked"), "not done: `a` is masked"),
+        (
+            with_status(Status::Unknown, Report::Nothing),
+            "not done: nobody saw how it ended; it may have happened",
+        ),
+        (with_status(Status::Cancelled, Report::Nothing), "not done: it was cancelled"),
+        (
+            done(Report::Nothing),
+            "not done: the executor's report does not answer this call; the effect itself may have happened",
+        ),
+    ];
+    for (name, arguments) in [
+        ("fs.read", json!({"path": "a"})),
+        ("fs.write", json!({"path": "a", "content": ""})),
+        ("fs.list", json!({})),
+        ("fs.exists", json!({"path": "a"})),
+        ("search.grep", json!({"pattern": "x"})),
+        ("search.glob", json!({"pattern": "x"})),
+        ("command.run", json!({"command": "x"})),
+        ("git.run", json!({"args": ["status"]})),
+    ] {
+        for (output, expected) in &cases {
+            let tool = toolbox().find(name).unwrap().clone();
+            let conclusion = tool.conclude(&call(name, arguments.clone()), seen, output);
+            assert_eq!((conclusion.ok, conclusion.text.as_str()), (false, *expected), "{name}");
+        }
+    }
+}
