@@ -1,0 +1,9 @@
+//! The network door against real sockets on loopback, reached through a real kernel and journal.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
+
+mod bench;
+mod limits;
+mod refusals;
+mod secrets;
+mod server;
+mod tls;
