@@ -36,7 +36,11 @@ struct Ground {
 
 impl Ground {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::within(&std::env::temp_dir())
+    }
+
+    fn within(parent: &Path) -> Self {
+        let dir = tempfile::tempdir_in(parent).unwrap();
         let path = dir.path().canonicalize().unwrap();
         Self { _dir: dir, path }
     }

@@ -4,7 +4,11 @@
 use super::{Ground, Reply, Request, mode, mode_of, run};
 use bailey_protocol::{Digest, Merge, MergeFile, MergeKind, MergeState, Report};
 
-fn merge(ground: &Ground, direction: MergeKind, files: &[MergeFile]) -> Result<Vec<MergeState>, String> {
+pub(super) fn merge(
+    ground: &Ground,
+    direction: MergeKind,
+    files: &[MergeFile],
+) -> Result<Vec<MergeState>, String> {
     let merge = Merge { direction, of: None, files: files.to_vec() };
     let (upper, project, backup) = (ground.text("upper"), ground.text("project"), ground.text("backup"));
     match run(Request::Merge { merge, upper, project, backup }) {
@@ -15,7 +19,7 @@ fn merge(ground: &Ground, direction: MergeKind, files: &[MergeFile]) -> Result<V
 }
 
 /// What a diff tells, as a merge of all of it.
-fn all(ground: &Ground) -> Vec<MergeFile> {
+pub(super) fn all(ground: &Ground) -> Vec<MergeFile> {
     ground.dir("project");
     let Reply::Diff(report) =
         run(Request::Diff { upper: ground.text("upper"), project: ground.text("project") })

@@ -6,6 +6,7 @@ use bailey_protocol::{Action, FileChange, Report};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Each round is a search by content, one by name, a read, a listing and a change.
 const ROUNDS: u64 = 2_500;
@@ -63,4 +64,63 @@ fn a_swapped_directory_never_shows_or_takes_anything_outside() {
     swapper.join().unwrap();
     assert!(leaks > 0, "the control never leaked: there was no race in {round} rounds");
     assert!(seen > 0 && refused > 0 && refused < round, "{seen} hits, {refused} of {round} reads refused");
+}
+
+/// The user's editor saves (by rename) at every moment of an apply: what it wrote last is always there in the
+/// end. The control compares first and renames then, as one would; in the same rounds it loses saves.
+#[test]
+fn a_save_in_the_middle_of_an_apply_is_never_lost() {
+    let mut lost = 0;
+    let mut kept = 0;
+    let near = std::path::Path::new("/dev/shm");
+    let mut usual = Duration::ZERO;
+    // Some milliseconds to write, so that the control's gap is easily met.
+    let slow = vec![b's'; 4 << 20];
+    for round in 0..300_u64 {
+        let ground = if near.is_dir() { Ground::within(near) } else { Ground::new() };
+        for at in ["project/edit", "control/edit"] {
+            ground.file(at, "base");
+        }
+        ground.file("upper/edit", "session");
+        let files = super::merge::all(&ground);
+        while_saving(&ground, "control/edit", Duration::from_micros(round % 100 * 10), || {
+            if ground.read("control/edit") == "base" {
+                ground.file("control/new", &slow);
+                std::fs::rename(ground.path.join("control/new"), ground.path.join("control/edit")).unwrap();
+            }
+        });
+        lost += u64::from(ground.read("control/edit") != "user");
+        // From before the first look to after the last rename, again and again.
+        let delay = usual.mul_f64((round % 30) as f64 / 20.0);
+        while_saving(&ground, "project/edit", delay, || {
+            let start = Instant::now();
+            let states = super::merge::merge(&ground, bailey_protocol::MergeKind::Apply, &files).unwrap();
+            usual = (usual + start.elapsed()) / 2;
+            kept += u64::from(matches!(states[0], bailey_protocol::MergeState::Conflict { .. }));
+        });
+        assert_eq!(ground.read("project/edit"), "user", "round {round}");
+    }
+    assert!(lost > 0, "the control never lost a save");
+    assert!(kept > 0, "no save came before the exchange");
+}
+
+/// Runs `work` while another thread saves `user` over the file, `delay` later.
+fn while_saving(ground: &Ground, at: &str, delay: Duration, work: impl FnOnce()) {
+    let ready = AtomicBool::new(false);
+    let (saved, target) = (ground.file("saved", "user"), ground.path.join(at));
+    std::thread::scope(|scope| {
+        let saver = scope.spawn(|| {
+            ready.store(true, Ordering::Release);
+            let start = Instant::now();
+            while start.elapsed() < delay {
+                std::hint::spin_loop();
+            }
+            std::fs::rename(&saved, &target).unwrap();
+        });
+        while !ready.load(Ordering::Acquire) {
+            std::hint::spin_loop();
+        }
+        work();
+        saver.join().unwrap();
+    });
 }
