@@ -44,8 +44,8 @@ pub(crate) fn parse<A: DeserializeOwned>(spec: &ToolSpec, text: &str) -> Result<
     given.retain(|_, value| !value.is_null());
     let none = Map::new();
     let properties = spec.schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
-    let known: Vec<String> = properties.keys().cloned().collect();
-    let unknown: Vec<String> = given.keys().filter(|name| !properties.contains_key(*name)).cloned().collect();
+    let known = sorted(properties.keys());
+    let unknown = sorted(given.keys().filter(|name| !properties.contains_key(*name)));
     let problems = problems(&spec.schema, properties, &given);
     if !problems.is_empty() {
         let mut text = format!("bad arguments for {}: {}", spec.name, problems.join("; "));
@@ -82,9 +82,8 @@ fn problems(schema: &Value, properties: &Map<String, Value>, given: &Map<String,
         .filter_map(Value::as_str)
         .filter(|name| !given.contains_key(*name))
         .map(|name| format!("`{name}` is missing"));
-    let wrong = properties.iter().filter_map(|(name, schema)| {
-        let value = given.get(name)?;
-        let (at, expected, got) = misfit(schema, value)?;
+    let wrong = sorted(given.keys()).into_iter().filter_map(|name| {
+        let (at, expected, got) = misfit(properties.get(&name)?, given.get(&name)?)?;
         Some(format!("`{name}{at}` must be {expected}, got {got}"))
     });
     missing.chain(wrong).collect()
@@ -121,6 +120,13 @@ fn kind(value: &Value) -> String {
         Value::Array(_) => "an array".into(),
         Value::Object(_) => "an object".into(),
     }
+}
+
+/// Names in order, whatever the order of a JSON map is in this build.
+fn sorted<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut names: Vec<String> = names.cloned().collect();
+    names.sort_unstable();
+    names
 }
 
 fn quoted(names: &[String]) -> String {
