@@ -88,7 +88,7 @@ impl Policy {
         if tally.denied {
             return self.denied(facts, tally.reasons, None);
         }
-        match tally.weakest() {
+        match tally.strictest() {
             Answer::Allow => self.allowed(facts, tally.reasons),
             Answer::Review => self.review(facts, tally.reasons),
             Answer::Pass | Answer::Deny => {
@@ -252,9 +252,8 @@ impl Tally {
     }
 
     /// The most restrictive answer over all resources.
-    fn weakest(&self) -> Answer {
-        let answers = self.votes.iter().map(|votes| answer(votes));
-        answers.max().unwrap_or(Answer::Deny)
+    fn strictest(&self) -> Answer {
+        self.votes.iter().map(answer).max().unwrap_or(Answer::Deny)
     }
 
     /// For each resource, whether no rule decided about it.

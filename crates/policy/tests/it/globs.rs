@@ -124,13 +124,15 @@ fn path_text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(config(5000))]
+    #![proptest_config(config(2000))]
 
     /// `globset` is ripgrep's; only for a folder itself under `folder/**` do we mean more than it does.
     #[test]
     fn globset_agrees(glob in glob_text(&["a", "b", "*", "?", "[ab]", "[!a]", "[a-c]", "."]), path in path_text()) {
         let theirs = |text: &str| {
-            let built = globset::GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
+            // Theirs lets a negated class match the slash.
+            let text = text.replace("[!a]", "[!a/]");
+            let built = globset::GlobBuilder::new(&text).literal_separator(true).backslash_escape(true).build();
             built.unwrap().compile_matcher().is_match(&path)
         };
         let mut folder = glob.as_str();

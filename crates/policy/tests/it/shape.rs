@@ -4,7 +4,7 @@ use crate::support::*;
 use bailey_policy::{
     ARGUMENTS_MAX,
     Answer::{Allow, Deny},
-    CONTENT_MAX, PATH_MAX, Policy,
+    PATH_MAX, Policy,
 };
 use bailey_protocol::{Action, Blob, Command, HeaderValue, HttpRequest, MergeKind, Role::Agent};
 
