@@ -165,6 +165,11 @@ fn says_why_a_hunk_does_not_apply() {
     insta::assert_snapshot!(refused(FILE, &unified("@@ -2 +2 @@\n-two\n+2\n\\ No newline at end of file\n")), @"hunk 1 of `x` does not apply: `\\ No newline at end of file` stands before the file's end");
     // Hunks are placed in order: the second cannot go before the first.
     assert!(refused(FILE, &unified("@@ -4 +4 @@\n-four\n+4\n@@ -2 +2 @@\n-two\n+2\n")).starts_with("hunk 2"));
+    let inserted = refused(FILE, &unified("@@ -4 +4 @@\n-four\n+4\n@@ -2,0 +3 @@\n+x\n"));
+    assert!(inserted.contains("it lies before the end of the hunk before it"), "{inserted}");
+    // A last line without a newline is no beginning of a longer line.
+    let open = unified("@@ -1 +1 @@\n-on\n\\ No newline at end of file\n+x\n");
+    assert!(refused(FILE, &open).contains("line 1 is `one`"));
     assert!(refused(FILE, &unified("@@ -99,0 +99 @@\n+x\n")).contains("the file has no line 99"));
 }
 

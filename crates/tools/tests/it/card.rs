@@ -126,8 +126,9 @@ fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
         remarks: remarks.iter().map(|&remark| remark.to_owned()).collect(),
     };
     let files = vec![
-        // Another state of the same path: not what is merged.
+        // Other states of the same path: not what is merged.
         differ("/w/other", Some(new.clone()), None, &[]),
+        differ("/w/other", Some(old.clone()), Some(new.clone()), &[]),
         differ("/w/a", Some(old), Some(new), &["became executable"]),
         differ("/w/big", None, Some(large), &[]),
     ];

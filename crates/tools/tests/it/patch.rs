@@ -63,6 +63,8 @@ fn a_move_deletes_and_creates() {
     let files = changes("fs.patch", arguments(patch), &[file("1\n"), stat(None)]);
     let gone = FileChange { path: "a".into(), base: Some(Digest::of(b"1\n")), new: None };
     assert_eq!(files, [gone, FileChange { path: "b".into(), base: None, new: Some("2\n".into()) }]);
+    let taken = refusal("fs.patch", arguments(patch), &[file("1\n"), stat(Some(FileKind::File))]);
+    assert_eq!(taken, "cannot create `b`: it exists; update it, or delete it first");
     let pure = "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n";
     let files = changes("fs.patch", arguments(pure), &[file(b"\xff\0"), stat(None)]);
     assert_eq!(files[1].new.as_ref().unwrap().0, b"\xff\0");
