@@ -234,3 +234,21 @@ fn what_must_stay_in_the_layer_is_not_applied_even_when_asked_for() {
     std::fs::remove_dir_all(ground.path.join("backup")).unwrap();
     assert_eq!(merge(&ground, MergeKind::Apply, &files), Ok(vec![MergeState::Done; 2]));
 }
+
+/// A directory cannot be exchanged like a file, so its state is compared before it is touched.
+#[test]
+fn a_directory_whose_mode_the_user_changed_is_kept() {
+    let ground = Ground::new();
+    ground.dir("project/narrowed");
+    mode(&ground.dir("upper/narrowed"), 0o700);
+    ground.dir("upper/made");
+    let files = all(&ground);
+    assert_eq!(merge(&ground, MergeKind::Apply, &files), Ok(vec![MergeState::Done; 2]));
+    for at in ["project/narrowed", "project/made"] {
+        mode(&ground.path.join(at), 0o711);
+    }
+    let states = merge(&ground, MergeKind::Undo, &files).unwrap();
+    assert!(states.iter().all(conflicts), "{states:?}");
+    assert_eq!(mode_of(&ground.path.join("project/narrowed")), 0o711);
+    assert!(ground.has("project/made"));
+}
