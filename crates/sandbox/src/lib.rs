@@ -4,9 +4,12 @@
 mod sys;
 
 mod capture;
+mod cgroup;
 mod config;
+mod executor;
 mod facts;
 mod ids;
+mod mask;
 mod native;
 mod plan;
 mod ruleset;
@@ -19,5 +22,6 @@ mod wire;
 pub mod worker;
 
 pub use config::{Config, Yard};
+pub use executor::Walls;
 pub use native::{Native, Piece, Source, WorkError};
 pub use warden::{StartError, Warden, warden_main};

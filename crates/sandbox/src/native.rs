@@ -91,6 +91,15 @@ impl Native {
         self.warden.order(&Order::Forget { session: session.to_string() }, &[])
     }
 
+    /// Where a session works.
+    ///
+    /// # Errors
+    /// [`WorkError::NoYard`] when it was never registered.
+    pub fn yard(&self, session: SessionId) -> Result<Yard, WorkError> {
+        let yards = self.yards.lock().unwrap_or_else(PoisonError::into_inner);
+        yards.get(&session).cloned().ok_or(WorkError::NoYard(session))
+    }
+
     /// The warden.
     #[must_use]
     pub fn warden(&self) -> &Warden {
@@ -167,8 +176,7 @@ impl Native {
         job: &Job,
         stdin: Option<OwnedFd>,
     ) -> io::Result<Running> {
-        let yard = self.yards.lock().unwrap_or_else(PoisonError::into_inner).get(&session).cloned();
-        let yard = yard.ok_or_else(|| io::Error::other(WorkError::NoYard(session)))?;
+        let yard = self.yard(session).map_err(io::Error::other)?;
         let header = Header {
             session: session.to_string(),
             yard,

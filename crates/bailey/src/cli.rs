@@ -1,0 +1,191 @@
+//! The arguments of every command.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done                      4    no model answered
+  1  failed                    5    the journal is broken or cannot be written
+  2  wrong arguments           6    changes kept back: the project had changed meanwhile
+  3  denied, or not approved   130  ended by Ctrl-C";
+
+/// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing passes
+/// without a permit.
+#[derive(Debug, Parser)]
+#[command(name = "bailey", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Print JSON, one object a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+    /// Bailey's home [default: $BAILEY_HOME, or ~/.bailey]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Give the agent a task in this repository
+    Run(Run),
+    /// Look at sessions, and move what they changed to the project and back
+    #[command(subcommand)]
+    Sessions(Sessions),
+    /// Read and verify the journal
+    #[command(subcommand)]
+    Audit(Audit),
+    /// Check the rules
+    #[command(subcommand)]
+    Policy(Policy),
+    /// Use the walls without an agent
+    #[command(subcommand)]
+    Sandbox(Sandbox),
+    /// Write a commented configuration and the default rules
+    Init,
+    /// Print a completion script
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the version and how this program was built
+    Version,
+}
+
+/// What `run` and `sessions resume` share.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct TurnOptions {
+    /// The model: PROVIDER/NAME, or replay:FILE to play a recording
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Record the exchange with the model to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Whether to ask on the terminal, or to answer every question with no
+    #[arg(long, value_enum, default_value_t = Approve::Ask)]
+    pub(crate) approve: Approve,
+    /// Apply the changes at the end without a question (what is Red is still asked)
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// Reveal a masked file, such as .env, to this session
+    #[arg(long, value_name = "PATH")]
+    pub(crate) reveal: Vec<PathBuf>,
+    /// Show what commands print while they run
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approve {
+    /// Ask on the terminal; without one, answer with no
+    Ask,
+    /// Answer every question with no
+    Never,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// What to do; `-` reads it from standard input
+    pub(crate) task: String,
+    /// Work in this directory's repository
+    #[arg(long, short = 'C', value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) options: TurnOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sessions {
+    /// List sessions, the newest first
+    List,
+    /// Show what was said and done
+    Show {
+        /// The session, or its last digits
+        session: String,
+    },
+    /// Go on with a session: finish an interrupted turn, or say something more
+    Resume {
+        /// The session, or its last digits
+        session: String,
+        /// What to say
+        message: Option<String>,
+        #[command(flatten)]
+        options: TurnOptions,
+    },
+    /// Show what the session changed
+    Diff {
+        /// The session, or its last digits
+        session: String,
+    },
+    /// Move the session's changes to the project
+    Apply {
+        /// The session, or its last digits
+        session: String,
+        /// Whether to ask about what is Red, or to leave it
+        #[arg(long, value_enum, default_value_t = Approve::Ask)]
+        approve: Approve,
+    },
+    /// Throw the session's changes away
+    Discard {
+        /// The session, or its last digits
+        session: String,
+    },
+    /// Take the last apply back
+    Undo {
+        /// The session, or its last digits
+        session: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Show the newest entries
+    Log {
+        /// How many
+        #[arg(long, short = 'n', default_value_t = 50)]
+        last: u32,
+        /// Of this session only
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+    },
+    /// Check every link of the chain and every payload
+    Verify,
+    /// Print every entry as a JSON line, with its hash and payload
+    Export,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Read the rule files and say what is wrong with them
+    Check,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sandbox {
+    /// Run a command inside the walls, over this directory; its changes are thrown away
+    Run {
+        /// Work over this directory's repository
+        #[arg(long, short = 'C', value_name = "DIR")]
+        directory: Option<PathBuf>,
+        /// Keep the session, to look at its changes or to apply them
+        #[arg(long)]
+        keep: bool,
+        /// The command
+        #[arg(required = true, last = true)]
+        command: Vec<String>,
+    },
+}

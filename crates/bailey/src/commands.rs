@@ -1,0 +1,57 @@
+//! The commands, one file each.
+
+mod audit;
+mod init;
+mod policy;
+mod run;
+mod sandbox;
+mod sessions;
+mod version;
+
+use crate::{
+    cli::{Cli, Command},
+    compose::{self, Keys},
+    config::Config,
+    home::Home,
+    print::Printer,
+};
+use anyhow::{Context as _, Result};
+use clap::CommandFactory as _;
+use std::{future::Future, process::ExitCode};
+
+/// Runs a command.
+pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
+    let home = || Home::open(cli.home.clone());
+    match cli.command {
+        Command::Version => version::run(printer),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "bailey", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Init => init::run(&home()?, printer),
+        Command::Policy(command) => policy::run(&home()?, command, printer),
+        Command::Run(run) => wait(run::run(&home()?, run, printer)),
+        Command::Sessions(command) => wait(sessions::run(&home()?, command, printer)),
+        Command::Audit(command) => wait(audit::run(&home()?, command, printer)),
+        Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),
+    }
+}
+
+/// Runs a command's future on one thread: SQLite has its own threads, and effects their own processes.
+fn wait(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the asynchronous runtime cannot start")?;
+    let done = runtime.block_on(work);
+    // A question that still waits for the terminal must not keep the program.
+    runtime.shutdown_background();
+    done
+}
+
+/// The journal of a home, to be read.
+async fn journal(home: &Home) -> Result<bailey_journal::Journal> {
+    let config = Config::load(&home.config())?;
+    let keys = Keys::load(home, &config)?;
+    Ok(compose::journal(home, &keys).await?.0)
+}

@@ -1,0 +1,129 @@
+//! `bailey audit`: the trail.
+
+use crate::{
+    cli::Audit,
+    home::Home,
+    print::{Printer, Style},
+};
+use anyhow::Result;
+use bailey_journal::{Fact, Journal, Query, Recorded, fact::Admitted};
+use bailey_protocol::Status;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Entries read at a time by `export`.
+const PAGE: u32 = 500;
+
+pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Result<ExitCode> {
+    let journal = super::journal(home).await?;
+    match command {
+        Audit::Log { last, session } => log(&journal, last, session, printer).await,
+        Audit::Verify => verify(&journal, printer).await,
+        Audit::Export => export(&journal, printer).await,
+    }
+}
+
+async fn log(journal: &Journal, last: u32, session: Option<String>, printer: &Printer) -> Result<ExitCode> {
+    let session = match session {
+        Some(name) => Some(journal.session(&name).await?.id),
+        None => None,
+    };
+    for recorded in journal.entries(Query { session, last: Some(last), after: 0 }).await? {
+        if printer.is_json() {
+            printer.json(&recorded.entry);
+        } else {
+            line(printer, &recorded);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn verify(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
+    let verified = journal.verify().await?;
+    if printer.is_json() {
+        printer.json(&json!({
+            "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
+            "head": verified.head,
+        }));
+    } else {
+        printer.line(format!(
+            "{} {} entries and {} payloads fit together; the newest is {}",
+            printer.paint(Style::Green, "verified:"),
+            verified.entries,
+            verified.payloads,
+            verified.head.short(),
+        ));
+        printer.line(printer.paint(
+            Style::Dim,
+            "(without a witness outside this machine nobody can tell whether the newest entries were cut off)",
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn export(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
+    let mut after = 0;
+    loop {
+        let lines = journal.export(after, PAGE).await?;
+        let Some((last, _)) = lines.last() else { return Ok(ExitCode::SUCCESS) };
+        after = *last;
+        // Payloads lie in JSON strings, whose control characters are escaped already.
+        lines.iter().for_each(|(_, line)| printer.line(line));
+    }
+}
+
+fn line(printer: &Printer, recorded: &Recorded) {
+    let entry = &recorded.entry;
+    let (style, text) = describe(recorded);
+    let time = entry.time.to_string();
+    printer.line(format!(
+        "{} {} {} {}",
+        printer.paint(Style::Dim, &format!("{:>5}", entry.seq.0)),
+        printer.paint(Style::Dim, time.get(11..23).unwrap_or(&time)),
+        printer.paint(style, &format!("{:<14}", entry.fact.name())),
+        printer.paint(Style::Plain, &text.replace('\n', "\\n")),
+    ));
+}
+
+fn describe(recorded: &Recorded) -> (Style, String) {
+    let first = || recorded.text().lines().next().unwrap_or_default().chars().take(120).collect::<String>();
+    match &recorded.entry.fact {
+        Fact::Genesis { program, .. } => (Style::Dim, program.clone()),
+        Fact::SessionOpened { workspace, model, .. } => (Style::Dim, format!("{workspace} with {model}")),
+        Fact::SessionResumed { model } => (Style::Dim, format!("with {model}")),
+        Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),
+        Fact::Accepted { .. } | Fact::Observation { .. } => (Style::Plain, first()),
+        Fact::Intent { kind, target, admitted, .. } => {
+            let how = if *admitted == Admitted::Allowed { "allowed" } else { "approved" };
+            (Style::Green, format!("{how} {}: {target}", kind.name()))
+        }
+        Fact::Denied { kind, target, reasons, .. } => {
+            (Style::Red, format!("{}: {target} — {}", kind.name(), reasons.join("; ")))
+        }
+        Fact::Outcome { status, exit, enforced, duration_ms, .. } => {
+            let mut text = match status {
+                Status::Done => "done".to_owned(),
+                Status::Failed { reason } => format!("failed: {reason}"),
+                Status::Cancelled => "cancelled".into(),
+                Status::Unknown => "unknown: it may have happened".into(),
+            };
+            if let Some(exit) = exit {
+                text.push_str(&format!(", exit code {exit}"));
+            }
+            text.push_str(&format!(", {duration_ms} ms"));
+            if let Some(enforced) = enforced {
+                text.push_str(&format!(", {} walls", enforced.walls.len()));
+                if enforced.out_no_routes > 0 {
+                    text.push_str(&format!(", {} packets found no route out", enforced.out_no_routes));
+                }
+            }
+            (Style::Dim, text)
+        }
+        Fact::Asked { target, .. } => (Style::Yellow, target.clone()),
+        Fact::Answered { answer, by, .. } => (Style::Yellow, format!("{answer:?} by {by} {}", first())),
+        Fact::Reply { provider, model, .. } => (Style::Dim, format!("{provider}/{model}")),
+        Fact::Revealed { path } => (Style::Yellow, path.0.clone()),
+        Fact::TurnEnded { reason, .. } => (Style::Dim, reason.clone()),
+        _ => (Style::Plain, String::new()),
+    }
+}

@@ -1,0 +1,172 @@
+//! `bailey run`: one task, to its end.
+
+use crate::{
+    cli::{Approve, Run, TurnOptions},
+    compose::{self, Keys, Open, Session},
+    config::Config,
+    exit,
+    front::{Asker, Front, confirm},
+    home::Home,
+    print::{Printer, Style},
+    project,
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_agent::TurnEnd;
+use bailey_protocol::{Inbound, WsPath};
+use bailey_runtime::{Changes, Host, HostError, Merged, Opening};
+use std::{io::Read as _, process::ExitCode};
+use tokio::sync::mpsc;
+
+/// Ops that may wait for the host.
+const OPS_WAITING_MAX: usize = 64;
+/// The longest task that is read, in bytes.
+const TASK_BYTES_MAX: u64 = 1 << 20;
+
+pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<ExitCode> {
+    let task = task(&run.task)?;
+    let (root, workspace) = project::find(run.directory.as_deref(), home)?;
+    let mut config = Config::load(&home.config())?;
+    config.narrow(&root)?;
+    let keys = Keys::load(home, &config)?;
+    let opening = Opening::New(compose::new_session()?);
+    let session = Session {
+        home,
+        config: &config,
+        keys,
+        workspace,
+        opening,
+        options: Some(&run.options),
+        unattended: false,
+    };
+    turn(session, Some(task), printer).await
+}
+
+/// Opens the session, runs one turn, shows what changed, and applies it where that is wanted.
+pub(super) async fn turn(
+    mut session: Session<'_>,
+    message: Option<String>,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let options = session.options.context("a turn needs a model")?;
+    let asker = Asker::new(options.approve == Approve::Never);
+    session.unattended = asker.is_nobody();
+    let workspace = session.workspace.clone();
+    let Open { mut host, kernel, events } = compose::open(session).await?;
+    reveal(&kernel, &host, options, &workspace).await?;
+    let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
+    let mut front = Front { printer, events, ops, asker, verbose: options.verbose };
+    let ended = match message {
+        Some(text) => front.during(host.say(Inbound { text }, &mut inbox)).await,
+        None => front.during(host.go_on(&mut inbox)).await,
+    };
+    finish(&mut front, &host, options, ended, &mut inbox).await
+}
+
+async fn finish(
+    front: &mut Front<'_>,
+    host: &Host,
+    options: &TurnOptions,
+    ended: Result<TurnEnd, HostError>,
+    inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
+) -> Result<ExitCode> {
+    let printer = front.printer;
+    let changes = front.during(host.changes()).await;
+    let ended = match (ended, &changes) {
+        (Ok(end), _) => end,
+        (Err(error), Ok(changes)) => {
+            if !changes.is_empty() {
+                printer.note(&format!("what changed so far is kept in session {}", name(host)));
+            }
+            return Err(error.into());
+        }
+        (Err(error), Err(_)) => return Err(error.into()),
+    };
+    let changes = changes?;
+    show(printer, &changes);
+    let wanted = !changes.is_empty()
+        && ended == TurnEnd::Answered
+        && (options.apply
+            || (!front.asker.is_nobody()
+                && !printer.is_json()
+                && confirm("Apply these changes?".into()).await));
+    if wanted {
+        let merged = front.during(host.apply(&changes, inbox)).await?;
+        tell_merged(printer, "applied", &merged);
+        if !merged.conflicts.is_empty() {
+            return Ok(ExitCode::from(exit::CONFLICT));
+        }
+    } else if !changes.is_empty() {
+        printer.note(&format!(
+            "nothing was applied; `bailey sessions diff|apply|discard {}` when you like",
+            name(host)
+        ));
+    }
+    Ok(ExitCode::from(if ended == TurnEnd::Cancelled { exit::CANCELLED } else { exit::DONE }))
+}
+
+fn name(host: &Host) -> String {
+    crate::front::short(&host.session())
+}
+
+/// Shows a session's changes; under `--json` the event has told them.
+pub(super) fn show(printer: &Printer, changes: &Changes) {
+    if printer.is_json() || changes.changes.is_empty() {
+        return;
+    }
+    printer.line("");
+    for change in &changes.changes {
+        crate::front::diff_lines(printer, &change.diff).for_each(|line| printer.line(line));
+        if let Some(why) = &change.refused {
+            printer.line(
+                printer.paint(Style::Yellow, &format!("    {} stays in the session: {why}", change.path)),
+            );
+        }
+    }
+    for red in &changes.red {
+        printer.line(printer.paint(Style::Red, &format!("  Red: {red}")));
+    }
+}
+
+pub(super) fn tell_merged(printer: &Printer, what: &str, merged: &Merged) {
+    if printer.is_json() {
+        return;
+    }
+    printer.line(printer.paint(Style::Green, &format!("{what}: {}", list(&merged.files))));
+    for conflict in &merged.conflicts {
+        printer.line(printer.paint(Style::Yellow, &format!("kept as it is: {conflict}")));
+    }
+}
+
+fn list(files: &[String]) -> String {
+    if files.is_empty() { "nothing".into() } else { files.join(", ") }
+}
+
+fn task(task: &str) -> Result<String> {
+    let mut text = task.to_owned();
+    if task == "-" {
+        text.clear();
+        std::io::stdin().take(TASK_BYTES_MAX).read_to_string(&mut text).context("cannot read the task")?;
+    }
+    if text.trim().is_empty() {
+        bail!("the task is empty: say what to do, such as: bailey run \"make the tests pass\"");
+    }
+    Ok(text)
+}
+
+/// Notes what the human reveals by a flag, before the turn.
+async fn reveal(
+    kernel: &bailey_kernel::Kernel,
+    host: &Host,
+    options: &TurnOptions,
+    workspace: &WsPath,
+) -> Result<()> {
+    for path in &options.reveal {
+        let absolute = std::path::Path::new(&workspace.0).join(path);
+        let path = WsPath(absolute.display().to_string());
+        if !path.is_within(&workspace.0) || path.0.contains("/../") {
+            bail!("`{path}` is not in the workspace: only its own masked files can be revealed");
+        }
+        kernel.journal().reveal(host.session(), path).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! `bailey sandbox run`: a command inside the walls, without an agent.
+
+use crate::{
+    cli::Sandbox,
+    compose::{self, Keys, Open, Session},
+    config::Config,
+    exit,
+    home::Home,
+    print::{Printer, Style},
+    project,
+};
+use anyhow::{Result, bail};
+use bailey_kernel::{Acted, Output};
+use bailey_protocol::{Action, Command, ExecReport, Report, Status, Stream, WsPath};
+use bailey_runtime::Opening;
+use std::{collections::BTreeMap, process::ExitCode};
+
+pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Result<ExitCode> {
+    let Sandbox::Run { directory, keep, command } = command;
+    let (root, workspace) = project::find(directory.as_deref(), home)?;
+    let mut config = Config::load(&home.config())?;
+    config.narrow(&root)?;
+    let keys = Keys::load(home, &config)?;
+    let cwd = std::fs::canonicalize(directory.as_deref().unwrap_or(std::path::Path::new(".")))?;
+    let action = Action::Exec(Command {
+        argv: command,
+        cwd: WsPath(cwd.display().to_string()),
+        env: BTreeMap::new(),
+        stdin: None,
+        network: false,
+        limits: config.command.clone(),
+    });
+    let opening = Opening::New(compose::new_session()?);
+    let session =
+        Session { home, config: &config, keys, workspace, opening, options: None, unattended: true };
+    let Open { host, .. } = compose::open(session).await?;
+    let acted = host.act(action).await;
+    if !keep {
+        let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
+        host.discard(&mut inbox).await?;
+    }
+    match acted? {
+        Acted::Done(output) => report(&output, printer),
+        Acted::Denied(reasons) => {
+            printer.note(&format!("denied: {}", reasons.join("; ")));
+            Ok(ExitCode::from(exit::DENIED))
+        }
+        Acted::Waiting(_) => bail!("the rules ask for a human before this command"),
+    }
+}
+
+fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
+    if printer.is_json() {
+        printer.json(output.outcome());
+    }
+    let Report::Exec(report) = output.report() else {
+        let Status::Failed { reason } = &output.outcome().status else { bail!("the command did not end") };
+        bail!("{reason}");
+    };
+    if !printer.is_json() {
+        write(std::io::stdout(), &report.stdout)?;
+        write(std::io::stderr(), &report.stderr)?;
+        if let Some(limit) = &report.limit {
+            printer.note(&printer.paint(Style::Yellow, &format!("ended by the {limit}")));
+        }
+    }
+    Ok(ExitCode::from(code(report)))
+}
+
+/// The command's own code, or 128 and the signal, as a shell says it.
+fn code(report: &ExecReport) -> u8 {
+    let code = report.exit.or_else(|| report.signal.map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(exit::FAILED)
+}
+
+/// A command's bytes; on a terminal neutralised, in a pipe as they are.
+fn write(mut to: impl std::io::Write + std::io::IsTerminal, stream: &Stream) -> Result<()> {
+    let terminal = to.is_terminal();
+    for part in [&stream.head, &stream.tail] {
+        if terminal {
+            to.write_all(bailey_secrets::neutralise(&part.lossy()).as_bytes())?;
+        } else {
+            to.write_all(&part.0)?;
+        }
+    }
+    to.flush()?;
+    Ok(())
+}

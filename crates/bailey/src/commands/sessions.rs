@@ -1,0 +1,170 @@
+//! `bailey sessions`.
+
+use super::run as one_task;
+use crate::{
+    cli::{Approve, Sessions},
+    compose::{self, Keys, Open, Session},
+    config::Config,
+    exit,
+    front::{Asker, Front, short},
+    home::Home,
+    print::{Printer, Style},
+};
+use anyhow::{Result, bail};
+use bailey_journal::{Fact, Query, Recorded, SessionInfo};
+use bailey_runtime::{Host, Opening};
+use std::process::ExitCode;
+use tokio::sync::mpsc;
+
+pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Result<ExitCode> {
+    match command {
+        Sessions::List => list(home, printer).await,
+        Sessions::Show { session } => show(home, &session, printer).await,
+        Sessions::Resume { session, message, options } => {
+            let (config, keys, info) = find(home, &session).await?;
+            let opening = Opening::Resume(info.id);
+            let workspace = info.workspace;
+            let session = Session {
+                home,
+                config: &config,
+                keys,
+                workspace,
+                opening,
+                options: Some(&options),
+                unattended: false,
+            };
+            one_task::turn(session, message, printer).await
+        }
+        Sessions::Diff { session } => visit(home, &session, Approve::Never, printer, What::Diff).await,
+        Sessions::Apply { session, approve } => visit(home, &session, approve, printer, What::Apply).await,
+        Sessions::Discard { session } => visit(home, &session, Approve::Never, printer, What::Discard).await,
+        Sessions::Undo { session } => visit(home, &session, Approve::Ask, printer, What::Undo).await,
+    }
+}
+
+async fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    let sessions = super::journal(home).await?.sessions().await?;
+    if sessions.is_empty() && !printer.is_json() {
+        printer.note("no sessions yet; `bailey run \"…\"` in a repository makes one");
+    }
+    for session in &sessions {
+        if printer.is_json() {
+            printer.json(session);
+            continue;
+        }
+        let updated = session.updated.to_string();
+        printer.line(format!(
+            "{}  {}  {}  {}",
+            printer.paint(Style::Bold, &short(&session.id)),
+            printer.paint(Style::Dim, updated.get(..16).unwrap_or(&updated)),
+            printer.paint(Style::Plain, &session.workspace.0),
+            printer.paint(Style::Dim, &session.title),
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
+    let journal = super::journal(home).await?;
+    let session = journal.session(name).await?;
+    let entries = journal.entries(Query { session: Some(session.id), ..Query::default() }).await?;
+    for recorded in &entries {
+        if printer.is_json() {
+            let text = recorded.text();
+            printer.json(&serde_json::json!({ "entry": recorded.entry, "payload": text }));
+        } else {
+            show_entry(printer, recorded);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_entry(printer: &Printer, recorded: &Recorded) {
+    let text = recorded.text();
+    match &recorded.entry.fact {
+        Fact::Accepted { .. } => printer.line(printer.paint(Style::Bold, &format!("\n> {text}"))),
+        Fact::Reply { .. } => {
+            let answer: Option<bailey_kernel::Answer> = serde_json::from_str(&text).ok();
+            let Some(answer) = answer else { return };
+            if !answer.text.is_empty() {
+                printer.line(printer.paint(Style::Plain, &format!("\n{}", answer.text)));
+            }
+            for call in &answer.calls {
+                printer.line(printer.paint(Style::Cyan, &format!("  {} {}", call.name, call.arguments)));
+            }
+        }
+        Fact::Observation { ok, .. } => {
+            let style = if *ok { Style::Dim } else { Style::Yellow };
+            text.lines().for_each(|line| printer.line(printer.paint(style, &format!("    {line}"))));
+        }
+        Fact::Denied { target, reasons, .. } => {
+            printer.line(printer.paint(Style::Red, &format!("  denied: {target}: {}", reasons.join("; "))));
+        }
+        _ => {}
+    }
+}
+
+/// What to do with a session's changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Diff,
+    Apply,
+    Discard,
+    Undo,
+}
+
+async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, what: What) -> Result<ExitCode> {
+    let (config, keys, info) = find(home, name).await?;
+    let asker = Asker::new(approve == Approve::Never);
+    let unattended = asker.is_nobody();
+    let opening = Opening::Visit(info.id);
+    let workspace = info.workspace;
+    let session = Session { home, config: &config, keys, workspace, opening, options: None, unattended };
+    let Open { host, events, .. } = compose::open(session).await?;
+    let (ops, mut inbox) = mpsc::channel(8);
+    let mut front = Front { printer, events, ops, asker, verbose: false };
+    act(&mut front, &host, what, &mut inbox).await
+}
+
+async fn act(
+    front: &mut Front<'_>,
+    host: &Host,
+    what: What,
+    inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
+) -> Result<ExitCode> {
+    let printer = front.printer;
+    let (merged, word) = match what {
+        What::Diff => {
+            let changes = front.during(host.changes()).await?;
+            one_task::show(printer, &changes);
+            if changes.changes.is_empty() {
+                printer.note("this session changes nothing");
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        What::Apply => {
+            let changes = front.during(host.changes()).await?;
+            if changes.is_empty() {
+                one_task::show(printer, &changes);
+                bail!("this session has nothing that can be applied");
+            }
+            (front.during(host.apply(&changes, inbox)).await?, "applied")
+        }
+        What::Undo => (front.during(host.undo(inbox)).await?, "undone"),
+        What::Discard => {
+            front.during(host.discard(inbox)).await?;
+            printer.note("discarded; the project is as it was");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    one_task::tell_merged(printer, word, &merged);
+    Ok(ExitCode::from(if merged.conflicts.is_empty() { exit::DONE } else { exit::CONFLICT }))
+}
+
+async fn find(home: &Home, name: &str) -> Result<(Config, Keys, SessionInfo)> {
+    let mut config = Config::load(&home.config())?;
+    let keys = Keys::load(home, &config)?;
+    let info = compose::journal(home, &keys).await?.0.session(name).await?;
+    config.narrow(std::path::Path::new(&info.workspace.0))?;
+    Ok((config, keys, info))
+}

@@ -1,0 +1,246 @@
+//! The composition root: chooses the concrete parts and puts the circle together.
+
+use crate::{cli::TurnOptions, config::Config, home::Home};
+use anyhow::{Context as _, Result, bail};
+use bailey_agent::{Loop, Retry};
+use bailey_egress::Egress;
+use bailey_journal::{Journal, SystemClock};
+use bailey_kernel::{Config as KernelConfig, Executor, Instruction, Kernel, Provider};
+use bailey_llm::{Cassette, Endpoint, Normaliser, Player, Recorder};
+use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
+use bailey_protocol::{Cost, Event, SessionId, WsPath};
+use bailey_runtime::{Host, Opening, Parts};
+use bailey_sandbox::{Native, Walls, Warden, Yard};
+use bailey_secrets::{Redactor, Secret, Vault, read_env_file};
+use bailey_tools::{ToolConfig, Toolbox};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::mpsc;
+
+/// How long a cancelled effect may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// How many events may wait for a slow front end.
+const EVENTS_WAITING_MAX: usize = 1024;
+
+const INSTRUCTION: &str = "
+You are Bailey, an agent that works in a person's repository with the tools you are given.
+Everything you run is inside walls: commands see the project at its usual path, have no network, and cannot reach the
+person's home, keys or other files. What you change stays in a private layer until the person applies it.
+Look before you change: read the files, run the tests. Make the smallest change that solves the task, then check it by
+running what proves it. When a tool is denied, do not look for a way round: say what you needed and why.
+When you are done, say in a few sentences what you changed and how you know that it works.
+";
+
+/// The secrets and the redactor made from them.
+pub(crate) struct Keys {
+    vault: Arc<Vault>,
+    redactor: Redactor,
+}
+
+impl Keys {
+    /// From the environment and Bailey's own `.env`; a repository's is never read.
+    pub(crate) fn load(home: &Home, config: &Config) -> Result<Self> {
+        let named: Vec<&str> = config.providers.values().filter_map(|p| p.key_env.as_deref()).collect();
+        let mut vault = Vault::from_env(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+            &named,
+        );
+        for (name, secret) in read_env_file(&home.env_file())?.unwrap_or_default() {
+            if vault.get(&name).is_none() {
+                vault.insert(name, secret);
+            }
+        }
+        let redactor = Redactor::new(&vault);
+        Ok(Self { vault: Arc::new(vault), redactor })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.vault.get(name).is_some_and(|secret: &Secret| !secret.expose().is_empty())
+    }
+}
+
+/// Opens the journal alone: what reading it needs.
+pub(crate) async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey_journal::Mint)> {
+    Ok(Journal::open(&home.journal(), keys.redactor.clone(), Arc::new(SystemClock)).await?)
+}
+
+/// The rules in force: the built-in ones and the human's files, or the default ones where there are none.
+pub(crate) fn policy(home: &Home) -> Result<(Policy, Vec<String>)> {
+    let mut parsed = file::load_dir(&home.policy())?;
+    if parsed.rules.is_empty() && parsed.warnings.is_empty() {
+        parsed = file::parse("default.toml", DEFAULT_RULES, file::Format::Toml)?;
+    }
+    let warnings = parsed.warnings.iter().map(ToString::to_string).collect();
+    Ok((Policy::new(built_in_rules(), parsed.rules), warnings))
+}
+
+/// What one session is opened with.
+pub(crate) struct Session<'a> {
+    pub(crate) home: &'a Home,
+    pub(crate) config: &'a Config,
+    pub(crate) keys: Keys,
+    pub(crate) workspace: WsPath,
+    pub(crate) opening: Opening,
+    /// None where no turn will run.
+    pub(crate) options: Option<&'a TurnOptions>,
+    pub(crate) unattended: bool,
+}
+
+/// An open session, and the parts of it that commands need besides.
+pub(crate) struct Open {
+    pub(crate) host: Host,
+    pub(crate) kernel: Kernel,
+    pub(crate) events: mpsc::Receiver<Event>,
+}
+
+/// Puts the circle together and opens the session.
+pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
+    let Session { home, config, keys, workspace, opening, options, unattended } = session;
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let warden = Warden::start(Path::new("/proc/self/exe"), &sandbox_config(home))?;
+    let (journal, mint) = journal(home, &keys).await?;
+    let (policy, _) = policy(home)?;
+    let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
+    let folder = home.session(id)?;
+    let native = Native::new(warden);
+    native.register(id, Yard { project: PathBuf::from(&workspace.0), folder: folder.clone() });
+    let walls = Walls::new(native, journal.seal(), home.user.display().to_string());
+    let (kernel, registrar) = Kernel::new(mint, policy, kernel_config(home, config, &program)).await?;
+    let (provider, network, retry) = match options {
+        Some(options) => {
+            let model = model(config, &keys, options, &workspace, &journal)?;
+            (Some(model.provider), model.executor, model.retry)
+        }
+        None => (None, None, Retry::default()),
+    };
+    let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(walls)];
+    executors.extend(network);
+    registrar.register(executors);
+    let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+    let host = Host::open(
+        Parts {
+            kernel: kernel.clone(),
+            registrar,
+            tools: Arc::new(Toolbox::built_in(tool_config(config, &workspace))),
+            provider,
+            brain: Arc::new(Loop { calls_max: config.tool_calls }),
+            retry,
+            instruction: Instruction::fixed(INSTRUCTION).with_fact("Workspace", &workspace.0),
+            events: sender,
+            workspace,
+            folder,
+            unattended,
+        },
+        opening,
+    )
+    .await?;
+    Ok(Open { host, kernel, events })
+}
+
+fn sandbox_config(home: &Home) -> bailey_sandbox::Config {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok());
+    bailey_sandbox::Config {
+        user_home: home.user.clone(),
+        path: std::env::var("PATH").unwrap_or_default(),
+        locale: locale.filter(|locale| !locale.is_empty()),
+        masks: bailey_policy::SECRET_LOOKING.iter().map(|&glob| glob.to_owned()).collect(),
+        ..bailey_sandbox::Config::default()
+    }
+}
+
+fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {
+    KernelConfig {
+        user_home: home.user.display().to_string(),
+        bailey_home: home.root.display().to_string(),
+        programs: vec![program.display().to_string()],
+        session_limit: Cost { tokens: config.session_tokens },
+        grace: GRACE,
+        draw: bailey_tools::card,
+    }
+}
+
+fn tool_config(config: &Config, workspace: &WsPath) -> ToolConfig {
+    ToolConfig {
+        workspace: workspace.0.clone(),
+        shell: "/bin/sh".into(),
+        limits: config.command.clone(),
+        max_wall_ms: 3_600_000,
+    }
+}
+
+/// A model and the way to it.
+struct Model {
+    provider: Arc<dyn Provider>,
+    executor: Option<Arc<dyn Executor>>,
+    retry: Retry,
+}
+
+fn model(
+    config: &Config,
+    keys: &Keys,
+    options: &TurnOptions,
+    workspace: &WsPath,
+    journal: &Journal,
+) -> Result<Model> {
+    if let Some(file) = options.model.as_deref().and_then(|model| model.strip_prefix("replay:")) {
+        return replay(config, Path::new(file), workspace, journal);
+    }
+    let name = match &options.model {
+        Some(name) => name.clone(),
+        None => config.default_model(|key| keys.has(key))?,
+    };
+    let (provider, found, model) = config.find(&name)?;
+    if let Some(key) = found.key_env.as_deref().filter(|key| !keys.has(key)) {
+        bail!("provider `{provider}` needs a key: set {key} in the environment or in Bailey's own .env");
+    }
+    let endpoint = Endpoint {
+        provider: provider.into(),
+        wire: found.wire,
+        base_url: found.base_url.clone(),
+        model: model.into(),
+        key: found.key_env.clone(),
+        max_tokens: config.reply_tokens,
+    };
+    let allowed =
+        bailey_egress::Endpoint { url: endpoint.url(), secrets: found.key_env.iter().cloned().collect() };
+    let door = bailey_egress::Config { endpoints: vec![allowed], ..bailey_egress::Config::default() };
+    let egress = Egress::new(door, keys.vault.clone(), journal.seal())?;
+    let mut executor: Arc<dyn Executor> = Arc::new(egress);
+    if let Some(file) = &options.record {
+        let redactor = keys.redactor.clone();
+        let normaliser =
+            Normaliser::new(&workspace.0).redacting(move |text| redactor.redact(text).text.into_owned());
+        executor = Arc::new(Recorder::new(executor, Cassette::new(&endpoint), file, normaliser));
+    }
+    Ok(Model { provider: bailey_llm::provider(endpoint), executor: Some(executor), retry: Retry::default() })
+}
+
+/// A recording in place of a model: its words are played, everything else happens.
+fn replay(config: &Config, file: &Path, workspace: &WsPath, journal: &Journal) -> Result<Model> {
+    let bytes =
+        std::fs::read(file).with_context(|| format!("cannot read the recording `{}`", file.display()))?;
+    let cassette = Cassette::parse(&bytes).with_context(|| format!("`{}`", file.display()))?;
+    let endpoint = Endpoint {
+        provider: cassette.provider.clone(),
+        wire: cassette.wire,
+        base_url: "http://recorded.invalid".into(),
+        model: cassette.model.clone(),
+        key: None,
+        max_tokens: config.reply_tokens,
+    };
+    let player = Player::new(cassette, Normaliser::new(&workspace.0), journal.seal());
+    let retry = Retry { attempts: 1, ..Retry::default() };
+    Ok(Model { provider: bailey_llm::provider(endpoint), executor: Some(Arc::new(player)), retry })
+}
+
+/// A new session's name.
+pub(crate) fn new_session() -> Result<SessionId> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    let mut random = [0; 10];
+    getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    Ok(SessionId::new(u64::try_from(now.as_millis())?, random))
+}

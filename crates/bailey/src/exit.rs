@@ -1,0 +1,38 @@
+//! Exit codes, as documented in `bailey help` and the user guide.
+
+use bailey_kernel::{JournalError, Refused};
+use bailey_runtime::HostError;
+use std::process::ExitCode;
+
+/// Done.
+pub(crate) const DONE: u8 = 0;
+/// It failed.
+pub(crate) const FAILED: u8 = 1;
+/// The gate, or the human, said no.
+pub(crate) const DENIED: u8 = 3;
+/// No model answered.
+pub(crate) const MODEL: u8 = 4;
+/// The journal is broken, or cannot be written.
+pub(crate) const JOURNAL: u8 = 5;
+/// Changes were kept back because the project had changed meanwhile.
+pub(crate) const CONFLICT: u8 = 6;
+/// Ended by Ctrl-C.
+pub(crate) const CANCELLED: u8 = 130;
+
+/// The code for an error.
+pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
+    let refused = error.downcast_ref::<Refused>().or_else(|| match error.downcast_ref::<HostError>() {
+        Some(HostError::Refused(refused)) => Some(refused),
+        _ => None,
+    });
+    let journal = error.downcast_ref::<JournalError>().is_some()
+        || matches!(error.downcast_ref::<HostError>(), Some(HostError::Journal(_)));
+    ExitCode::from(match refused {
+        Some(Refused::Model(_)) => MODEL,
+        Some(Refused::Denied(_)) => DENIED,
+        Some(Refused::Journal(_)) => JOURNAL,
+        Some(Refused::Cancelled) => CANCELLED,
+        None if journal => JOURNAL,
+        _ => FAILED,
+    })
+}

@@ -1,0 +1,86 @@
+//! Bailey's home: where everything lies, and that it is ours alone.
+
+use anyhow::{Context as _, Result, bail};
+use std::{
+    fs,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+/// Bailey's home and the user's.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    /// Bailey's, canonical.
+    pub(crate) root: PathBuf,
+    /// The user's, canonical.
+    pub(crate) user: PathBuf,
+}
+
+impl Home {
+    /// Finds the home and makes what is missing. The order: the flag, `BAILEY_HOME`, `$XDG_DATA_HOME/bailey` where that
+    /// exists already, `~/.bailey`.
+    pub(crate) fn open(flag: Option<PathBuf>) -> Result<Self> {
+        let user = user_home()?;
+        let xdg = std::env::var_os("XDG_DATA_HOME").map(|dir| PathBuf::from(dir).join("bailey"));
+        let root = flag
+            .or_else(|| std::env::var_os("BAILEY_HOME").map(PathBuf::from))
+            .or_else(|| xdg.filter(|dir| dir.is_dir()))
+            .unwrap_or_else(|| user.join(".bailey"));
+        make_private(&root)?;
+        let root = fs::canonicalize(&root).with_context(|| format!("cannot find `{}`", root.display()))?;
+        let owner = fs::metadata(&root)?.uid();
+        let me = rustix::process::geteuid().as_raw();
+        if owner != me {
+            bail!(
+                "`{}` belongs to user {owner}, and you are {me}: use a home of your own (--home DIR or BAILEY_HOME)",
+                root.display()
+            );
+        }
+        make_private(&root.join("sessions"))?;
+        Ok(Self { root, user })
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.root.join("policy")
+    }
+
+    pub(crate) fn env_file(&self) -> PathBuf {
+        self.root.join(".env")
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.root.join("journal.db")
+    }
+
+    /// A session's own folder; it is made.
+    pub(crate) fn session(&self, id: bailey_protocol::SessionId) -> Result<PathBuf> {
+        let folder = self.root.join("sessions").join(id.to_string());
+        make_private(&folder)?;
+        Ok(folder)
+    }
+}
+
+fn user_home() -> Result<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    let Some(home) = home else { bail!("HOME is not set: set it to your home directory") };
+    fs::canonicalize(&home)
+        .with_context(|| format!("HOME is `{}`, which is not there", Path::new(&home).display()))
+}
+
+/// Makes a directory of mode 700, or makes an existing one so.
+pub(crate) fn make_private(dir: &Path) -> Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {
+        format!("cannot make `{}`: name another home with --home DIR or BAILEY_HOME", dir.display())
+    })?;
+    let mode = fs::metadata(dir)?.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).with_context(|| {
+            format!("`{}` can be read by others, and that cannot be changed", dir.display())
+        })?;
+    }
+    Ok(())
+}

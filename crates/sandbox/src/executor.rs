@@ -1,0 +1,249 @@
+//! The walls as an executor: what the kernel's permits come to.
+
+use crate::{
+    native::{Native, Piece, Source, WorkError},
+    worker::{Reply, Request},
+};
+use bailey_kernel::{BoxFuture, Chunk, Executor, Io, Output, Permit, Redeemed, ResolveError, Route, Seal};
+use bailey_protocol::{
+    Action, Command, EffectId, Enforced, FileChange, Isolation, Merge, Outcome, Report, SessionId, Status,
+    Touched, WsPath,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Pieces of output that may wait for whoever reads them.
+const PIECES_WAITING_MAX: usize = 32;
+
+/// Performs everything that touches a workspace, behind the native walls.
+#[derive(Debug)]
+pub struct Walls {
+    native: Native,
+    seal: Seal,
+    user_home: String,
+    /// What is known of each session's layer, so that a scan tells only what is new.
+    known: Mutex<BTreeMap<SessionId, BTreeSet<WsPath>>>,
+}
+
+impl Walls {
+    /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths.
+    #[must_use]
+    pub fn new(native: Native, seal: Seal, user_home: String) -> Self {
+        Self { native, seal, user_home, known: Mutex::default() }
+    }
+
+    async fn run(&self, redeemed: Redeemed, io: Io) -> Outcome {
+        let begin = Instant::now();
+        let Redeemed { effect, isolation, .. } = redeemed;
+        let session = effect.session;
+        let work = match effect.action {
+            Action::Exec(command) => return self.exec(session, &command, &isolation, io).await,
+            Action::Merge(merge) => self.merge(session, effect.id, merge),
+            Action::Diff { .. } => self.diff(session),
+            Action::Change { files } => return self.change(session, files, &isolation, io).await,
+            action => Ok(Request::Perform { action }),
+        };
+        self.work(session, work, &isolation, &io, begin).await
+    }
+
+    async fn work(
+        &self,
+        session: SessionId,
+        work: Result<Request, WorkError>,
+        isolation: &Isolation,
+        io: &Io,
+        begin: Instant,
+    ) -> Outcome {
+        let done = match work {
+            Ok(request) => self.native.work(session, request, isolation, &io.cancel).await,
+            Err(error) => Err(error),
+        };
+        let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match done {
+            Ok((reply, enforced)) => report(reply, enforced, duration_ms),
+            Err(error) => {
+                Outcome { status: status(error), enforced: None, duration_ms, report: Report::Nothing }
+            }
+        }
+    }
+
+    async fn change(
+        &self,
+        session: SessionId,
+        files: Vec<FileChange>,
+        isolation: &Isolation,
+        io: Io,
+    ) -> Outcome {
+        let since = SystemTime::now();
+        let request = Request::Perform { action: Action::Change { files } };
+        let mut outcome = self.work(session, Ok(request), isolation, &io, Instant::now()).await;
+        if let Report::Changed { files } = &mut outcome.report
+            && let Ok(touched) = self.scan(session, isolation, since).await
+        {
+            for file in files {
+                file.touched = touched.iter().find(|touched| touched.path == file.path).cloned();
+            }
+        }
+        outcome
+    }
+
+    async fn exec(&self, session: SessionId, command: &Command, isolation: &Isolation, io: Io) -> Outcome {
+        let since = SystemTime::now();
+        let (pieces, mut live) = mpsc::channel::<Piece>(PIECES_WAITING_MAX);
+        let forward = async {
+            while let Some((source, bytes)) = live.recv().await {
+                let chunk = match source {
+                    Source::Stdout => Chunk::Stdout(bytes),
+                    Source::Stderr => Chunk::Stderr(bytes),
+                };
+                if io.out.send(chunk).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let run = self.native.exec(session, command, isolation, pieces, &io.cancel);
+        let (mut outcome, ()) = tokio::join!(run, forward);
+        if let Report::Exec(report) = &mut outcome.report {
+            match self.scan(session, isolation, since).await {
+                Ok(touched) => report.touched = touched,
+                // The merge then takes the base of what is new for unknown, and keeps what the project holds.
+                Err(error) => outcome.enforced.iter_mut().for_each(|enforced| {
+                    enforced.absent.push(format!("what this command changed could not be told: {error}"));
+                }),
+            }
+        }
+        outcome
+    }
+
+    /// What the session's layer came to hold since, with what the project holds there.
+    async fn scan(
+        &self,
+        session: SessionId,
+        isolation: &Isolation,
+        since: SystemTime,
+    ) -> Result<Vec<Touched>, WorkError> {
+        let yard = self.native.yard(session)?;
+        let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let request = Request::Scan {
+            upper: yard.upper().display().to_string(),
+            project: yard.project.display().to_string(),
+            known: self.known(|known| known.entry(session).or_default().iter().cloned().collect()),
+            since: u64::try_from(since).unwrap_or(0),
+        };
+        // The command is over; its cancellation is not the scan's.
+        match self.native.work(session, request, isolation, &CancellationToken::new()).await? {
+            (Reply::Touched(touched), _) => {
+                let paths = touched.iter().map(|touched| touched.path.clone());
+                self.known(|known| known.entry(session).or_default().extend(paths));
+                Ok(touched)
+            }
+            (Reply::Refused { reason }, _) => Err(WorkError::Refused(reason)),
+            _ => Err(WorkError::NoAnswer),
+        }
+    }
+
+    fn merge(&self, session: SessionId, effect: EffectId, merge: Merge) -> Result<Request, WorkError> {
+        let yard = self.native.yard(session)?;
+        self.known(|known| known.remove(&session));
+        // An undo finds what its apply replaced under the apply's name.
+        let backup = yard.backups().join(merge.of.unwrap_or(effect).to_string());
+        Ok(Request::Merge {
+            merge,
+            upper: yard.upper().display().to_string(),
+            project: yard.project.display().to_string(),
+            backup: backup.display().to_string(),
+        })
+    }
+
+    fn diff(&self, session: SessionId) -> Result<Request, WorkError> {
+        let yard = self.native.yard(session)?;
+        let (upper, project) = (yard.upper().display().to_string(), yard.project.display().to_string());
+        Ok(Request::Diff { upper, project })
+    }
+
+    fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, BTreeSet<WsPath>>) -> T) -> T {
+        with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Writes the user's home for a leading `~`, as a person or a model means it.
+    fn at_home(&self, mut action: Action) -> Action {
+        let expand = |path: &mut WsPath| match path.0.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                path.0 = format!("{}{rest}", self.user_home)
+            }
+            _ => {}
+        };
+        match &mut action {
+            Action::Read { path } | Action::Stat { path } | Action::List { path } => expand(path),
+            Action::Search { root, .. } => expand(root),
+            Action::Change { files } => files.iter_mut().for_each(|file| expand(&mut file.path)),
+            Action::Exec(command) => expand(&mut command.cwd),
+            Action::Diff { .. }
+            | Action::Merge(_)
+            | Action::Model { .. }
+            | Action::Http(_)
+            | Action::Foreign { .. } => {}
+        }
+        action
+    }
+}
+
+impl Executor for Walls {
+    fn routes(&self) -> Vec<Route> {
+        vec![Route::Walls]
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        session: SessionId,
+        action: Action,
+    ) -> BoxFuture<'a, Result<Action, ResolveError>> {
+        Box::pin(async move {
+            let action = self.at_home(action);
+            if matches!(action, Action::Merge(_) | Action::Diff { .. }) {
+                return Ok(action);
+            }
+            let failed = |error: WorkError| ResolveError(error.to_string());
+            let workspace = self.native.yard(session).map_err(failed)?.project.display().to_string();
+            let request = Request::Resolve { action, workspace };
+            let never = CancellationToken::new();
+            match self.native.work(session, request, &Isolation::default(), &never).await.map_err(failed)? {
+                (Reply::Resolved(action), _) => Ok(action),
+                (Reply::Refused { reason }, _) => Err(ResolveError(reason)),
+                _ => Err(failed(WorkError::NoAnswer)),
+            }
+        })
+    }
+
+    fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            match permit.redeem(&self.seal) {
+                Ok(redeemed) => Output::new(self.run(redeemed, io).await),
+                Err(error) => Output::failed(error.to_string()),
+            }
+        })
+    }
+}
+
+fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
+    let (status, report) = match reply {
+        Reply::Report(report) => (Status::Done, report),
+        Reply::Diff(report) => (Status::Done, Report::Diff(report)),
+        Reply::Refused { reason } => (Status::Failed { reason }, Report::Nothing),
+        Reply::Resolved(_) | Reply::Touched(_) => (status(WorkError::NoAnswer), Report::Nothing),
+    };
+    Outcome { status, enforced: Some(enforced), duration_ms, report }
+}
+
+fn status(error: WorkError) -> Status {
+    match error {
+        WorkError::Cancelled => Status::Cancelled,
+        WorkError::NoAnswer => Status::Unknown,
+        WorkError::NoYard(_) | WorkError::Refused(_) => Status::Failed { reason: error.to_string() },
+    }
+}
