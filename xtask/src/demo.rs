@@ -1,0 +1,84 @@
+//! `cargo xtask demo`: a stranger sees the product do its work, and can check that it did.
+
+mod check;
+mod project;
+mod record;
+
+use crate::{cargo, check as must, root};
+use anyhow::{Context as _, Result, bail};
+use project::Project;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+const TASK: &str = "make the tests pass";
+
+/// What a test may change, to see that the demo notices.
+#[derive(Debug, Default, Clone, Copy)]
+struct Options {
+    record: bool,
+    other_bug: bool,
+}
+
+/// Runs the demo.
+pub(crate) fn run(options: &[&str]) -> Result<()> {
+    let mut chosen = Options::default();
+    for option in options {
+        match *option {
+            "--record" => chosen.record = true,
+            "--plant-another-bug" => chosen.other_bug = true,
+            other => bail!("`demo` has no option `{other}`"),
+        }
+    }
+    let bailey = build()?;
+    let project = Project::make(chosen.other_bug)?;
+    if chosen.record {
+        return record::run(&bailey, &project);
+    }
+    let cassette = cassette();
+    println!("Bailey repairs a small crate with a planted bug: {}", project.crate_dir().display());
+    println!(
+        "The model is a RECORDING: only its words are played. What you see it do happens now, inside the walls.\n"
+    );
+    println!("$ bailey run --apply \"{TASK}\"\n");
+    let mut run = command(&bailey, &project);
+    run.args(["run", "--apply", "--approve", "never", "-C"]).arg(project.crate_dir());
+    run.arg("--model").arg(format!("replay:{}", cassette.display())).arg(TASK);
+    must(&mut run).context("the run did not come to its end, so this demo shows nothing")?;
+    println!("\n$ bailey audit log\n");
+    must(command(&bailey, &project).args(["audit", "log", "-n", "200"]))?;
+    println!("\n$ bailey audit verify\n");
+    must(command(&bailey, &project).args(["audit", "verify"]))?;
+    println!("\nWhat the journal says, and what the tests say outside of the agent:\n");
+    check::run(&bailey, &project)?;
+    println!("{}", next(&project.keep()));
+    Ok(())
+}
+
+fn build() -> Result<PathBuf> {
+    must(&mut cargo(&["build", "--quiet", "--locked", "-p", "bailey"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let bailey = root().join(target).join("debug").join("bailey");
+    if bailey.is_file() { Ok(bailey) } else { bail!("cargo built no `{}`", bailey.display()) }
+}
+
+fn cassette() -> PathBuf {
+    root().join("demo").join("cassette.json")
+}
+
+/// Bailey over the demo's own home.
+fn command(bailey: &Path, project: &Project) -> Command {
+    let mut command = Command::new(bailey);
+    command.arg("--home").arg(project.home()).env_remove("BAILEY_HOME");
+    command
+}
+
+fn next(folder: &Path) -> String {
+    format!(
+        "\nEverything lies in {} (delete it when you like).\nTo go on with a real model, in a repository of yours:\n\n  \
+         export ANTHROPIC_API_KEY=…      (or OPENAI_API_KEY, or any compatible server: `bailey init`, config.toml)\n  \
+         cargo run --release -p bailey -- run \"make the tests pass\"\n",
+        folder.display()
+    )
+}

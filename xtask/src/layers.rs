@@ -1,0 +1,163 @@
+//! Which crate may depend on which: the floors of ARCHITECTURE.md as a list that is checked against `cargo metadata`.
+
+use crate::cargo;
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A crate, its floor, and the crates of the house that it may use.
+const HOUSE: &[(&str, u8, &[&str])] = &[
+    ("bailey-protocol", 0, &[]),
+    ("bailey-policy", 1, &["protocol"]),
+    ("bailey-store", 1, &[]),
+    ("bailey-secrets", 1, &[]),
+    ("bailey-journal", 2, &["protocol", "policy", "store", "secrets"]),
+    ("bailey-kernel", 3, &["protocol", "policy", "journal", "secrets"]),
+    ("bailey-sandbox", 4, &["protocol", "kernel"]),
+    ("bailey-egress", 4, &["protocol", "kernel", "secrets"]),
+    ("bailey-llm", 5, &["protocol", "kernel"]),
+    ("bailey-tools", 5, &["protocol", "kernel"]),
+    ("bailey-agent", 6, &["protocol", "kernel", "tools"]),
+    ("bailey-runtime", 7, &["protocol", "kernel", "tools", "agent"]),
+    (
+        "bailey",
+        9,
+        &[
+            "protocol", "policy", "store", "secrets", "journal", "kernel", "sandbox", "egress", "llm",
+            "tools", "agent", "runtime",
+        ],
+    ),
+];
+
+/// What each crate of the trusted core may use besides the house: whoever adds one says why in the commit.
+const OUTSIDE: &[(&str, &[&str])] = &[
+    ("bailey-protocol", &["serde", "serde_json", "sha2", "uuid", "jiff", "base64"]),
+    ("bailey-policy", &["serde", "serde_json", "thiserror", "toml", "serde-saphyr"]),
+    ("bailey-store", &["rusqlite", "thiserror", "tokio"]),
+    ("bailey-secrets", &["aho-corasick", "base64", "thiserror", "zeroize"]),
+    ("bailey-journal", &["serde", "serde_json", "getrandom", "thiserror"]),
+    ("bailey-kernel", &["serde", "serde_json", "getrandom", "bytes", "thiserror", "tokio", "tokio-util"]),
+    (
+        "bailey-sandbox",
+        &[
+            "serde",
+            "serde_json",
+            "landlock",
+            "libc",
+            "rustix",
+            "ignore",
+            "globset",
+            "grep-searcher",
+            "grep-regex",
+            "bytes",
+            "thiserror",
+            "tokio",
+            "tokio-util",
+        ],
+    ),
+];
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    kind: Option<String>,
+}
+
+/// Checks the house.
+pub(crate) fn run() -> Result<()> {
+    let output = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"]).output()?;
+    if !output.status.success() {
+        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("cargo metadata cannot be read")?;
+    let wrong = wrong(&metadata.packages);
+    if wrong.is_empty() {
+        println!("layers: {} crates, each on its floor", HOUSE.len());
+        return Ok(());
+    }
+    bail!("the house does not hold:\n  {}", wrong.join("\n  "))
+}
+
+fn wrong(packages: &[Package]) -> Vec<String> {
+    let floors: BTreeMap<&str, u8> = HOUSE.iter().map(|(name, floor, _)| (*name, *floor)).collect();
+    let mut wrong = Vec::new();
+    for package in packages {
+        let name = package.name.as_str();
+        let normal = package.dependencies.iter().filter(|dependency| dependency.kind.is_none());
+        let normal: BTreeSet<&str> = normal.map(|dependency| dependency.name.as_str()).collect();
+        let Some((_, floor, allowed)) = HOUSE.iter().find(|(known, ..)| *known == name) else {
+            if !matches!(name, "xtask" | "bailey-testkit") {
+                wrong.push(format!("{name} is in no room: add it to HOUSE and to ARCHITECTURE.md"));
+            }
+            continue;
+        };
+        for dependency in &normal {
+            match (floors.get(dependency), dependency.strip_prefix("bailey-")) {
+                (Some(below), _) if below >= floor => {
+                    wrong.push(format!("{name} (floor {floor}) uses {dependency} (floor {below})"));
+                }
+                (Some(_), Some(short)) if !allowed.contains(&short) => {
+                    wrong.push(format!("{name} may not use {dependency}"));
+                }
+                (None, Some("testkit")) => wrong.push(format!("{name} uses the test kit outside tests")),
+                _ => {}
+            }
+        }
+        if let Some((_, outside)) = OUTSIDE.iter().find(|(known, _)| *known == name) {
+            let foreign = normal.iter().filter(|dependency| !floors.contains_key(*dependency));
+            for dependency in foreign.filter(|dependency| !outside.contains(dependency)) {
+                wrong.push(format!(
+                    "{name} may not use {dependency}: the trusted core's list in xtask names what it may"
+                ));
+            }
+        }
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dependency, Package, wrong};
+
+    fn package(name: &str, uses: &[(&str, Option<&str>)]) -> Package {
+        let dependency = |&(name, kind): &(&str, Option<&str>)| Dependency {
+            name: name.into(),
+            kind: kind.map(Into::into),
+        };
+        Package { name: name.into(), dependencies: uses.iter().map(dependency).collect() }
+    }
+
+    #[test]
+    fn what_is_drawn_holds() {
+        let kernel = package(
+            "bailey-kernel",
+            &[("bailey-policy", None), ("tokio", None), ("bailey-testkit", Some("dev"))],
+        );
+        assert_eq!(wrong(&[kernel]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn upward_sideways_unlisted_and_unknown_are_found() {
+        let found = wrong(&[
+            package("bailey-protocol", &[("bailey-kernel", None)]),
+            package("bailey-sandbox", &[("bailey-egress", None)]),
+            package("bailey-tools", &[("bailey-policy", None)]),
+            package("bailey-policy", &[("reqwest", None)]),
+            package("bailey-utils", &[]),
+            package("bailey-agent", &[("bailey-testkit", None)]),
+        ]);
+        assert_eq!(found.len(), 6, "{found:#?}");
+    }
+}

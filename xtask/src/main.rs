@@ -1,0 +1,64 @@
+//! The project's own tasks: `cargo xtask TASK`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
+
+mod demo;
+mod layers;
+mod test;
+
+use anyhow::{Result, bail};
+use std::{path::PathBuf, process::ExitCode};
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  demo            show Bailey repairing a small crate, with a recorded model: no key, no network
+  demo --record   make the recording anew from the model's words in demo/words.json
+  test            format, lints, layers, documentation and every test that changes nothing on the host
+  test --all      engines, browsers and foreign servers too; --install installs what they need
+  layers          check which crate depends on which
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> Result<()> {
+    match arguments {
+        ["demo", options @ ..] => demo::run(options),
+        ["test", options @ ..] => test::run(options),
+        ["layers"] => layers::run(),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        [other, ..] => bail!("there is no task `{other}`\n\n{HELP}"),
+    }
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).ancestors().nth(1).map(Into::into).unwrap_or_default()
+}
+
+/// A cargo command at the root, with the toolchain that built this program.
+fn cargo(arguments: &[&str]) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Runs a command and fails when it does.
+fn check(command: &mut std::process::Command) -> Result<()> {
+    let shown = format!("{command:?}");
+    let status = command.status().map_err(|error| anyhow::anyhow!("cannot run {shown}: {error}"))?;
+    if status.success() { Ok(()) } else { bail!("{shown} ended with {status}") }
+}

@@ -1,0 +1,133 @@
+//! `cargo xtask test`: what everybody runs before they say that it works.
+
+use crate::{cargo, check, layers, root};
+use anyhow::{Result, bail};
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+/// Debian packages that the full run needs.
+const PACKAGES: &[&str] =
+    &["bubblewrap", "strace", "tmux", "nodejs", "npm", "build-essential", "git", "python3"];
+
+/// Runs the checks; `--all` adds what needs more than this repository, `--install` installs it.
+pub(crate) fn run(options: &[&str]) -> Result<()> {
+    let mut all = false;
+    let mut install = false;
+    for option in options {
+        match *option {
+            "--all" => all = true,
+            "--install" => install = true,
+            other => bail!("`test` has no option `{other}`: there are --all and --install"),
+        }
+    }
+    if install {
+        install_packages()?;
+    }
+    let mut steps = Steps::default();
+    steps.step("format", || check(&mut cargo(&["fmt", "--all", "--check"])))?;
+    steps.step("layers", layers::run)?;
+    steps.step("lints", || {
+        check(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+    })?;
+    steps.step("no_std core", || {
+        check(&mut cargo(&["check", "--locked", "-p", "bailey-policy", "--no-default-features"]))
+    })?;
+    steps.step("documentation", || {
+        let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
+        check(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    steps.step("dependencies", || deny(all))?;
+    steps.step("build", || check(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"])))?;
+    steps.step("tests", || tests(all))?;
+    steps.step("demo", || check(cargo(&["xtask", "demo"]).stdin(std::process::Stdio::null())))?;
+    steps.tell();
+    Ok(())
+}
+
+fn tests(all: bool) -> Result<()> {
+    let nextest = cargo(&["nextest", "--version"]).output().is_ok_and(|output| output.status.success());
+    let mut command = if nextest {
+        cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
+    } else {
+        println!("SKIPPED nextest (not installed): using `cargo test`, which is slower");
+        cargo(&["test", "--workspace", "--locked", "--no-fail-fast"])
+    };
+    if all {
+        command.env("BAILEY_TEST_ALL", "1");
+    } else {
+        println!("SKIPPED tests against foreign servers: run `cargo xtask test --all --install`");
+    }
+    check(&mut command)
+}
+
+fn deny(all: bool) -> Result<()> {
+    let installed = cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success());
+    if !installed && !all {
+        println!("SKIPPED cargo deny (not installed): run `cargo install --locked cargo-deny`");
+        return Ok(());
+    }
+    if !installed {
+        bail!("cargo-deny is not installed: run `cargo xtask test --all --install`");
+    }
+    check(&mut cargo(&["deny", "--offline", "check", "bans", "licenses", "sources"]))
+}
+
+fn install_packages() -> Result<()> {
+    let missing: Vec<&str> = PACKAGES.iter().copied().filter(|package| !is_installed(package)).collect();
+    if !missing.is_empty() {
+        let apt = |arguments: &[&str]| {
+            check(
+                Command::new("apt-get")
+                    .args(arguments)
+                    .env("DEBIAN_FRONTEND", "noninteractive")
+                    .current_dir(root()),
+            )
+        };
+        apt(&["update", "-qq"])?;
+        apt(&[&["install", "-y", "-qq", "--no-install-recommends"], missing.as_slice()].concat())?;
+    }
+    if !cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        check(&mut cargo(&["install", "--locked", "--quiet", "cargo-deny", "--version", "0.20.2"]))?;
+    }
+    Ok(())
+}
+
+fn is_installed(package: &str) -> bool {
+    // Node comes from elsewhere on some machines; what counts is that it is there.
+    let program = match package {
+        "bubblewrap" => "bwrap",
+        "nodejs" => "node",
+        "build-essential" => "cc",
+        other => other,
+    };
+    Command::new("sh")
+        .args(["-c", "command -v \"$0\" >/dev/null", program])
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// What ran, and how long it took.
+#[derive(Default)]
+struct Steps {
+    done: Vec<(&'static str, Duration)>,
+}
+
+impl Steps {
+    fn step(&mut self, name: &'static str, step: impl FnOnce() -> Result<()>) -> Result<()> {
+        println!("\n== {name}");
+        let begin = Instant::now();
+        step().map_err(|error| error.context(format!("`{name}` failed")))?;
+        self.done.push((name, begin.elapsed()));
+        Ok(())
+    }
+
+    fn tell(&self) {
+        println!();
+        for (name, time) in &self.done {
+            println!("{:>7.1} s  {name}", time.as_secs_f64());
+        }
+        println!("everything holds");
+    }
+}
