@@ -21,6 +21,9 @@ use tokio::{
 };
 
 /// The network door: the executor of [`Route::Network`].
+///
+/// What it reports tells how far an effect came: [`Report::Nothing`] when it was refused before anything was sent,
+/// so that trying again is of no use; [`Report::Http`] with status 0 when no answer came; else with what came.
 #[derive(Debug)]
 pub struct Egress {
     config: Config,
@@ -145,6 +148,7 @@ impl Executor for Egress {
                 () = io.cancel.cancelled() => Status::Cancelled,
                 ended = self.exchange(request, &io.out, &mut report) => match ended {
                     Ok(()) => Status::Done,
+                    Err(failure) if failure.is_before_sending() => return Output::failed(failure.to_string()),
                     Err(failure) => Status::Failed { reason: failure.to_string() },
                 },
             };

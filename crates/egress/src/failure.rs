@@ -47,6 +47,11 @@ fn mebibytes(bytes: usize) -> String {
 }
 
 impl Failure {
+    /// Whether nothing was sent, and nothing would be if it were tried again.
+    pub(crate) fn is_before_sending(&self) -> bool {
+        matches!(self, Self::Unsendable(_) | Self::Authorities(_))
+    }
+
     /// What this error of the client means.
     pub(crate) fn of(origin: &Origin, error: &hyper_util::client::legacy::Error, limit: Duration) -> Self {
         let origin = origin.clone();

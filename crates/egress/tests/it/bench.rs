@@ -30,6 +30,8 @@ pub(crate) struct Bench {
 /// What the door did with one request.
 pub(crate) struct Seen {
     pub(crate) status: Status,
+    /// Whether the report says that anything was sent.
+    pub(crate) sent: bool,
     pub(crate) report: HttpReport,
     pub(crate) chunks: Vec<Chunk>,
 }
@@ -173,12 +175,13 @@ impl Executor for Watched {
             });
             let output = self.egress.perform(permit, Io { out, cancel: io.cancel, door: io.door }).await;
             let Outcome { status, report, .. } = output.outcome().clone();
+            let sent = report != Report::Nothing;
             let report = match report {
                 Report::Http(report) => report,
-                other => panic!("no report of a request: {other:?}"),
+                _ => HttpReport { status: 0, headers: vec![], body: "".into() },
             };
             let chunks = collecting.await.unwrap();
-            self.seen.lock().unwrap().push(Seen { status, report, chunks });
+            self.seen.lock().unwrap().push(Seen { status, report, sent, chunks });
             output
         })
     }

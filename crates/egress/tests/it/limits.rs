@@ -46,6 +46,7 @@ async fn nobody_listens() {
     let bench = Bench::new(config(&["http://127.0.0.1:1"])).await;
     let seen = bench.send(get("http://127.0.0.1:1/")).await;
     assert!(seen.failure().contains("nobody listens at `http://127.0.0.1:1`; check"), "{}", seen.failure());
+    assert!(seen.sent, "another attempt may succeed");
 }
 
 #[tokio::test]

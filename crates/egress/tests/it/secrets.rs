@@ -42,6 +42,7 @@ async fn a_missing_secret_is_named() {
     let bench = Bench::new(config).await;
     let seen = bench.send(with_header(&server.url, "x-api-key", key("OTHER_API_KEY"))).await;
     assert!(seen.failure().contains("`OTHER_API_KEY` is not set; set it"), "{}", seen.failure());
+    assert!(!seen.sent);
     assert_eq!(server.log.connections(), 0);
 }
 

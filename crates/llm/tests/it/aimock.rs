@@ -1,0 +1,182 @@
+//! A real server of both wires, written by others: npm `@copilotkit/aimock`.
+
+use crate::bench::{Bench, KEY, codec, door};
+use bailey_kernel::{ModelErrorKind, Stop};
+use bailey_llm::Wire;
+use serde_json::json;
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+use tokio::process::{Child, Command};
+
+const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
+
+const WIRES: [Wire; 2] = [Wire::Anthropic, Wire::OpenAiChat];
+
+struct Mock {
+    url: String,
+    _server: Child,
+    _fixtures: tempfile::TempDir,
+}
+
+/// Where the package lies, installed when it is not there yet. An error says why not.
+async fn installed() -> Result<PathBuf, String> {
+    if std::env::var_os("BAILEY_TEST_ALL").is_none_or(|value| value != "1") {
+        return Err("foreign servers are tested only with BAILEY_TEST_ALL=1".into());
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/doubles/aimock");
+    let program = folder.join("node_modules/@copilotkit/aimock/package.json");
+    if !program.exists() {
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let install = ["install", "--no-audit", "--no-fund", "--no-save", PACKAGE];
+        let mut npm = Command::new("npm");
+        let npm = npm.args(install).current_dir(&folder).kill_on_drop(true).output();
+        let npm = tokio::time::timeout(Duration::from_secs(180), npm).await;
+        let output = npm.map_err(|_| "npm took too long")?.map_err(|error| format!("no npm: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("npm cannot install {PACKAGE}: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    Ok(folder)
+}
+
+/// Starts the server with these fixtures; `None`, with the reason printed, where it cannot be had.
+#[expect(clippy::print_stdout, reason = "a skipped test says so")]
+async fn mock(fixtures: serde_json::Value) -> Option<Mock> {
+    let folder = match installed().await {
+        Ok(folder) => folder,
+        Err(reason) => {
+            println!("SKIPPED: {reason}");
+            return None;
+        }
+    };
+    let own = tempfile::tempdir().unwrap();
+    let file = own.path().join("fixtures.json");
+    std::fs::write(&file, json!({ "fixtures": fixtures }).to_string()).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server = Command::new("node")
+        .arg(folder.join("node_modules/.bin/llmock"))
+        .args([
+            "--strict",
+            "--host",
+            "127.0.0.1",
+            "--chunk-size",
+            "5",
+            "--port",
+            &port.to_string(),
+            "--fixtures",
+        ])
+        .arg(&file)
+        .env("AIMOCK_API_KEYS", KEY)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    for _ in 0..200 {
+        if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+            return Some(Mock { url: format!("http://127.0.0.1:{port}"), _server: server, _fixtures: own });
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("aimock did not start");
+}
+
+impl Mock {
+    async fn bench(&self) -> Bench {
+        Bench::new(|seal| door(&self.url, seal), "/tmp/run/toy").await
+    }
+
+    fn base(&self, wire: Wire) -> String {
+        match wire {
+            Wire::Anthropic => self.url.clone(),
+            Wire::OpenAiChat => format!("{}/v1", self.url),
+        }
+    }
+}
+
+#[tokio::test]
+async fn text_calls_and_results_on_both_wires() {
+    let calls = json!([
+        { "id": "call_a", "name": "fs_read", "arguments": { "path": "a.txt" } },
+        { "id": "call_b", "name": "fs_read", "arguments": { "path": "ä \"b\"" } },
+    ]);
+    let usage = json!({ "prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18 });
+    let fixtures = json!([
+        { "match": { "userMessage": "read", "toolName": "fs_read", "systemMessage": "be brief", "hasToolResult": false },
+          "response": { "content": "I look.", "toolCalls": calls, "usage": usage } },
+        { "match": { "toolResultContains": "there is only", "hasToolResult": true },
+          "response": { "content": "It is 42 — and “that” is äll.", "usage": usage } },
+    ]);
+    let Some(mock) = mock(fixtures).await else { return };
+    for wire in WIRES {
+        let mut bench = mock.bench().await;
+        let codec = codec("acme", wire, &mock.base(wire));
+        bench.say("read it").await;
+        let answer = bench.ask(&codec).await.unwrap();
+        assert_eq!((answer.stop, answer.calls.len()), (Stop::Calls, 2), "{wire:?}");
+        assert_eq!(answer.text, "I look.");
+        let arguments: serde_json::Value = serde_json::from_str(&answer.calls[1].arguments).unwrap();
+        assert_eq!(arguments, json!({ "path": "ä \"b\"" }));
+        let answer = bench.ask(&codec).await.unwrap();
+        assert_eq!((answer.stop, answer.text.as_str()), (Stop::Answered, "It is 42 — and “that” is äll."));
+        assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), (11, 7), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn thinking_comes_back_verbatim() {
+    let fixtures = json!([{ "match": { "userMessage": "think" }, "response": { "content": "Done.", "reasoning": "step by step" } }]);
+    let Some(mock) = mock(fixtures).await else { return };
+    let mut bench = mock.bench().await;
+    bench.say("think").await;
+    let answer = bench.ask(&codec("acme", Wire::Anthropic, &mock.url)).await.unwrap();
+    assert_eq!(answer.text, "Done.");
+    assert_eq!(answer.verbatim["content"][0]["type"], "thinking");
+    assert_eq!(answer.verbatim["content"][0]["thinking"], "step by step");
+}
+
+#[tokio::test]
+async fn its_errors_are_understood() {
+    let error = |word: &str, status: u16, kind: &str| json!({ "match": { "userMessage": word }, "response": { "error": { "message": word, "type": kind }, "status": status, "retryAfter": 3 } });
+    let fixtures = json!([
+        error("too many", 429, "rate_limit_error"),
+        error("too busy", 529, "overloaded_error"),
+        error("prompt is too long", 400, "invalid_request_error"),
+        { "match": { "userMessage": "cut" }, "response": { "content": "a long answer that never ends" }, "truncateAfterChunks": 3 },
+        { "match": { "userMessage": "length" }, "response": { "content": "so f", "finishReason": "length" } },
+    ]);
+    let Some(mock) = mock(fixtures).await else { return };
+    for wire in WIRES {
+        let codec = codec("acme", wire, &mock.base(wire));
+        let ask = async |words: &str| {
+            let mut bench = mock.bench().await;
+            bench.say(words).await;
+            bench.ask(&codec).await
+        };
+        assert!(matches!(ask("too many").await.unwrap_err().kind, ModelErrorKind::RateLimited(_)));
+        assert!(matches!(ask("too busy").await.unwrap_err().kind, ModelErrorKind::Overloaded(_)));
+        assert_eq!(ask("prompt is too long").await.unwrap_err().kind, ModelErrorKind::Overflow);
+        let cut = ask("cut").await.unwrap_err();
+        assert!(cut.kind.is_passing(), "{cut:?}");
+        assert_eq!(ask("length").await.unwrap().stop, Stop::Length);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_refused() {
+    let fixtures = json!([{ "match": { "userMessage": "hello" }, "response": { "content": "hi" } }]);
+    let Some(mock) = mock(fixtures).await else { return };
+    for wire in WIRES {
+        let mut bench = mock.bench().await;
+        bench.say("hello").await;
+        let keyless =
+            bailey_llm::Endpoint { key: None, ..codec("acme", wire, &mock.base(wire)).endpoint().clone() };
+        let error = bench.ask(&bailey_llm::provider(keyless)).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Auth, "{error}");
+        // The control: with the key the same question is answered.
+        assert_eq!(bench.ask(&codec("acme", wire, &mock.base(wire))).await.unwrap().text, "hi");
+    }
+}
