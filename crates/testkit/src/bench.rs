@@ -1,0 +1,269 @@
+//! A real journal, policy and kernel in a temporary folder, with a [`World`] and the network door behind them.
+
+use crate::{FakeClock, ModelServer, World};
+use bailey_egress::Egress;
+use bailey_journal::{Clock, Fact, Journal, NewSession, Query, Recorded};
+use bailey_kernel::{
+    Config, Connection, Context, Instruction, Kernel, Registrar, Scope, SessionLock, UserMessage,
+};
+use bailey_llm::{Codec, Endpoint, Wire};
+use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
+use bailey_protocol::{Action, CallId, Card, CardPart, Cost, Event, Happening, Inbound, SessionId, ToolCall};
+use bailey_secrets::{Redactor, Secret, Vault};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+/// Events that may wait for a test to look at them.
+const EVENTS_WAITING_MAX: usize = 100_000;
+
+/// What a bench is made of.
+#[derive(Clone)]
+pub struct Setup {
+    /// The text of a rule file; the built-in rules are always there.
+    pub rules: String,
+    /// Tokens that the session may use.
+    pub limit: u64,
+    /// How long a cancelled effect may take to end.
+    pub grace: Duration,
+    /// Secrets, by name and value: known to the network door, and to the redactor.
+    pub secrets: Vec<(String, String)>,
+    /// Whether the redactor knows them; without, the same test shows what would leak.
+    pub redact: bool,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Base URLs of model servers that the door may reach.
+    pub models: Vec<String>,
+}
+
+impl Default for Setup {
+    /// Bailey's own default rules, a million tokens, 200 ms of grace, no secrets, a clock that stands still.
+    fn default() -> Self {
+        Self {
+            rules: DEFAULT_RULES.into(),
+            limit: 1_000_000,
+            grace: Duration::from_millis(200),
+            secrets: Vec::new(),
+            redact: true,
+            clock: Arc::new(FakeClock::default()),
+            models: Vec::new(),
+        }
+    }
+}
+
+impl Setup {
+    /// The same with more rules, written as in a rule file.
+    #[must_use]
+    pub fn rule(mut self, text: &str) -> Self {
+        self.rules.push('\n');
+        self.rules.push_str(text);
+        self
+    }
+
+    /// The same with a model server that the door may reach.
+    #[must_use]
+    pub fn model(mut self, server: &ModelServer) -> Self {
+        self.models.push(server.base_url());
+        self
+    }
+}
+
+/// A kernel with everything around it.
+pub struct Bench {
+    /// The journal.
+    pub journal: Journal,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Sets connections up.
+    pub registrar: Registrar,
+    /// The connection of the session's person.
+    pub connection: Connection,
+    /// The session.
+    pub session: SessionId,
+    /// The world that effects happen in.
+    pub world: Arc<World>,
+    /// What front ends receive.
+    pub events: mpsc::Receiver<Event>,
+    /// What new connections send to.
+    pub sender: mpsc::Sender<Event>,
+    home: TempDir,
+}
+
+impl Bench {
+    /// The project; it exists in the [`World`] only.
+    pub const WORKSPACE: &str = "/home/ann/project";
+
+    /// A bench in a new folder.
+    ///
+    /// # Panics
+    /// When it cannot be set up.
+    pub async fn new(setup: Setup) -> Self {
+        Self::over(tempfile::tempdir().unwrap(), setup).await
+    }
+
+    /// A bench over a folder that holds a journal already: as after a restart. The world is a new one.
+    ///
+    /// # Panics
+    /// When it cannot be set up.
+    pub async fn over(home: TempDir, setup: Setup) -> Self {
+        let vault: Vault =
+            setup.secrets.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
+        let redactor = Redactor::new(if setup.redact { &vault } else { &NOTHING });
+        let file = home.path().join("journal.db");
+        let (journal, mint) = Journal::open(&file, redactor, setup.clock.clone()).await.unwrap();
+        let rules = file::parse("test.toml", &setup.rules, file::Format::Toml).unwrap().rules;
+        let (kernel, registrar) =
+            Kernel::new(mint, Policy::new(built_in_rules(), rules), config(&setup)).await.unwrap();
+        let world = Arc::new(World::new(journal.seal(), Self::WORKSPACE));
+        let names: Vec<String> = setup.secrets.iter().map(|(name, _)| name.clone()).collect();
+        let endpoint = |url: &String| bailey_egress::Endpoint { url: url.clone(), secrets: names.clone() };
+        let door = bailey_egress::Config {
+            endpoints: setup.models.iter().map(endpoint).collect(),
+            ..bailey_egress::Config::default()
+        };
+        let door = Egress::new(door, Arc::new(vault), journal.seal()).unwrap();
+        registrar.register(vec![world.clone(), Arc::new(door)]);
+        let session = SessionId::new(1_767_000_000_000, [7; 10]);
+        if journal.session(&session.to_string()).await.is_err() {
+            let new = NewSession {
+                workspace: Self::WORKSPACE.into(),
+                principal: "owner".into(),
+                model: "test/model".into(),
+            };
+            journal.open_session(session, new).await.unwrap();
+        }
+        let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+        let connection = registrar.connect(session, Self::WORKSPACE.into(), sender.clone());
+        Self { journal, kernel, registrar, connection, session, world, events, sender, home }
+    }
+
+    /// Ends everything and gives the folder back, for [`Bench::over`].
+    pub fn close(self) -> TempDir {
+        let Self { home, .. } = self;
+        home
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.home().join("journal.db")
+    }
+
+    /// The session's lock.
+    ///
+    /// # Panics
+    /// When somebody else holds it.
+    #[must_use]
+    pub fn lock(&self) -> SessionLock {
+        SessionLock::take(self.session, self.home()).unwrap()
+    }
+
+    /// The authority of a new turn.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.kernel.turn_of(&self.connection)
+    }
+
+    /// Accepts a message.
+    ///
+    /// # Panics
+    /// When it is not accepted.
+    pub async fn say(&self, text: &str) -> (Scope, UserMessage) {
+        let accepted = self.kernel.accept(&self.connection, Inbound { text: text.into() }).await.unwrap();
+        (accepted.0, accepted.1)
+    }
+
+    /// A context that holds one accepted message.
+    ///
+    /// # Panics
+    /// When it is not accepted.
+    pub async fn context(&self, text: &str) -> (Scope, Context) {
+        let (scope, message) = self.say(text).await;
+        let mut context = Context::new(Instruction::fixed("You are a test."));
+        context.push(message);
+        (scope, context)
+    }
+
+    /// The codec for a model server; replies have at most `max_tokens`.
+    #[must_use]
+    pub fn provider(&self, server: &ModelServer, wire: Wire, max_tokens: u32) -> Arc<Codec> {
+        bailey_llm::provider(Endpoint {
+            provider: "test".into(),
+            wire,
+            base_url: server.base_url(),
+            model: "model".into(),
+            key: None,
+            max_tokens,
+        })
+    }
+
+    /// Every entry of the journal.
+    ///
+    /// # Panics
+    /// When it cannot be read.
+    pub async fn entries(&self) -> Vec<Recorded> {
+        self.journal.entries(Query::default()).await.unwrap()
+    }
+
+    /// The type names of the session's entries.
+    ///
+    /// # Panics
+    /// When the journal cannot be read.
+    pub async fn trail(&self) -> Vec<&'static str> {
+        let query = Query { session: Some(self.session), ..Query::default() };
+        let entries = self.journal.entries(query).await.unwrap();
+        entries.iter().map(|recorded| recorded.entry.fact.name()).collect()
+    }
+
+    /// The facts of this type name.
+    ///
+    /// # Panics
+    /// When the journal cannot be read.
+    pub async fn facts(&self, name: &str) -> Vec<Fact> {
+        let entries = self.entries().await;
+        entries.into_iter().map(|recorded| recorded.entry.fact).filter(|fact| fact.name() == name).collect()
+    }
+
+    /// What front ends were told since the last look.
+    pub fn happened(&mut self) -> Vec<Happening> {
+        let mut all = Vec::new();
+        while let Ok(event) = self.events.try_recv() {
+            all.push(event.happening);
+        }
+        all
+    }
+}
+
+static NOTHING: std::sync::LazyLock<Vault> = std::sync::LazyLock::new(Vault::default);
+
+fn config(setup: &Setup) -> Config {
+    Config {
+        user_home: "/home/ann".into(),
+        bailey_home: "/home/ann/.bailey".into(),
+        programs: vec!["/usr/bin/bailey".into()],
+        session_limit: Cost { tokens: setup.limit },
+        grace: setup.grace,
+        draw: |action: &Action, reasons, seen| Card {
+            title: action.kind().name().into(),
+            reasons: reasons.to_vec(),
+            parts: vec![CardPart::Field { name: "target".into(), value: action.target() }],
+            caveats: vec![format!("{} outputs were seen", seen.len())],
+        },
+    }
+}
+
+/// A call of the tool of this name.
+#[must_use]
+pub fn tool_call(id: &str, name: &str, arguments: &serde_json::Value) -> ToolCall {
+    ToolCall { id: CallId(id.into()), name: name.into(), arguments: arguments.to_string() }
+}

@@ -1,0 +1,137 @@
+//! A model server with a script: real HTTP/1.1 on a loopback socket, Anthropic Messages and OpenAI Chat Completions
+//! as server-sent events. Plain threads, so that it serves tests of the binary as well.
+//!
+//! Which wire is spoken follows from the path that is asked: `/v1/messages` or `/chat/completions`.
+
+mod http;
+mod script;
+mod wire;
+
+pub use http::Request;
+pub use script::{Call, Gate, Message, Reply};
+
+use http::{Answer, serve};
+use std::{
+    collections::VecDeque,
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running model server; it stops when dropped.
+#[derive(Debug)]
+pub struct ModelServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    script: Mutex<VecDeque<Reply>>,
+    always: Mutex<Option<Reply>>,
+    requests: Mutex<Vec<Request>>,
+    came: Condvar,
+    stopped: AtomicBool,
+}
+
+impl ModelServer {
+    /// A server that gives these replies, one for each request, in order. When they are used up it answers 400.
+    ///
+    /// # Panics
+    /// When no socket can be had.
+    #[must_use]
+    pub fn start(script: impl IntoIterator<Item = Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback socket");
+        let address = listener.local_addr().expect("a bound socket");
+        let shared =
+            Arc::new(Shared { script: Mutex::new(script.into_iter().collect()), ..Shared::default() });
+        let of_thread = shared.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if of_thread.stopped.load(Ordering::SeqCst) {
+                    return;
+                }
+                let shared = of_thread.clone();
+                thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// A server that gives the same reply to every request.
+    #[must_use]
+    pub fn always(reply: Reply) -> Self {
+        let server = Self::start([]);
+        *lock(&server.shared.always) = Some(reply);
+        server
+    }
+
+    /// Where it is, such as `http://127.0.0.1:41234`: the base URL of both wires.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Adds a reply to the script.
+    pub fn push(&self, reply: Reply) {
+        lock(&self.shared.script).push_back(reply);
+    }
+
+    /// The requests that came, in order.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        lock(&self.shared.requests).clone()
+    }
+
+    /// Waits until so many requests have come.
+    ///
+    /// # Panics
+    /// When they do not come in 20 seconds. It blocks its thread: call it from `spawn_blocking` where the other side
+    /// shares that thread.
+    pub fn wait_for(&self, count: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut requests = lock(&self.shared.requests);
+        while requests.len() < count {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{} of {count} requests came", requests.len());
+            requests =
+                self.shared.came.wait_timeout(requests, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        TcpStream::connect(self.address).ok();
+    }
+}
+
+impl Shared {
+    /// Records a request and says what the script answers.
+    fn answer(&self, request: Request) -> Answer {
+        let reply = self.next();
+        let path = request.path.clone();
+        lock(&self.requests).push(request);
+        self.came.notify_all();
+        wire::answer(&path, reply)
+    }
+
+    fn next(&self) -> Reply {
+        let next = lock(&self.script).pop_front();
+        next.or_else(|| lock(&self.always).clone())
+            .unwrap_or_else(|| Reply::error(400, "invalid_request_error", "the script has no more replies"))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
