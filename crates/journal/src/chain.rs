@@ -5,10 +5,10 @@
 //! serialised again to be hashed.
 
 use crate::fact::{Commitment, ENTRY_VERSION, Entry, Payload, Stored};
-use bailey_protocol::{Digest, Timestamp, number::Seq};
+use bailey_protocol::{Blob, Digest, Timestamp, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 const DOMAIN: &[u8] = b"bailey.journal.1";
 
@@ -110,9 +110,22 @@ fn redact(value: &mut Value, redactor: &Redactor) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
-        Value::Object(fields) => fields.iter_mut().for_each(|(_, field)| redact(field, redactor)),
+        Value::Object(fields) => match blob(fields) {
+            // Bytes are redacted as bytes: a mark inside Base64 could not be read back.
+            Some(Blob(bytes)) => {
+                let clean = Blob(redactor.redact_bytes(&bytes).into_owned());
+                *value = serde_json::to_value(clean).unwrap_or_default();
+            }
+            None => fields.iter_mut().for_each(|(_, field)| redact(field, redactor)),
+        },
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// The bytes, where this is a [`Blob`] that is no UTF-8.
+fn blob(fields: &Map<String, Value>) -> Option<Blob> {
+    let is_blob = fields.len() == 1 && fields.contains_key("base64");
+    is_blob.then(|| serde_json::from_value(Value::Object(fields.clone())).ok()).flatten()
 }
 
 /// What a verification found.
@@ -142,7 +155,8 @@ pub struct Broken {
 pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>, StoreError> {
     let mut walk = Walk { expected: from + 1, previous: hash_of(tx, from)?, payloads: 0, erased: 0 };
     let mut statement = tx.prepare_cached(
-        "SELECT entry.seq, body, hash, salt, bytes FROM entry LEFT JOIN payload USING (seq) WHERE seq > ?1 ORDER BY seq",
+        "SELECT entry.seq, body, hash, salt, bytes, type, session, effect
+         FROM entry LEFT JOIN payload USING (seq) WHERE seq > ?1 ORDER BY seq",
     )?;
     let mut rows = statement.query(params![from])?;
     while let Some(row) = rows.next()? {
@@ -152,6 +166,7 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
             hash: row.get(2)?,
             salt: row.get(3)?,
             payload: row.get(4)?,
+            columns: Columns { name: row.get(5)?, session: row.get(6)?, effect: row.get(7)? },
         };
         if let Err(broken) = walk.step(&link) {
             return Ok(Err(broken));
@@ -160,6 +175,10 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
     let entries = walk.expected - 1;
     if entries == 0 {
         return Ok(Err(Broken { seq: 1, what: "there is no genesis entry".into() }));
+    }
+    if let Some(later) = pointed_at(tx, from)?.filter(|later| *later > entries) {
+        let what = format!("it is missing, though an effect still names entry {later}");
+        return Ok(Err(Broken { seq: walk.expected, what }));
     }
     Ok(Ok(Verified { entries, head: walk.previous, payloads: walk.payloads, erased: walk.erased }))
 }
@@ -171,12 +190,30 @@ fn hash_of(tx: &Tx<'_>, seq: u64) -> Result<Digest, StoreError> {
     Ok(hash.map_or(Digest([0; 32]), Digest))
 }
 
+/// The newest entry that anything beside the chain names: an end that was cut off shows there. Where only the newest
+/// entries are looked at, the effects, which have no order of entries, are left out.
+fn pointed_at(tx: &Tx<'_>, from: u64) -> Result<Option<u64>, StoreError> {
+    let payload = tx.query_row("SELECT max(seq) FROM payload", params![], |row| row.get(0))?;
+    let sql = "SELECT max(max(intent), max(coalesce(outcome, 0))) FROM effect";
+    let effect = if from == 0 { tx.query_row(sql, params![], |row| row.get(0))? } else { None };
+    Ok(Option::max(payload, effect))
+}
+
+/// What queries go by; it must be what the entry says.
+#[derive(PartialEq)]
+struct Columns {
+    name: String,
+    session: Option<String>,
+    effect: Option<String>,
+}
+
 struct Link {
     seq: u64,
     body: Vec<u8>,
     hash: Vec<u8>,
     salt: Option<Vec<u8>>,
     payload: Option<Vec<u8>>,
+    columns: Columns,
 }
 
 struct Walk {
@@ -206,6 +243,14 @@ impl Walk {
         }
         if stored.v != ENTRY_VERSION {
             return Err(broken(&format!("it has version {}, this program reads {ENTRY_VERSION}", stored.v)));
+        }
+        let columns = Columns {
+            name: stored.fact.name().to_owned(),
+            session: stored.session.map(|id| id.to_string()),
+            effect: stored.effect.map(|id| id.to_string()),
+        };
+        if columns != at.columns {
+            return Err(broken("its columns say something else than it does"));
         }
         self.payload(at, stored.payload.as_ref()).map_err(broken)?;
         self.previous = hash;

@@ -169,8 +169,8 @@ pub enum BeginError {
     /// The verdict is about another effect.
     #[error("the verdict is about another effect")]
     OtherEffect,
-    /// The grant was used already, or is void.
-    #[error("the approval was used already or is void")]
+    /// The grant was used already, is void, or was given for something else.
+    #[error("the approval was used already, is void, or was given for something else")]
     Burnt,
     /// The session is not in the journal.
     #[error("there is no session {0}")]

@@ -334,6 +334,8 @@ struct Intent {
     entry: Entry,
     session: SessionId,
     effect: EffectId,
+    /// What a grant must have been given for: this effect, or this action for the rest of the session.
+    digests: [String; 2],
     kind: Kind,
     target: String,
     purpose: Purpose,
@@ -369,6 +371,7 @@ impl Intent {
             entry: Entry::of(effect.session, fact).about(effect.id).with(Payload::Json(effect_json(effect)?)),
             session: effect.session,
             effect: effect.id,
+            digests: [sealed.digest(), sealed.action_digest()].map(|digest| digest.to_string()),
             kind: effect.action.kind(),
             target: effect.action.target(),
             purpose: circumstances.purpose,
@@ -435,21 +438,23 @@ fn begin(
     Ok(Ok(seq))
 }
 
-/// Uses a grant up; one for the rest of the session stays. False when it is not good any more.
+/// Uses a grant up; one for the rest of the session stays. False when it is not good any more, or was never given for
+/// this.
 fn burn(tx: &mut Tx<'_>, grant: &Grant, intent: &Intent) -> Result<bool, StoreError> {
     let id = grant.approval.to_string();
     let session = intent.session.to_string();
+    let [effect, action] = &intent.digests;
     let burnt = tx.execute(
-        "UPDATE approval SET state = 'burnt' WHERE id = ?1 AND session = ?2 AND state = 'yes'",
-        params![id, session],
+        "UPDATE approval SET state = 'burnt' WHERE id = ?1 AND session = ?2 AND digest = ?3 AND state = 'yes'",
+        params![id, session, effect],
     )?;
     if burnt == 1 {
         return Ok(true);
     }
     let standing = tx
         .query_row(
-            "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2 AND state = 'session'",
-            params![id, session],
+            "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2 AND action_digest = ?3 AND state = 'session'",
+            params![id, session, action],
             |_| Ok(()),
         )
         .optional()?;
