@@ -1,0 +1,203 @@
+//! What `begin` refuses, and that nothing of a refused effect is written.
+
+use crate::support::{Desk, command, decide, desk, effect, stricter, why};
+use bailey_journal::{BeginError, Fact, JournalError, Query, SessionLock, Warrant};
+use bailey_policy::Verdict;
+use bailey_protocol::{Answer, Cost, Sealed, SessionId};
+
+async fn intents(desk: &Desk) -> usize {
+    let entries = desk.journal.entries(Query::default()).await.unwrap();
+    entries.iter().filter(|recorded| matches!(recorded.entry.fact, Fact::Intent { .. })).count()
+}
+
+#[tokio::test]
+async fn an_effect_begins_with_its_own_verdict() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let sealed = effect(session, command("echo"));
+    let id = sealed.effect().id;
+    let (permit, receipt) = desk.begin(sealed, 0).await.unwrap();
+    assert_eq!(receipt.effect(), id);
+    assert_eq!(intents(&desk).await, 1);
+    let redeemed = permit.redeem(&desk.journal.seal()).unwrap();
+    assert_eq!((redeemed.effect.id, redeemed.seq), (id, receipt.seq()));
+}
+
+#[tokio::test]
+async fn another_journals_permit_is_refused() {
+    let (one, other) = (desk().await, desk().await);
+    let session = one.session().await;
+    let (permit, _receipt) = one.begin(effect(session, command("echo")), 0).await.unwrap();
+    assert!(matches!(permit.redeem(&other.journal.seal()), Err(JournalError::ForeignPermit)));
+    // A second handle on the same file is another instance, too.
+    let (permit, _receipt) = one.begin(effect(session, command("echo")), 0).await.unwrap();
+    let (second, _) = one.second().await;
+    assert!(matches!(permit.redeem(&second.seal()), Err(JournalError::ForeignPermit)));
+}
+
+#[tokio::test]
+async fn the_verdict_about_another_effect_is_refused() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let (asked, decided) = (effect(session, command("echo a")), effect(session, command("echo b")));
+    let warrant = Warrant::Allowed(desk.allowed(&decided));
+    let begun = desk.mint.begin(asked, warrant, why(), Cost::default()).await;
+    assert!(matches!(begun, Err(BeginError::OtherEffect)));
+    assert_eq!(intents(&desk).await, 0);
+}
+
+#[tokio::test]
+async fn the_verdict_of_another_policy_is_stale() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let sealed = effect(session, command("echo"));
+    let warrant = Warrant::Allowed(desk.allowed(&sealed));
+    desk.mint.adopt(stricter().digest()).await.unwrap();
+    let begun = desk.mint.begin(sealed, warrant, why(), Cost::default()).await;
+    assert!(matches!(begun, Err(BeginError::Stale)));
+    assert_eq!(intents(&desk).await, 0);
+    assert!(matches!(decide(&stricter(), &effect(session, command("echo"))), Verdict::Deny(_)));
+    // Control: with the first policy back in force the same verdict is good.
+    desk.mint.adopt(desk.policy.digest()).await.unwrap();
+    drop(desk.begin(effect(session, command("echo")), 0).await.unwrap());
+}
+
+#[tokio::test]
+async fn an_unknown_session_is_refused() {
+    let desk = desk().await;
+    let nobody = SessionId::new(1, [9; 10]);
+    let begun = desk.begin(effect(nobody, command("echo")), 0).await;
+    assert!(matches!(begun, Err(BeginError::NoSession(id)) if id == nobody));
+    assert_eq!(intents(&desk).await, 0);
+}
+
+/// A question about a deployment, answered so.
+async fn answered(desk: &Desk, sealed: &Sealed, answer: Answer) -> bailey_protocol::ApprovalId {
+    let id = desk.mint.ask(sealed, serde_json::json!({ "title": "deploy" })).await.unwrap();
+    desk.mint.answer(id, answer, "owner", "a test").await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn a_grant_is_burnt_once() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let sealed = effect(session, command("deploy"));
+    let id = answered(&desk, &sealed, Answer::Yes).await;
+    let grant = desk.mint.grant(id, &sealed).await.unwrap();
+    drop(desk.begin_approved(sealed.clone(), grant.clone()).await.unwrap());
+    assert!(matches!(desk.begin_approved(sealed.clone(), grant).await, Err(BeginError::Burnt)));
+    assert!(matches!(desk.mint.grant(id, &sealed).await, Err(JournalError::NotGranted(_))));
+    assert_eq!(intents(&desk).await, 1);
+}
+
+#[tokio::test]
+async fn a_grant_is_good_for_its_own_effect_only() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let (harmless, harmful) =
+        (effect(session, command("deploy to test")), effect(session, command("deploy to all")));
+    for answer in [Answer::Yes, Answer::YesForSession] {
+        let harmless = effect(session, harmless.effect().action.clone());
+        let id = answered(&desk, &harmless, answer).await;
+        assert!(matches!(desk.mint.grant(id, &harmful).await, Err(JournalError::NotGranted(_))));
+        // The grant of one effect, presented with the verdict about another.
+        let grant = desk.mint.grant(id, &harmless).await.unwrap();
+        let begun = desk.begin_approved(harmful.clone(), grant.clone()).await;
+        assert!(matches!(begun, Err(BeginError::Burnt)), "{answer:?}");
+        // Control: it is still good for its own.
+        drop(desk.begin_approved(harmless, grant).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn no_and_no_answer_grant_nothing() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let sealed = effect(session, command("deploy"));
+    let open = desk.mint.ask(&sealed, serde_json::json!({})).await.unwrap();
+    assert!(matches!(desk.mint.grant(open, &sealed).await, Err(JournalError::NotGranted(_))));
+    let no = answered(&desk, &sealed, Answer::No).await;
+    assert!(matches!(desk.mint.grant(no, &sealed).await, Err(JournalError::NotGranted(_))));
+}
+
+#[tokio::test]
+async fn the_first_answer_counts() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let sealed = effect(session, command("deploy"));
+    let id = answered(&desk, &sealed, Answer::No).await;
+    let late = desk.mint.answer(id, Answer::Yes, "owner", "").await;
+    assert!(matches!(late, Err(JournalError::Settled(settled)) if settled == id));
+    assert!(matches!(desk.mint.grant(id, &sealed).await, Err(JournalError::NotGranted(_))));
+}
+
+#[tokio::test]
+async fn a_yes_for_the_session_is_for_this_exact_action_here() {
+    let desk = desk().await;
+    let (session, elsewhere) = (desk.session().await, desk.session().await);
+    let sealed = effect(session, command("deploy a"));
+    answered(&desk, &sealed, Answer::YesForSession).await;
+    let again = effect(session, command("deploy a"));
+    let grant = desk.mint.session_grant(&again).await.unwrap().unwrap();
+    drop(desk.begin_approved(again, grant.clone()).await.unwrap());
+    // It stays.
+    let third = effect(session, command("deploy a"));
+    drop(desk.begin_approved(third, grant).await.unwrap());
+    assert_eq!(desk.mint.session_grant(&effect(session, command("deploy b"))).await.unwrap(), None);
+    assert_eq!(desk.mint.session_grant(&effect(elsewhere, command("deploy a"))).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_new_policy_voids_questions_and_grants() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let sealed = effect(session, command("deploy"));
+    let open = desk.mint.ask(&sealed, serde_json::json!({})).await.unwrap();
+    let yes = answered(&desk, &sealed, Answer::Yes).await;
+    desk.mint.adopt(stricter().digest()).await.unwrap();
+    desk.mint.adopt(desk.policy.digest()).await.unwrap();
+    assert!(matches!(desk.mint.grant(yes, &sealed).await, Err(JournalError::NotGranted(_))));
+    assert!(matches!(desk.mint.answer(open, Answer::Yes, "owner", "").await, Err(JournalError::Settled(_))));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_race_for_one_grant_one_begins() {
+    for _ in 0..20 {
+        let desk = desk().await;
+        let session = desk.session().await;
+        let sealed = effect(session, command("deploy"));
+        let id = answered(&desk, &sealed, Answer::Yes).await;
+        let grant = desk.mint.grant(id, &sealed).await.unwrap();
+        let (_, other_mint) = desk.second().await;
+        let warrant = Warrant::Approved(desk.review(&sealed), grant.clone());
+        let other = other_mint.begin(sealed.clone(), warrant, why(), Cost::default());
+        let (one, other) = tokio::join!(desk.begin_approved(sealed.clone(), grant), other);
+        assert_eq!([one.is_ok(), other.is_ok()].iter().filter(|ok| **ok).count(), 1);
+        assert_eq!(intents(&desk).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn what_did_not_end_is_unfinished_until_it_is_given_up() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let sealed = effect(session, command("echo lost"));
+    let id = sealed.effect().id;
+    let (_permit, _receipt) = desk.begin(sealed, 0).await.unwrap();
+    let lock = SessionLock::take(session, desk.home.path()).unwrap();
+    let lost = desk.mint.unfinished(&lock).await.unwrap();
+    assert_eq!(lost.len(), 1);
+    assert_eq!((lost[0].effect, lost[0].target.as_str(), lost[0].is_act), (id, "echo lost", true));
+    desk.mint.give_up(&lock, &lost[0]).await.unwrap();
+    assert_eq!(desk.mint.unfinished(&lock).await.unwrap(), []);
+    let entries = desk.journal.entries(Query::default()).await.unwrap();
+    assert!(matches!(
+        &entries.last().unwrap().entry.fact,
+        Fact::Outcome { status: bailey_protocol::Status::Unknown, .. }
+    ));
+    // Another session's effects are none of its business.
+    let other = desk.session().await;
+    drop(desk.begin(effect(other, command("echo running")), 0).await.unwrap());
+    assert_eq!(desk.mint.unfinished(&lock).await.unwrap(), []);
+}

@@ -1,0 +1,59 @@
+//! The lock of a session, against a real other process.
+
+use bailey_journal::{JournalError, SessionLock};
+use bailey_protocol::SessionId;
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+const FOLDER: &str = "BAILEY_TEST_LOCK_FOLDER";
+
+fn session() -> SessionId {
+    SessionId::new(1, [3; 10])
+}
+
+/// Not a test of its own: the other process, which holds the lock until its standard input ends.
+#[test]
+#[ignore = "started by the test below"]
+fn holder() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let _lock = SessionLock::take(session(), &PathBuf::from(folder)).unwrap();
+    println!("\nheld");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+#[test]
+fn a_lock_that_another_process_holds_says_which() {
+    let home = tempfile::tempdir().unwrap();
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", "lock::holder"])
+        .env(FOLDER, home.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "held"));
+    match SessionLock::take(session(), home.path()) {
+        Err(error @ JournalError::Held { .. }) => {
+            let expected = format!("is in use by process {}", other.id());
+            assert!(error.to_string().contains(&expected), "{error}");
+        }
+        other => panic!("it was not held: {other:?}"),
+    }
+    // Control: when that process has ended, the lock is free.
+    other.stdin.take().unwrap().write_all(b"\n").unwrap();
+    other.wait().unwrap();
+    assert_eq!(SessionLock::take(session(), home.path()).unwrap().session(), session());
+}
+
+#[test]
+fn a_lock_is_free_again_when_dropped() {
+    let home = tempfile::tempdir().unwrap();
+    let first = SessionLock::take(session(), home.path()).unwrap();
+    assert!(SessionLock::take(session(), home.path()).is_err());
+    drop(first);
+    SessionLock::take(session(), home.path()).unwrap();
+}

@@ -1,0 +1,151 @@
+//! What follows from reports: the paths that a session's layer holds, with their bases.
+
+use crate::support::{Desk, command, desk, effect, merge, why};
+use bailey_journal::Warrant;
+use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
+use bailey_protocol::{
+    Action, Answer, ChangedFile, Cost, Digest, EffectId, ExecReport, FileChange, MergeFile, MergeKind,
+    MergeResult, MergeState, Report, SessionId, Touched, WsPath,
+};
+
+fn digest(text: &str) -> Option<Digest> {
+    Some(Digest::of(text.as_bytes()))
+}
+
+fn touched(path: &str, base: Option<Digest>, unsure: bool) -> Touched {
+    Touched { path: path.into(), base, unsure }
+}
+
+async fn after_command(desk: &Desk, session: SessionId, touched: Vec<Touched>) {
+    let report = ExecReport { touched, ..ExecReport::default() };
+    desk.run(session, command("make"), Report::Exec(report)).await;
+}
+
+/// Runs a merge whose results are these, and answers its effect.
+async fn merged(
+    desk: &Desk,
+    session: SessionId,
+    kind: MergeKind,
+    of: Option<EffectId>,
+    files: &[(MergeFile, MergeState)],
+) -> EffectId {
+    let action = merge(kind, of, files.iter().map(|(file, _)| file.clone()).collect());
+    let results =
+        files.iter().map(|(file, state)| MergeResult { path: file.path.clone(), state: state.clone() });
+    let sealed = effect(session, action);
+    let id = sealed.effect().id;
+    let (_permit, receipt) = desk.begin(sealed, 0).await.unwrap();
+    let report = Report::Merged { files: results.collect() };
+    desk.mint.finish(receipt, &crate::support::done(report), Cost::default(), Vec::new()).await.unwrap();
+    id
+}
+
+fn file_of(path: &str, base: Option<Digest>, new: Option<Digest>) -> MergeFile {
+    MergeFile { path: path.into(), base, new }
+}
+
+#[tokio::test]
+async fn the_first_base_counts() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    after_command(&desk, session, vec![touched("/w/a", digest("1"), false)]).await;
+    after_command(&desk, session, vec![touched("/w/a", digest("2"), true), touched("/w/b", None, true)])
+        .await;
+    let change = FileChange { path: "/w/c".into(), base: digest("3"), new: Some("4".into()) };
+    let change = Action::Change { files: vec![change] };
+    let changed = ChangedFile {
+        path: "/w/c".into(),
+        old: digest("3"),
+        new: digest("4"),
+        touched: Some(touched("/w/c", digest("3"), false)),
+    };
+    desk.run(session, change, Report::Changed { files: vec![changed] }).await;
+    let expected = [
+        touched("/w/a", digest("1"), false),
+        touched("/w/b", None, true),
+        touched("/w/c", digest("3"), false),
+    ];
+    assert_eq!(desk.journal.touched(session).await.unwrap(), expected);
+    assert_eq!(desk.journal.touched(desk.session().await).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_apply_moves_the_bases_of_what_it_merged() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    after_command(&desk, session, vec![touched("/w/a", digest("1"), true), touched("/w/b", None, false)])
+        .await;
+    let a = file_of("/w/a", digest("1"), digest("2"));
+    let b = file_of("/w/b", None, digest("new"));
+    let conflict = MergeState::Conflict { reason: "changed".into() };
+    let apply = merged(
+        &desk,
+        session,
+        MergeKind::Apply,
+        None,
+        &[(a.clone(), MergeState::Done), (b.clone(), conflict)],
+    )
+    .await;
+    let expected = [touched("/w/a", digest("2"), false), touched("/w/b", None, false)];
+    assert_eq!(desk.journal.touched(session).await.unwrap(), expected);
+    assert_eq!(desk.journal.last_apply(session).await.unwrap(), Some((apply, vec![a.clone(), b])));
+    // And an undo moves them back.
+    merged(&desk, session, MergeKind::Undo, Some(apply), &[(a, MergeState::Done)]).await;
+    assert_eq!(desk.journal.touched(session).await.unwrap()[0], touched("/w/a", digest("1"), false));
+    assert_eq!(desk.journal.last_apply(session).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn undoing_takes_the_newest_apply_first() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let file = |new: &str| vec![(file_of("/w/a", None, digest(new)), MergeState::Done)];
+    let first = merged(&desk, session, MergeKind::Apply, None, &file("1")).await;
+    let second = merged(&desk, session, MergeKind::Apply, None, &file("2")).await;
+    let last = async || desk.journal.last_apply(session).await.unwrap().map(|(id, _)| id);
+    assert_eq!(last().await, Some(second));
+    merged(&desk, session, MergeKind::Undo, Some(second), &file("2")).await;
+    assert_eq!(last().await, Some(first));
+}
+
+#[tokio::test]
+async fn a_discard_forgets_everything() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    after_command(&desk, session, vec![touched("/w/a", digest("1"), false)]).await;
+    merged(&desk, session, MergeKind::Discard, None, &[]).await;
+    assert_eq!(desk.journal.touched(session).await.unwrap(), []);
+}
+
+/// A read of a masked file that a human approved, as the kernel begins it.
+async fn revealing(desk: &Desk, policy: &Policy, session: SessionId) {
+    let sealed = effect(session, Action::Read { path: "/w/.env".into() });
+    let places = Places { workspace: "/w".into(), ..Places::default() };
+    let now = "2026-01-02T03:04:05Z".parse().unwrap();
+    let facts = Facts { effect: &sealed, now, places: &places, parents: &[], revealed: &[] };
+    let Verdict::Review(review) = policy.decide(&facts).verdict else { panic!("it is not asked") };
+    let id = desk.mint.ask(&sealed, serde_json::json!({})).await.unwrap();
+    desk.mint.answer(id, Answer::Yes, "owner", "").await.unwrap();
+    let grant = desk.mint.grant(id, &sealed).await.unwrap();
+    let begun = desk.mint.begin(sealed, Warrant::Approved(review, grant), why(), Cost::default()).await;
+    drop(begun.unwrap());
+}
+
+#[tokio::test]
+async fn a_file_is_revealed_once() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let rules = "[[rule]]\nname = \"r\"\nanswer = \"allow\"\nreason = \"r\"\nmatch = { action = \"read\" }";
+    let rules = file::parse("r.toml", rules, file::Format::Toml).unwrap().rules;
+    let policy = Policy::new(built_in_rules(), rules);
+    desk.mint.adopt(policy.digest()).await.unwrap();
+    assert_eq!(desk.journal.revealed(session).await.unwrap(), []);
+    revealing(&desk, &policy, session).await;
+    revealing(&desk, &policy, session).await;
+    desk.journal.reveal(session, "/w/.env".into()).await.unwrap();
+    assert_eq!(desk.journal.revealed(session).await.unwrap(), [WsPath::from("/w/.env")]);
+    let entries = desk.journal.entries(bailey_journal::Query::default()).await.unwrap();
+    let told = entries.iter().filter(|recorded| recorded.entry.fact.name() == "revealed").count();
+    assert_eq!(told, 1);
+    assert_eq!(desk.journal.revealed(desk.session().await).await.unwrap(), []);
+}

@@ -1,0 +1,196 @@
+//! A journal in a temporary folder, a policy in force, and effects to begin.
+
+use bailey_journal::{
+    BeginError, Circumstances, Grant, Journal, Mint, NewSession, Permit, Purpose, Receipt, Warrant,
+};
+use bailey_policy::{Allowed, Facts, Places, Policy, Review, Verdict, file};
+use bailey_protocol::{
+    Action, CallId, Command, Cost, Effect, EffectId, Labels, Limits, Merge, MergeFile, MergeKind, Outcome,
+    Report, Role, Sealed, SessionId, Status, WsPath,
+};
+use bailey_secrets::Redactor;
+use bailey_store::{Grade, Migration, Store, Tx};
+use bailey_testkit::FakeClock;
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tempfile::TempDir;
+
+const RULES: &str = r#"
+[[rule]]
+name = "all"
+answer = "allow"
+reason = "a test"
+match = { action = ["read", "exec", "model", "change", "merge"] }
+
+[[rule]]
+name = "deploy"
+answer = "review"
+reason = "a test asks"
+match = { command = "deploy" }
+"#;
+
+pub(crate) struct Desk {
+    pub(crate) journal: Journal,
+    pub(crate) mint: Mint,
+    pub(crate) policy: Policy,
+    pub(crate) clock: Arc<FakeClock>,
+    pub(crate) home: TempDir,
+}
+
+/// Numbers effects and sessions.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+fn random() -> [u8; 10] {
+    let mut bytes = [0; 10];
+    bytes[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::SeqCst).to_be_bytes());
+    bytes
+}
+
+/// An opened journal with a policy in force, without secrets.
+pub(crate) async fn desk() -> Desk {
+    desk_with(Redactor::new(&bailey_secrets::Vault::default())).await
+}
+
+pub(crate) async fn desk_with(redactor: Redactor) -> Desk {
+    let home = tempfile::tempdir().unwrap();
+    let clock = Arc::new(FakeClock::default());
+    let path = home.path().join("journal.db");
+    let (journal, mint) = Journal::open(&path, redactor, clock.clone()).await.unwrap();
+    let policy = policy(RULES);
+    mint.adopt(policy.digest()).await.unwrap();
+    Desk { journal, mint, policy, clock, home }
+}
+
+pub(crate) fn policy(rules: &str) -> Policy {
+    let rules = file::parse("test.toml", rules, file::Format::Toml).unwrap().rules;
+    Policy::new(Vec::new(), rules)
+}
+
+pub(crate) fn stricter() -> Policy {
+    policy(&RULES.replace("\"exec\", ", ""))
+}
+
+impl Desk {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.home.path().join("journal.db")
+    }
+
+    /// A second handle, as another process would have one.
+    pub(crate) async fn second(&self) -> (Journal, Mint) {
+        let redactor = Redactor::new(&bailey_secrets::Vault::default());
+        Journal::open(&self.path(), redactor, self.clock.clone()).await.unwrap()
+    }
+
+    pub(crate) async fn session(&self) -> SessionId {
+        let id = SessionId::new(1_767_000_000_000, random());
+        let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: "p/m".into() };
+        self.journal.open_session(id, new).await.unwrap();
+        id
+    }
+
+    pub(crate) fn decide(&self, sealed: &Sealed) -> Verdict {
+        decide(&self.policy, sealed)
+    }
+
+    pub(crate) fn allowed(&self, sealed: &Sealed) -> Allowed {
+        match self.decide(sealed) {
+            Verdict::Allow(allowed) => allowed,
+            other => panic!("not allowed: {other:?}"),
+        }
+    }
+
+    pub(crate) fn review(&self, sealed: &Sealed) -> Review {
+        match self.decide(sealed) {
+            Verdict::Review(review) => review,
+            other => panic!("no review: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn begin(&self, sealed: Sealed, limit: u64) -> Result<(Permit, Receipt), BeginError> {
+        let warrant = Warrant::Allowed(self.allowed(&sealed));
+        self.mint.begin(sealed, warrant, why(), Cost { tokens: limit }).await
+    }
+
+    pub(crate) async fn begin_approved(
+        &self,
+        sealed: Sealed,
+        grant: Grant,
+    ) -> Result<(Permit, Receipt), BeginError> {
+        let warrant = Warrant::Approved(self.review(&sealed), grant);
+        self.mint.begin(sealed, warrant, why(), Cost { tokens: 0 }).await
+    }
+
+    /// Begins and finishes an effect with this report.
+    pub(crate) async fn run(&self, session: SessionId, action: Action, report: Report) {
+        let (_permit, receipt) = self.begin(effect(session, action), 0).await.unwrap();
+        self.mint.finish(receipt, &done(report), Cost::default(), Vec::new()).await.unwrap();
+    }
+
+    /// Writes to the file past the journal, as somebody with an SQLite shell would.
+    pub(crate) async fn tamper(&self, change: impl Fn(&mut Tx<'_>) -> usize + Send + 'static) {
+        let raw = self.raw();
+        let rows = raw.write(Grade::Full, move |tx| Ok(change(tx))).await.unwrap();
+        assert!(rows > 0, "nothing was changed");
+    }
+
+    pub(crate) fn raw(&self) -> Store {
+        Store::open(&self.path(), &[Migration { version: 1, sql: "" }]).unwrap()
+    }
+}
+
+pub(crate) fn decide(policy: &Policy, sealed: &Sealed) -> Verdict {
+    let places = Places { workspace: "/w".into(), ..Places::default() };
+    let now = "2026-01-02T03:04:05Z".parse().unwrap();
+    policy.decide(&Facts { effect: sealed, now, places: &places, parents: &[], revealed: &[] }).verdict
+}
+
+pub(crate) fn why() -> Circumstances {
+    Circumstances { purpose: Purpose::Act, reasons: vec!["a test".into()] }
+}
+
+pub(crate) fn effect(session: SessionId, action: Action) -> Sealed {
+    costing(session, action, 0)
+}
+
+pub(crate) fn costing(session: SessionId, action: Action, tokens: u64) -> Sealed {
+    let effect = Effect {
+        id: EffectId::new(1_767_000_000_000, random()),
+        session,
+        parent: None,
+        call: Some(CallId("call-1".into())),
+        role: Role::Agent,
+        action,
+        labels: Labels::default(),
+        cost: Cost { tokens },
+    };
+    Sealed::new(effect).unwrap()
+}
+
+pub(crate) fn command(line: &str) -> Action {
+    Action::Exec(Command {
+        argv: line.split(' ').map(str::to_owned).collect(),
+        cwd: "/w".into(),
+        env: BTreeMap::new(),
+        stdin: None,
+        network: false,
+        limits: Limits::default(),
+    })
+}
+
+pub(crate) fn merge(direction: MergeKind, of: Option<EffectId>, files: Vec<MergeFile>) -> Action {
+    Action::Merge(Merge { direction, of, files })
+}
+
+pub(crate) fn read(path: &str) -> Action {
+    Action::Read { path: WsPath::from(path) }
+}
+
+pub(crate) fn done(report: Report) -> Outcome {
+    Outcome { status: Status::Done, enforced: None, duration_ms: 1, report }
+}
