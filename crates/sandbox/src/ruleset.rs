@@ -23,7 +23,7 @@ pub(crate) fn restrict(writable: &[PathBuf]) -> Result<u32, String> {
         .and_then(|created| created.add_rules(path_beneath_rules(["/"], AccessFs::from_read(NEWEST))))
         .and_then(|created| created.add_rules(path_beneath_rules(writable, AccessFs::from_all(NEWEST))))
         // It was set before, or was left away on purpose.
-        .map(|created| created.set_no_new_privs(false))
+        .map(|created| created.no_new_privs(false))
         .and_then(landlock::RulesetCreated::restrict_self)
         .map_err(text)?;
     match (status.ruleset, status.landlock) {

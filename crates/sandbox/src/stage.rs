@@ -46,7 +46,7 @@ impl Opened {
 pub(crate) struct Stage {
     /// The root itself; also the working directory.
     pub(crate) root: OwnedFd,
-    /// The session's folder, to measure what it holds.
+    /// The session's folder, to measure what it holds. Through it nothing of what is mounted in the root is seen.
     pub(crate) folder: OwnedFd,
 }
 
@@ -161,6 +161,7 @@ pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) ->
     }
     for name in [".project", ".folder"] {
         tree::detach(name).map_err(failed(name))?;
+        std::fs::remove_dir(name).map_err(failed(name))?;
     }
     Ok(Stage { root, folder })
 }
@@ -250,9 +251,10 @@ fn workspace(
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let pts = tree::make("devpts", &options, attributes).map_err(failed("a devpts"))?;
     bind(root, Path::new("/dev/pts"), pts.as_fd())?;
-    part(root, ".folder/home", &plan.home)?;
+    // From the outside in: a home may lie in /tmp, a project in either.
     part(root, ".folder/tmp", Path::new("/tmp"))?;
     part(root, ".folder/tmp", Path::new("/var/tmp"))?;
+    part(root, ".folder/home", &plan.home)?;
     for (at, tree) in tools {
         bind(root, &at, tree.as_fd())?;
     }

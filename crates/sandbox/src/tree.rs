@@ -141,7 +141,11 @@ fn step(at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> io::Result<OwnedFd> {
     }
 }
 
-fn beneath(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
+/// Opens what stands at a relative path beneath `root`, no link followed.
+///
+/// # Errors
+/// Of openat2(2).
+pub(crate) fn beneath(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     Ok(rustix::fs::openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?)

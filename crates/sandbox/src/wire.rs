@@ -4,7 +4,7 @@
 //! environment and a change's new files, lies in a sealed memfd among them.
 
 use crate::{config::Yard, worker};
-use bailey_protocol::{Command, Enforced, Isolation, Limits};
+use bailey_protocol::{Command, Enforced, Isolation, Limits, Wall};
 use rustix::{
     fs::{MemfdFlags, SealFlags},
     net::{
@@ -14,7 +14,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     fs::File,
     io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _},
     mem::MaybeUninit,
@@ -41,6 +41,22 @@ pub(crate) struct Header {
     pub(crate) extra_reads: Vec<String>,
     /// The limits, for control groups.
     pub(crate) limits: Limits,
+}
+
+/// What a holder gets of a request: the header, with what the warden did for it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Forward {
+    pub(crate) header: Header,
+    /// Limits that the effect's control group holds.
+    pub(crate) limits: BTreeSet<Wall>,
+    /// Why others are absent.
+    pub(crate) absent: Vec<String>,
+    /// After the streams come as many trees, one for each extra read (or none, where the holder opens them itself) …
+    pub(crate) extra: usize,
+    /// … as many doors of a control group to join …
+    pub(crate) doors: usize,
+    /// … and, if so, the file that counts processes killed for want of memory.
+    pub(crate) has_events: bool,
 }
 
 /// What a sandbox sees of a session.

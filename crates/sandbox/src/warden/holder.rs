@@ -1,22 +1,23 @@
 //! A holder: the process whose user and mount namespace all live sandboxes of one session share.
 
-use super::{Ground, init};
+use super::{Ground, init, watch};
 use crate::{
-    ids,
+    cgroup, ids,
     stage::{self, Opened, Stage},
     sys::{self, Namespaces, SignalFd},
-    wire::{self, Header, Message, Streams},
+    wire::{self, Forward, Header, Message, Streams},
 };
 use bailey_protocol::Wall;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, wait},
+    process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, wait},
 };
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{HashMap, VecDeque},
     io,
     os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+    time::{Duration, Instant},
 };
 
 /// The warden has written the maps (or needs not to).
@@ -30,20 +31,30 @@ pub(super) enum Notice {
     Ended,
 }
 
-/// One sandbox: where its runtime listens.
-struct Live {
-    control: OwnedFd,
+/// What a holder is born with, besides what the warden knows.
+pub(super) struct Birth {
+    pub(super) is_root: bool,
+    pub(super) opened: Opened,
+    /// Of the control group that it sits in.
+    pub(super) doors: Vec<OwnedFd>,
+    pub(super) socket: OwnedFd,
 }
 
+/// Between two looks at the session's folder, at least and at most.
+const TICK: Duration = Duration::from_millis(500);
+const TICK_MAX: Duration = Duration::from_millis(1500);
+
 /// A holder's life. It ends with the warden's socket.
-pub(super) fn main(ground: &Ground, header: &Header, is_root: bool, opened: Opened, socket: OwnedFd) -> ! {
+pub(super) fn main(ground: &Ground, header: &Header, birth: Birth) -> ! {
     // The warden's other sockets must not live on here: their closing is what ends other holders.
-    let keep: Vec<RawFd> = opened.descriptors().chain([socket.as_raw_fd(), 2]).collect();
+    let own = [birth.socket.as_raw_fd(), 2].into_iter().chain(birth.doors.iter().map(AsRawFd::as_raw_fd));
+    let keep: Vec<RawFd> = birth.opened.descriptors().chain(own).collect();
     if sys::close_all_but(&keep).is_err() {
         sys::exit(125);
     }
-    let code = match prepare(ground, header, is_root, opened, &socket) {
-        Ok(stage) => serve(ground, &stage, &socket),
+    let Birth { is_root, opened, doors, socket } = birth;
+    let code = match prepare(ground, header, is_root, opened, doors, &socket) {
+        Ok(stage) => Holder { ground, stage, socket, live: HashMap::new() }.serve(),
         Err(reason) => refuse(&reason, &socket),
     };
     sys::exit(i32::from(code.is_err()))
@@ -54,6 +65,7 @@ fn prepare(
     header: &Header,
     is_root: bool,
     opened: Opened,
+    doors: Vec<OwnedFd>,
     socket: &OwnedFd,
 ) -> Result<Option<Stage>, String> {
     let text = |error: io::Error| error.to_string();
@@ -61,6 +73,8 @@ fn prepare(
     if wire::receive::<Go>(socket.as_fd()).map_err(text)?.is_none() {
         return Err("the warden is gone".into());
     }
+    cgroup::join(&doors).map_err(|error| format!("the control group: {error}"))?;
+    drop(doors);
     let map = |error: io::Error| format!("the user namespace cannot be set up: {error}");
     match (without.contains(&Wall::UserNamespace), is_root) {
         (true, _) => {}
@@ -79,7 +93,7 @@ fn prepare(
 
 /// Answers every order with the reason why there can be no sandbox.
 fn refuse(reason: &str, socket: &OwnedFd) -> io::Result<()> {
-    while let Some((_, mut fds)) = wire::receive::<Header>(socket.as_fd())? {
+    while let Some((_, mut fds)) = wire::receive::<Forward>(socket.as_fd())? {
         if let Some(streams) = Streams::take(&mut fds) {
             drop(wire::send(streams.control.as_fd(), &Message::Refused(reason.to_owned()), &[]));
         }
@@ -88,64 +102,113 @@ fn refuse(reason: &str, socket: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn serve(ground: &Ground, stage: &Option<Stage>, socket: &OwnedFd) -> io::Result<()> {
-    let signals = SignalFd::block(&[Signal::CHILD])?;
-    let mut live: HashMap<Pid, Live> = HashMap::new();
-    loop {
-        let ready = {
-            let mut polled = [
-                PollFd::new(socket, PollFlags::IN),
-                PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
-            ];
-            let tick = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-            rustix::io::retry_on_intr(|| poll(&mut polled, (!live.is_empty()).then_some(&tick)))?;
-            polled.first().is_some_and(|first| !first.revents().is_empty())
+/// One sandbox, as its holder knows it.
+struct Live {
+    /// Where its runtime listens.
+    control: OwnedFd,
+    disk_bytes: u64,
+    /// Whether it was told that the disk limit is reached.
+    is_told: bool,
+}
+
+struct Holder<'a> {
+    ground: &'a Ground,
+    /// None when the mount namespace was left away.
+    stage: Option<Stage>,
+    socket: OwnedFd,
+    /// By the process id of its init.
+    live: HashMap<Pid, Live>,
+}
+
+impl Holder<'_> {
+    fn serve(mut self) -> io::Result<()> {
+        let signals = SignalFd::block(&[Signal::CHILD])?;
+        let mut look_at = Instant::now() + TICK;
+        loop {
+            let has_order = self.wait(&signals, look_at)?;
+            while signals.next().is_some() {}
+            self.reap()?;
+            if Instant::now() >= look_at {
+                let begin = Instant::now();
+                self.look_at_disk();
+                look_at = Instant::now() + (begin.elapsed() * 4).clamp(TICK, TICK_MAX);
+            }
+            if has_order {
+                let Some((forward, fds)) = wire::receive::<Forward>(self.socket.as_fd())? else {
+                    return Ok(());
+                };
+                if self.live.is_empty() {
+                    look_at = Instant::now() + TICK;
+                }
+                self.start(&forward, fds)?;
+            }
+        }
+    }
+
+    /// Waits for an order, a child's end or, while a sandbox lives, the next look at its folder.
+    fn wait(&self, signals: &SignalFd, look_at: Instant) -> io::Result<bool> {
+        let wait = look_at.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1),
+            tv_nsec: wait.subsec_nanos().into(),
         };
-        while signals.next().is_some() {}
-        reap(&mut live, socket)?;
-        if ready {
-            let Some((header, fds)) = wire::receive::<Header>(socket.as_fd())? else { return Ok(()) };
-            start(ground, stage.as_ref(), &header, fds, &mut live, socket)?;
+        let mut polled = [
+            PollFd::new(&self.socket, PollFlags::IN),
+            PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
+        ];
+        rustix::io::retry_on_intr(|| poll(&mut polled, (!self.live.is_empty()).then_some(&timeout)))?;
+        Ok(polled.first().is_some_and(|first| !first.revents().is_empty()))
+    }
+
+    /// Tells of every sandbox that is gone: first the warden, then, by closing the control socket, the runtime. So
+    /// when the runtime asks for the next one, the warden already knows.
+    fn reap(&mut self) -> io::Result<()> {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let Some(Live { control, .. }) = self.live.remove(&pid) else { continue };
+            let gone = Message::Gone { signal: status.terminating_signal() };
+            drop(wire::send(control.as_fd(), &gone, &[]));
+            wire::send(self.socket.as_fd(), &Notice::Ended, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Tells each sandbox whose folder has grown too big; one that does not go by the next look is killed.
+    fn look_at_disk(&mut self) {
+        let Some(stage) = &self.stage else { return };
+        // A folder that cannot be measured cannot be bounded.
+        let used = watch::disk_used(stage.folder.as_fd()).unwrap_or(u64::MAX);
+        for (pid, live) in self.live.iter_mut().filter(|(_, live)| used > live.disk_bytes) {
+            let signal = if live.is_told { Signal::KILL } else { Signal::USR1 };
+            live.is_told = true;
+            // It may have ended by itself.
+            let _ = kill_process(*pid, signal);
         }
     }
-}
 
-/// Tells of every sandbox that is gone: first the warden, then, by closing the control socket, the runtime. So
-/// when the runtime asks for the next one, the warden already knows.
-fn reap(live: &mut HashMap<Pid, Live>, socket: &OwnedFd) -> io::Result<()> {
-    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-        let Some(Live { control }) = live.remove(&pid) else { continue };
-        let gone = Message::Gone { signal: status.terminating_signal() };
-        drop(wire::send(control.as_fd(), &gone, &[]));
-        wire::send(socket.as_fd(), &Notice::Ended, &[])?;
-    }
-    Ok(())
-}
-
-fn start(
-    ground: &Ground,
-    stage: Option<&Stage>,
-    header: &Header,
-    mut fds: VecDeque<OwnedFd>,
-    live: &mut HashMap<Pid, Live>,
-    socket: &OwnedFd,
-) -> io::Result<()> {
-    let Some(streams) = Streams::take(&mut fds) else {
-        return Err(io::Error::other("an order without descriptors"));
-    };
-    match sys::fork(namespaces(ground)) {
-        Ok(None) => {
-            drop(std::mem::take(live));
-            init::main(ground, stage.map(|stage| stage.root.as_raw_fd()), header, streams, fds)
-        }
-        Ok(Some(pid)) => {
-            live.insert(pid, Live { control: streams.control });
-            Ok(())
-        }
-        Err(error) => {
-            let refused = Message::Refused(format!("namespaces cannot be made: {error}"));
-            drop(wire::send(streams.control.as_fd(), &refused, &[]));
-            wire::send(socket.as_fd(), &Notice::Ended, &[])
+    fn start(&mut self, forward: &Forward, mut fds: VecDeque<OwnedFd>) -> io::Result<()> {
+        let streams =
+            Streams::take(&mut fds).ok_or_else(|| io::Error::other("an order without descriptors"))?;
+        match sys::fork(namespaces(self.ground)) {
+            Ok(None) => {
+                self.live.clear();
+                init::main(
+                    self.ground,
+                    self.stage.as_ref().map(|stage| stage.root.as_raw_fd()),
+                    forward,
+                    streams,
+                    fds,
+                )
+            }
+            Ok(Some(pid)) => {
+                let disk_bytes = forward.header.limits.disk_bytes;
+                self.live.insert(pid, Live { control: streams.control, disk_bytes, is_told: false });
+                Ok(())
+            }
+            Err(error) => {
+                let refused = Message::Refused(format!("namespaces cannot be made: {error}"));
+                drop(wire::send(streams.control.as_fd(), &refused, &[]));
+                wire::send(self.socket.as_fd(), &Notice::Ended, &[])
+            }
         }
     }
 }

@@ -3,12 +3,15 @@
 use super::{
     Ground,
     payload::{self, Start},
+    watch,
 };
 use crate::{
+    cgroup,
     facts::Known,
+    mask,
     sys::{self, SignalFd, attr},
     tree::{self, Access},
-    wire::{self, Ended, Header, Job, Message, Streams, View},
+    wire::{self, Ended, Forward, Job, Message, Streams, View},
 };
 use bailey_protocol::Wall;
 use rustix::{
@@ -18,10 +21,10 @@ use rustix::{
     process::{Pid, Signal, WaitOptions, WaitStatus, set_parent_process_death_signal, wait},
 };
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     io,
     os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -30,75 +33,86 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Between two looks at what can only be watched.
 const TICK: Duration = Duration::from_millis(250);
 
-/// An init's life. `root` is the staging root's descriptor; none when the mount namespace was left away.
+/// An init's life. `root` is the staging root's descriptor; none when the mount namespace was left away. After the
+/// streams, `rest` holds what the forward counts.
 pub(super) fn main(
     ground: &Ground,
     root: Option<RawFd>,
-    header: &Header,
+    forward: &Forward,
     streams: Streams<OwnedFd>,
-    extra: VecDeque<OwnedFd>,
+    rest: VecDeque<OwnedFd>,
 ) -> ! {
-    let code = match run(ground, root, header, streams, extra) {
-        Ok(()) => 0,
-        Err(()) => 125,
-    };
-    sys::exit(code)
+    let control = streams.control.as_fd().try_clone_to_owned();
+    let Err(reason) = run(ground, root, forward, streams, rest) else { sys::exit(0) };
+    if let Ok(control) = control {
+        drop(wire::send(control.as_fd(), &Message::Refused(reason), &[]));
+    }
+    sys::exit(125)
 }
 
 fn run(
     ground: &Ground,
     root: Option<RawFd>,
-    header: &Header,
+    forward: &Forward,
     streams: Streams<OwnedFd>,
-    extra: VecDeque<OwnedFd>,
-) -> Result<(), ()> {
+    mut rest: VecDeque<OwnedFd>,
+) -> Result<(), String> {
+    let text = |error: io::Error| error.to_string();
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     let Streams { job, stdin, stdout, stderr, control } = streams;
-    let refuse = |reason: String| drop(wire::send(control.as_fd(), &Message::Refused(reason), &[]));
-    let mut keep: Vec<RawFd> = [&job, &stdin, &stdout, &stderr, &control].map(|fd| fd.as_raw_fd()).to_vec();
-    keep.extend(extra.iter().map(AsRawFd::as_raw_fd));
-    keep.extend(root);
+    let job: Job = wire::unseal(job).map_err(|error| format!("the job cannot be read: {error}"))?;
+    let extra: Vec<OwnedFd> = rest.drain(..forward.extra.min(rest.len())).collect();
+    let doors: Vec<OwnedFd> = rest.drain(..forward.doors.min(rest.len())).collect();
+    let events = rest.pop_front().filter(|_| forward.has_events);
+    cgroup::join(&doors).map_err(|error| format!("the control group: {error}"))?;
+    enclose(ground, root.is_some(), forward, &job, &extra)?;
+    let mut keep: Vec<RawFd> = [&stdin, &stdout, &stderr, &control].map(AsRawFd::as_raw_fd).to_vec();
+    keep.extend(events.as_ref().map(AsRawFd::as_raw_fd));
     keep.push(2);
-    let begun = set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(io::Error::from)
-        .and_then(|()| sys::close_all_but(&keep));
-    begun.map_err(|error| refuse(error.to_string()))?;
-    let job: Job = wire::unseal(job).map_err(|error| refuse(format!("the job cannot be read: {error}")))?;
-    let limits = job.limits.clone();
-    enclose(ground, root.is_some(), header, &job, &extra).map_err(refuse)?;
-    drop(extra);
-    let known = Known { watched: [Wall::MemoryLimit, Wall::DiskLimit].into(), ..Known::default() };
+    // Their owners here are not dropped but forgotten, so that no number is closed twice.
+    std::mem::forget((extra, doors));
+    sys::close_all_but(&keep).map_err(text)?;
 
-    let signals =
-        SignalFd::block(&[Signal::CHILD, Signal::USR1]).map_err(|error| refuse(error.to_string()))?;
-    let child = match sys::fork(sys::Namespaces::default()) {
-        Ok(Some(child)) => child,
-        Ok(None) => {
-            drop(signals);
-            payload::main(Start { ground, header, job, known, stdin, stdout, stderr, control })
-        }
-        Err(error) => {
-            refuse(format!("a process for the payload: {error}"));
-            return Err(());
-        }
+    let limits = job.limits.clone();
+    let signals = SignalFd::block(&[Signal::CHILD, Signal::USR1]).map_err(text)?;
+    let known = known(ground, forward);
+    let watches_memory = known.watched.contains(&Wall::MemoryLimit);
+    let child = sys::fork(sys::Namespaces::default())
+        .map_err(|error| format!("a process for the payload: {error}"))?;
+    let Some(child) = child else {
+        drop((signals, events));
+        payload::main(Start { ground, header: &forward.header, job, known, stdin, stdout, stderr, control })
     };
     drop((stdin, stdout, stderr));
-    let watch = Watch { signals, control: &control, child, memory_bytes: limits.memory_bytes };
+    let memory_bytes = watches_memory.then_some(limits.memory_bytes);
+    let watch = Watch { signals, control: &control, child, memory_bytes, events };
     let ended = watch.wait(Duration::from_millis(limits.wall_ms));
     drop(wire::send(control.as_fd(), &Message::Ended(ended), &[]));
     Ok(())
+}
+
+/// What holds and what is watched; a limit is one or the other.
+fn known(ground: &Ground, forward: &Forward) -> Known {
+    let without = &ground.config.without;
+    let limits: BTreeSet<Wall> = forward.limits.difference(without).copied().collect();
+    let watched = [Wall::MemoryLimit, Wall::DiskLimit].into_iter();
+    let watched = watched.filter(|wall| !limits.contains(wall) && !without.contains(wall)).collect();
+    let absent = forward.absent.iter().cloned();
+    let absent = absent.chain(without.iter().map(|wall| format!("{wall}: left away by a test"))).collect();
+    Known { landlock_abi: 0, limits, watched, absent }
 }
 
 /// The rest of the root, for this effect alone, and then no way back: the old root goes, capabilities go.
 fn enclose(
     ground: &Ground,
     has_root: bool,
-    header: &Header,
+    forward: &Forward,
     job: &Job,
-    extra: &VecDeque<OwnedFd>,
+    extra: &[OwnedFd],
 ) -> Result<(), String> {
     let without = &ground.config.without;
     if has_root {
-        finish_root(ground, header, job, extra).map_err(|(what, error)| format!("{what}: {error}"))?;
+        finish_root(ground, forward, job, extra).map_err(|(what, error)| format!("{what}: {error}"))?;
     }
     if !without.contains(&Wall::NetNamespace) {
         sys::loopback_up().map_err(|error| format!("the loopback device: {error}"))?;
@@ -114,7 +128,8 @@ fn enclose(
 
 type Step = (String, io::Error);
 
-fn finish_root(ground: &Ground, header: &Header, job: &Job, extra: &VecDeque<OwnedFd>) -> Result<(), Step> {
+fn finish_root(ground: &Ground, forward: &Forward, job: &Job, extra: &[OwnedFd]) -> Result<(), Step> {
+    let header = &forward.header;
     let step = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| (what, error)
@@ -130,6 +145,9 @@ fn finish_root(ground: &Ground, header: &Header, job: &Job, extra: &VecDeque<Own
         for (number, path) in header.extra_reads.iter().enumerate() {
             extra_read(&root, path, extra.get(number)).map_err(step(path))?;
         }
+        let revealed = job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();
+        mask::cover(root.as_fd(), &header.yard.project, &ground.masks, &revealed)
+            .map_err(step("masking secrets"))?;
     }
     sys_read_only(&root).map_err(step("the root"))?;
     rustix::process::pivot_root(".", ".").map_err(|error| step("pivot_root")(error.into()))?;
@@ -179,7 +197,10 @@ struct Watch<'a> {
     signals: SignalFd,
     control: &'a OwnedFd,
     child: Pid,
-    memory_bytes: u64,
+    /// Where memory is watched: how much there may be.
+    memory_bytes: Option<u64>,
+    /// Where it is held: the group's count of killed processes.
+    events: Option<OwnedFd>,
 }
 
 impl Watch<'_> {
@@ -188,6 +209,7 @@ impl Watch<'_> {
         let deadline = Instant::now().checked_add(wall);
         let mut kill_at: Option<Instant> = None;
         let mut limit: Option<&str> = None;
+        let mut look_at = Instant::now() + TICK;
         let status = loop {
             if let Some(status) = self.reap() {
                 break Some(status);
@@ -213,18 +235,32 @@ impl Watch<'_> {
                 }
                 Event::Nothing => {}
             }
-            if memory_used() > self.memory_bytes {
-                limit = Some("memory limit");
-                break None;
+            if now >= look_at {
+                look_at = now + TICK;
+                if self.is_out_of_memory() {
+                    limit = Some("memory limit");
+                    break None;
+                }
             }
         };
         let status = self.end(status);
+        // The last breach may have come after the last look.
+        if limit.is_none() && self.events.as_ref().is_some_and(cgroup::was_out_of_memory) {
+            limit = Some("memory limit");
+        }
         Ended {
             exit: status.and_then(|status| status.exit_status()),
             signal: status.and_then(|status| status.terminating_signal()),
             limit: limit.map(str::to_owned),
-            out_no_routes: 0,
+            out_no_routes: watch::out_no_routes(),
         }
+    }
+
+    /// Where the limit is watched: whether the tree is above it. Where it is held: whether the kernel had to kill one
+    /// process of the tree, which ends the others too, as they counted on it.
+    fn is_out_of_memory(&self) -> bool {
+        self.memory_bytes.is_some_and(watch::is_memory_above)
+            || self.events.as_ref().is_some_and(cgroup::was_out_of_memory)
     }
 
     /// Takes every zombie; the payload's status when it is among them.
@@ -287,9 +323,4 @@ enum Event {
 
 fn terminate() {
     drop(sys::process_signals(Signal::TERM));
-}
-
-/// Memory of all processes here, in bytes: what is resident and not shared.
-fn memory_used() -> u64 {
-    0
 }

@@ -11,6 +11,7 @@ mod holder;
 mod init;
 mod payload;
 mod server;
+mod watch;
 
 use crate::{
     config::Config,

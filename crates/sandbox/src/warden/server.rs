@@ -1,12 +1,16 @@
 //! The warden's loop: orders from the runtime, notices from its holders.
 
-use super::{Ground, Order, holder};
+use super::{
+    Ground, Order,
+    holder::{self, Birth},
+};
 use crate::{
+    cgroup::{Cgroups, Group},
     ids::{Ids, map_child},
     stage,
     sys::{self, Namespaces},
     tree,
-    wire::{self, Header, Message, Streams, View},
+    wire::{self, Forward, Header, Message, Streams, View},
 };
 use bailey_protocol::Wall;
 use rustix::{
@@ -32,6 +36,8 @@ struct Holder {
     /// Whether it never had one: its overlay was not looked at, so it shows the project as it is.
     fresh: bool,
     header: Header,
+    /// The control group that it sits in first, then those that later effects joined.
+    groups: Vec<Group>,
 }
 
 pub(super) struct Server {
@@ -39,16 +45,25 @@ pub(super) struct Server {
     ground: Ground,
     ids: Ids,
     holders: BTreeMap<Key, Holder>,
+    cgroups: Cgroups,
 }
 
 impl Server {
     pub(super) fn new(socket: OwnedFd, ground: Ground) -> io::Result<Self> {
         let ids = Ids::new(!ground.config.without.contains(&Wall::UserNamespace));
-        Ok(Self { socket, ground, ids, holders: BTreeMap::new() })
+        Ok(Self { socket, ground, ids, holders: BTreeMap::new(), cgroups: Cgroups::find() })
     }
 
-    /// Serves until the runtime is gone. Holders end with their sockets.
+    /// Serves until the runtime is gone, then ends every holder and waits for it.
     pub(super) fn serve(mut self) -> io::Result<()> {
+        let served = self.listen();
+        for key in self.holders.keys().cloned().collect::<Vec<_>>() {
+            self.retire(&key);
+        }
+        served
+    }
+
+    fn listen(&mut self) -> io::Result<()> {
         loop {
             let ready = {
                 let sockets = [self.socket.as_fd()]
@@ -97,18 +112,19 @@ impl Server {
     fn renew(&mut self, key: &Key) {
         let Some(old) = self.retire(key) else { return };
         if key.1 == View::Workspace
-            && let Ok(holder) = self.make(old.header)
+            && let Ok(holder) = self.make(old)
         {
             self.holders.insert(key.clone(), holder);
         }
     }
 
     /// Ends a holder and waits for it: when this returns, its overlay is unmounted.
-    fn retire(&mut self, key: &Key) -> Option<Retired> {
-        let Holder { process, socket, header, .. } = self.holders.remove(key)?;
+    fn retire(&mut self, key: &Key) -> Option<Header> {
+        let Holder { process, socket, header, groups, .. } = self.holders.remove(key)?;
         drop(socket);
         let _ = waitpid(Some(process), WaitOptions::empty());
-        Some(Retired { header })
+        drop(groups);
+        Some(header)
     }
 
     fn forget(&mut self, session: &str) {
@@ -136,14 +152,40 @@ impl Server {
             self.holders.insert(key.clone(), holder);
         }
         let extra = self.open_extra_reads(&header)?;
+        let (group, doors) = self.group(&key)?;
         let holder = self.holders.get_mut(&key).ok_or("the holder is gone")?;
+        let group = group.and_then(|number| holder.groups.get(number));
+        let events = group.and_then(Group::memory_events);
+        let forward = Forward {
+            limits: group
+                .map(|group| group.limit(&header.limits, self.ground.config.cpu_percent))
+                .unwrap_or_default(),
+            absent: self.cgroups.absent.clone(),
+            extra: extra.len(),
+            doors: doors.len(),
+            has_events: events.is_some(),
+            header,
+        };
         let mut fds: Vec<BorrowedFd<'_>> = streams.borrow().to_vec();
-        fds.extend(extra.iter().map(AsFd::as_fd));
-        wire::send(holder.socket.as_fd(), &header, &fds)
+        fds.extend(extra.iter().chain(&doors).chain(&events).map(AsFd::as_fd));
+        wire::send(holder.socket.as_fd(), &forward, &fds)
             .map_err(|error| format!("the holder does not answer: {error}"))?;
         holder.live += 1;
         holder.fresh = false;
         Ok(())
+    }
+
+    /// The number of the group for the next effect of a holder, and the doors by which it must join. The holder's first
+    /// effect finds itself in the holder's own group already.
+    fn group(&mut self, key: &Key) -> Result<(Option<usize>, Vec<OwnedFd>), String> {
+        let holder = self.holders.get_mut(key).ok_or("the holder is gone")?;
+        if holder.fresh {
+            return Ok(((!holder.groups.is_empty()).then_some(0), Vec::new()));
+        }
+        let Some(group) = self.cgroups.make() else { return Ok((None, Vec::new())) };
+        let doors = group.doors().map_err(|error| format!("a control group: {error}"))?;
+        holder.groups.push(group);
+        Ok((Some(holder.groups.len() - 1), doors))
     }
 
     /// A merge writes where the overlay's layers lie, so nothing else of the session may live beside it.
@@ -173,6 +215,8 @@ impl Server {
         let opened = stage::open(&mut self.ids, &self.ground.plan, &header.yard, header.view)
             .map_err(|error| error.to_string())?;
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
+        let groups: Vec<Group> = self.cgroups.make().into_iter().collect();
+        let doors = groups.first().and_then(|group| group.doors().ok()).unwrap_or_default();
         let mut namespaces = Namespaces::default();
         for (wall, flag) in
             [(Wall::UserNamespace, Namespaces::USER), (Wall::MountNamespace, Namespaces::MOUNT)]
@@ -182,14 +226,15 @@ impl Server {
             }
         }
         let Some(process) = sys::fork(namespaces).map_err(|error| no_namespaces(&error))? else {
-            holder::main(&self.ground, &header, self.ids.is_root(), opened, theirs)
+            let birth = Birth { is_root: self.ids.is_root(), opened, doors, socket: theirs };
+            holder::main(&self.ground, &header, birth)
         };
-        drop(theirs);
+        drop((theirs, doors));
         if self.ids.is_root() {
             map_child(process).map_err(|error| format!("the uid map of a user namespace: {error}"))?;
         }
         wire::send(ours.as_fd(), &holder::Go, &[]).map_err(|error| error.to_string())?;
-        Ok(Holder { process, socket: ours, live: 0, fresh: true, header })
+        Ok(Holder { process, socket: ours, live: 0, fresh: true, header, groups })
     }
 
     /// Root opens these for its unprivileged holders; an ordinary user's open them themselves.
@@ -202,10 +247,6 @@ impl Server {
         };
         header.extra_reads.iter().map(open).collect()
     }
-}
-
-struct Retired {
-    header: Header,
 }
 
 fn has_input(socket: BorrowedFd<'_>) -> bool {

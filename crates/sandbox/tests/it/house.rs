@@ -43,6 +43,7 @@ pub(crate) struct House {
     pub(crate) home: PathBuf,
     pub(crate) session: SessionId,
     pub(crate) who: As,
+    probe: PathBuf,
     // Last, so that the warden is gone before its folders are.
     _dir: tempfile::TempDir,
 }
@@ -90,9 +91,9 @@ impl House {
         }
         static COUNT: AtomicU8 = AtomicU8::new(0);
         let session = SessionId::new(1, [COUNT.fetch_add(1, Ordering::Relaxed); 10]);
-        let native = Native::new(Warden::start(&exe, &config).unwrap());
+        let native = Native::new(start(&exe, &config));
         native.register(session, Yard { project: project.clone(), folder: folder.clone() });
-        Self { native, project, folder, home: config.user_home, session, who, _dir: dir }
+        Self { native, project, folder, home: config.user_home, session, who, probe: exe, _dir: dir }
     }
 
     /// Writes a file of the project as its owner would.
@@ -147,10 +148,41 @@ impl House {
         Ran { outcome: self.native.exec(self.session, command, isolation, out, cancel).await }
     }
 
+    /// How many processes of sandboxes live, without the warden and its holders.
+    pub(crate) fn processes_of_sandboxes(&self) -> usize {
+        let warden = self.native.warden().id();
+        let parent = |pid: &u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
+        };
+        descendants(warden)
+            .iter()
+            .filter(|pid| **pid != warden && parent(pid).is_some_and(|parent| parent != warden))
+            .count()
+    }
+
+    /// The program that is this house's warden.
+    pub(crate) fn probe(&self) -> &Path {
+        &self.probe
+    }
+
     /// The processes of the host that the warden started, itself included.
     pub(crate) fn processes(&self) -> Vec<u32> {
         descendants(self.native.warden().id())
     }
+}
+
+/// A program that was just written may be "busy" for a moment: a child that another test has just forked still holds
+/// the descriptor that it was written through.
+fn start(exe: &Path, config: &Config) -> Warden {
+    for _ in 0..100 {
+        match Warden::start(exe, config) {
+            Ok(warden) => return warden,
+            Err(error) => println!("{error}"),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("the warden does not start");
 }
 
 /// A process and all that came of it, on the host.

@@ -1,5 +1,10 @@
 //! Behaviour of the sandbox.
 
 mod house;
+mod life;
+mod limits;
+mod masks;
+mod tools;
 mod walls;
 mod worker;
+mod workspace;

@@ -1,0 +1,269 @@
+//! Control groups: the limits that the kernel holds for a whole tree of processes.
+//!
+//! A group is made by the warden as long as it may (as root, or in a delegated subtree), under its own group. A
+//! holder sits from the start in the group of the first effect that it will serve, because joining is dear (over
+//! a millisecond) and forking inside is free; an effect that runs beside another joins one of its own.
+
+use bailey_protocol::{Limits, Wall};
+use std::{
+    collections::BTreeSet,
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Where this process may make groups.
+#[derive(Debug)]
+pub(crate) struct Cgroups {
+    /// For version 1, one directory for each controller; for version 2 the one directory.
+    parents: Vec<Parent>,
+    made: u32,
+    /// Why something is missing.
+    pub(crate) absent: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Parent {
+    directory: PathBuf,
+    controllers: Vec<Controller>,
+    version: Version,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Controller {
+    Memory,
+    Pids,
+    Cpu,
+}
+
+const CONTROLLERS: [(Controller, &str, Wall); 3] = [
+    (Controller::Memory, "memory", Wall::MemoryLimit),
+    (Controller::Pids, "pids", Wall::PidsLimit),
+    (Controller::Cpu, "cpu", Wall::CpuLimit),
+];
+
+/// One group, in all its hierarchies. Removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Group {
+    directories: Vec<(PathBuf, Vec<Controller>, Version)>,
+}
+
+impl Cgroups {
+    /// Looks where groups can be made. Never fails: what cannot be held is watched, and said to be.
+    pub(crate) fn find() -> Self {
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mut cgroups = Self { parents: Vec::new(), made: 0, absent: Vec::new() };
+        for (controller, name, wall) in CONTROLLERS {
+            match one(&own, &mounts, name).or_else(|| two(&own, &mounts, name)) {
+                Some((directory, version)) => cgroups.add(directory, version, controller),
+                None => cgroups.absent.push(format!("{wall}: no control group of its own can be made here")),
+            }
+        }
+        cgroups.parents.iter().for_each(|parent| sweep(&parent.directory));
+        cgroups
+    }
+
+    fn add(&mut self, directory: PathBuf, version: Version, controller: Controller) {
+        match self.parents.iter_mut().find(|parent| parent.directory == directory) {
+            Some(parent) => parent.controllers.push(controller),
+            None => self.parents.push(Parent { directory, controllers: vec![controller], version }),
+        }
+    }
+
+    /// Makes an empty group; none where none can be made.
+    pub(crate) fn make(&mut self) -> Option<Group> {
+        self.made += 1;
+        let name = format!("bailey-{}-{}", std::process::id(), self.made);
+        let mut group = Group { directories: Vec::new() };
+        for parent in &self.parents {
+            let directory = parent.directory.join(&name);
+            fs::create_dir(&directory).ok()?;
+            group.directories.push((directory, parent.controllers.clone(), parent.version));
+        }
+        (!group.directories.is_empty()).then_some(group)
+    }
+}
+
+impl Group {
+    /// Sets the limits. Returns those that hold.
+    pub(crate) fn limit(&self, limits: &Limits, cpu_percent: Option<u32>) -> BTreeSet<Wall> {
+        let mut walls = BTreeSet::new();
+        for (directory, controllers, version) in &self.directories {
+            for controller in controllers {
+                let set = match controller {
+                    Controller::Memory => memory(directory, *version, limits.memory_bytes),
+                    // The sandbox's init and its holder may be in it too.
+                    Controller::Pids => put(directory, "pids.max", &(u64::from(limits.pids) + 2).to_string()),
+                    Controller::Cpu => match cpu_percent {
+                        Some(percent) => cpu(directory, *version, percent),
+                        None => continue,
+                    },
+                };
+                let wall = CONTROLLERS.iter().find(|(known, ..)| known == controller).map(|(.., wall)| *wall);
+                walls.extend(wall.filter(|_| set.is_ok()));
+            }
+        }
+        walls
+    }
+
+    /// Files that make whoever writes `0` to all of them a member. The right to is the opener's, so they can be handed
+    /// to an unprivileged child.
+    ///
+    /// # Errors
+    /// When one cannot be opened.
+    pub(crate) fn doors(&self) -> io::Result<Vec<OwnedFd>> {
+        let open = |(directory, ..): &(PathBuf, Vec<Controller>, Version)| {
+            OpenOptions::new().write(true).open(directory.join("cgroup.procs")).map(OwnedFd::from)
+        };
+        self.directories.iter().map(open).collect()
+    }
+
+    /// The file that counts processes killed for want of memory, for [`was_out_of_memory`].
+    pub(crate) fn memory_events(&self) -> Option<OwnedFd> {
+        let (directory, _, version) =
+            self.directories.iter().find(|(_, controllers, _)| controllers.contains(&Controller::Memory))?;
+        let name = match version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        File::open(directory.join(name)).ok().map(OwnedFd::from)
+    }
+}
+
+/// Joins a group.
+///
+/// # Errors
+/// When a door is closed by now.
+pub(crate) fn join(doors: &[OwnedFd]) -> io::Result<()> {
+    for door in doors {
+        rustix::io::write(door, b"0")?;
+    }
+    Ok(())
+}
+
+/// Whether the kernel has killed a process of the group because its memory was used up.
+pub(crate) fn was_out_of_memory(events: &OwnedFd) -> bool {
+    let mut bytes = [0; 4096];
+    let read = rustix::io::pread(events, &mut bytes, 0).unwrap_or(0);
+    let text = String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()).into_owned();
+    text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for (directory, ..) in &self.directories {
+            // The last member's end may take the kernel a moment longer than `wait` shows.
+            for _ in 0..50 {
+                match fs::remove_dir(directory) {
+                    Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                        std::thread::sleep(Duration::from_millis(2))
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+/// Removes the groups of wardens that were killed.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner =
+            name.to_str().and_then(|name| name.strip_prefix("bailey-")?.split_once('-')).map(|(pid, _)| pid);
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            drop(fs::remove_dir(entry.path()));
+        }
+    }
+}
+
+fn put(directory: &Path, file: &str, value: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(directory.join(file))?.write_all(value.as_bytes())
+}
+
+fn memory(directory: &Path, version: Version, bytes: u64) -> io::Result<()> {
+    match version {
+        Version::One => {
+            // Swap first must not be below memory, so a group that is set again downwards needs both orders.
+            let _ = put(directory, "memory.memsw.limit_in_bytes", &bytes.to_string());
+            put(directory, "memory.limit_in_bytes", &bytes.to_string())?;
+            let _ = put(directory, "memory.memsw.limit_in_bytes", &bytes.to_string());
+            Ok(())
+        }
+        Version::Two => {
+            put(directory, "memory.max", &bytes.to_string())?;
+            let _ = put(directory, "memory.swap.max", "0");
+            Ok(())
+        }
+    }
+}
+
+fn cpu(directory: &Path, version: Version, percent: u32) -> io::Result<()> {
+    let quota = u64::from(percent) * 1000;
+    match version {
+        Version::One => {
+            put(directory, "cpu.cfs_period_us", "100000")?;
+            put(directory, "cpu.cfs_quota_us", &quota.to_string())
+        }
+        Version::Two => put(directory, "cpu.max", &format!("{quota} 100000")),
+    }
+}
+
+/// This process's directory in the version 1 hierarchy of a controller, when it may make groups there.
+fn one(own: &str, mounts: &str, controller: &str) -> Option<(PathBuf, Version)> {
+    let path = own.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (names, path) = rest.split_once(':')?;
+        names.split(',').any(|name| name == controller).then_some(path)
+    })?;
+    let directory =
+        mounted(mounts, "cgroup", |options| options.split(',').any(|option| option == controller), path)?;
+    may_make(&directory).then_some((directory, Version::One))
+}
+
+/// The same in version 2, when the controller is passed on to children there.
+fn two(own: &str, mounts: &str, controller: &str) -> Option<(PathBuf, Version)> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let directory = mounted(mounts, "cgroup2", |_| true, path)?;
+    let has = |file: &str| {
+        fs::read_to_string(directory.join(file))
+            .is_ok_and(|text| text.split_whitespace().any(|name| name == controller))
+    };
+    if !has("cgroup.controllers") || !may_make(&directory) {
+        return None;
+    }
+    if !has("cgroup.subtree_control") {
+        // Refused while processes sit here; then it stays absent, and the limit is watched.
+        put(&directory, "cgroup.subtree_control", &format!("+{controller}")).ok()?;
+    }
+    Some((directory, Version::Two))
+}
+
+/// Where a group's path is mounted (proc_pid_mountinfo(5)).
+fn mounted(mounts: &str, kind: &str, fits: impl Fn(&str) -> bool, path: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(3);
+        let (root, at) = (before.next()?, before.next()?);
+        let mut after = after.split(' ');
+        let (file_system, options) = (after.next()?, after.nth(1)?);
+        let below = Path::new(path).strip_prefix(root).ok()?;
+        (file_system == kind && fits(options)).then(|| Path::new(at).join(below))
+    })
+}
+
+fn may_make(directory: &Path) -> bool {
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

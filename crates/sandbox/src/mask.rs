@@ -1,0 +1,166 @@
+//! Secret-looking files of the workspace, covered for one effect.
+//!
+//! Each is covered by a bind of a stand-in: a regular file of the same size and time, of mode 0000, on a mount that
+//! is read-only. So `git status` sees no change, reading fails, and the name can be neither written nor removed.
+//! What is found is what stands there when the effect starts; a link to such a file leads to the same cover, and a
+//! file that the effect makes itself is no secret to it.
+
+use crate::tree::{self, Access, Kind};
+use ignore::{Match, gitignore::Gitignore};
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT},
+    io::Errno,
+    mount::MountAttrFlags,
+};
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+};
+
+/// More covers than this are refused: each is a mount.
+const COVERS_MAX: usize = 5_000;
+/// A workspace of more entries than this is refused: a mask that gives up half-way would be none.
+const ENTRIES_MAX: usize = 5_000_000;
+
+/// Where stand-ins are made: an empty directory of the root, which they leave again before the payload starts.
+const STAND_INS: &str = "run";
+
+/// Covers every file of the workspace that the masks name and that is not revealed. `root` is the staging root and the
+/// working directory, `workspace` the project's absolute path. Returns how many were covered.
+///
+/// # Errors
+/// When the workspace cannot be walked, or has too much to cover.
+pub(crate) fn cover(
+    root: BorrowedFd<'_>,
+    workspace: &Path,
+    masks: &Gitignore,
+    revealed: &BTreeSet<PathBuf>,
+) -> io::Result<usize> {
+    if masks.is_empty() {
+        return Ok(0);
+    }
+    let top = tree::place(root, workspace, Kind::Directory)?;
+    let found = find(&top, masks)?;
+    let hidden: Vec<&Found> =
+        found.iter().filter(|found| !revealed.contains(&workspace.join(&found.path))).collect();
+    if hidden.len() > COVERS_MAX {
+        return Err(io::Error::other(format!(
+            "{} secret-looking files are more than can be masked",
+            hidden.len()
+        )));
+    }
+    if hidden.is_empty() {
+        return Ok(0);
+    }
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let stand_ins = tree::make("tmpfs", &[("size", "1m"), ("mode", "700")], attributes)?;
+    let place = tree::place(root, Path::new(STAND_INS), Kind::Directory)?;
+    tree::attach(stand_ins.as_fd(), place.as_fd())?;
+    let stand_ins = tree::directory(STAND_INS)?;
+    for (number, found) in hidden.iter().enumerate() {
+        // A file that has gone meanwhile needs no cover.
+        match cover_one(&top, &stand_ins, number, found) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => done?,
+        }
+    }
+    tree::detach(STAND_INS)?;
+    Ok(hidden.len())
+}
+
+/// A file to cover, relative to the workspace.
+struct Found {
+    path: PathBuf,
+}
+
+fn cover_one(top: &OwnedFd, stand_ins: &OwnedFd, number: usize, found: &Found) -> io::Result<()> {
+    let place = tree::beneath(top.as_fd(), &found.path)?;
+    let stat = rustix::fs::statat(&place, "", AtFlags::EMPTY_PATH)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(());
+    }
+    let name = number.to_string();
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let stand_in = rustix::fs::openat(stand_ins, &name, flags, Mode::empty())?;
+    rustix::fs::ftruncate(&stand_in, u64::try_from(stat.st_size).unwrap_or(0))?;
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT.into() },
+        last_modification: Timespec {
+            tv_sec: stat.st_mtime,
+            tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        },
+    };
+    rustix::fs::futimens(&stand_in, &times)?;
+    let tree = tree::open_at(stand_ins.as_fd(), &name)?;
+    tree::restrict(tree.as_fd(), Access::ReadOnly, None)?;
+    tree::attach(tree.as_fd(), place.as_fd())
+}
+
+/// Walks the workspace by names and types alone; nothing is opened but directories, and no link is followed.
+fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    let mut seen = 0;
+    let mut waiting = vec![(PathBuf::new(), false)];
+    while let Some((path, is_hidden)) = waiting.pop() {
+        let directory = match open_directory(top.as_fd(), &path) {
+            Ok(directory) => directory,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let mut entries = Dir::read_from(&directory)?;
+        while let Some(entry) = entries.read() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            seen += 1;
+            if seen > ENTRIES_MAX {
+                return Err(io::Error::other(format!(
+                    "the workspace has more than {ENTRIES_MAX} entries, too many to mask"
+                )));
+            }
+            let inner = path.join(OsStr::from_bytes(name));
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind_at(&directory, entry.file_name())?,
+                kind => kind,
+            };
+            let is_directory = kind == FileType::Directory;
+            let is_hidden = match masks.matched(&inner, is_directory) {
+                Match::Ignore(_) => true,
+                Match::Whitelist(_) => false,
+                Match::None => is_hidden,
+            };
+            if is_directory && !inner.ends_with(".git/objects") {
+                waiting.push((inner, is_hidden));
+            } else if is_hidden && kind == FileType::RegularFile {
+                found.push(Found { path: inner });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Another effect of the session may swap a directory for a link meanwhile, and the host's root is still near.
+fn open_directory(top: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat2(top, path, flags, Mode::empty(), resolve)
+}
+
+fn kind_at(directory: &OwnedFd, name: &std::ffi::CStr) -> io::Result<FileType> {
+    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode)),
+        Err(Errno::NOENT) => Ok(FileType::Unknown),
+        Err(error) => Err(error.into()),
+    }
+}

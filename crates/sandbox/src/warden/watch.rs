@@ -1,0 +1,121 @@
+//! Looking at what the kernel was not asked to hold: the memory of a tree, the size of a session's folder, and
+//! the packets that found no way out.
+
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags},
+    io::Errno,
+};
+use std::{
+    fs, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::PathBuf,
+};
+
+/// What one directory entry counts beyond its blocks: an inode and a name are not free either.
+const ENTRY_BYTES: u64 = 1024;
+/// Deeper than this a folder is not looked into: paths of that depth cannot be made by name.
+const DEPTH_MAX: usize = 256;
+
+/// Whether the memory of all processes of this pid namespace and of its /dev/shm is above `limit` bytes.
+///
+/// Resident memory counts what several processes share more than once, so only when that is too much the
+/// exact, slower measure (the proportional share of each) is taken.
+pub(super) fn is_memory_above(limit: u64) -> bool {
+    let shared_memory = file_system_used("/dev/shm");
+    let rough =
+        shared_memory.saturating_add(sum(|process| kilobytes(process, "status", &["RssAnon:", "RssShmem:"])));
+    if rough <= limit {
+        return false;
+    }
+    let exact = shared_memory
+        .saturating_add(sum(|process| kilobytes(process, "smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"])));
+    exact > limit
+}
+
+fn sum(of: impl Fn(&PathBuf) -> u64) -> u64 {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_process = |name: &std::ffi::OsStr| {
+        name.to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    entries
+        .filter(|entry| is_process(&entry.file_name()))
+        .map(|entry| of(&entry.path()))
+        .fold(0, u64::saturating_add)
+}
+
+/// The sum of some fields of a file of /proc, given in kB there, in bytes.
+fn kilobytes(process: &std::path::Path, file: &str, fields: &[&str]) -> u64 {
+    let text = fs::read_to_string(process.join(file)).unwrap_or_default();
+    let value = |line: &str| {
+        let rest = fields.iter().find_map(|field| line.strip_prefix(field))?;
+        rest.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    text.lines().filter_map(value).fold(0, u64::saturating_add).saturating_mul(1024)
+}
+
+fn file_system_used(path: &str) -> u64 {
+    rustix::fs::statvfs(path)
+        .map_or(0, |stat| (stat.f_blocks.saturating_sub(stat.f_bfree)).saturating_mul(stat.f_bsize))
+}
+
+/// `OutNoRoutes` of this network namespace, both families together.
+pub(super) fn out_no_routes() -> u64 {
+    let old = fs::read_to_string("/proc/self/net/snmp").unwrap_or_default();
+    let new = fs::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
+    out_no_routes_in(&old).saturating_add(out_no_routes_in_6(&new))
+}
+
+/// The file has, for each protocol, a line of names and a line of values.
+fn out_no_routes_in(snmp: &str) -> u64 {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
+    let named = names.split_whitespace().zip(values.split_whitespace());
+    named.filter(|(name, _)| *name == "OutNoRoutes").find_map(|(_, value)| value.parse().ok()).unwrap_or(0)
+}
+
+fn out_no_routes_in_6(snmp6: &str) -> u64 {
+    let value = |line: &str| line.strip_prefix("Ip6OutNoRoutes")?.trim().parse().ok();
+    snmp6.lines().find_map(value).unwrap_or(0)
+}
+
+/// Bytes that the parts of a session's folder take on disk.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub(super) fn disk_used(folder: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut used = 0;
+    let mut waiting: Vec<(OwnedFd, usize)> = Vec::new();
+    for part in ["upper", "home", "tmp"] {
+        waiting.push((open(folder, part)?, 0));
+    }
+    while let Some((directory, depth)) = waiting.pop() {
+        let mut entries = Dir::read_from(&directory)?;
+        while let Some(Ok(entry)) = entries.read() {
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            // What has gone meanwhile takes nothing.
+            let Ok(stat) = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let blocks = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+            used += blocks.saturating_add(ENTRY_BYTES);
+            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            if is_directory && depth < DEPTH_MAX {
+                match open(directory.as_fd(), name) {
+                    Ok(inner) => waiting.push((inner, depth + 1)),
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+    }
+    Ok(used)
+}
+
+fn open(at: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(at, name, flags, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests;

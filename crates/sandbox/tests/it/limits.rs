@@ -1,0 +1,113 @@
+//! Every limit ends what breaks it, within two seconds, and says which it was.
+
+use crate::house::{As, House, everyone};
+use bailey_protocol::{Isolation, Limits, Status, Wall};
+use std::time::{Duration, Instant};
+
+/// A breach must be over by then: two seconds to end it, and what a loaded machine adds.
+const SOON: Duration = Duration::from_secs(10);
+
+async fn check(house: &House, line: &str, limits: Limits, expected: &str) {
+    let begin = Instant::now();
+    let mut command = house.command(line);
+    command.limits = limits;
+    let ran = house.run(&command, &Isolation::default()).await;
+    assert_eq!(ran.report().limit.as_deref(), Some(expected), "{:?}: {line}: {}", house.who, ran.text());
+    assert!(begin.elapsed() < SOON, "{:?}: {line} took {:?}", house.who, begin.elapsed());
+    assert_eq!(house.processes_of_sandboxes(), 0);
+}
+
+#[tokio::test]
+async fn memory_of_the_whole_tree() {
+    let hog = "import time\nkeep = [bytearray(1 << 20) for _ in range(60)]\ntime.sleep(20)\n";
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("hog.py", hog);
+        let limits = Limits { memory_bytes: 150 << 20, ..Limits::default() };
+        // One of them is below the limit, four are not.
+        let one = "timeout 1 /usr/bin/python3 hog.py; exit 0";
+        let mut command = house.command(one);
+        command.limits = limits.clone();
+        let ran = house.run(&command, &Isolation::default()).await;
+        ran.ok();
+        assert_eq!(ran.report().limit, None);
+        let stands = if ran.enforced().walls.contains(&Wall::MemoryLimit) { "enforced" } else { "watched" };
+        println!("{who:?}: the memory limit is {stands}");
+        assert_ne!(
+            ran.enforced().walls.contains(&Wall::MemoryLimit),
+            ran.enforced().watched.contains(&Wall::MemoryLimit)
+        );
+        check(&house, "for i in 1 2 3 4; do /usr/bin/python3 hog.py & done; wait", limits, "memory limit")
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn disk_of_the_session() {
+    for who in everyone() {
+        let house = House::new(who);
+        let limits = Limits { disk_bytes: 20 << 20, ..Limits::default() };
+        for place in [".", "/tmp", "$HOME"] {
+            let fill = format!("for i in 1 2 3 4; do head -c 8M /dev/zero > {place}/fill$i; done; sleep 20");
+            check(&house, &fill, limits.clone(), "disk limit").await;
+            house.sh(&format!("rm {place}/fill*")).await.ok();
+        }
+        let inodes = "mkdir d; i=0; while [ $i -lt 40000 ]; do : > d/$i; i=$((i+1)); done; sleep 20";
+        check(&house, inodes, limits.clone(), "disk limit").await;
+        // One file is held by the kernel: a write past the limit fails.
+        house.sh("rm -r d").await.ok();
+        let mut command = house.command("head -c 30M /dev/zero > big; ls -l big");
+        command.limits = limits;
+        let ran = house.run(&command, &Isolation::default()).await;
+        assert!(!ran.text().contains(" 31457280 "), "{}", ran.text());
+    }
+}
+
+#[tokio::test]
+async fn processes() {
+    let bomb = "for i in $(seq 60); do sleep 3 & done 2>&1; echo done";
+    for who in everyone() {
+        let house = House::new(who);
+        let mut command = house.command(bomb);
+        command.limits.pids = 20;
+        let ran = house.run(&command, &Isolation::default()).await;
+        assert!(ran.text().contains("fork"), "{who:?}: {}", ran.text());
+        assert!(ran.enforced().walls.contains(&Wall::PidsLimit));
+        // The control: with room enough the same command forks them all.
+        let ran = house.run(&house.command(bomb), &Isolation::default()).await;
+        assert_eq!(ran.ok(), "done");
+    }
+}
+
+#[tokio::test]
+async fn wall_time_ends_politely_and_then_not() {
+    for who in everyone() {
+        let house = House::new(who);
+        let limits = Limits { wall_ms: 300, ..Limits::default() };
+        check(&house, "sleep 30", limits.clone(), "time limit").await;
+        let mut command = house.command("trap 'echo asked; exit 7' TERM; while :; do sleep 0.1; done");
+        command.limits = limits.clone();
+        let ran = house.run(&command, &Isolation::default()).await;
+        assert_eq!((ran.report().exit, ran.report().limit.as_deref()), (Some(7), Some("time limit")));
+        assert!(ran.text().contains("asked"));
+        // One that does not listen is killed after the grace time, with all that it started.
+        let begin = Instant::now();
+        check(&house, "trap '' TERM; setsid sleep 31 & while :; do sleep 0.1; done", limits, "time limit")
+            .await;
+        assert!(begin.elapsed() >= Duration::from_secs(2));
+    }
+}
+
+#[tokio::test]
+async fn output_is_kept_at_both_ends_and_counted() {
+    let house = House::new(As::User);
+    let mut command = house.command("echo first; head -c 3000000 /dev/zero; echo last; echo mistake >&2");
+    command.limits.output_bytes = 4096;
+    let ran = house.run(&command, &Isolation::default()).await;
+    let report = ran.report();
+    assert_eq!(ran.outcome.status, Status::Done);
+    assert!(report.stdout.head.0.starts_with(b"first\n") && report.stdout.tail.0.ends_with(b"last\n"));
+    assert_eq!((report.stdout.head.0.len(), report.stdout.tail.0.len()), (2048, 2048));
+    assert_eq!(report.stdout.total, 3_000_011);
+    assert_eq!(report.stderr.head.0, b"mistake\n");
+}

@@ -1,0 +1,165 @@
+//! What a command sees of the project, of the home and of the host.
+
+use crate::house::{As, House, everyone};
+use bailey_protocol::{Isolation, WsPath};
+use std::{fs, time::Duration};
+
+#[tokio::test]
+async fn each_command_sees_the_project_as_it_is_when_it_starts() {
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("a.txt", "one\n");
+        assert_eq!(house.sh("cat a.txt; ls").await.ok(), "one\na.txt");
+        // Replaced by rename, as editors do: an old mount would serve the old file.
+        let new = house.write("a.new", "two\n");
+        fs::rename(new, house.project.join("a.txt")).unwrap();
+        house.write("b.txt", "");
+        assert_eq!(house.sh("cat a.txt; ls").await.ok(), "two\na.txt\nb.txt", "{who:?}");
+        fs::remove_file(house.project.join("b.txt")).unwrap();
+        assert_eq!(house.sh("cat a.txt; ls").await.ok(), "two\na.txt");
+    }
+}
+
+#[tokio::test]
+async fn commands_that_live_at_once_see_each_other_s_files() {
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("a.txt", "of the project\n");
+        let (writer, reader) = (
+            house.command("echo changed > a.txt; touch began; while [ ! -e seen ]; do sleep 0.05; done; cat from-reader"),
+            house.command("while [ ! -e began ]; do sleep 0.05; done; echo hello > from-reader; touch seen; cat a.txt"),
+        );
+        let isolation = Isolation::default();
+        let (writer, reader) = tokio::join!(house.run(&writer, &isolation), house.run(&reader, &isolation));
+        assert_eq!((writer.ok().as_str(), reader.ok().as_str()), ("hello", "changed"), "{who:?}");
+        assert_eq!(fs::read_to_string(house.project.join("a.txt")).unwrap(), "of the project\n");
+    }
+}
+
+#[tokio::test]
+async fn the_layer_and_the_home_last_and_the_project_stays() {
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("src/a.txt", "a\n");
+        house.write("b.txt", "b\n");
+        house
+            .sh("echo more >> src/a.txt; rm b.txt; mkdir new; echo x > new/x; echo h > ~/h; echo t > /tmp/t")
+            .await
+            .ok();
+        assert_eq!(
+            house.sh("cat src/a.txt new/x ~/h /tmp/t; ls").await.ok(),
+            "a\nmore\nx\nh\nt\nnew\nsrc",
+            "{who:?}"
+        );
+        assert_eq!(fs::read_to_string(house.project.join("src/a.txt")).unwrap(), "a\n");
+        assert!(house.project.join("b.txt").exists() && !house.home.join("h").exists());
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_the_host_is_seen_but_what_is_listed() {
+    for who in everyone() {
+        let house = House::new(who);
+        let secret = house.home.join(".ssh");
+        fs::create_dir_all(&secret).unwrap();
+        fs::write(secret.join("id"), "key").unwrap();
+        house.give(&house.home);
+        let text = house
+            .sh("ls -A ~ / /etc/shadow /etc/ssh /var/lib 2>&1; cat ~/.ssh/id 2>&1; cat /etc/passwd | wc -l")
+            .await;
+        let text = text.text();
+        assert!(!text.contains(".ssh\n") && !text.contains("key"), "{text}");
+        for gone in ["/etc/shadow", "/etc/ssh", "/var/lib"] {
+            assert!(text.contains(&format!("cannot access '{gone}'")), "{text}");
+        }
+        for top in ["boot", "sys", "srv", "mnt", "media", ".folder", ".project"] {
+            assert!(!text.lines().any(|line| line == top), "{top}: {text}");
+        }
+        let refused =
+            house.sh("touch /x; touch /usr/x; touch /etc/x; echo x > /proc/sys/kernel/hostname").await.text();
+        assert_eq!(refused.matches("cannot").count(), 4, "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn extra_reads_are_read_only_and_for_one_effect() {
+    for who in everyone() {
+        let house = House::new(who);
+        let notes = house.home.join("notes");
+        fs::create_dir(&notes).unwrap();
+        fs::write(notes.join("n.txt"), "noted\n").unwrap();
+        house.give(&house.home);
+        let isolation =
+            Isolation { extra_reads: vec![WsPath(notes.display().to_string())], ..Isolation::default() };
+        let ran = house.run(&house.command("cat ~/notes/n.txt; touch ~/notes/x 2>&1"), &isolation).await;
+        assert!(
+            ran.text().starts_with("noted\n") && ran.text().contains("Read-only"),
+            "{who:?}: {}",
+            ran.text()
+        );
+        assert_eq!(house.sh("cat ~/notes/n.txt 2>/dev/null; echo end").await.ok(), "end");
+    }
+}
+
+#[tokio::test]
+async fn a_link_left_in_the_home_does_not_move_a_mount() {
+    for who in everyone() {
+        let house = House::new(who);
+        let notes = house.home.join("notes");
+        fs::create_dir(&notes).unwrap();
+        house.give(&house.home);
+        house.sh("ln -s / ~/notes").await.ok();
+        let isolation =
+            Isolation { extra_reads: vec![WsPath(notes.display().to_string())], ..Isolation::default() };
+        let ran = house.run(&house.command("echo ran"), &isolation).await;
+        assert!(
+            ran.reason().contains("symbolic link") || ran.reason().contains("ymbolic"),
+            "{}",
+            ran.reason()
+        );
+        // The control: without the link it runs.
+        house.sh("rm ~/notes").await.ok();
+        assert_eq!(house.run(&house.command("echo ran"), &isolation).await.ok(), "ran");
+    }
+}
+
+#[tokio::test]
+async fn a_home_or_bailey_s_own_files_are_no_workspace() {
+    let house = House::new(As::User);
+    for project in [house.home.parent().unwrap(), house.home.as_path(), house.folder.as_path()] {
+        let yard = bailey_sandbox::Yard { project: project.into(), folder: house.folder.clone() };
+        house.native.register(house.session, yard);
+        let ran = house.sh("echo ran").await;
+        assert!(ran.reason().contains("cannot be a workspace"), "{}", ran.reason());
+    }
+}
+
+#[tokio::test]
+async fn the_network_is_a_loopback_of_its_own() {
+    let server = "import http.server, threading, urllib.request as u\n\
+                  s = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n\
+                  threading.Thread(target=s.serve_forever, daemon=True).start()\n\
+                  print(u.urlopen(f'http://127.0.0.1:{s.server_port}/').status)\n";
+    let outside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = outside.local_addr().unwrap().port();
+    let dial = format!(
+        "import socket\nfor a in [('127.0.0.1', {port}), ('192.0.2.1', 80)]:\n  s = socket.socket()\n  s.settimeout(3)\n  \
+         try: s.connect(a); print('connected')\n  except OSError as e: print(e.strerror)\n"
+    );
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("serve.py", server);
+        house.write("dial.py", &dial);
+        assert_eq!(house.sh("/usr/bin/python3 serve.py 2>/dev/null").await.ok(), "200", "{who:?}");
+        let ran = house.sh("/usr/bin/python3 dial.py").await;
+        assert_eq!(ran.ok(), "Connection refused\nNetwork is unreachable");
+        assert!(ran.enforced().out_no_routes > 0, "{:?}", ran.enforced());
+        // The control: with the host's network, the listener of the host is reached.
+        let house = House::with(who, |config| config.without.extend([bailey_protocol::Wall::NetNamespace]));
+        house.write("dial.py", &dial.replace(", ('192.0.2.1', 80)", ""));
+        let isolation = Isolation { minimum: Default::default(), ..Isolation::default() };
+        let command = house.command("/usr/bin/python3 dial.py");
+        assert_eq!(house.run(&command, &isolation).await.ok(), "connected");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
