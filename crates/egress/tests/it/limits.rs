@@ -14,8 +14,10 @@ use std::{
 async fn a_server_that_never_answers() {
     let server = serve(vec![Step::Hang]).await;
     let bench = Bench::new(config(&[&server.url])).await;
+    let began = Instant::now();
     let seen = bench.send(get(&server.url)).await;
     assert!(seen.failure().contains("did not begin to answer within 0.4 s"), "{}", seen.failure());
+    assert!(began.elapsed() < Duration::from_secs(5));
     assert_eq!(seen.report.status, 0);
 }
 
@@ -23,8 +25,10 @@ async fn a_server_that_never_answers() {
 async fn a_stream_that_stops_moving() {
     let server = serve(vec![open_ended(), Step::Send(b"data: 1\n".to_vec()), Step::Hang]).await;
     let bench = Bench::new(config(&[&server.url])).await;
+    let began = Instant::now();
     let seen = bench.send(get(&server.url)).await;
     assert!(seen.failure().contains("sent nothing for 0.4 s"), "{}", seen.failure());
+    assert!(began.elapsed() < Duration::from_secs(5));
     assert_eq!(seen.report.body.0, b"data: 1\n");
 }
 
