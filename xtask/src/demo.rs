@@ -4,10 +4,11 @@ mod check;
 mod project;
 mod record;
 
-use crate::{cargo, check as must, root};
+use crate::{cargo, check as must, root, target_dir};
 use anyhow::{Context as _, Result, bail};
 use project::Project;
 use std::{
+    io::IsTerminal as _,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -52,14 +53,14 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     must(command(&bailey, &project).args(["audit", "verify"]))?;
     println!("\nWhat the journal says, and what the tests say outside of the agent:\n");
     check::run(&bailey, &project)?;
-    println!("{}", next(&project.keep()));
+    let folder = if std::io::stdout().is_terminal() { Some(project.keep()) } else { None };
+    println!("{}", next(folder.as_deref()));
     Ok(())
 }
 
 fn build() -> Result<PathBuf> {
     must(&mut cargo(&["build", "--quiet", "--locked", "-p", "bailey"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let bailey = root().join(target).join("debug").join("bailey");
+    let bailey = target_dir().join("debug").join("bailey");
     if bailey.is_file() { Ok(bailey) } else { bail!("cargo built no `{}`", bailey.display()) }
 }
 
@@ -74,11 +75,15 @@ fn command(bailey: &Path, project: &Project) -> Command {
     command
 }
 
-fn next(folder: &Path) -> String {
+/// How to go on. On a terminal the demo's files are kept, for whoever wants to look at them.
+fn next(folder: Option<&Path>) -> String {
+    let kept =
+        folder.map(|folder| format!("\nEverything lies in {} (delete it when you like).", folder.display()));
     format!(
-        "\nEverything lies in {} (delete it when you like).\nTo go on with a real model, in a repository of yours:\n\n  \
+        "{}\nTo go on with a real model:\n\n  \
+         cargo install --locked --path crates/bailey\n  \
          export ANTHROPIC_API_KEY=…      (or OPENAI_API_KEY, or any compatible server: `bailey init`, config.toml)\n  \
-         cargo run --release -p bailey -- run \"make the tests pass\"\n",
-        folder.display()
+         cd YOUR/REPOSITORY && bailey run \"make the tests pass\"\n",
+        kept.unwrap_or_default()
     )
 }

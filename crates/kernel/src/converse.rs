@@ -4,10 +4,10 @@ use crate::{
     Chunk, Context, Kernel, Refused, Reply, Scope,
     admit::{Admission, Asked, Started},
     launch::no_executor,
-    provider::{Answer, Delta, ModelError, ModelErrorKind, Provider},
+    provider::{Answer, Decoder, Delta, ModelError, ModelErrorKind, Provider},
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
-use bailey_protocol::{Action, Cost, Happening, Labels, SessionId, Status, ToolSpec, Usage};
+use bailey_protocol::{Action, Cost, Happening, Labels, Report, SessionId, Status, ToolSpec, Usage};
 
 impl Kernel {
     /// Asks a model. It encodes the context itself, so that what was admitted to the context is what is sent. One
@@ -78,8 +78,8 @@ impl Kernel {
                 Status::Cancelled => {
                     return kernel.end_silent(receipt, output, reserved, Refused::Cancelled).await;
                 }
-                Status::Failed { reason } => Err(unreachable(reason)),
-                Status::Unknown => Err(unreachable("the model call did not end")),
+                Status::Failed { reason } => Err(failed(reason, output.report(), decoder)),
+                Status::Unknown => Err(ModelError::new(ModelErrorKind::Cut, "the model call did not end")),
             };
             let used = answer.as_ref().map_or(Cost::default(), |answer| used(answer, reserved));
             let follow = answer.as_ref().ok().map(|answer| talk.entry(answer)).transpose()?;
@@ -134,8 +134,16 @@ fn used(answer: &Answer, reserved: Cost) -> Cost {
     if counted == 0 { reserved } else { Cost { tokens: counted } }
 }
 
-fn unreachable(reason: &str) -> ModelError {
-    ModelError { kind: ModelErrorKind::Unreachable, message: reason.to_owned() }
+/// What a failed call was, by how far it got: nothing was sent, nobody answered, or the answer broke off.
+fn failed(reason: &str, report: &Report, decoder: Box<dyn Decoder>) -> ModelError {
+    match report {
+        Report::Http(answer) if answer.status > 0 => match decoder.end() {
+            Err(error) => error,
+            Ok(_) => ModelError::new(ModelErrorKind::Cut, reason),
+        },
+        Report::Http(_) => ModelError::new(ModelErrorKind::Unreachable, reason),
+        _ => ModelError::new(ModelErrorKind::Invalid, reason),
+    }
 }
 
 /// The model's text on its way to the front end, past the redactor.

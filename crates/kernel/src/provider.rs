@@ -62,6 +62,14 @@ pub struct ModelError {
     pub message: String,
 }
 
+impl ModelError {
+    /// A failure of this kind.
+    #[must_use]
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
 /// What kind of failure a model call ended with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelErrorKind {
