@@ -4,3 +4,5 @@
 
 mod run;
 mod stage;
+mod tree;
+mod workspace;

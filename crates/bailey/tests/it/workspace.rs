@@ -1,0 +1,285 @@
+//! The project and a session's layer: what moves between them, when, and back.
+
+use crate::{
+    stage::{Ran, Stage},
+    tree::Tree,
+};
+use bailey_testkit::Reply;
+use serde_json::{Value, json};
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{PermissionsExt as _, symlink},
+    },
+    path::Path,
+};
+
+/// A project with everything that real ones have: clean, dirty, untracked, ignored, links, modes, odd bytes.
+fn messy() -> Stage {
+    let stage = Stage::new(&[
+        (".gitignore", "/target\n*.log\n"),
+        ("clean.txt", "clean\n"),
+        ("edited.txt", "one\ntwo\n"),
+        ("deleted.txt", "delete me\n"),
+        ("from.txt", "a file that moves\n"),
+        ("tool.sh", "#!/bin/sh\n"),
+        ("old/a.txt", "a\n"),
+        ("old/b/c.txt", "c\n"),
+        ("becomes-a-directory", "file\n"),
+    ]);
+    let project = stage.project();
+    stage.write("edited.txt", "one\ntwo\ndirty\n");
+    stage.write("untracked.txt", "untracked\n");
+    stage.write("target/debug/out", "an output of the host's\n");
+    stage.write("host.log", "a log of the host's\n");
+    fs::write(project.join("picture.bin"), b"\x89PNG\0\xff").unwrap();
+    fs::write(project.join(OsStr::from_bytes(b"bad\xffname")), "odd").unwrap();
+    fs::create_dir(project.join("hollow")).unwrap();
+    symlink("clean.txt", project.join("link")).unwrap();
+    symlink("nowhere", project.join("dangling")).unwrap();
+    mode(&project.join("untracked.txt"), 0o640);
+    stage
+}
+
+/// What an agent may do in there.
+const WORK: &str = r#"
+set -e
+echo more >> edited.txt
+echo more >> untracked.txt
+rm deleted.txt
+git mv from.txt to.txt
+chmod 750 tool.sh
+ln -sfn edited.txt link
+ln -s /usr new-link
+rm dangling
+rm -r old
+rm becomes-a-directory && mkdir becomes-a-directory && echo inner > becomes-a-directory/inner
+mkdir -p empty/inner
+rmdir hollow
+printf '\000\001\376' > picture.bin
+printf '\000new' > new.bin
+printf odd > "$(printf 'new\377name')"
+echo built > target/debug/out
+echo built > target/debug/new
+echo line >> host.log
+"#;
+
+/// The paths that WORK may change in the project.
+const WORKED: &[&str] = &[
+    "edited.txt",
+    "untracked.txt",
+    "deleted.txt",
+    "from.txt",
+    "to.txt",
+    "tool.sh",
+    "link",
+    "new-link",
+    "dangling",
+    "old",
+    "becomes-a-directory",
+    "empty",
+    "hollow",
+    "picture.bin",
+    "new.bin",
+];
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Runs a script inside the walls and keeps the session; gives its name.
+fn work(stage: &Stage, script: &str) -> String {
+    let ran = stage.ran(&["sandbox", "run", "--keep", "--", "sh", "-c", script]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    newest(stage)
+}
+
+fn newest(stage: &Stage) -> String {
+    stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned()
+}
+
+fn sessions(stage: &Stage, command: &str, session: &str) -> Ran {
+    stage.ran(&["sessions", command, session])
+}
+
+/// The one event of this type.
+fn event(ran: &Ran, kind: &str) -> Value {
+    let events: Vec<Value> = ran.lines().into_iter().filter(|event| event["type"] == kind).collect();
+    assert_eq!(events.len(), 1, "{ran:?}");
+    events[0].clone()
+}
+
+/// Which paths are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// All; the named ones may have another time.
+    Everywhere,
+    /// All but the named ones.
+    Outside,
+}
+
+fn same(one: &Tree, other: &Tree, named: &[&str], scope: Scope) {
+    let differences = one.differences(other, named, scope == Scope::Outside);
+    assert!(differences.is_empty(), "{differences:#?}");
+}
+
+#[test]
+fn nothing_reaches_the_project_before_an_apply_and_an_undo_restores_all_of_it() {
+    let stage = messy();
+    let project = stage.project();
+    let before = Tree::of(&project);
+    let session = work(&stage, WORK);
+    assert_eq!(Tree::of(&project), before, "a command inside changes nothing outside, not even a time");
+    let diff = sessions(&stage, "diff", &session);
+    assert_eq!(diff.code, Some(0), "{diff:?}");
+    assert_eq!(Tree::of(&project), before, "nor does a look at it");
+    for path in WORKED.iter().filter(|path| **path != "old" && **path != "empty") {
+        assert!(diff.stdout.contains(path), "{path} in {}", diff.stdout);
+    }
+    assert!(diff.stdout.contains("mode 644 -> 750"), "{}", diff.stdout);
+    assert!(diff.stdout.contains("is not UTF-8"), "what cannot be applied is named: {}", diff.stdout);
+    assert!(!diff.stdout.contains("target/") && !diff.stdout.contains("host.log"), "{}", diff.stdout);
+
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let after = Tree::of(&project);
+    same(&before, &after, WORKED, Scope::Outside);
+    assert_eq!(stage.read("edited.txt"), "one\ntwo\ndirty\nmore\n");
+    assert_eq!(stage.read("untracked.txt"), "untracked\nmore\n");
+    assert_eq!(stage.read("to.txt"), "a file that moves\n");
+    assert_eq!(stage.read("becomes-a-directory/inner"), "inner\n");
+    assert_eq!(fs::read(project.join("picture.bin")).unwrap(), [0, 1, 0o376]);
+    assert_eq!(fs::read_link(project.join("link")).unwrap(), Path::new("edited.txt"));
+    assert_eq!(fs::read_link(project.join("new-link")).unwrap(), Path::new("/usr"));
+    assert_eq!(fs::metadata(project.join("tool.sh")).unwrap().permissions().mode() & 0o7777, 0o750);
+    assert_eq!(fs::metadata(project.join("untracked.txt")).unwrap().permissions().mode() & 0o7777, 0o640);
+    assert!(after.holds("empty/inner"), "an empty directory moves, too");
+    for gone in ["deleted.txt", "from.txt", "dangling", "old", "hollow", "target/debug/new"] {
+        assert!(!after.holds(gone), "{gone}");
+    }
+
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    same(&before, &Tree::of(&project), WORKED, Scope::Everywhere);
+    let again = sessions(&stage, "undo", &session);
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert!(again.stderr.contains("applied nothing that could be undone"), "{again:?}");
+}
+
+#[test]
+fn a_discard_throws_the_layer_away_and_nothing_else() {
+    let stage = messy();
+    let before = Tree::of(&stage.project());
+    let session = work(&stage, WORK);
+    let discarded = sessions(&stage, "discard", &session);
+    assert_eq!(discarded.code, Some(0), "{discarded:?}");
+    assert_eq!(Tree::of(&stage.project()), before);
+    let diff = sessions(&stage, "diff", &session);
+    assert_eq!((diff.code, diff.stdout.as_str()), (Some(0), ""), "{diff:?}");
+    assert!(diff.stderr.contains("changes nothing"), "{diff:?}");
+    let apply = sessions(&stage, "apply", &session);
+    assert_eq!(apply.code, Some(1), "{apply:?}");
+    assert!(apply.stderr.contains("nothing that can be applied"), "{apply:?}");
+    assert_eq!(Tree::of(&stage.project()), before);
+}
+
+#[test]
+fn scripts_are_told_the_same_as_people() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let session = work(&stage, "echo two >> a.txt; echo new > b.txt");
+    let json = |command: &str| stage.ran(&["--json", "sessions", command, &session]);
+    let diff = event(&json("diff"), "diff");
+    assert_eq!(diff["files"], json!(["a.txt", "b.txt"]));
+    assert!(diff["diff"].as_str().unwrap().contains("\n+two\n"), "{diff}");
+    assert_eq!(diff["red"], json!([]));
+    for (command, direction) in [("apply", "apply"), ("undo", "undo")] {
+        let merged = event(&json(command), "merged");
+        assert_eq!(merged["direction"], direction);
+        assert_eq!(merged["files"], json!(["a.txt", "b.txt"]));
+        assert_eq!(merged["conflicts"], json!([]));
+    }
+    let nothing = json("undo");
+    assert_eq!(nothing.code, Some(1));
+    assert_eq!(event(&nothing, "error")["type"], "error");
+}
+
+#[test]
+fn a_file_that_the_user_changed_meanwhile_is_named_and_kept_and_stops_no_other() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n"), ("c.txt", "c\n"), ("d.txt", "d\n")]);
+    let session = work(&stage, "for f in a b c; do echo agent >> $f.txt; done; rm d.txt; echo new > e.txt");
+    stage.write("b.txt", "b\nuser\n");
+    stage.write("d.txt", "the user still needs it\n");
+    stage.write("e.txt", "the user's own\n");
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(applied.code, Some(6), "{applied:?}");
+    for kept in ["b.txt", "d.txt", "e.txt"] {
+        assert!(applied.stdout.contains(&format!("kept as it is: {kept}: ")), "{applied:?}");
+    }
+    assert!(applied.stdout.contains("applied: a.txt, c.txt"), "{applied:?}");
+    let now = ["a.txt", "b.txt", "c.txt", "d.txt", "e.txt"].map(|path| stage.read(path));
+    let user = ["b\nuser\n", "the user still needs it\n", "the user's own\n"];
+    assert_eq!(now, ["a\nagent\n", user[0], "c\nagent\n", user[1], user[2]]);
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    let now = ["a.txt", "b.txt", "c.txt", "d.txt", "e.txt"].map(|path| stage.read(path));
+    assert_eq!(now, ["a\n", user[0], "c\n", user[1], user[2]]);
+}
+
+#[test]
+fn an_undo_keeps_what_the_user_wrote_after_the_apply() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let session = work(&stage, "echo agent >> a.txt; echo agent >> b.txt");
+    assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
+    stage.write("b.txt", "b\nagent\nuser\n");
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!(undone.code, Some(6), "{undone:?}");
+    assert!(undone.stdout.contains("kept as it is: b.txt: "), "{undone:?}");
+    assert_eq!((stage.read("a.txt"), stage.read("b.txt")), ("a\n".into(), "b\nagent\nuser\n".into()));
+}
+
+#[test]
+fn an_apply_works_after_the_project_has_moved_on() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let session = work(
+        &stage,
+        "echo agent >> a.txt; git add a.txt; git -c user.name=A -c user.email=a@b.c commit -qm inside",
+    );
+    stage.write("b.txt", "b\nuser\n");
+    stage.git(&["commit", "--quiet", "--all", "--message", "outside"]);
+    let head = stage.git(&["rev-parse", "HEAD"]);
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    assert_eq!(stage.git(&["rev-parse", "HEAD"]), head, "the project's history is its own");
+    assert_eq!(stage.git(&["status", "--porcelain"]), " M a.txt\n");
+    assert_eq!(sessions(&stage, "undo", &session).code, Some(0));
+    assert_eq!(stage.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn undo_takes_back_the_last_of_two_applies_then_the_first() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let say = |text: &str| {
+        let script =
+            vec![Reply::calls([("c1", "command_run", json!({ "command": text }))]), Reply::text("done")];
+        script
+    };
+    let (ran, _model) = stage.task(say("echo one >> a.txt; echo one > new.txt"), &["--apply"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let session = newest(&stage);
+    let _model = stage.model(say("echo two >> a.txt; rm new.txt"));
+    let options = ["--model", "test/model", "--approve", "never", "--apply", "more"];
+    let ran = stage.ran(&[&["--json", "sessions", "resume", &session], options.as_slice()].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(stage.read("a.txt"), "a\none\ntwo\n");
+    assert!(!stage.project().join("new.txt").exists());
+    assert_eq!(sessions(&stage, "undo", &session).code, Some(0));
+    assert_eq!((stage.read("a.txt"), stage.read("new.txt")), ("a\none\n".into(), "one\n".into()));
+    assert_eq!(sessions(&stage, "undo", &session).code, Some(0));
+    assert_eq!(stage.read("a.txt"), "a\n");
+    assert!(!stage.project().join("new.txt").exists());
+    // What was undone can be applied again: the layer still holds it.
+    assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
+    assert_eq!(stage.read("a.txt"), "a\none\ntwo\n");
+}
