@@ -3,7 +3,10 @@
 //! A rule's glob is compiled when the rule is made, before anybody knows where the workspace lies. Its first
 //! segment says what it is relative to, so that one compiled glob serves every session.
 
-use crate::{fit::Fit, place::Located};
+use crate::{
+    fit::Fit,
+    place::{Base, Located},
+};
 use alloc::{
     string::{String, ToString},
     vec::Vec,
@@ -63,16 +66,6 @@ pub enum GlobError {
     /// It ends with a backslash.
     #[error("nothing follows the last `\\`")]
     Escape,
-}
-
-/// What a glob is relative to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
-    Root,
-    Workspace,
-    Home,
-    Bailey,
-    Programs,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

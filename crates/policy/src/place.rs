@@ -1,7 +1,16 @@
 //! Where things lie, and where one path lies among them.
 
-use crate::glob::Base;
 use alloc::{string::String, vec::Vec};
+
+/// What a glob is relative to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    Root,
+    Workspace,
+    Home,
+    Bailey,
+    Programs,
+}
 
 /// The places that globs name. All are canonical absolute paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,8 +1,9 @@
 //! `command.run`: any command, as a list of arguments or as a line for a shell.
 
 use crate::{
-    arguments, exec,
-    toolbox::ToolConfig,
+    arguments,
+    config::ToolConfig,
+    exec,
     typed::{Done, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};

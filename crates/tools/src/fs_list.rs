@@ -2,7 +2,7 @@
 
 use crate::{
     arguments,
-    toolbox::ToolConfig,
+    config::ToolConfig,
     typed::{Done, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};

@@ -1,8 +1,9 @@
 //! `git.run`: git without a shell between.
 
 use crate::{
-    arguments, exec,
-    toolbox::ToolConfig,
+    arguments,
+    config::ToolConfig,
+    exec,
     typed::{Done, Typed, reads},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};

@@ -14,6 +14,7 @@ mod arguments;
 mod card;
 mod change;
 mod command_run;
+mod config;
 mod diff;
 mod edit;
 mod exec;
@@ -32,4 +33,5 @@ mod toolbox;
 mod typed;
 
 pub use card::card;
-pub use toolbox::{ToolConfig, Toolbox};
+pub use config::ToolConfig;
+pub use toolbox::Toolbox;

@@ -2,8 +2,8 @@
 
 use crate::{
     arguments,
+    config::ToolConfig,
     search_grep::beneath,
-    toolbox::ToolConfig,
     typed::{Done, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};

@@ -1,8 +1,8 @@
 //! `test.run`: the project's tests, by what lies in the workspace's root.
 
 use crate::{
+    config::ToolConfig,
     exec,
-    toolbox::ToolConfig,
     typed::{Done, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};

@@ -1,18 +1,8 @@
 use super::*;
 use crate::{
-    command_run::CommandRun,
-    fs_edit::FsEdit,
-    fs_exists::FsExists,
-    fs_list::FsList,
-    fs_patch::FsPatch,
-    fs_read::FsRead,
-    fs_write::FsWrite,
-    git_run::GitRun,
-    search_glob::SearchGlob,
-    search_grep::SearchGrep,
-    test_run::TestRun,
-    toolbox::{ToolConfig, Toolbox},
-    typed::Typed,
+    command_run::CommandRun, config::ToolConfig, fs_edit::FsEdit, fs_exists::FsExists, fs_list::FsList,
+    fs_patch::FsPatch, fs_read::FsRead, fs_write::FsWrite, git_run::GitRun, search_glob::SearchGlob,
+    search_grep::SearchGrep, test_run::TestRun, toolbox::Toolbox, typed::Typed,
 };
 use bailey_protocol::Limits;
 use serde::Serialize;

@@ -1,0 +1,37 @@
+//! What the composition root tells the tools.
+
+use bailey_protocol::{Limits, WsPath};
+
+/// What the built-in tools need to know.
+#[derive(Debug, Clone)]
+pub struct ToolConfig {
+    /// The workspace's absolute path.
+    pub workspace: String,
+    /// What runs a command line, called as `SHELL -c LINE`, such as `/bin/sh`.
+    pub shell: String,
+    /// What a command may use up when it does not ask for less or more time.
+    pub limits: Limits,
+    /// The longest time a command may ask for, in milliseconds.
+    pub max_wall_ms: u64,
+}
+
+impl ToolConfig {
+    /// The workspace as a path.
+    pub(crate) fn root(&self) -> WsPath {
+        WsPath(self.workspace.clone())
+    }
+
+    /// The limits of a command that asks for `timeout_s` seconds.
+    ///
+    /// # Errors
+    /// When it asks for none or for more than there is.
+    pub(crate) fn limits(&self, timeout_s: Option<u64>) -> Result<Limits, String> {
+        let Some(seconds) = timeout_s else { return Ok(self.limits.clone()) };
+        let wall_ms = seconds.saturating_mul(1000);
+        if seconds == 0 || wall_ms > self.max_wall_ms {
+            let most = self.max_wall_ms / 1000;
+            return Err(format!("`timeout_s` must be from 1 to {most}, got {seconds}"));
+        }
+        Ok(Limits { wall_ms, ..self.limits.clone() })
+    }
+}
