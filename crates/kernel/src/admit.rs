@@ -1,12 +1,13 @@
 //! Admission: resolve, decide, ask or refuse, begin. After it there is a permit, a question, or a refusal.
 
-use crate::{Kernel, Output, Refused, Scope, screen};
+use crate::{Kernel, Output, Refused, Scope, launch::no_executor, screen};
 use bailey_journal::{BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Warrant};
 use bailey_policy::{Decided, Facts, Review, Verdict};
 use bailey_protocol::{
     Action, ApprovalId, CallId, Cost, Effect, EffectId, Happening, Labels, Sealed, Seq,
     event::Verdict as Shown,
 };
+use tokio::runtime::Handle;
 
 /// What the kernel needs to know of an action that somebody asks for.
 #[derive(Debug, Clone)]
@@ -29,11 +30,32 @@ pub(crate) enum Admission {
     Waits(ApprovalId, Box<Sealed>),
 }
 
-/// An effect that has begun.
+/// An effect that has begun. Dropped before it was launched it still gets an outcome.
 pub(crate) struct Started {
-    pub(crate) permit: Permit,
-    pub(crate) receipt: Receipt,
-    pub(crate) labels: Labels,
+    kernel: Kernel,
+    begun: Option<(Permit, Receipt)>,
+    labels: Labels,
+}
+
+impl Started {
+    /// Hands everything over to whoever launches it.
+    pub(crate) fn launched(mut self) -> Result<(Permit, Receipt, Labels), Refused> {
+        let (permit, receipt) =
+            self.begun.take().ok_or_else(|| Refused::Failed("it was launched before".into()))?;
+        Ok((permit, receipt, std::mem::take(&mut self.labels)))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let (Some((_, receipt)), Ok(runtime)) = (self.begun.take(), Handle::try_current()) else { return };
+        let kernel = self.kernel.clone();
+        runtime.spawn(async move {
+            let output = Output::failed("nobody waited for it any more, so it was not started");
+            // When it cannot be written, recovery finds it unfinished.
+            kernel.finish(receipt, output, Cost::default(), Vec::new()).await.ok();
+        });
+    }
 }
 
 impl Kernel {
@@ -51,6 +73,11 @@ impl Kernel {
         };
         let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
         let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        let action = &sealed.effect().action;
+        if !matches!(verdict, Verdict::Deny(_)) && self.executor(action).is_none() {
+            let why = no_executor(action).to_string();
+            return self.deny(scope, &sealed, vec![why]).await;
+        }
         match verdict {
             Verdict::Deny(_) => self.deny(scope, &sealed, reasons).await,
             Verdict::Allow(allowed) => {
@@ -182,9 +209,16 @@ impl Kernel {
         warrant: Warrant,
         circumstances: Circumstances,
     ) -> Result<Admission, Refused> {
+        let (kernel, limit) = (self.clone(), scope.connection.limit);
         let labels = sealed.effect().labels.clone();
-        match self.inner.mint.begin(sealed, warrant, circumstances, scope.connection.limit).await {
-            Ok((permit, receipt)) => Ok(Admission::Run(Box::new(Started { permit, receipt, labels }))),
+        // In a task of its own: what a caller that went away has begun is in nobody's hands otherwise.
+        let task = tokio::spawn(async move {
+            let begun = kernel.inner.mint.begin(sealed, warrant, circumstances, limit).await?;
+            Ok(Started { kernel, begun: Some(begun), labels })
+        });
+        let begun = task.await.map_err(|error| Refused::Failed(format!("it could not begin: {error}")))?;
+        match begun {
+            Ok(started) => Ok(Admission::Run(Box::new(started))),
             Err(BeginError::Burnt) => Ok(Admission::Denied(vec![BeginError::Burnt.to_string()])),
             Err(error) => Err(error.into()),
         }

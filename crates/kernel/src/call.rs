@@ -12,6 +12,7 @@ use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{
     Action, ApprovalId, Cost, Enforced, Happening, Integrity, Labels, Sealed, Secrecy, Status, ToolCall,
 };
+use std::collections::VecDeque;
 
 /// How often a tool may ask for something to read before it acts.
 const PLANS_MAX: usize = 8;
@@ -36,11 +37,12 @@ pub enum Acted {
     Waiting(ApprovalId),
 }
 
-/// An effect that waits for a human, with what its plan had read.
+/// An effect that waits for a human, with what its plan had read and what it still wants to read.
 pub(crate) struct Pending {
     sealed: Sealed,
     purpose: Purpose,
     seen: Vec<Output>,
+    needed: VecDeque<Action>,
 }
 
 /// What one effect of a call came to.
@@ -62,7 +64,7 @@ impl Kernel {
         tool: &dyn Tool,
         call: &ToolCall,
     ) -> Result<Step, Refused> {
-        self.plan(scope, because, tool, call, Vec::new()).await
+        self.plan(scope, because, tool, call, Vec::new(), VecDeque::new()).await
     }
 
     /// Goes on with a call whose question was answered with yes: the bytes that were shown are decided again, and run.
@@ -77,13 +79,13 @@ impl Kernel {
         tool: &dyn Tool,
         call: &ToolCall,
     ) -> Result<Step, Refused> {
-        let Pending { sealed, purpose, mut seen } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
+        let Pending { sealed, purpose, mut seen, needed } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
         let action = sealed.effect().action.clone();
         let admission = self.admit_approved(scope, sealed, id, purpose).await?;
         match self.settle(scope, admission, &action, Some(call)).await? {
             Came::Finished(finished) if purpose == Purpose::Need => {
                 seen.push(finished.output);
-                self.plan(scope, because, tool, call, seen).await
+                self.plan(scope, because, tool, call, seen, needed).await
             }
             Came::Finished(finished) => {
                 self.observe_output(scope, because, tool, call, &seen, &finished).await.map(Step::Done)
@@ -131,7 +133,8 @@ impl Kernel {
             }
             Admission::Denied(reasons) => Ok(Acted::Denied(reasons)),
             Admission::Waits(id, sealed) => {
-                self.pend(id, Pending { sealed: *sealed, purpose, seen: Vec::new() });
+                let (seen, needed) = (Vec::new(), VecDeque::new());
+                self.pend(id, Pending { sealed: *sealed, purpose, seen, needed });
                 Ok(Acted::Waiting(id))
             }
         }
@@ -159,37 +162,59 @@ impl Kernel {
         tool: &dyn Tool,
         call: &ToolCall,
         mut seen: Vec<Output>,
+        mut needed: VecDeque<Action>,
     ) -> Result<Step, Refused> {
         for _ in 0..PLANS_MAX {
-            let (purpose, actions) = match tool.plan(call, &seen) {
-                Plan::Refuse(reason) => {
-                    return Ok(Step::Done(self.answer_call(scope, because, call, &reason).await?));
-                }
-                Plan::Act(action) => (Purpose::Act, vec![action]),
-                Plan::Need(actions) if actions.iter().all(|action| action.kind().is_read()) => {
-                    (Purpose::Need, actions)
-                }
-                Plan::Need(_) => return Err(Refused::Failed("a plan may ask for reads only".into())),
-            };
-            for action in actions {
-                match self.effect(scope, because, purpose, action, call, &seen).await? {
-                    Came::Finished(finished) if purpose == Purpose::Act => {
-                        let done = self.observe_output(scope, because, tool, call, &seen, &finished).await?;
-                        return Ok(Step::Done(done));
-                    }
+            // What a plan asked for is read to its end before the plan is made again.
+            while let Some(action) = needed.pop_front() {
+                match self.effect(scope, because, Purpose::Need, action, call, &seen).await? {
                     Came::Finished(finished) => seen.push(finished.output),
                     Came::Denied(reasons) => {
-                        return Ok(Step::Done(self.refused(scope, because, call, &reasons).await?));
+                        return self.refused(scope, because, call, &reasons).await.map(Step::Done);
                     }
                     Came::Waits(id, sealed) => {
-                        self.pend(id, Pending { sealed: *sealed, purpose, seen });
+                        let purpose = Purpose::Need;
+                        self.pend(id, Pending { sealed: *sealed, purpose, seen, needed });
                         return Ok(Step::Waiting(id));
                     }
                 }
             }
+            match tool.plan(call, &seen) {
+                Plan::Refuse(reason) => {
+                    return self.answer_call(scope, because, call, &reason).await.map(Step::Done);
+                }
+                Plan::Act(action) => return self.planned(scope, because, tool, call, action, seen).await,
+                Plan::Need(actions) if actions.iter().all(|action| action.kind().is_read()) => {
+                    needed = actions.into();
+                }
+                Plan::Need(_) => return Err(Refused::Failed("a plan may ask for reads only".into())),
+            }
         }
         let why = format!("the tool still wants to read more after {PLANS_MAX} rounds");
         Ok(Step::Done(self.answer_call(scope, because, call, &why).await?))
+    }
+
+    /// What a plan came to.
+    async fn planned(
+        &self,
+        scope: &Scope,
+        because: &Provenance,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        action: Action,
+        seen: Vec<Output>,
+    ) -> Result<Step, Refused> {
+        match self.effect(scope, because, Purpose::Act, action, call, &seen).await? {
+            Came::Finished(finished) => {
+                self.observe_output(scope, because, tool, call, &seen, &finished).await.map(Step::Done)
+            }
+            Came::Denied(reasons) => self.refused(scope, because, call, &reasons).await.map(Step::Done),
+            Came::Waits(id, sealed) => {
+                let (purpose, needed) = (Purpose::Act, VecDeque::new());
+                self.pend(id, Pending { sealed: *sealed, purpose, seen, needed });
+                Ok(Step::Waiting(id))
+            }
+        }
     }
 
     async fn effect(

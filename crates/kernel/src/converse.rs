@@ -58,13 +58,15 @@ impl Kernel {
         let executor = self.executor(action).ok_or_else(|| no_executor(action))?;
         let mut decoder = provider.decoder();
         let (kernel, scope) = (self.clone(), scope.clone());
+        let (permit, receipt, labels) = started.launched()?;
         let task = tokio::spawn(async move {
-            let Started { permit, receipt, labels } = started;
             let run = kernel.io(&scope, &receipt, labels);
             let mut spoken = Spoken::new(&kernel);
+            let mut answering = false;
             let output = run
                 .drive(&kernel, executor, permit, &scope, |chunk| match chunk {
                     Chunk::Head(status, headers) => {
+                        answering = (200..300).contains(&status);
                         decoder.head(status, &headers);
                         Vec::new()
                     }
@@ -81,7 +83,12 @@ impl Kernel {
                 Status::Failed { reason } => Err(failed(reason, output.report(), decoder)),
                 Status::Unknown => Err(ModelError::new(ModelErrorKind::Cut, "the model call did not end")),
             };
-            let used = answer.as_ref().map_or(Cost::default(), |answer| used(answer, reserved));
+            let used = match &answer {
+                Ok(answer) => used(answer, reserved),
+                // The model had begun, or nobody knows: how much it read and wrote, nobody will say.
+                Err(_) if answering || output.outcome().status == Status::Unknown => reserved,
+                Err(_) => Cost::default(),
+            };
             let follow = answer.as_ref().ok().map(|answer| talk.entry(answer)).transpose()?;
             let finished = kernel.finish(receipt, output, used, follow.into_iter().collect()).await?;
             if let Some(text) = rest {

@@ -27,8 +27,8 @@ impl Kernel {
     ) -> Result<Finished, Refused> {
         let executor = self.executor(action).ok_or_else(|| no_executor(action))?;
         let (kernel, scope) = (self.clone(), scope.clone());
+        let (permit, receipt, labels) = started.launched()?;
         let task = tokio::spawn(async move {
-            let Started { permit, receipt, labels } = started;
             let mut live = Live::new(&kernel, call);
             let run = kernel.io(&scope, &receipt, labels);
             let output = run.drive(&kernel, executor, permit, &scope, |chunk| live.take(chunk)).await;
