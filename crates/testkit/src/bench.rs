@@ -4,7 +4,7 @@ use crate::{FakeClock, ModelServer, World};
 use bailey_egress::Egress;
 use bailey_journal::{Clock, Fact, Journal, NewSession, Query, Recorded};
 use bailey_kernel::{
-    Config, Connection, Context, Instruction, Kernel, Registrar, Scope, SessionLock, UserMessage,
+    Config, Connection, Context, Instruction, Kernel, Registrar, Scope, Seal, SessionLock, UserMessage,
 };
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
@@ -38,6 +38,8 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     /// Base URLs of model servers that the door may reach.
     pub models: Vec<String>,
+    /// Whose permits the world and the door take; none: this bench's own.
+    pub seal: Option<Seal>,
 }
 
 impl Default for Setup {
@@ -51,6 +53,7 @@ impl Default for Setup {
             redact: true,
             clock: Arc::new(FakeClock::default()),
             models: Vec::new(),
+            seal: None,
         }
     }
 }
@@ -118,14 +121,15 @@ impl Bench {
         let rules = file::parse("test.toml", &setup.rules, file::Format::Toml).unwrap().rules;
         let (kernel, registrar) =
             Kernel::new(mint, Policy::new(built_in_rules(), rules), config(&setup)).await.unwrap();
-        let world = Arc::new(World::new(journal.seal(), Self::WORKSPACE));
+        let seal = setup.seal.unwrap_or_else(|| journal.seal());
+        let world = Arc::new(World::new(seal, Self::WORKSPACE));
         let names: Vec<String> = setup.secrets.iter().map(|(name, _)| name.clone()).collect();
         let endpoint = |url: &String| bailey_egress::Endpoint { url: url.clone(), secrets: names.clone() };
         let door = bailey_egress::Config {
             endpoints: setup.models.iter().map(endpoint).collect(),
             ..bailey_egress::Config::default()
         };
-        let door = Egress::new(door, Arc::new(vault), journal.seal()).unwrap();
+        let door = Egress::new(door, Arc::new(vault), seal).unwrap();
         registrar.register(vec![world.clone(), Arc::new(door)]);
         let session = SessionId::new(1_767_000_000_000, [7; 10]);
         if journal.session(&session.to_string()).await.is_err() {
