@@ -35,7 +35,15 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         // A program without the standard library links the core, and decides with it.
         let target = target_dir().join("no_std").display().to_string();
         let manifest = "tests/no_std/Cargo.toml";
-        check(&mut cargo(&["run", "--quiet", "--locked", "--manifest-path", manifest, "--target-dir", &target]))
+        check(&mut cargo(&[
+            "run",
+            "--quiet",
+            "--locked",
+            "--manifest-path",
+            manifest,
+            "--target-dir",
+            &target,
+        ]))
     })?;
     steps.step("documentation", || {
         let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);

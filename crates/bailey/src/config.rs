@@ -1,6 +1,7 @@
 //! The configuration: defaults, then the human's `config.toml`, then a closed list of names from the project, then the
 //! environment and flags. Only the human's own file names endpoints, paths and headers.
 
+use crate::project;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_llm::Wire;
 use bailey_protocol::Limits;
@@ -115,14 +116,8 @@ impl Config {
 
     /// Narrows by the project's file: only names of a closed list, limits only downwards.
     pub(crate) fn narrow(&mut self, workspace: &Path) -> Result<()> {
-        let path = workspace.join(".bailey").join("config.toml");
-        // INVARIANT: the composition root reads this one file of a workspace, as data of the closed list below; a link
-        // is not followed, so that it cannot name a file elsewhere.
-        let meta = fs::symlink_metadata(&path);
-        if !meta.is_ok_and(|meta| meta.is_file()) {
-            return Ok(());
-        }
-        let Some(text) = read(&path)? else { return Ok(()) };
+        let path = workspace.join(project::SETTINGS);
+        let Some(text) = project::settings(workspace)? else { return Ok(()) };
         let table: toml::Table = parse(&path, &text)?;
         for (name, value) in &table {
             match (name.as_str(), value) {

@@ -21,18 +21,20 @@ pub(crate) const CANCELLED: u8 = 130;
 
 /// The code for an error.
 pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
-    let refused = error.downcast_ref::<Refused>().or_else(|| match error.downcast_ref::<HostError>() {
+    let host = error.downcast_ref::<HostError>();
+    let refused = error.downcast_ref::<Refused>().or_else(|| match host {
         Some(HostError::Refused(refused)) => Some(refused),
         _ => None,
     });
     let journal = error.downcast_ref::<JournalError>().is_some()
-        || matches!(error.downcast_ref::<HostError>(), Some(HostError::Journal(_)));
+        || matches!(host, Some(HostError::Journal(_)));
     ExitCode::from(match refused {
         Some(Refused::Model(_)) => MODEL,
         Some(Refused::Denied(_)) => DENIED,
         Some(Refused::Journal(_)) => JOURNAL,
         Some(Refused::Cancelled) => CANCELLED,
         None if journal => JOURNAL,
+        None if matches!(host, Some(HostError::Denied(_))) => DENIED,
         _ => FAILED,
     })
 }

@@ -4,7 +4,7 @@ mod ask;
 mod draw;
 
 pub(crate) use ask::{Asker, confirm, diff_lines};
-pub(crate) use draw::short;
+pub(crate) use draw::{packets, short};
 
 use crate::print::Printer;
 use bailey_protocol::{Answer, Event, Happening, Op};

@@ -1,6 +1,6 @@
 //! Everything that is printed passes here: neutralised for a terminal, coloured only there.
 
-use crate::cli::Color;
+use crate::{cli::Color, exit};
 use bailey_secrets::neutralise;
 use serde::Serialize;
 use std::{
@@ -54,22 +54,22 @@ impl Printer {
     }
 
     /// A line on standard output, of text that was painted or is our own.
-    #[expect(clippy::print_stdout, reason = "the one place that prints")]
     pub(crate) fn line(&self, line: impl fmt::Display) {
-        println!("{line}");
+        self.part(format_args!("{line}\n"));
     }
 
-    /// The same without an end of line.
-    #[expect(clippy::print_stdout, reason = "the one place that prints")]
+    /// The same without an end of line. When nobody reads any more there is nothing left to do, and the warden takes
+    /// everything inside the walls with it.
     pub(crate) fn part(&self, part: impl fmt::Display) {
-        print!("{part}");
-        std::io::stdout().flush().ok();
+        let mut out = std::io::stdout().lock();
+        if write!(out, "{part}").and_then(|()| out.flush()).is_err() {
+            std::process::exit(exit::FAILED.into());
+        }
     }
 
     /// A line on standard error, for what is not the result.
-    #[expect(clippy::print_stderr, reason = "the one place that prints")]
     pub(crate) fn note(&self, text: &str) {
-        eprintln!("{}", paint(self.err_color, Style::Dim, &neutralise(text)));
+        writeln!(std::io::stderr(), "{}", paint(self.err_color, Style::Dim, &neutralise(text))).ok();
     }
 
     /// One JSON object on a line of standard output.
@@ -80,13 +80,13 @@ impl Printer {
     }
 
     /// An error on standard error: what, why, and how to fix it.
-    #[expect(clippy::print_stderr, reason = "the one place that prints")]
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let text = format!("{error:#}");
         if self.json {
             self.json(&serde_json::json!({ "type": "error", "error": text }));
         }
-        eprintln!("{} {}", paint(self.err_color, Style::Red, "error:"), neutralise(&text));
+        writeln!(std::io::stderr(), "{} {}", paint(self.err_color, Style::Red, "error:"), neutralise(&text))
+            .ok();
     }
 }
 

@@ -1,8 +1,21 @@
-//! Which directory is the project.
+//! Which directory is the project, and the one file of it that the main process reads.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::WsPath;
-use std::path::{Path, PathBuf};
+use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2},
+    io::Errno,
+};
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+/// Where a project's settings lie in it.
+pub(crate) const SETTINGS: &str = ".bailey/config.toml";
+/// The most of a project's settings that is read, in bytes.
+const SETTINGS_BYTES_MAX: u64 = 64 << 10;
 
 /// The repository that `directory` lies in, or the directory itself; canonical. Only names are looked at.
 pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result<(PathBuf, WsPath)> {
@@ -13,11 +26,8 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
         bail!("`{}` is not a directory", named.display());
     }
     let root = start.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(&start).to_path_buf();
-    if root.parent().is_none()
-        || root == home.user
-        || home.root.starts_with(&root)
-        || root.starts_with(&home.root)
-    {
+    // What holds a home, as `/` does, is too much; Bailey's own home is no project.
+    if home.user.starts_with(&root) || home.root.starts_with(&root) || root.starts_with(&home.root) {
         bail!(
             "`{}` cannot be a workspace: it is, or holds, a home directory; go to a project's directory, or name one \
              with -C DIR",
@@ -29,4 +39,31 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
     };
     let workspace = WsPath(text.to_owned());
     Ok((root, workspace))
+}
+
+/// The text of a project's `.bailey/config.toml`; none when there is none. No link is followed on the way, so that it
+/// cannot name a file elsewhere, and nothing but a regular file is read.
+pub(crate) fn settings(root: &Path) -> Result<Option<String>> {
+    let shown = root.join(SETTINGS);
+    let cannot = || format!("cannot read `{}`", shown.display());
+    let dir = openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .with_context(cannot)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file =
+        match openat2(dir, SETTINGS, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+        {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(Errno::LOOP) => bail!("`{}` is, or lies behind, a link: make it a file", shown.display()),
+            Err(error) => return Err(error).with_context(cannot),
+        };
+    if !file.metadata().with_context(cannot)?.is_file() {
+        bail!("`{}` is not a regular file", shown.display());
+    }
+    let mut text = String::new();
+    file.take(SETTINGS_BYTES_MAX + 1).read_to_string(&mut text).with_context(cannot)?;
+    if text.len() as u64 > SETTINGS_BYTES_MAX {
+        bail!("`{}` is longer than {SETTINGS_BYTES_MAX} bytes", shown.display());
+    }
+    Ok(Some(text))
 }

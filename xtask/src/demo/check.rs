@@ -28,7 +28,7 @@ pub(super) fn run(bailey: &Path, project: &Project) -> Result<()> {
     }
     say(
         "refused",
-        &format!("the network — {lost} packets of `git ls-remote` found no route out of its namespace"),
+        &format!("the network — no route out of the namespace of `git ls-remote`: {lost} refused"),
     );
     let tests = trail.exits("cargo test");
     if tests.first() != Some(&101) || tests.last() != Some(&0) {

@@ -2,6 +2,7 @@
 
 use crate::{
     cli::Audit,
+    front::packets,
     home::Home,
     print::{Printer, Style},
 };
@@ -114,7 +115,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
             if let Some(enforced) = enforced {
                 text.push_str(&format!(", {} walls", enforced.walls.len()));
                 if enforced.out_no_routes > 0 {
-                    text.push_str(&format!(", {} packets found no route out", enforced.out_no_routes));
+                    text.push_str(&format!(", {} found no route out", packets(enforced.out_no_routes)));
                 }
             }
             (Style::Dim, text)

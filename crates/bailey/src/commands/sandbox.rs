@@ -30,7 +30,8 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         network: false,
         limits: config.command.clone(),
     });
-    let opening = Opening::New(compose::new_session()?);
+    let id = compose::new_session()?;
+    let opening = Opening::New(id);
     let session =
         Session { home, config: &config, keys, workspace, opening, options: None, unattended: true };
     let Open { host, .. } = compose::open(session).await?;
@@ -38,6 +39,8 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     if !keep {
         let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
         host.discard(&mut inbox).await?;
+        drop(host);
+        std::fs::remove_dir_all(home.session(id)?).ok();
     }
     match acted? {
         Acted::Done(output) => report(&output, printer),

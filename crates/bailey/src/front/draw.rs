@@ -28,6 +28,7 @@ struct Call {
 pub(super) struct Drawing<'a> {
     printer: &'a Printer,
     verbose: bool,
+    workspace: String,
     calls: HashMap<CallId, Call>,
     /// Whether the last thing printed was text without an end of line.
     in_text: bool,
@@ -41,6 +42,7 @@ impl<'a> Drawing<'a> {
         Self {
             printer,
             verbose,
+            workspace: String::new(),
             calls: HashMap::new(),
             in_text: false,
             usage: Usage::default(),
@@ -53,6 +55,7 @@ impl<'a> Drawing<'a> {
         self.erase_live();
         match happening {
             Happening::Session { session, workspace, model, resumed } => {
+                self.workspace = format!("{workspace}/");
                 let again = if *resumed { " (resumed)" } else { "" };
                 self.line(
                     Style::Dim,
@@ -73,7 +76,8 @@ impl<'a> Drawing<'a> {
             }
             Happening::Decided { call: Some(call), target, verdict, reasons, .. } => {
                 if let Some(call) = self.calls.get_mut(call) {
-                    call.target.clone_from(target);
+                    // Inside the workspace the path below it says enough.
+                    call.target = target.strip_prefix(&self.workspace).unwrap_or(target).to_owned();
                     call.verdict = Some(*verdict);
                     call.reasons.clone_from(reasons);
                 }
@@ -83,8 +87,13 @@ impl<'a> Drawing<'a> {
                     self.line(Style::Dim, &format!("    {line}"));
                 }
             }
-            Happening::Result { call, ok, summary, text, duration_ms, .. } => {
+            Happening::Result { call, ok, summary, text, duration_ms, enforced } => {
                 self.result(call, *ok, summary, text, *duration_ms);
+                if let Some(lost) =
+                    enforced.as_ref().map(|walls| walls.out_no_routes).filter(|lost| *lost > 0)
+                {
+                    self.line(Style::Red, &format!("    no way to the network: {} refused", packets(lost)));
+                }
             }
             Happening::Notice { text } => self.line(Style::Yellow, text),
             Happening::Usage { usage } => {
@@ -209,6 +218,11 @@ fn cut(target: &str) -> String {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or(&line)),
         None => line,
     }
+}
+
+/// `1 packet`, `2 packets`.
+pub(crate) fn packets(count: u64) -> String {
+    if count == 1 { "1 packet".into() } else { format!("{count} packets") }
 }
 
 fn duration(ms: u64) -> String {

@@ -82,7 +82,6 @@ impl Warden {
     ///
     /// # Errors
     /// When it cannot be executed or does not take its configuration.
-    #[expect(clippy::disallowed_methods, reason = "the sandbox is where processes start")]
     pub fn start(exe: &Path, config: &Config) -> Result<Self, StartError> {
         let (ours, theirs) = wire::pair()?;
         let child = std::process::Command::new(exe)
@@ -136,6 +135,8 @@ fn run() -> io::Result<()> {
     sys::close_all_but(&[0, 1, 2])?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     sys::assert_one_thread()?;
+    // A Ctrl-C at the terminal is for the runtime, which ends what runs in order; it must not take the walls down.
+    rustix::process::setsid()?;
     // Standard input must be the socket only as long as it takes to get here.
     let socket = sys::adopt(0)?;
     let Some((hello, mut fds)) = wire::receive::<Hello>(socket.as_fd())? else { return Ok(()) };
