@@ -102,6 +102,8 @@ impl Walls {
                     Source::Stderr => Chunk::Stderr(bytes),
                 };
                 if io.out.send(chunk).await.is_err() {
+                    // Nobody listens: the command must not wait for us.
+                    live.close();
                     return;
                 }
             }

@@ -10,7 +10,7 @@ use crate::{
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fs::{self, File},
     io,
     os::{
@@ -56,10 +56,11 @@ impl Owners {
     pub(crate) fn of(&mut self, path: &Path) -> io::Result<BorrowedFd<'_>> {
         let owner = fs::metadata(path)?;
         let key = (owner.uid(), owner.gid());
-        if !self.0.contains_key(&key) {
-            self.0.insert(key, namespace(key.0, key.1)?);
-        }
-        self.0.get(&key).map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::NotFound.into())
+        let namespace: &OwnedFd = match self.0.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(namespace(key.0, key.1)?),
+        };
+        Ok(namespace.as_fd())
     }
 }
 

@@ -92,7 +92,7 @@ fn cover_one(top: &OwnedFd, stand_ins: &OwnedFd, number: usize, found: &Found) -
     let stand_in = rustix::fs::openat(stand_ins, &name, flags, Mode::empty())?;
     rustix::fs::ftruncate(&stand_in, u64::try_from(stat.st_size).unwrap_or(0))?;
     let times = Timestamps {
-        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT.into() },
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec {
             tv_sec: stat.st_mtime,
             tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or(0),

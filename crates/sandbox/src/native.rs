@@ -8,7 +8,8 @@ use crate::{
     worker::{Reply, Request},
 };
 use bailey_protocol::{
-    Command, Enforced, ExecReport, Isolation, Limits, Outcome, Profile, Report, SessionId, Status, Stream,
+    Command, Enforced, ExecReport, Isolation, Limits, MergeKind, Outcome, Profile, Report, SessionId, Status,
+    Stream,
 };
 use bytes::{Bytes, BytesMut};
 use rustix::{
@@ -158,7 +159,7 @@ impl Native {
             drain(&mut running.stderr),
             listen(&running.control, cancel),
         );
-        match (story.refused, story.enforced) {
+        match (story.refusal(), story.enforced) {
             (Some(reason), _) => Err(WorkError::Refused(reason)),
             (None, Some(enforced)) => match serde_json::from_slice(&reply) {
                 Ok(reply) => Ok((reply, enforced)),
@@ -214,6 +215,7 @@ fn view(request: &Request) -> View {
     match request {
         Request::Resolve { .. } | Request::Perform { .. } => View::Workspace,
         Request::Scan { .. } | Request::Diff { .. } => View::Layers,
+        Request::Merge { merge, .. } if merge.direction == MergeKind::Discard => View::Discard,
         Request::Merge { .. } => View::Merge,
     }
 }
@@ -231,6 +233,22 @@ struct Story {
     enforced: Option<Enforced>,
     refused: Option<String>,
     ended: Option<Ended>,
+    /// The signal that ended the sandbox's first process.
+    killed: Option<i32>,
+}
+
+impl Story {
+    /// Why the payload was not started; none when it was.
+    fn refusal(&self) -> Option<String> {
+        match (&self.refused, &self.enforced, self.killed) {
+            (Some(reason), ..) => Some(reason.clone()),
+            (None, Some(_), _) => None,
+            (None, None, Some(signal)) => {
+                Some(format!("signal {signal} ended the sandbox before anything ran in it"))
+            }
+            (None, None, None) => Some("the sandbox ended before anything ran in it".into()),
+        }
+    }
 }
 
 /// Hears the sandbox out. The socket's end means that its last process is gone and the warden knows.
@@ -251,7 +269,7 @@ async fn listen(control: &UnixDatagram, cancel: &CancellationToken) -> Story {
             Some(Message::Started(enforced)) => story.enforced = Some(enforced),
             Some(Message::Refused(reason)) => story.refused = Some(reason),
             Some(Message::Ended(ended)) => story.ended = Some(ended),
-            Some(Message::Gone { .. }) => {}
+            Some(Message::Gone { signal }) => story.killed = signal,
             None => return story,
         }
     }
@@ -310,10 +328,12 @@ async fn drain(stream: &mut Receiver) {
 
 fn outcome(story: Story, stdout: Stream, stderr: Stream, was_cancelled: bool, begin: Instant) -> Outcome {
     let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut enforced = story.enforced;
-    if let Some(reason) = story.refused {
-        return Outcome { status: Status::Failed { reason }, enforced, duration_ms, report: Report::Nothing };
+    if let Some(reason) = story.refusal() {
+        let was_in_time = was_cancelled && story.refused.is_none();
+        let status = if was_in_time { Status::Cancelled } else { Status::Failed { reason } };
+        return Outcome { status, enforced: story.enforced, duration_ms, report: Report::Nothing };
     }
+    let mut enforced = story.enforced;
     let status = match (&story.ended, was_cancelled) {
         (Some(_), false) => Status::Done,
         (_, true) => Status::Cancelled,

@@ -71,11 +71,9 @@ pub(crate) fn open(ids: &mut Ids, plan: &Plan, yard: &Yard, view: View) -> Resul
     folders(ids, yard)?;
     let Ids::Root(owners) = ids else { return Ok(Opened::default()) };
     let mut own = |path: &Path, access: Access, owner: &Path| mapped(owners, path, access, owner);
-    let access = if view == View::Layers { Access::ReadOnly } else { Access::ReadWrite };
-    let project_access = if view == View::Merge { Access::ReadWrite } else { Access::ReadOnly };
     let mut opened = Opened {
-        project: Some(own(&yard.project, project_access, &yard.project)?),
-        folder: Some(own(&yard.folder, access, &yard.project)?),
+        project: Some(own(&yard.project, view.project(), &yard.project)?),
+        folder: Some(own(&yard.folder, view.folder(), &yard.project)?),
         tools: Vec::new(),
     };
     if view == View::Workspace {
@@ -130,8 +128,8 @@ fn folders(ids: &Ids, yard: &Yard) -> Result<(), StageError> {
 pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) -> Result<Stage, StageError> {
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).map_err(|error| failed("making mounts private")(error.into()))?;
-    let project = open_or(opened.project.take(), &yard.project, View::Merge == view)?;
-    let folder = open_or(opened.folder.take(), &yard.folder, View::Layers != view)?;
+    let project = open_or(opened.project.take(), &yard.project, view.project())?;
+    let folder = open_or(opened.folder.take(), &yard.folder, view.folder())?;
     // Sources are opened before the staging directory can hide one of them.
     let little = [
         Entry { at: "/dev/null".into(), what: What::Device },
@@ -157,7 +155,7 @@ pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) ->
     let folder = tree::directory(".folder").map_err(failed("the session's folder"))?;
     match view {
         View::Workspace => workspace(root.as_fd(), plan, yard, tools)?,
-        View::Layers | View::Merge => layers(root.as_fd(), yard)?,
+        View::Layers | View::Merge | View::Discard => layers(root.as_fd(), yard, view)?,
     }
     for name in [".project", ".folder"] {
         tree::detach(name).map_err(failed(name))?;
@@ -166,11 +164,10 @@ pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) ->
     Ok(Stage { root, folder })
 }
 
-fn open_or(opened: Option<OwnedFd>, path: &Path, writable: bool) -> Result<OwnedFd, StageError> {
+fn open_or(opened: Option<OwnedFd>, path: &Path, access: Access) -> Result<OwnedFd, StageError> {
     if let Some(tree) = opened {
         return Ok(tree);
     }
-    let access = if writable { Access::ReadWrite } else { Access::ReadOnly };
     open_tree(path, access).map_err(failed(format!("`{}`", path.display())))
 }
 
@@ -252,9 +249,9 @@ fn workspace(
     let pts = tree::make("devpts", &options, attributes).map_err(failed("a devpts"))?;
     bind(root, Path::new("/dev/pts"), pts.as_fd())?;
     // From the outside in: a home may lie in /tmp, a project in either.
-    part(root, ".folder/tmp", Path::new("/tmp"))?;
-    part(root, ".folder/tmp", Path::new("/var/tmp"))?;
-    part(root, ".folder/home", &plan.home)?;
+    part(root, ".folder/tmp", Path::new("/tmp"), Access::ReadWrite)?;
+    part(root, ".folder/tmp", Path::new("/var/tmp"), Access::ReadWrite)?;
+    part(root, ".folder/home", &plan.home, Access::ReadWrite)?;
     for (at, tree) in tools {
         bind(root, &at, tree.as_fd())?;
     }
@@ -274,14 +271,16 @@ fn workspace(
 }
 
 /// The project, the upper layer and the backups side by side, each at its own path.
-fn layers(root: BorrowedFd<'_>, yard: &Yard) -> Result<(), StageError> {
-    part(root, ".project", &yard.project)?;
-    part(root, ".folder/upper", &yard.upper())?;
-    part(root, ".folder/backups", &yard.backups())
+fn layers(root: BorrowedFd<'_>, yard: &Yard, view: View) -> Result<(), StageError> {
+    part(root, ".project", &yard.project, Access::ReadWrite)?;
+    part(root, ".folder/upper", &yard.upper(), view.upper())?;
+    part(root, ".folder/backups", &yard.backups(), view.project())
 }
 
-/// Binds a part of what is attached below the root at another place of it.
-fn part(root: BorrowedFd<'_>, from: &str, at: &Path) -> Result<(), StageError> {
+/// Binds a part of what is attached below the root at another place of it. Access is only ever narrowed: what
+/// is read-only there stays so here.
+fn part(root: BorrowedFd<'_>, from: &str, at: &Path, access: Access) -> Result<(), StageError> {
     let tree = tree::open_at(root, from).map_err(failed(from))?;
+    tree::restrict(tree.as_fd(), access, None).map_err(failed(from))?;
     bind(root, at, tree.as_fd())
 }

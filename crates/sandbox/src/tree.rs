@@ -26,6 +26,16 @@ pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::mount::open_tree(CWD, path, flags)?)
 }
 
+/// The same of a canonical path: no link in it is followed, so it leads where it led when it was judged.
+///
+/// # Errors
+/// `ELOOP` when a part of it has become a link.
+pub(crate) fn open_canonical(path: &Path) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let fd = rustix::fs::openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?;
+    open_at(fd.as_fd(), "")
+}
+
 /// The same, of an open directory or file.
 ///
 /// # Errors

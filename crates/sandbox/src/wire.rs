@@ -3,7 +3,7 @@
 //! Packets (SOCK_SEQPACKET) are small JSON objects with descriptors; what may be large, such as arguments,
 //! environment and a change's new files, lies in a sealed memfd among them.
 
-use crate::{config::Yard, worker};
+use crate::{config::Yard, tree::Access, worker};
 use bailey_protocol::{Command, Enforced, Isolation, Limits, Wall};
 use rustix::{
     fs::{MemfdFlags, SealFlags},
@@ -66,8 +66,30 @@ pub(crate) enum View {
     Workspace,
     /// The project and the layer side by side, both read-only, and nothing else.
     Layers,
-    /// The same, writable, with the folder of backups. No other sandbox of the session lives meanwhile.
+    /// The project, writable, with the folder of backups, and the layer. No other sandbox of the session lives
+    /// meanwhile.
     Merge,
+    /// The layer, writable, and the project. No other sandbox of the session lives meanwhile.
+    Discard,
+}
+
+impl View {
+    pub(crate) const ALL: [Self; 4] = [Self::Workspace, Self::Layers, Self::Merge, Self::Discard];
+
+    /// How the project is mounted, beneath an overlay or by itself.
+    pub(crate) fn project(self) -> Access {
+        if self == Self::Merge { Access::ReadWrite } else { Access::ReadOnly }
+    }
+
+    /// How the session's folder is.
+    pub(crate) fn folder(self) -> Access {
+        if self == Self::Layers { Access::ReadOnly } else { Access::ReadWrite }
+    }
+
+    /// How its upper layer is, where it is seen by itself.
+    pub(crate) fn upper(self) -> Access {
+        if self == Self::Discard { Access::ReadWrite } else { Access::ReadOnly }
+    }
 }
 
 /// One thing to do in a sandbox.

@@ -42,11 +42,11 @@ pub(super) fn main(
     streams: Streams<OwnedFd>,
     rest: VecDeque<OwnedFd>,
 ) -> ! {
-    let control = streams.control.as_fd().try_clone_to_owned();
-    let Err(reason) = run(ground, root, forward, streams, rest) else { sys::exit(0) };
-    if let Ok(control) = control {
-        drop(wire::send(control.as_fd(), &Message::Refused(reason), &[]));
-    }
+    let Streams { job, stdin, stdout, stderr, control } = streams;
+    let streams = [stdin, stdout, stderr];
+    let Err(reason) = run(ground, root, forward, job, streams, &control, rest) else { sys::exit(0) };
+    // When nobody listens any more there is nobody to tell.
+    drop(wire::send(control.as_fd(), &Message::Refused(reason), &[]));
     sys::exit(125)
 }
 
@@ -54,19 +54,20 @@ fn run(
     ground: &Ground,
     root: Option<RawFd>,
     forward: &Forward,
-    streams: Streams<OwnedFd>,
+    job: OwnedFd,
+    streams: [OwnedFd; 3],
+    control: &OwnedFd,
     mut rest: VecDeque<OwnedFd>,
 ) -> Result<(), String> {
     let text = |error: io::Error| error.to_string();
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
-    let Streams { job, stdin, stdout, stderr, control } = streams;
     let job: Job = wire::unseal(job).map_err(|error| format!("the job cannot be read: {error}"))?;
     let extra: Vec<OwnedFd> = rest.drain(..forward.extra.min(rest.len())).collect();
     let doors: Vec<OwnedFd> = rest.drain(..forward.doors.min(rest.len())).collect();
     let events = rest.pop_front().filter(|_| forward.has_events);
     cgroup::join(&doors).map_err(|error| format!("the control group: {error}"))?;
     enclose(ground, root.is_some(), forward, &job, &extra)?;
-    let mut keep: Vec<RawFd> = [&stdin, &stdout, &stderr, &control].map(AsRawFd::as_raw_fd).to_vec();
+    let mut keep: Vec<RawFd> = streams.iter().chain([control]).map(AsRawFd::as_raw_fd).collect();
     keep.extend(events.as_ref().map(AsRawFd::as_raw_fd));
     keep.push(2);
     // Their owners here are not dropped but forgotten, so that no number is closed twice.
@@ -81,11 +82,11 @@ fn run(
         .map_err(|error| format!("a process for the payload: {error}"))?;
     let Some(child) = child else {
         drop((signals, events));
-        payload::main(Start { ground, header: &forward.header, job, known, stdin, stdout, stderr, control })
+        payload::main(Start { ground, header: &forward.header, job, known, streams, control })
     };
-    drop((stdin, stdout, stderr));
+    drop(streams);
     let memory_bytes = watches_memory.then_some(limits.memory_bytes);
-    let watch = Watch { signals, control: &control, child, memory_bytes, events };
+    let watch = Watch { signals, control, child, memory_bytes, events };
     let ended = watch.wait(Duration::from_millis(limits.wall_ms));
     drop(wire::send(control.as_fd(), &Message::Ended(ended), &[]));
     Ok(())
@@ -174,7 +175,7 @@ fn extra_read(root: &OwnedFd, path: &str, opened: Option<&OwnedFd>) -> io::Resul
     let tree = match opened {
         Some(tree) => tree,
         None => {
-            own = tree::open(path)?;
+            own = tree::open_canonical(path)?;
             &own
         }
     };

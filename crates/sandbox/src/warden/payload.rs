@@ -34,20 +34,16 @@ pub(super) struct Start<'a> {
     pub(super) header: &'a Header,
     pub(super) job: Job,
     pub(super) known: Known,
-    pub(super) stdin: OwnedFd,
-    pub(super) stdout: OwnedFd,
-    pub(super) stderr: OwnedFd,
-    pub(super) control: OwnedFd,
+    /// Standard input, output and error.
+    pub(super) streams: [OwnedFd; 3],
+    pub(super) control: &'a OwnedFd,
 }
 
 /// Becomes the payload; tells the runtime when that is refused.
 pub(super) fn main(start: Start<'_>) -> ! {
-    // A second handle, because `become_payload` consumes the first.
-    let spare = start.control.try_clone();
+    let control = start.control;
     let Err(reason) = become_payload(start);
-    if let Ok(spare) = spare {
-        tell(spare.as_fd(), &Message::Refused(reason));
-    }
+    tell(control.as_fd(), &Message::Refused(reason));
     sys::exit(126)
 }
 
@@ -59,7 +55,7 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 }
 
 fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
-    let Start { ground, header, job, mut known, stdin, stdout, stderr, control } = start;
+    let Start { ground, header, job, mut known, streams, control } = start;
     let without = &ground.config.without;
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
     if let Task::Run(command) = &job.task {
@@ -86,8 +82,8 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     facts::check(&enforced, &job.isolation)?;
     tell(control.as_fd(), &Message::Started(enforced));
     match job.task {
-        Task::Run(command) => execute(ground, header, &command, [stdin, stdout, stderr]),
-        Task::Work(request) => work(request, stdout),
+        Task::Run(command) => execute(ground, header, &command, streams),
+        Task::Work(request) => work(request, streams),
     }
 }
 
@@ -100,7 +96,13 @@ fn profile(job: &Job) -> Profile {
 }
 
 fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), String> {
-    let mut rows = vec![(Resource::Core, 0), (Resource::Nofile, 4096), (Resource::Fsize, limits.disk_bytes)];
+    let mut rows = vec![
+        // A limit of 0 would not keep a dump from a program that the host's core_pattern pipes it to; 1 does (core(5)),
+        // and is too small for a file.
+        (Resource::Core, 1),
+        (Resource::Nofile, 4096),
+        (Resource::Fsize, limits.disk_bytes),
+    ];
     if !without_pids {
         // It counts all processes of the session's user namespace: its holder and each sandbox's init too.
         rows.push((Resource::Nproc, u64::from(limits.pids) + 2));
@@ -157,12 +159,14 @@ fn writable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
             fixed.iter().map(PathBuf::from).chain(own).collect()
         }
         View::Layers => Vec::new(),
-        View::Merge => vec![yard.project.clone(), yard.upper(), yard.backups()],
+        View::Merge => vec![yard.project.clone(), yard.backups()],
+        View::Discard => vec![yard.upper()],
     }
 }
 
 /// Runs the worker and writes its reply.
-fn work(request: worker::Request, stdout: OwnedFd) -> ! {
+fn work(request: worker::Request, streams: [OwnedFd; 3]) -> ! {
+    let [_, stdout, _] = streams;
     let keep = [stdout.as_raw_fd()];
     if sys::close_all_but(&keep).is_err() {
         sys::exit(125);

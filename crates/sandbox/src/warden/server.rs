@@ -36,6 +36,8 @@ struct Holder {
     /// Whether it never had one: its overlay was not looked at, so it shows the project as it is.
     fresh: bool,
     header: Header,
+    /// The project's device and inode when it was mounted.
+    identity: Option<(u64, u64)>,
     /// The control group that it sits in first, then those that later effects joined.
     groups: Vec<Group>,
 }
@@ -90,18 +92,17 @@ impl Server {
         let keys: Vec<Key> = self.holders.keys().cloned().collect();
         for key in keys {
             let Some(holder) = self.holders.get_mut(&key) else { continue };
-            while has_input(holder.socket.as_fd()) {
+            let mut is_gone = false;
+            while !is_gone && has_input(holder.socket.as_fd()) {
                 match wire::receive::<holder::Notice>(holder.socket.as_fd()) {
                     Ok(Some((holder::Notice::Ended, _))) => holder.live = holder.live.saturating_sub(1),
-                    // It is gone, and with it (by their parent's death) all its sandboxes.
-                    Ok(None) | Err(_) => {
-                        holder.live = 0;
-                        holder.fresh = false;
-                        break;
-                    }
+                    // And with it, by their parent's death, all its sandboxes.
+                    Ok(None) | Err(_) => is_gone = true,
                 }
             }
-            if holder.live == 0 && !holder.fresh {
+            if is_gone {
+                self.retire(&key);
+            } else if holder.live == 0 && !holder.fresh {
                 self.renew(&key);
             }
         }
@@ -128,7 +129,7 @@ impl Server {
     }
 
     fn forget(&mut self, session: &str) {
-        for view in [View::Workspace, View::Layers, View::Merge] {
+        for view in View::ALL {
             let key = (session.to_owned(), view);
             if self.holders.get(&key).is_some_and(|holder| holder.live == 0) {
                 self.retire(&key);
@@ -147,6 +148,7 @@ impl Server {
     fn try_start(&mut self, header: Header, streams: &Streams<OwnedFd>) -> Result<(), String> {
         self.make_room(&header)?;
         let key = (header.session.clone(), header.view);
+        self.retire_stale(&key, &header);
         if !self.holders.contains_key(&key) {
             let holder = self.make(header.clone())?;
             self.holders.insert(key.clone(), holder);
@@ -188,11 +190,21 @@ impl Server {
         Ok((Some(holder.groups.len() - 1), doors))
     }
 
+    /// A holder that was made ahead is of no use when meanwhile another directory has taken the project's place, or the
+    /// session works elsewhere.
+    fn retire_stale(&mut self, key: &Key, header: &Header) {
+        let is_stale =
+            |holder: &Holder| holder.header.yard != header.yard || holder.identity != identity(header);
+        if self.holders.get(key).is_some_and(|holder| holder.live == 0 && is_stale(holder)) {
+            self.retire(key);
+        }
+    }
+
     /// A merge writes where the overlay's layers lie, so nothing else of the session may live beside it.
     fn make_room(&mut self, header: &Header) -> Result<(), String> {
         let rivals: &[View] = match header.view {
-            View::Merge => &[View::Workspace, View::Layers, View::Merge],
-            View::Workspace | View::Layers => &[View::Merge],
+            View::Merge | View::Discard => &View::ALL,
+            View::Workspace | View::Layers => &[View::Merge, View::Discard],
         };
         for view in rivals {
             let key = (header.session.clone(), *view);
@@ -234,7 +246,15 @@ impl Server {
             map_child(process).map_err(|error| format!("the uid map of a user namespace: {error}"))?;
         }
         wire::send(ours.as_fd(), &holder::Go, &[]).map_err(|error| error.to_string())?;
-        Ok(Holder { process, socket: ours, live: 0, fresh: true, header, groups })
+        Ok(Holder {
+            process,
+            socket: ours,
+            live: 0,
+            fresh: true,
+            identity: identity(&header),
+            header,
+            groups,
+        })
     }
 
     /// Root opens these for its unprivileged holders; an ordinary user's open them themselves.
@@ -243,10 +263,16 @@ impl Server {
             return Ok(Vec::new());
         }
         let open = |path: &String| {
-            tree::open(Path::new(path)).map_err(|error| format!("`{path}` cannot be read: {error}"))
+            tree::open_canonical(Path::new(path)).map_err(|error| format!("`{path}` cannot be read: {error}"))
         };
         header.extra_reads.iter().map(open).collect()
     }
+}
+
+fn identity(header: &Header) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let project = fs::metadata(&header.yard.project).ok()?;
+    Some((project.dev(), project.ino()))
 }
 
 fn has_input(socket: BorrowedFd<'_>) -> bool {

@@ -21,6 +21,19 @@ async fn each_command_sees_the_project_as_it_is_when_it_starts() {
 }
 
 #[tokio::test]
+async fn another_directory_in_the_project_s_place_is_seen() {
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("a.txt", "one\n");
+        house.sh("cat a.txt").await.ok();
+        fs::rename(&house.project, house.project.with_extension("old")).unwrap();
+        fs::create_dir(&house.project).unwrap();
+        house.write("a.txt", "two\n");
+        assert_eq!(house.sh("cat a.txt").await.ok(), "two", "{who:?}");
+    }
+}
+
+#[tokio::test]
 async fn commands_that_live_at_once_see_each_other_s_files() {
     for who in everyone() {
         let house = House::new(who);
