@@ -22,12 +22,12 @@ pub(crate) const CANCELLED: u8 = 130;
 /// The code for an error.
 pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
     let host = error.downcast_ref::<HostError>();
-    let refused = error.downcast_ref::<Refused>().or_else(|| match host {
+    let refused = error.downcast_ref::<Refused>().or(match host {
         Some(HostError::Refused(refused)) => Some(refused),
         _ => None,
     });
-    let journal = error.downcast_ref::<JournalError>().is_some()
-        || matches!(host, Some(HostError::Journal(_)));
+    let journal =
+        error.downcast_ref::<JournalError>().is_some() || matches!(host, Some(HostError::Journal(_)));
     ExitCode::from(match refused {
         Some(Refused::Model(_)) => MODEL,
         Some(Refused::Denied(_)) => DENIED,

@@ -2,7 +2,7 @@
 
 use crate::{Kernel, Output, Refused, Scope, launch::no_executor, screen};
 use bailey_journal::{BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Warrant};
-use bailey_policy::{Decided, Facts, Review, Verdict};
+use bailey_policy::{Decided, Facts, Reason, Review, Verdict};
 use bailey_protocol::{
     Action, ApprovalId, CallId, Cost, Effect, EffectId, Happening, Labels, Sealed, Seq,
     event::Verdict as Shown,
@@ -72,7 +72,7 @@ impl Kernel {
             Err(reason) => return Ok(Admission::Denied(vec![reason])),
         };
         let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
-        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        let reasons = deciding(&reasons);
         let action = &sealed.effect().action;
         if !matches!(verdict, Verdict::Deny(_)) && self.executor(action).is_none() {
             let why = no_executor(action).to_string();
@@ -110,7 +110,7 @@ impl Kernel {
             Verdict::Review(_) => Shown::Asked,
             Verdict::Deny(_) => Shown::Denied,
         };
-        Ok((shown, reasons.iter().map(ToString::to_string).collect()))
+        Ok((shown, deciding(&reasons)))
     }
 
     /// Decides the very bytes that were shown once more, now that a human said yes to them, and begins.
@@ -122,7 +122,7 @@ impl Kernel {
         purpose: Purpose,
     ) -> Result<Admission, Refused> {
         let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
-        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        let reasons = deciding(&reasons);
         let warrant = match verdict {
             Verdict::Deny(_) => return self.deny(scope, &sealed, reasons).await,
             Verdict::Allow(allowed) => Warrant::Allowed(allowed),
@@ -244,4 +244,10 @@ impl Kernel {
         scope.tell(self.journal(), seq, happening).await;
         Ok(seq)
     }
+}
+
+/// The reasons that the verdict follows from, one line each: those of the strongest answer, which stand first.
+fn deciding(reasons: &[Reason]) -> Vec<String> {
+    let strongest = reasons.first().map(|reason| reason.answer);
+    reasons.iter().take_while(|reason| Some(reason.answer) == strongest).map(ToString::to_string).collect()
 }

@@ -111,11 +111,12 @@ impl Kernel {
         self.observe(scope, call, conclusion, because.labels().clone(), None, 0).await
     }
 
-    /// Performs one action outside any tool call, on the scope's own authority.
+    /// Performs one action outside any tool call, on the scope's own authority. `seen` is what was read for it, for
+    /// the card where a human is asked.
     ///
     /// # Errors
     /// When the journal cannot be written.
-    pub async fn act(&self, scope: &Scope, action: Action) -> Result<Acted, Refused> {
+    pub async fn act(&self, scope: &Scope, action: Action, seen: &[Output]) -> Result<Acted, Refused> {
         let labels = Labels::new(Integrity::Owner, Secrecy::Private);
         let purpose = Purpose::Own;
         let asked = Asked {
@@ -126,7 +127,7 @@ impl Kernel {
             labels,
             cost: Cost::default(),
         };
-        match self.admit(scope, asked, &[]).await? {
+        match self.admit(scope, asked, seen).await? {
             Admission::Run(started) => {
                 let finished = self.launch(scope, *started, &action, None).await?;
                 Ok(Acted::Done(finished.output))

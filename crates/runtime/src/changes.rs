@@ -24,12 +24,14 @@ pub struct Change {
 }
 
 /// Everything that a session changed in its project.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub struct Changes {
     /// Sorted by path.
     pub changes: Vec<Change>,
     /// What a human should look at before applying, one line each.
     pub red: Vec<String>,
+    /// The comparison, for the card of an apply.
+    compared: Option<Output>,
 }
 
 impl Changes {
@@ -69,10 +71,10 @@ impl Host {
     pub async fn changes(&self) -> Result<Changes, HostError> {
         let scope = self.registrar.owner(&self.connection);
         let action = Action::Diff { root: self.workspace.clone() };
-        let output = match self.kernel.act(&scope, action).await? {
+        let output = match self.kernel.act(&scope, action, &[]).await? {
             Acted::Done(output) => output,
             Acted::Denied(reasons) => {
-                return Err(HostError::Merge(format!("denied: {}", reasons.join("; "))));
+                return Err(HostError::Denied(format!("denied: {}", reasons.join("; "))));
             }
             Acted::Waiting(_) => return Err(HostError::Merge("a comparison cannot wait for a human".into())),
         };
@@ -82,7 +84,7 @@ impl Host {
         let root = self.workspace.0.as_str();
         let changes: Vec<Change> = report.files.iter().map(|file| change(file, &touched, root)).collect();
         let red = self.red(&scope, &changes).await?;
-        let changes = Changes { changes, red };
+        let changes = Changes { changes, red, compared: Some(output) };
         let happening =
             Happening::Diff { diff: changes.diff(), files: changes.paths(), red: changes.red.clone() };
         self.kernel.tell(&scope, happening).await?;
@@ -96,7 +98,7 @@ impl Host {
     pub async fn apply(&self, changes: &Changes, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
         let files = changes.changes.iter().filter(|change| change.refused.is_none());
         let files = files.map(|change| change.file.clone()).collect();
-        self.merge(Merge { direction: MergeKind::Apply, of: None, files }, ops).await
+        self.merge(Merge { direction: MergeKind::Apply, of: None, files }, &changes.compared, ops).await
     }
 
     /// Takes an apply back: every path that still is as the apply left it becomes what it was before.
@@ -105,7 +107,7 @@ impl Host {
     /// As [`Host::apply`], and when the session has applied nothing.
     pub async fn undo(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
         let (of, files) = self.last_apply().await?;
-        self.merge(Merge { direction: MergeKind::Undo, of: Some(of), files }, ops).await
+        self.merge(Merge { direction: MergeKind::Undo, of: Some(of), files }, &None, ops).await
     }
 
     /// Throws the session's layer away; the project stays as it is.
@@ -113,27 +115,32 @@ impl Host {
     /// # Errors
     /// As [`Host::apply`].
     pub async fn discard(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
-        self.merge(Merge { direction: MergeKind::Discard, of: None, files: Vec::new() }, ops).await
+        self.merge(Merge { direction: MergeKind::Discard, of: None, files: Vec::new() }, &None, ops).await
     }
 
-    async fn merge(&self, merge: Merge, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
+    async fn merge(
+        &self,
+        merge: Merge,
+        compared: &Option<Output>,
+        ops: &mut mpsc::Receiver<Op>,
+    ) -> Result<Merged, HostError> {
         let scope = self.registrar.owner(&self.connection);
         let direction = merge.direction;
-        let mut acted = self.kernel.act(&scope, Action::Merge(merge)).await?;
+        let mut acted = self.kernel.act(&scope, Action::Merge(merge), compared.as_slice()).await?;
         let output = loop {
             acted = match acted {
                 Acted::Done(output) => break output,
                 Acted::Denied(reasons) => {
-                    return Err(HostError::Merge(format!("denied: {}", reasons.join("; "))));
+                    return Err(HostError::Denied(format!("denied: {}", reasons.join("; "))));
                 }
                 Acted::Waiting(id) => match self.answer_to(id, ops).await? {
                     Some(Settled { answer: Answer::Yes | Answer::YesForSession, .. }) => {
                         self.kernel.act_approved(&scope, id).await?
                     }
                     Some(Settled { why, .. }) if !why.is_empty() => {
-                        return Err(HostError::Merge(format!("not approved: {why}; nothing was changed")));
+                        return Err(HostError::Denied(format!("not approved: {why}; nothing was changed")));
                     }
-                    _ => return Err(HostError::Merge("not approved; nothing was changed".into())),
+                    _ => return Err(HostError::Denied("not approved; nothing was changed".into())),
                 },
             };
         };

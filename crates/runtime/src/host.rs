@@ -2,10 +2,10 @@
 
 use bailey_agent::{Brain, Hands, News, Questions, Retry, Settled, TurnEnd};
 use bailey_kernel::{
-    Connection, Context, Instruction, Kernel, NewSession, Provider, Refused, Registrar, Scope, Segment,
-    SessionLock,
+    Acted, Connection, Context, Instruction, Kernel, NewSession, Provider, Refused, Registrar, Scope,
+    Segment, SessionLock,
 };
-use bailey_protocol::{Event, Happening, Inbound, Op, SessionId, TurnId, WsPath};
+use bailey_protocol::{Action, Event, Happening, Inbound, Op, SessionId, TurnId, WsPath};
 use bailey_tools::Toolbox;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
@@ -59,6 +59,9 @@ pub enum HostError {
     /// The session was opened without a model.
     #[error("this session was opened without a model")]
     NoModel,
+    /// The gate denied a merge, or the human did not approve it. Nothing was changed.
+    #[error("{0}")]
+    Denied(String),
     /// A comparison or merge did not come to an end.
     #[error("{0}")]
     Merge(String),
@@ -149,6 +152,14 @@ impl Host {
     #[must_use]
     pub fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// Performs one action of the owner's own, such as a command inside the walls.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub async fn act(&self, action: Action) -> Result<Acted, HostError> {
+        Ok(self.kernel.act(&self.registrar.owner(&self.connection), action, &[]).await?)
     }
 
     /// Whether the last turn was cut off before its answer, so that [`Host::go_on`] has something to do.

@@ -83,12 +83,12 @@ async fn finish(
     };
     let changes = changes?;
     show(printer, &changes);
+    // What is Red is asked on a card, which shows all of it: one question is enough.
+    let asks = !front.asker.is_nobody() && !printer.is_json();
     let wanted = !changes.is_empty()
         && ended == TurnEnd::Answered
         && (options.apply
-            || (!front.asker.is_nobody()
-                && !printer.is_json()
-                && confirm("Apply these changes?".into()).await));
+            || asks && (!changes.red.is_empty() || confirm("Apply these changes?".into()).await));
     if wanted {
         let merged = front.during(host.apply(&changes, inbox)).await?;
         tell_merged(printer, "applied", &merged);

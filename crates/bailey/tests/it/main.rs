@@ -1,6 +1,12 @@
 //! Whole-product scenarios: the real binary, real SQLite, the real walls, a scripted model on a real socket.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails, and an index into JSON that is not there is null"
+)]
 
 mod run;
 mod stage;
