@@ -26,6 +26,11 @@ pub struct Config {
     /// attack. A wall that is left away is reported as absent like any other.
     #[serde(default)]
     pub without: BTreeSet<Wall>,
+    /// Whether a command runs although [`Config::without`] leaves less than was demanded of its walls: the control of
+    /// an attack.
+    #[cfg(feature = "controls")]
+    #[serde(default)]
+    pub accept: bool,
 }
 
 /// Where one session works.

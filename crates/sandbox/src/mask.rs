@@ -6,7 +6,10 @@
 //! file that the effect makes itself is no secret to it.
 
 use crate::tree::{self, Access, Kind};
-use ignore::{Match, gitignore::Gitignore};
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
 use rustix::{
     fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT},
     io::Errno,
@@ -30,6 +33,20 @@ const ENTRIES_MAX: usize = 5_000_000;
 
 /// Where stand-ins are made: an empty directory of the root, which they leave again before the payload starts.
 const STAND_INS: &str = "run";
+
+/// Compiles the names to cover.
+///
+/// # Errors
+/// Names the glob that is none.
+pub(crate) fn compile(masks: &[String]) -> io::Result<Gitignore> {
+    let mut builder = GitignoreBuilder::new("");
+    for mask in masks {
+        builder
+            .add_line(None, mask)
+            .map_err(|error| io::Error::other(format!("the mask `{mask}` is no glob: {error}")))?;
+    }
+    builder.build().map_err(|error| io::Error::other(format!("the masks: {error}")))
+}
 
 /// Covers every file of the workspace that the masks name and that is not revealed. `root` is the staging root and the
 /// working directory, `workspace` the project's absolute path. Returns how many were covered.

@@ -163,8 +163,8 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_fstat, ALWAYS, "looking at files";
     Strict, SYS_newfstatat, ALWAYS, "looking at files";
     Strict, SYS_statx, ALWAYS, "looking at files";
-    Strict, SYS_statfs, ALWAYS, "looking at files";
-    Strict, SYS_fstatfs, ALWAYS, "looking at files";
+    Standard, SYS_statfs, ALWAYS, "files: df, package managers";
+    Standard, SYS_fstatfs, ALWAYS, "files: df, package managers";
     Strict, SYS_getdents64, ALWAYS, "looking at files";
     Strict, SYS_readlinkat, ALWAYS, "looking at files";
     Strict, SYS_faccessat, ALWAYS, "looking at files";
@@ -172,9 +172,9 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_getxattr, ALWAYS, "overlay marks and attributes of files";
     Strict, SYS_lgetxattr, ALWAYS, "overlay marks and attributes of files";
     Strict, SYS_fgetxattr, ALWAYS, "overlay marks and attributes of files";
-    Strict, SYS_listxattr, ALWAYS, "overlay marks and attributes of files";
-    Strict, SYS_llistxattr, ALWAYS, "overlay marks and attributes of files";
-    Strict, SYS_flistxattr, ALWAYS, "overlay marks and attributes of files";
+    Standard, SYS_listxattr, ALWAYS, "files: cp, tar, install, package managers";
+    Standard, SYS_llistxattr, ALWAYS, "files: cp, tar, install, package managers";
+    Standard, SYS_flistxattr, ALWAYS, "files: cp, tar, install, package managers";
     Strict, SYS_mkdirat, ALWAYS, "changing files";
     Strict, SYS_unlinkat, ALWAYS, "changing files";
     Strict, SYS_renameat, ALWAYS, "changing files";
@@ -188,9 +188,9 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_fsync, ALWAYS, "changing files";
     Strict, SYS_fdatasync, ALWAYS, "changing files";
     Strict, SYS_copy_file_range, ALWAYS, "changing files";
-    Strict, SYS_setxattr, ALWAYS, "marking files of a layer";
-    Strict, SYS_lsetxattr, ALWAYS, "marking files of a layer";
-    Strict, SYS_fsetxattr, ALWAYS, "marking files of a layer";
+    Standard, SYS_setxattr, ALWAYS, "files: cp, tar, install, package managers";
+    Standard, SYS_lsetxattr, ALWAYS, "files: cp, tar, install, package managers";
+    Standard, SYS_fsetxattr, ALWAYS, "files: cp, tar, install, package managers";
     Strict, SYS_getcwd, ALWAYS, "directories of a process";
     Strict, SYS_chdir, ALWAYS, "directories of a process";
     Strict, SYS_fchdir, ALWAYS, "directories of a process";
@@ -213,8 +213,8 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_set_robust_list, ALWAYS, "threads and libc's start";
     Strict, SYS_rseq, ALWAYS, "threads and libc's start";
     Strict, SYS_prlimit64, ALWAYS, "threads and libc's start";
-    Strict, SYS_sched_getaffinity, ALWAYS, "threads and libc's start";
-    Strict, SYS_sched_yield, ALWAYS, "threads and libc's start";
+    Standard, SYS_sched_getaffinity, ALWAYS, "schedulers of runtimes: JVM, Go, Node.js";
+    Standard, SYS_sched_yield, ALWAYS, "schedulers of runtimes: JVM, Go, Node.js";
     Strict, SYS_rt_sigaction, ALWAYS, "signals";
     Strict, SYS_rt_sigprocmask, ALWAYS, "signals";
     Strict, SYS_rt_sigreturn, ALWAYS, "signals";
@@ -235,7 +235,7 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_exit, ALWAYS, "the end";
     Strict, SYS_exit_group, ALWAYS, "the end";
     Strict, SYS_execve, ALWAYS, "starting the payload itself";
-    Standard, SYS_wait4, ALWAYS, "starting programs";
+    Strict, SYS_wait4, ALWAYS, "a shell and its pipelines";
     Standard, SYS_waitid, ALWAYS, "starting programs";
     Standard, SYS_execveat, ALWAYS, "starting programs";
     Standard, SYS_fchown, ALWAYS, "files: cp, tar, install, package managers";
@@ -393,7 +393,7 @@ const HERE: &[Row] = table! {
     Strict, SYS_poll, ALWAYS, "descriptors, older programs";
     Strict, SYS_arch_prctl, ALWAYS, "libc's start";
     Standard, SYS_fork, ALWAYS, "starting programs, older programs";
-    Standard, SYS_vfork, ALWAYS, "starting programs, older programs";
+    Strict, SYS_vfork, ALWAYS, "a shell and its pipelines";
     Standard, SYS_creat, ALWAYS, "files, older programs";
     Standard, SYS_mkdir, ALWAYS, "files, older programs";
     Standard, SYS_rmdir, ALWAYS, "files, older programs";
@@ -410,7 +410,7 @@ const HERE: &[Row] = table! {
     Standard, SYS_getdents, ALWAYS, "files, older programs";
     Standard, SYS_inotify_init, ALWAYS, "watching files, older programs";
     Standard, SYS_select, ALWAYS, "waiting, older programs";
-    Standard, SYS_pipe, ALWAYS, "waiting, older programs";
+    Strict, SYS_pipe, ALWAYS, "a shell and its pipelines";
     Standard, SYS_epoll_create, ALWAYS, "waiting, older programs";
     Standard, SYS_epoll_wait, ALWAYS, "waiting, older programs";
     Standard, SYS_epoll_ctl_old, ALWAYS, "waiting, older programs";

@@ -18,7 +18,9 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     mount::MountAttrFlags,
-    process::{Pid, Signal, WaitOptions, WaitStatus, set_parent_process_death_signal, wait},
+    process::{
+        Pid, Signal, WaitOptions, WaitStatus, kill_process_group, set_parent_process_death_signal, wait,
+    },
 };
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -219,7 +221,7 @@ impl Watch<'_> {
             if limit.is_none() && deadline.is_some_and(|deadline| now >= deadline) {
                 limit = Some("time limit");
                 kill_at.get_or_insert(now + GRACE);
-                terminate();
+                self.signal_all(Signal::TERM);
             }
             if kill_at.is_some_and(|at| now >= at) {
                 break None;
@@ -227,7 +229,7 @@ impl Watch<'_> {
             match self.next_event(deadline, kill_at) {
                 Event::Cancel => {
                     kill_at.get_or_insert(now + GRACE);
-                    terminate();
+                    self.signal_all(Signal::TERM);
                 }
                 Event::Gone => break None,
                 Event::Disk => {
@@ -302,9 +304,17 @@ impl Watch<'_> {
         }
     }
 
+    /// Signals everything in the sandbox; where a test left the pid namespace away, the payload's process group.
+    fn signal_all(&self, signal: Signal) {
+        // Nobody left to signal is what we want.
+        if sys::process_signals(signal).is_err() {
+            let _ = kill_process_group(self.child, signal);
+        }
+    }
+
     /// Kills what is left and waits until nothing is.
     fn end(&self, mut status: Option<WaitStatus>) -> Option<WaitStatus> {
-        drop(sys::process_signals(Signal::KILL));
+        self.signal_all(Signal::KILL);
         loop {
             match wait(WaitOptions::empty()) {
                 Ok(Some((pid, ended))) if pid == self.child => status = Some(ended),
@@ -320,8 +330,4 @@ enum Event {
     Cancel,
     Gone,
     Disk,
-}
-
-fn terminate() {
-    drop(sys::process_signals(Signal::TERM));
 }

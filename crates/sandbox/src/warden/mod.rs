@@ -16,10 +16,12 @@ mod watch;
 use crate::{
     config::Config,
     facts::Namespaces,
+    mask,
     plan::Plan,
-    sys,
+    seccomp, sys,
     wire::{self, Header},
 };
+use bailey_protocol::Profile;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -83,6 +85,8 @@ impl Warden {
     /// # Errors
     /// When it cannot be executed or does not take its configuration.
     pub fn start(exe: &Path, config: &Config) -> Result<Self, StartError> {
+        // Looked at here too, where the error reaches somebody.
+        mask::compile(&config.masks)?;
         let (ours, theirs) = wire::pair()?;
         let child = std::process::Command::new(exe)
             .arg(ARGUMENT)
@@ -100,7 +104,12 @@ impl Warden {
 
     /// Sends an order.
     pub(crate) fn order(&self, order: &Order, fds: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {
-        wire::send(self.socket.as_fd(), order, fds)
+        wire::send(self.socket.as_fd(), order, fds).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                io::Error::other("the maker of sandboxes has ended; start Bailey again")
+            }
+            _ => error,
+        })
     }
 
     /// The warden's process id on the host.
@@ -150,13 +159,13 @@ fn run() -> io::Result<()> {
 
 impl Ground {
     fn new(config: Config) -> io::Result<Self> {
-        let mut masks = ignore::gitignore::GitignoreBuilder::new("/");
-        for mask in &config.masks {
-            masks.add_line(None, mask).map_err(io::Error::other)?;
+        // Compiled before anything forks, so that no sandbox does it again.
+        for profile in [Profile::Strict, Profile::Standard] {
+            seccomp::program(profile);
         }
         Ok(Self {
             plan: Plan::new(&config),
-            masks: masks.build().map_err(io::Error::other)?,
+            masks: mask::compile(&config.masks)?,
             namespaces: Namespaces::of_self(),
             user: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             config,

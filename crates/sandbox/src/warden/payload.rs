@@ -56,6 +56,8 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 
 fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
     let Start { ground, header, job, mut known, streams, control } = start;
+    #[cfg(feature = "controls")]
+    let mut job = job;
     let without = &ground.config.without;
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
     if let Task::Run(command) = &job.task {
@@ -79,6 +81,10 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         known.absent.push(format!("seccomp: {error}"));
     }
     let enforced = facts::look(&ground.namespaces, &job.isolation, known);
+    #[cfg(feature = "controls")]
+    if ground.config.accept {
+        job.isolation.minimum.retain(|wall| !without.contains(wall));
+    }
     facts::check(&enforced, &job.isolation)?;
     tell(control.as_fd(), &Message::Started(enforced));
     match job.task {

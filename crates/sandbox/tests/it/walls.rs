@@ -1,7 +1,7 @@
 //! What stands around a command, and that it is refused when something is missing.
 
 use crate::house::{As, House, everyone};
-use bailey_protocol::{Isolation, Wall};
+use bailey_protocol::{Isolation, Profile, Wall};
 use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt};
 
 #[tokio::test]
@@ -82,4 +82,26 @@ async fn a_limit_that_cannot_be_enforced_can_be_demanded() {
     isolation.landlock_abi = 1000;
     let ran = house.run(&house.command("echo ran"), &isolation).await;
     assert!(ran.reason().contains("landlock ABI 1000"), "{}", ran.reason());
+}
+
+#[tokio::test]
+async fn the_strict_profile_computes_on_files_and_makes_no_socket() {
+    let line = "cat a.txt | wc -c > count; cat count; /usr/bin/python3 -S -c 'import socket; socket.socket()' 2>&1 | tail -1";
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("a.txt", "12345");
+        let strict = Isolation { profile: Profile::Strict, ..Isolation::default() };
+        let ran = house.run(&house.command(line), &strict).await;
+        assert_eq!(ran.ok(), "5\nPermissionError: [Errno 1] Operation not permitted", "{who:?}");
+        assert_eq!(ran.enforced().profile, Profile::Strict);
+        // The control: the standard profile makes one.
+        assert_eq!(house.sh(line).await.ok(), "5");
+    }
+}
+
+#[tokio::test]
+async fn a_mask_that_is_no_glob_is_an_error_at_the_start() {
+    let config = bailey_sandbox::Config { masks: vec!["{a".into()], ..Default::default() };
+    let error = bailey_sandbox::Warden::start("/proc/self/exe".as_ref(), &config).unwrap_err();
+    assert!(error.to_string().contains("`{a`"), "{error}");
 }
