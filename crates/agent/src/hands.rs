@@ -40,6 +40,12 @@ impl News {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(message);
     }
 
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     fn take(&self) -> Vec<UserMessage> {
         std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -94,7 +100,7 @@ impl Hands {
                 let (Some(call), Some(tool)) = (calls.get(index), tools.get(index)) else { continue };
                 let (hands, call, tool) = (self.clone(), call.clone(), tool.clone());
                 let because = context.provenance();
-                running.spawn(async move { (index, hands.call(&because, tool, &call).await) });
+                running.spawn(async move { (index, hands.answered(&because, tool, &call).await) });
             }
             while let Some(ended) = running.join_next().await {
                 let (index, observation) = ended.map_err(|error| Refused::Failed(error.to_string()))?;
@@ -104,6 +110,23 @@ impl Hands {
             }
         }
         Ok(results.into_iter().flatten().collect())
+    }
+
+    /// Runs a call; one that the kernel could not begin or end is answered with the reason. Only when even that cannot
+    /// be written does the turn fail.
+    async fn answered(
+        &self,
+        because: &Provenance,
+        tool: Option<Arc<dyn Tool>>,
+        call: &ToolCall,
+    ) -> Result<Observation, Refused> {
+        match self.call(because, tool, call).await {
+            Err(error) => {
+                let text = format!("not done, or its end was not seen: {error}");
+                self.kernel.answer_call(&self.scope, because, call, &text).await
+            }
+            done => done,
+        }
     }
 
     async fn call(

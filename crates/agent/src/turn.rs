@@ -74,7 +74,11 @@ impl Brain for Loop {
                         let text = "the model's answer was cut at its limit of tokens".into();
                         hands.kernel.tell(&hands.scope, Happening::Notice { text }).await?;
                     }
-                    return Ok(TurnEnd::Answered);
+                    // What was said while the model gave its answer wants one, too.
+                    if hands.news.is_empty() {
+                        return Ok(TurnEnd::Answered);
+                    }
+                    continue;
                 }
                 for observation in hands.calls(context, &calls).await? {
                     context.push(Segment::Observation(observation));
