@@ -93,7 +93,8 @@ pub struct Bench {
     pub events: mpsc::Receiver<Event>,
     /// What new connections send to.
     pub sender: mpsc::Sender<Event>,
-    home: TempDir,
+    /// The folder; dropping it removes it.
+    pub home: TempDir,
 }
 
 impl Bench {

@@ -1,0 +1,14 @@
+//! Turns against a real kernel, the built-in tools, a world in memory and a model server on a real socket.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests: a panic is how a test fails"
+)]
+
+mod parallel;
+mod questions;
+mod restore;
+mod retry;
+mod support;
+mod turns;

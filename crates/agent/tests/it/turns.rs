@@ -1,0 +1,180 @@
+//! One turn, from a message to its end.
+
+use crate::support::{assert_every_call_has_its_result, hands, observations, table};
+use bailey_agent::{Brain as _, Loop, TurnEnd};
+use bailey_kernel::{Refused, Segment};
+use bailey_llm::Wire;
+use bailey_protocol::{Outcome, Report, Status};
+use bailey_store::{Grade, Migration, Store};
+use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup, output};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+#[tokio::test]
+async fn a_turn_looks_changes_checks_and_answers() {
+    for wire in [Wire::Anthropic, Wire::OpenAiChat] {
+        let server = ModelServer::start([
+            Reply::calls([
+                ("r", "fs_read", json!({ "path": "a.txt" })),
+                ("l", "fs_list", json!({ "path": "." })),
+            ]),
+            Reply::calls([("e", "fs_edit", json!({ "path": "a.txt", "old": "one", "new": "two" }))]),
+            Reply::calls([("c", "command_run", json!({ "command": "cat a.txt" }))]),
+            Reply::text("It says two now."),
+        ]);
+        let bench = Bench::new(Setup::default().model(&server)).await;
+        bench.world.put("a.txt", "one\n");
+        let (scope, mut context) = bench.context("make it two").await;
+        let hands = hands(&bench, &server, wire, scope);
+        let end = Loop::default().turn(&hands, &mut context).await.unwrap();
+        assert_eq!(end, TurnEnd::Answered);
+        assert_eq!(bench.world.seen("a.txt").as_deref(), Some("two\n"));
+        assert_eq!(bench.world.project("a.txt").as_deref(), Some("one\n"), "the project stays as it is");
+        assert_every_call_has_its_result(&context);
+        let seen = observations(&context);
+        assert!(seen[0].1.contains("one") && seen[3].1.contains("two"), "{seen:?}");
+        let last = server.requests().pop().unwrap();
+        assert!(last.body.contains("exit code: 0") && last.body.contains("make it two"));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_answered_with_what_there_is() {
+    let table = table([]).await;
+    let seen = table.calls([("c", "fs.raed", json!({})), ("d", "browser.open", json!({}))]).await;
+    let answers: Vec<Value> = seen.iter().map(|seen| serde_json::from_str(seen.text()).unwrap()).collect();
+    assert!(seen.iter().all(|seen| !seen.is_ok()));
+    assert_eq!(answers[0]["unavailable"], "fs.raed");
+    assert_eq!(answers[0]["did_you_mean"], "fs.read");
+    assert_eq!(answers[1]["did_you_mean"], Value::Null);
+    for answer in &answers {
+        assert!(answer["why"].is_string());
+        let available: Vec<&str> =
+            answer["available"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+        assert!(available.contains(&"fs.read") && available.contains(&"command.run"), "{available:?}");
+        assert_eq!(answer.as_object().unwrap().len(), 4);
+    }
+    assert_eq!(table.bench.world.spans(), []);
+}
+
+#[tokio::test]
+async fn a_message_during_a_turn_is_seen_between_its_steps() {
+    let gate = Gate::default();
+    let call = Message::calls([("c", "command_run", json!({ "command": "echo hi" }))]);
+    let mut table = table([Reply::Held(gate.clone(), call), Reply::text("fine")]).await;
+    let (server, news, bench) = (table.server.clone(), table.hands.news.clone(), &table.bench);
+    let interjecting = async {
+        tokio::task::spawn_blocking(move || server.wait_for(1)).await.unwrap();
+        crate::support::interject(bench, &news, "use the blue one").await;
+        gate.open();
+    };
+    let brain = Loop::default();
+    let (end, ()) = tokio::join!(brain.turn(&table.hands, &mut table.context), interjecting);
+    assert_eq!(end.unwrap(), TurnEnd::Answered);
+    assert!(!table.request(0).contains("blue"));
+    assert!(table.request(1).contains("use the blue one"));
+    assert_every_call_has_its_result(&table.context);
+}
+
+#[tokio::test]
+async fn a_message_during_the_last_answer_is_not_lost() {
+    let gate = Gate::default();
+    let first = Reply::Held(gate.clone(), Message::text("all done"));
+    let mut table = table([first, Reply::text("that too")]).await;
+    let (server, news, bench) = (table.server.clone(), table.hands.news.clone(), &table.bench);
+    let interjecting = async {
+        tokio::task::spawn_blocking(move || server.wait_for(1)).await.unwrap();
+        crate::support::interject(bench, &news, "and the blue one").await;
+        gate.open();
+    };
+    let brain = Loop::default();
+    let (end, ()) = tokio::join!(brain.turn(&table.hands, &mut table.context), interjecting);
+    assert_eq!(end.unwrap(), TurnEnd::Answered);
+    assert_eq!(table.server.requests().len(), 2);
+    assert!(table.request(1).contains("and the blue one"));
+    let Some(Segment::Reply(last)) = table.context.segments().last() else { panic!("no reply at the end") };
+    assert_eq!(last.answer().text, "that too");
+}
+
+#[tokio::test]
+async fn cancelling_gives_every_call_a_result() {
+    let calls = Reply::calls([
+        ("w", "fs_write", json!({ "path": "a", "content": "x" })),
+        ("s", "command_run", json!({ "command": "echo slow" })),
+        ("t", "command_run", json!({ "command": "echo later" })),
+        ("n", "no_such_tool", json!({})),
+    ]);
+    let mut table = table([calls, Reply::text("never asked")]).await;
+    let begun = Arc::new(Notify::new());
+    let tell = begun.clone();
+    table.bench.world.hook(move |effect, io| {
+        let (tell, cancel) = (tell.clone(), io.cancel.clone());
+        Box::pin(async move {
+            if effect.action.target() != "echo slow" {
+                return None;
+            }
+            tell.notify_one();
+            cancel.cancelled().await;
+            Some(Outcome { status: Status::Cancelled, ..output(Report::Nothing) })
+        })
+    });
+    let cancel = table.hands.scope.cancel().clone();
+    let cancelling = async {
+        begun.notified().await;
+        cancel.cancel();
+    };
+    let brain = Loop::default();
+    let (end, ()) = tokio::join!(brain.turn(&table.hands, &mut table.context), cancelling);
+    assert_eq!(end.unwrap(), TurnEnd::Cancelled);
+    assert_every_call_has_its_result(&table.context);
+    let seen = observations(&table.context);
+    assert!(seen.iter().any(|(id, text)| *id == "s" && text.starts_with("cancelled: ")), "{seen:?}");
+    assert!(seen.iter().any(|(id, text)| *id == "t" && text.contains("before the call began")), "{seen:?}");
+    assert_eq!(table.server.requests().len(), 1);
+    assert!(!table.bench.world.targets().contains(&"echo later".into()));
+}
+
+#[tokio::test]
+async fn a_call_that_the_kernel_cannot_begin_still_has_a_result() {
+    let table = table([]).await;
+    let raw = Store::open(&table.bench.database(), &[Migration { version: 1, sql: "" }]).unwrap();
+    let full = "CREATE TRIGGER full BEFORE INSERT ON entry WHEN NEW.type = 'intent'
+                BEGIN SELECT RAISE(ABORT, 'no space left'); END";
+    raw.write(Grade::Full, move |tx| Ok(tx.execute_batch(full)?)).await.unwrap();
+    let seen = table
+        .calls([
+            ("a", "command_run", json!({ "command": "echo a" })),
+            ("b", "no_such_tool", json!({})),
+            ("c", "command_run", json!({ "command": "echo c" })),
+        ])
+        .await;
+    let ids: Vec<&str> = seen.iter().map(|seen| seen.call().0.as_str()).collect();
+    assert_eq!(ids, ["a", "b", "c"]);
+    assert!(seen.iter().all(|seen| !seen.is_ok()));
+    assert!(
+        seen[0].text().contains("not done") && seen[0].text().contains("no space left"),
+        "{}",
+        seen[0].text()
+    );
+    assert_eq!(table.bench.world.spans(), []);
+}
+
+#[tokio::test]
+async fn a_turn_pauses_at_its_limit_of_calls() {
+    let call = |id: &str| Reply::calls([(id, "command_run", json!({ "command": "echo hi" }))]);
+    let mut table = table([call("1"), call("2"), call("3"), Reply::text("done")]).await;
+    let brain = Loop { calls_max: 2 };
+    assert_eq!(brain.turn(&table.hands, &mut table.context).await.unwrap(), TurnEnd::Limit);
+    assert_every_call_has_its_result(&table.context);
+    // It goes on from there.
+    assert_eq!(brain.turn(&table.hands, &mut table.context).await.unwrap(), TurnEnd::Answered);
+    assert_eq!(table.bench.world.spans().len(), 3);
+}
+
+#[tokio::test]
+async fn a_failed_turn_says_why() {
+    let mut table = table([Reply::error(400, "invalid_request_error", "messages: wrong")]).await;
+    let error = table.turn().await.unwrap_err();
+    assert!(matches!(&error, Refused::Model(_)) && error.to_string().contains("messages: wrong"), "{error}");
+}
