@@ -222,18 +222,22 @@ impl Host {
             who: self.who(),
         };
         let brain = self.brain.clone();
-        let running = brain.turn(&hands, &mut self.context);
-        tokio::pin!(running);
-        let mut listening = true;
-        let ended = loop {
-            tokio::select! {
-                ended = &mut running => break ended,
-                op = ops.recv(), if listening => match op {
-                    Some(op) => front.take(op).await?,
-                    None => listening = false,
-                },
+        let ended = {
+            let running = brain.turn(&hands, &mut self.context);
+            tokio::pin!(running);
+            let mut listening = true;
+            loop {
+                tokio::select! {
+                    ended = &mut running => break ended,
+                    op = ops.recv(), if listening => match op {
+                        Some(op) => if let Err(error) = front.take(op).await { break Err(error) },
+                        None => listening = false,
+                    },
+                }
             }
         };
+        // What was said too late for this turn waits for the next one.
+        hands.news().into_iter().for_each(|message| self.context.push(message));
         let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
         let error = ended.as_ref().err().map(ToString::to_string);
         if let Some(turn) = turn {
