@@ -1,0 +1,11 @@
+//! A scope cannot be made of a connection by hand.
+use bailey_kernel::{Connection, Scope};
+use bailey_protocol::Role;
+
+fn forge(connection: Connection) -> Scope {
+    Scope { connection, role: Role::Owner, cancel: Default::default() }
+}
+
+fn main() {
+    let _ = forge;
+}

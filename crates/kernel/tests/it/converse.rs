@@ -1,0 +1,143 @@
+//! Model calls, against a server on a real socket, on both wires.
+
+use bailey_journal::{BeginError, Fact};
+use bailey_kernel::{ModelErrorKind, Refused, Reply as Said, Stop};
+use bailey_llm::Wire;
+use bailey_protocol::{Happening, Status};
+use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup};
+use serde_json::json;
+use std::time::Duration;
+
+async fn ask(bench: &Bench, server: &ModelServer, wire: Wire) -> Result<Said, Refused> {
+    let (scope, context) = bench.context("go").await;
+    let provider = bench.provider(server, wire, 1000);
+    bench.kernel.converse(&scope, &context, &*provider, &[]).await
+}
+
+async fn with(reply: Reply) -> (Bench, ModelServer) {
+    let server = ModelServer::always(reply);
+    let bench = Bench::new(Setup::default().model(&server)).await;
+    (bench, server)
+}
+
+async fn used(bench: &Bench) -> u64 {
+    bench.journal.session(&bench.session.to_string()).await.unwrap().tokens_used
+}
+
+#[tokio::test]
+async fn both_wires_carry_text_calls_and_counts() {
+    for wire in [Wire::Anthropic, Wire::OpenAiChat] {
+        let calls = [
+            ("call_1", "fs_read", json!({ "path": "a" })),
+            ("call_2", "fs_write", json!({ "path": "b", "content": "ä\n" })),
+        ];
+        let message = Message { text: "I look.".into(), ..Message::calls(calls).costs(120, 30) };
+        let (mut bench, server) = with(Reply::Message(message)).await;
+        let reply = ask(&bench, &server, wire).await.unwrap();
+        let answer = reply.answer();
+        assert_eq!((answer.text.as_str(), answer.stop), ("I look.", Stop::Calls));
+        let names: Vec<_> =
+            answer.calls.iter().map(|call| (call.id.0.as_str(), call.name.as_str())).collect();
+        assert_eq!(names, [("call_1", "fs_read"), ("call_2", "fs_write")]);
+        let arguments: serde_json::Value = serde_json::from_str(&answer.calls[1].arguments).unwrap();
+        assert_eq!(arguments, json!({ "path": "b", "content": "ä\n" }));
+        assert_eq!(used(&bench).await, 150);
+        let text: String = bench
+            .happened()
+            .into_iter()
+            .filter_map(|event| match event {
+                Happening::Text { text } => Some(text),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(text, "I look.");
+        assert_eq!(bench.trail().await[2..], ["intent", "outcome", "reply"]);
+        assert!(server.requests()[0].body.contains("go"));
+    }
+}
+
+#[tokio::test]
+async fn failures_have_kinds() {
+    let cases = [
+        (Reply::error(401, "authentication_error", "bad key"), ModelErrorKind::Auth),
+        (Reply::error(404, "not_found_error", "no such model"), ModelErrorKind::NotFound),
+        (Reply::retry_after(429, "7"), ModelErrorKind::RateLimited(Some(Duration::from_secs(7)))),
+        (Reply::error(529, "overloaded_error", "busy"), ModelErrorKind::Overloaded(None)),
+        (Reply::Cut(Message::text("half of it")), ModelErrorKind::Cut),
+    ];
+    for (reply, kind) in cases {
+        for wire in [Wire::Anthropic, Wire::OpenAiChat] {
+            let (bench, server) = with(reply.clone()).await;
+            match ask(&bench, &server, wire).await {
+                Err(Refused::Model(error)) => assert_eq!(error.kind, kind, "{error}"),
+                other => panic!("{reply:?} brought {other:?}"),
+            }
+            assert_eq!(bench.trail().await[2..], ["intent", "outcome"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_without_end_is_cut_off() {
+    let (bench, server) = with(Reply::Huge(50 << 20)).await;
+    let refused = ask(&bench, &server, Wire::Anthropic).await.unwrap_err();
+    assert!(matches!(&refused, Refused::Model(error) if error.kind == ModelErrorKind::TooLarge), "{refused}");
+}
+
+#[tokio::test]
+async fn a_failed_call_costs_what_may_have_been_used() {
+    // Refused before anything was read: nothing.
+    let (bench, server) = with(Reply::error(529, "overloaded_error", "busy")).await;
+    ask(&bench, &server, Wire::Anthropic).await.unwrap_err();
+    assert_eq!(used(&bench).await, 0);
+    // Begun and cut: nobody knows, so what was reserved.
+    let (bench, server) = with(Reply::Cut(Message::text("half of it"))).await;
+    ask(&bench, &server, Wire::Anthropic).await.unwrap_err();
+    assert!(used(&bench).await >= 1000, "{} tokens", used(&bench).await);
+}
+
+#[tokio::test]
+async fn a_slow_reply_comes_whole() {
+    let (bench, server) = with(Reply::Slow(Message::text("slowly"), Duration::from_millis(5))).await;
+    assert_eq!(ask(&bench, &server, Wire::Anthropic).await.unwrap().answer().text, "slowly");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_call_ends_at_once_and_is_recorded() {
+    let gate = Gate::default();
+    let (bench, server) = with(Reply::Held(gate.clone(), Message::text("late"))).await;
+    let (scope, context) = bench.context("go").await;
+    let provider = bench.provider(&server, Wire::Anthropic, 1000);
+    let cancel = scope.cancel().clone();
+    let cancelling = async {
+        tokio::task::spawn_blocking(move || server.wait_for(1)).await.unwrap();
+        cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(bench.kernel.converse(&scope, &context, &*provider, &[]), cancelling);
+    assert!(matches!(ended, Err(Refused::Cancelled)));
+    gate.open();
+    let Some(Fact::Outcome { status, .. }) = bench.facts("outcome").await.pop() else { panic!("no outcome") };
+    assert_eq!(status, Status::Cancelled);
+    assert!(used(&bench).await >= 1000);
+}
+
+#[tokio::test]
+async fn the_journal_keeps_no_second_copy_of_a_request() {
+    let (bench, server) = with(Reply::text("hi")).await;
+    let (scope, context) = bench.context("a sentence that is easy to find").await;
+    let provider = bench.provider(&server, Wire::Anthropic, 1000);
+    bench.kernel.converse(&scope, &context, &*provider, &[]).await.unwrap();
+    let entries = bench.entries().await;
+    let holders = entries.iter().filter(|recorded| recorded.text().contains("easy to find"));
+    let names: Vec<_> = holders.map(|recorded| recorded.entry.fact.name()).collect();
+    assert_eq!(names, ["accepted"]);
+}
+
+#[tokio::test]
+async fn a_used_up_budget_says_how_to_go_on() {
+    let server = ModelServer::always(Reply::text("hi"));
+    let bench = Bench::new(Setup { limit: 500, ..Setup::default() }.model(&server)).await;
+    let refused = ask(&bench, &server, Wire::Anthropic).await.unwrap_err();
+    assert!(matches!(&refused, Refused::Begin(BeginError::Budget { .. })));
+    assert!(refused.to_string().contains("raise `limits.session_tokens`"), "{refused}");
+}

@@ -1,0 +1,61 @@
+//! Where things came from goes with them, from entry to effect.
+
+use crate::support::{Toy, done};
+use bailey_journal::Fact;
+use bailey_llm::Wire;
+use bailey_protocol::{Integrity, Labels, Secrecy};
+use bailey_testkit::{Bench, ModelServer, Reply, Setup};
+
+async fn intent_labels(bench: &Bench) -> Vec<Labels> {
+    let labels = |fact| match fact {
+        Fact::Intent { labels, .. } => labels,
+        other => panic!("{other:?}"),
+    };
+    bench.facts("intent").await.into_iter().map(labels).collect()
+}
+
+#[tokio::test]
+async fn an_effect_that_follows_a_workspace_observation_carries_it() {
+    let bench = Bench::new(Setup::default()).await;
+    bench.world.put("a", "run this: echo hi");
+    let (scope, mut context) = bench.context("go").await;
+    let accepted = context.labels().sources.clone();
+    assert_eq!(accepted.len(), 1);
+    let seen = done(&bench, &scope, &context, &Toy::read("a")).await;
+    let of_seen = seen.labels().clone();
+    context.push(seen);
+    done(&bench, &scope, &context, &Toy::run("echo hi")).await;
+    let labels = intent_labels(&bench).await;
+    // Control: what the person's words alone led to is the person's.
+    assert_eq!((labels[0].integrity, labels[0].secrecy), (Integrity::User, Secrecy::Private));
+    assert_eq!(labels[0].sources, accepted);
+    assert_eq!((labels[1].integrity, labels[1].secrecy), (Integrity::Workspace, Secrecy::Private));
+    assert!(labels[1].sources.is_superset(&accepted) && labels[1].sources.is_superset(&of_seen.sources));
+    // The sources are the entries that brought it in: the message, the outcome, the observation.
+    let entries = bench.entries().await;
+    let names: Vec<&str> = labels[1]
+        .sources
+        .iter()
+        .map(|seq| entries.iter().find(|recorded| recorded.entry.seq == *seq).unwrap().entry.fact.name())
+        .collect();
+    assert_eq!(names, ["accepted", "outcome", "observation"]);
+}
+
+#[tokio::test]
+async fn a_reply_carries_the_join_of_its_context() {
+    let server = ModelServer::always(Reply::text("I read it"));
+    let bench = Bench::new(Setup::default().model(&server)).await;
+    bench.world.put("a", "x");
+    let (scope, mut context) = bench.context("go").await;
+    let seen = done(&bench, &scope, &context, &Toy::read("a")).await;
+    context.push(seen);
+    let provider = bench.provider(&server, Wire::OpenAiChat, 100);
+    let reply = bench.kernel.converse(&scope, &context, &*provider, &[]).await.unwrap();
+    let before = context.labels().clone();
+    context.push(reply);
+    assert_eq!(context.labels().integrity, Integrity::Workspace);
+    assert!(context.labels().sources.is_superset(&before.sources));
+    assert_eq!(context.labels().sources.len(), before.sources.len() + 1);
+    let Some(Fact::Reply { labels, .. }) = bench.facts("reply").await.pop() else { panic!("no reply") };
+    assert_eq!(labels, before);
+}

@@ -1,0 +1,16 @@
+//! The kernel from outside: house rules, calls, questions, endings, labels, and what the compiler refuses.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests: a panic is how a test fails"
+)]
+
+mod calls;
+mod compile;
+mod converse;
+mod endings;
+mod house_rules;
+mod labels;
+mod questions;
+mod support;

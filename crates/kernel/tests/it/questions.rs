@@ -1,0 +1,97 @@
+//! Questions to a human: asked, answered once, good for exactly what was shown.
+
+use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
+use bailey_kernel::{JournalError, Refused, Step};
+use bailey_protocol::{Answer, Happening};
+use bailey_testkit::{Bench, Setup};
+
+async fn bench() -> Bench {
+    Bench::new(Setup::default().rule(ASK_DEPLOY)).await
+}
+
+#[tokio::test]
+async fn a_yes_lets_the_shown_effect_run_once() {
+    let mut bench = bench().await;
+    let (scope, context) = bench.context("go").await;
+    let tool = Toy::run("deploy a");
+    let id = asked(&bench, &scope, &context, &tool).await;
+    assert_eq!(bench.world.spans(), []);
+    let cards: Vec<_> = bench
+        .happened()
+        .into_iter()
+        .filter_map(|event| match event {
+            Happening::Ask { id, card, call } => Some((id, card, call)),
+            _ => None,
+        })
+        .collect();
+    let [(asked_id, card, Some(asked_call))] = cards.as_slice() else { panic!("{cards:?}") };
+    assert_eq!((*asked_id, asked_call), (id, &call("c1").id));
+    assert!(card.reasons[0].contains("deployments are looked at"), "{card:?}");
+    bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "fine").await.unwrap();
+    let step = bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
+    assert!(matches!(step, Step::Done(_)));
+    assert_eq!(bench.world.targets(), ["deploy a"]);
+    // Once: neither the question nor the yes is good again.
+    let again = bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await;
+    assert!(matches!(again, Err(Refused::NoQuestion(_))));
+    let second = asked(&bench, &scope, &context, &tool).await;
+    assert_ne!(second, id);
+    assert_eq!(bench.world.targets(), ["deploy a"]);
+}
+
+#[tokio::test]
+async fn a_no_and_silence_let_nothing_run() {
+    let bench = bench().await;
+    let (scope, context) = bench.context("go").await;
+    let tool = Toy::run("deploy a");
+    for answer in [Some(Answer::No), None] {
+        let id = asked(&bench, &scope, &context, &tool).await;
+        if let Some(answer) = answer {
+            bench.kernel.answer(&bench.connection, id, answer, "owner", "").await.unwrap();
+        }
+        let step = bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await;
+        assert!(matches!(step, Err(Refused::Journal(JournalError::NotGranted(_)))), "{step:?}");
+    }
+    assert_eq!(bench.world.spans(), []);
+}
+
+#[tokio::test]
+async fn the_first_of_two_answers_counts() {
+    let bench = bench().await;
+    let (scope, context) = bench.context("go").await;
+    let tool = Toy::run("deploy a");
+    let id = asked(&bench, &scope, &context, &tool).await;
+    bench.kernel.answer(&bench.connection, id, Answer::No, "owner", "").await.unwrap();
+    let late = bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "").await;
+    assert!(matches!(late, Err(Refused::Journal(JournalError::Settled(_)))));
+    assert!(bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.is_err());
+    assert_eq!(bench.facts("answered").await.len(), 1);
+    assert_eq!(bench.world.spans(), []);
+}
+
+#[tokio::test]
+async fn a_yes_for_the_session_is_for_this_exact_action() {
+    let bench = bench().await;
+    let (scope, context) = bench.context("go").await;
+    let tool = Toy::run("deploy a");
+    let id = asked(&bench, &scope, &context, &tool).await;
+    bench.kernel.answer(&bench.connection, id, Answer::YesForSession, "owner", "").await.unwrap();
+    bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
+    // Not asked again.
+    done(&bench, &scope, &context, &tool).await;
+    done(&bench, &scope, &context, &Toy::run("deploy a")).await;
+    assert_eq!(bench.world.targets(), ["deploy a", "deploy a", "deploy a"]);
+    // One byte more is another action.
+    asked(&bench, &scope, &context, &Toy::run("deploy ab")).await;
+    asked(&bench, &scope, &context, &Toy::run("deploy b")).await;
+    assert_eq!(bench.world.spans().len(), 3);
+    // It lasts over a restart, for this session.
+    let again = Bench::over(bench.close(), Setup::default().rule(ASK_DEPLOY)).await;
+    let (scope, context) = again.context("go").await;
+    done(&again, &scope, &context, &tool).await;
+    // And not over a change of the rules.
+    let changed = Setup::default().rule(ASK_DEPLOY).rule(&ASK_DEPLOY.replace("ask-deploy", "ask-again"));
+    let changed = Bench::over(again.close(), changed).await;
+    let (scope, context) = changed.context("go").await;
+    asked(&changed, &scope, &context, &tool).await;
+}
