@@ -1,0 +1,103 @@
+//! Opening, turns, what comes during one, and coming back.
+
+use crate::support::{ASK_DEPLOY, Front, open, say, session};
+use bailey_agent::TurnEnd;
+use bailey_kernel::{JournalError, SessionLock};
+use bailey_protocol::{Answer, Happening, Op, SessionId};
+use bailey_runtime::{HostError, Opening};
+use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_turn_ends_with_an_event_and_an_entry() {
+    let server = ModelServer::start([Reply::text("hello")]);
+    let (mut host, mut front, _home) = session(&server).await;
+    assert_eq!(host.say(say("hi"), &mut front.heard).await.unwrap(), TurnEnd::Answered);
+    let end = |happening: &Happening| match happening {
+        Happening::End { reason, error } => Some((reason.clone(), error.clone())),
+        _ => None,
+    };
+    assert_eq!(Front::wait(&mut front.events, end).await, ("answered".into(), None));
+    assert!(!host.is_interrupted());
+    let entries = front.journal.entries(bailey_journal::Query::default()).await.unwrap();
+    assert_eq!(entries.last().unwrap().entry.fact.name(), "turn_ended");
+}
+
+#[tokio::test]
+async fn a_card_is_answered_over_ops_and_twice_is_once() {
+    let deploy = json!({ "argv": ["deploy", "it"] });
+    let server = ModelServer::start([Reply::calls([("d", "command_run", deploy)]), Reply::text("done")]);
+    let (mut host, front, _home) = session(&server).await;
+    let Front { ops, mut heard, mut events, world, .. } = front;
+    let answering = async {
+        let asked = |happening: &Happening| match happening {
+            Happening::Ask { id, .. } => Some(*id),
+            _ => None,
+        };
+        let id = Front::wait(&mut events, asked).await;
+        for answer in [Answer::Yes, Answer::No] {
+            ops.send(Op::Answer { id, answer, why: String::new() }).await.unwrap();
+        }
+    };
+    let (end, ()) = tokio::join!(host.say(say("deploy"), &mut heard), answering);
+    assert_eq!(end.unwrap(), TurnEnd::Answered);
+    assert_eq!(world.targets(), ["deploy it"]);
+}
+
+#[tokio::test]
+async fn a_message_that_comes_too_late_waits_for_the_next_turn() {
+    let gate = Gate::default();
+    let server = std::sync::Arc::new(ModelServer::start([
+        Reply::Held(gate.clone(), Message::text("x")),
+        Reply::text("y"),
+    ]));
+    let (mut host, front, _home) = session(&server).await;
+    let Front { ops, mut heard, .. } = front;
+    let waiting = server.clone();
+    // The turn is cancelled while the model still thinks, so that nothing in it can see the message.
+    let talking = async {
+        tokio::task::spawn_blocking(move || waiting.wait_for(1)).await.unwrap();
+        ops.send(Op::Say(say("and the blue one"))).await.unwrap();
+        ops.send(Op::Cancel).await.unwrap();
+    };
+    let (end, ()) = tokio::join!(host.say(say("hi"), &mut heard), talking);
+    assert_eq!(end.unwrap(), TurnEnd::Cancelled);
+    gate.open();
+    assert!(host.is_interrupted());
+    assert_eq!(host.go_on(&mut heard).await.unwrap(), TurnEnd::Answered);
+    assert!(server.requests().last().unwrap().body.contains("and the blue one"));
+}
+
+#[tokio::test]
+async fn a_session_that_somebody_runs_is_refused() {
+    let server = ModelServer::start([]);
+    let bench = Bench::new(Setup::default().model(&server)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let held = SessionLock::take(bench.session, folder.path()).unwrap();
+    let refused = open(bench, &server, Opening::Resume, folder.path().to_owned()).await.err().unwrap();
+    assert!(matches!(refused, HostError::Journal(JournalError::Held { .. })), "{refused}");
+    drop(held);
+    let bench = Bench::new(Setup::default().model(&server)).await;
+    assert!(open(bench, &server, Opening::Resume, folder.path().to_owned()).await.is_ok(), "control");
+}
+
+#[tokio::test]
+async fn a_resumed_session_remembers_and_a_new_one_does_not() {
+    let server = ModelServer::start([Reply::text("hello Ann"), Reply::text("Ann"), Reply::text("who")]);
+    let (mut host, mut front, home) = session(&server).await;
+    host.say(say("my name is Ann"), &mut front.heard).await.unwrap();
+    drop((host, front));
+    let bench = Bench::over(home, Setup::default().rule(ASK_DEPLOY).model(&server)).await;
+    let folder = bench.home().to_owned();
+    let (mut host, mut front, home) = open(bench, &server, Opening::Resume, folder).await.unwrap();
+    host.say(say("what is my name?"), &mut front.heard).await.unwrap();
+    let body = |number: usize| server.requests().get(number).unwrap().body.clone();
+    assert!(body(1).contains("my name is Ann") && body(1).contains("hello Ann"));
+    drop((host, front));
+    let bench = Bench::over(home, Setup::default().rule(ASK_DEPLOY).model(&server)).await;
+    let other = tempfile::tempdir().unwrap();
+    let fresh = |_| Opening::New(SessionId::new(2, [8; 10]));
+    let (mut host, mut front, _home) = open(bench, &server, fresh, other.path().to_owned()).await.unwrap();
+    host.say(say("what is my name?"), &mut front.heard).await.unwrap();
+    assert!(!body(2).contains("Ann\""), "{}", body(2));
+}
