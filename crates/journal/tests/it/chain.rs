@@ -183,3 +183,52 @@ async fn two_handles_keep_one_chain() {
     assert_eq!(desk.journal.verify().await.unwrap().entries, 103);
     assert_eq!(desk.journal.verify().await.unwrap(), other.verify().await.unwrap());
 }
+
+const JOURNAL: &str = "BAILEY_TEST_JOURNAL";
+
+/// Not a test of its own: another process that appends.
+#[tokio::test]
+#[ignore = "started by the test below"]
+async fn appender() {
+    let Some(path) = std::env::var_os(JOURNAL) else { return };
+    let redactor = bailey_secrets::Redactor::new(&bailey_secrets::Vault::default());
+    let clock = std::sync::Arc::new(bailey_journal::SystemClock);
+    let (journal, _mint) =
+        bailey_journal::Journal::open(std::path::Path::new(&path), redactor, clock).await.unwrap();
+    for _ in 0..100 {
+        let fact = Fact::SessionResumed { model: std::process::id().to_string() };
+        journal.append(Entry { session: None, effect: None, fact, payload: None }).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn processes_that_start_at_once_keep_one_chain() {
+    // They also race for the file, its schema and the genesis entry.
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("journal.db");
+    let start = || {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "chain::appender"])
+            .env(JOURNAL, &path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let others: Vec<_> = (0..3).map(|_| start()).collect();
+    for mut other in others {
+        assert!(other.wait().unwrap().success());
+    }
+    let redactor = bailey_secrets::Redactor::new(&bailey_secrets::Vault::default());
+    let clock = std::sync::Arc::new(bailey_journal::SystemClock);
+    let (journal, _mint) = bailey_journal::Journal::open(&path, redactor, clock).await.unwrap();
+    assert_eq!(journal.verify().await.unwrap().entries, 301, "one genesis, and what each of them wrote");
+    let entries = journal.entries(Query::default()).await.unwrap();
+    let writers: std::collections::BTreeSet<_> = entries
+        .iter()
+        .filter_map(|recorded| match &recorded.entry.fact {
+            Fact::SessionResumed { model } => Some(model.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(writers.len(), 3);
+}
