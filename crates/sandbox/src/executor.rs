@@ -1,7 +1,8 @@
 //! The walls as an executor: what the kernel's permits come to.
 
 use crate::{
-    native::{Native, Piece, Source, WorkError},
+    native::{Native, WorkError},
+    running::{Piece, Source},
     worker::{Reply, Request},
 };
 use bailey_kernel::{BoxFuture, Chunk, Executor, Io, Output, Permit, Redeemed, ResolveError, Route, Seal};

@@ -30,6 +30,7 @@ mod mask;
 mod native;
 mod plan;
 mod ruleset;
+mod running;
 mod seccomp;
 mod stage;
 mod toolchain;
@@ -40,5 +41,6 @@ pub mod worker;
 
 pub use config::{Config, Yard};
 pub use executor::Walls;
-pub use native::{Native, Piece, Source, WorkError};
+pub use native::{Native, WorkError};
+pub use running::{Piece, Source};
 pub use warden::{StartError, Warden, warden_main};

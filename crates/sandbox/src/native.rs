@@ -1,17 +1,16 @@
 //! The runtime's side: asks the warden for sandboxes, and reports what came of them.
 
 use crate::{
-    capture::Capture,
     config::Yard,
+    running::{Piece, Running, Source, Story, drain, listen, packets, pump, slurp},
     warden::{Order, Warden},
-    wire::{self, Ended, Header, Job, Message, Streams, Task, View},
+    wire::{self, Header, Job, Streams, Task, View},
     worker::{Reply, Request},
 };
 use bailey_protocol::{
     Command, Enforced, ExecReport, Isolation, Limits, MergeKind, Outcome, Profile, Report, SessionId, Status,
     Stream,
 };
-use bytes::{Bytes, BytesMut};
 use rustix::{
     fs::{CWD, Mode, OFlags},
     pipe::PipeFlags,
@@ -23,29 +22,8 @@ use std::{
     sync::{Mutex, PoisonError},
     time::Instant,
 };
-use tokio::{
-    io::AsyncReadExt as _,
-    net::{UnixDatagram, unix::pipe::Receiver},
-    sync::mpsc,
-};
+use tokio::{net::unix::pipe::Receiver, sync::mpsc};
 use tokio_util::sync::CancellationToken;
-
-/// The most bytes of a worker's reply.
-const REPLY_BYTES: u64 = 64 << 20;
-/// How much is read of a stream at once.
-const CHUNK_BYTES: usize = 64 << 10;
-
-/// Which stream a piece of live output belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-/// A piece of a command's output while it runs.
-pub type Piece = (Source, Bytes);
 
 /// The native sandbox: Linux namespaces, Landlock and seccomp, made by a [`Warden`].
 #[derive(Debug)]
@@ -204,13 +182,6 @@ impl Native {
     }
 }
 
-/// A socket of packets for tokio. It knows none of its own, but sends and receives them as it does datagrams.
-fn packets(socket: OwnedFd) -> io::Result<UnixDatagram> {
-    let socket = std::os::unix::net::UnixDatagram::from(socket);
-    socket.set_nonblocking(true)?;
-    UnixDatagram::from_std(socket)
-}
-
 fn view(request: &Request) -> View {
     match request {
         Request::Resolve { .. } | Request::Perform { .. } => View::Workspace,
@@ -218,112 +189,6 @@ fn view(request: &Request) -> View {
         Request::Merge { merge, .. } if merge.direction == MergeKind::Discard => View::Discard,
         Request::Merge { .. } => View::Merge,
     }
-}
-
-/// Our ends of a sandbox.
-struct Running {
-    stdout: Receiver,
-    stderr: Receiver,
-    control: UnixDatagram,
-}
-
-/// What was heard of a sandbox.
-#[derive(Debug, Default)]
-struct Story {
-    enforced: Option<Enforced>,
-    refused: Option<String>,
-    ended: Option<Ended>,
-    /// The signal that ended the sandbox's first process.
-    killed: Option<i32>,
-}
-
-impl Story {
-    /// Why the payload was not started; none when it was.
-    fn refusal(&self) -> Option<String> {
-        match (&self.refused, &self.enforced, self.killed) {
-            (Some(reason), ..) => Some(reason.clone()),
-            (None, Some(_), _) => None,
-            (None, None, Some(signal)) => {
-                Some(format!("signal {signal} ended the sandbox before anything ran in it"))
-            }
-            (None, None, None) => Some("the sandbox ended before anything ran in it".into()),
-        }
-    }
-}
-
-/// Hears the sandbox out. The socket's end means that its last process is gone and the warden knows.
-async fn listen(control: &UnixDatagram, cancel: &CancellationToken) -> Story {
-    let mut story = Story::default();
-    let mut asked = false;
-    loop {
-        let heard = tokio::select! {
-            () = cancel.cancelled(), if !asked => {
-                asked = true;
-                // When it is gone already, its end is on the way.
-                drop(control.try_send(b"t"));
-                continue;
-            }
-            heard = hear(control) => heard,
-        };
-        match heard {
-            Some(Message::Started(enforced)) => story.enforced = Some(enforced),
-            Some(Message::Refused(reason)) => story.refused = Some(reason),
-            Some(Message::Ended(ended)) => story.ended = Some(ended),
-            Some(Message::Gone { signal }) => story.killed = signal,
-            None => return story,
-        }
-    }
-}
-
-async fn hear(control: &UnixDatagram) -> Option<Message> {
-    let mut bytes = vec![0; 64 << 10];
-    let received = control.recv(&mut bytes).await.ok()?;
-    // What is not understood counts as the end: nothing after it can be trusted.
-    serde_json::from_slice(bytes.get(..received)?).ok()
-}
-
-async fn pump(
-    stream: &mut Receiver,
-    source: Source,
-    limit: u64,
-    out: mpsc::Sender<Piece>,
-    cancel: &CancellationToken,
-) -> Stream {
-    let mut capture = Capture::new(limit);
-    let mut out = Some(out);
-    let mut buffer = BytesMut::new();
-    loop {
-        buffer.reserve(CHUNK_BYTES);
-        match stream.read_buf(&mut buffer).await {
-            Ok(0) | Err(_) => return capture.finish(),
-            Ok(_) => {}
-        }
-        let piece = buffer.split().freeze();
-        capture.push(&piece);
-        if let Some(sender) = &out {
-            let is_open = tokio::select! {
-                sent = sender.send((source, piece)) => sent.is_ok(),
-                () = cancel.cancelled() => false,
-            };
-            if !is_open {
-                out = None;
-            }
-        }
-    }
-}
-
-async fn slurp(stream: &mut Receiver) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let read = stream.take(REPLY_BYTES).read_to_end(&mut bytes).await;
-    if read.is_err() {
-        bytes.clear();
-    }
-    bytes
-}
-
-async fn drain(stream: &mut Receiver) {
-    let mut buffer = vec![0; 4096];
-    while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
 }
 
 fn outcome(story: Story, stdout: Stream, stderr: Stream, was_cancelled: bool, begin: Instant) -> Outcome {

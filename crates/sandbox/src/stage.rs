@@ -262,11 +262,16 @@ fn workspace(
         ("userxattr", ""),
     ];
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let overlay = tree::make("overlay", &options, attributes).map_err(failed(format!(
+    let what = format!(
         "an overlay over `{}` with its upper layer in `{}`",
         yard.project.display(),
         yard.folder.display()
-    )))?;
+    );
+    let overlay = tree::make("overlay", &options, attributes).map_err(failed(&what))?;
+    // The kernel mounts it read-only, and says so only in its log, when it cannot use the work directory.
+    if tree::is_read_only(overlay.as_fd()).map_err(failed(&what))? {
+        return Err(failed(&what)(io::ErrorKind::ReadOnlyFilesystem.into()));
+    }
     bind(root, &yard.project, overlay.as_fd())
 }
 

@@ -5,7 +5,7 @@
 
 use crate::sys::{self, attr};
 use rustix::{
-    fs::{CWD, Mode, OFlags, ResolveFlags},
+    fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags},
     io::Errno,
     mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags},
 };
@@ -97,6 +97,14 @@ pub(crate) fn make(kind: &str, options: &[(&str, &str)], attributes: MountAttrFl
     }
     rustix::mount::fsconfig_create(context.as_fd())?;
     Ok(rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+/// Whether a mount's file system takes no writes.
+///
+/// # Errors
+/// Of fstatvfs(3).
+pub(crate) fn is_read_only(tree: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(rustix::fs::fstatvfs(tree)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// What must stand at a place for a tree to be attached there.

@@ -224,8 +224,9 @@ impl Server {
     fn make(&mut self, header: Header) -> Result<Holder, String> {
         check_yard(&self.ground, &header)?;
         let without = &self.ground.config.without;
+        // Root makes user namespaces before it makes the holder.
         let opened = stage::open(&mut self.ids, &self.ground.plan, &header.yard, header.view)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| disabled().unwrap_or_else(|| error.to_string()))?;
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
         let groups: Vec<Group> = self.cgroups.make().into_iter().collect();
         let doors = groups.first().and_then(|group| group.doors().ok()).unwrap_or_default();
@@ -299,6 +300,11 @@ fn check_yard(ground: &Ground, header: &Header) -> Result<(), String> {
 
 /// Says why the kernel gave no namespaces.
 fn no_namespaces(error: &io::Error) -> String {
+    disabled().unwrap_or_else(|| format!("namespaces cannot be made here: {error}"))
+}
+
+/// The setting that disables user namespaces here, if there is one.
+fn disabled() -> Option<String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let knobs: [(&str, &str, &str); 3] = [
         ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),
@@ -309,10 +315,7 @@ fn no_namespaces(error: &io::Error) -> String {
             "an AppArmor profile for this program that allows `userns`",
         ),
     ];
-    for (path, bad, fix) in knobs {
-        if read(path) == bad {
-            return format!("user namespaces are disabled ({path} is {bad}): {fix} enables them");
-        }
-    }
-    format!("namespaces cannot be made here: {error}")
+    let found = knobs.into_iter().find(|(path, bad, _)| read(path) == *bad);
+    found
+        .map(|(path, bad, fix)| format!("user namespaces are disabled ({path} is {bad}): {fix} enables them"))
 }

@@ -176,3 +176,22 @@ async fn the_network_is_a_loopback_of_its_own() {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
+
+#[tokio::test]
+async fn a_layer_that_cannot_be_written_is_refused() {
+    if !crate::house::is_root() {
+        println!("SKIPPED: only root can take a directory away from the session's user");
+        return;
+    }
+    let house = House::new(As::User);
+    assert_eq!(house.sh("echo a > a.txt; cat a.txt").await.ok(), "a");
+    house.native.forget(house.session).unwrap();
+    // The kernel would mount an overlay without a work directory read-only, and say nothing.
+    let yard = bailey_sandbox::Yard { project: house.project.clone(), folder: house.folder.clone() };
+    let work = house.folder.join("work");
+    fs::remove_dir_all(&work).unwrap();
+    fs::create_dir(&work).unwrap();
+    house.native.register(house.session, yard);
+    let ran = house.sh("echo ran").await;
+    assert!(ran.reason().contains("overlay") && ran.reason().contains("ead-only"), "{}", ran.reason());
+}

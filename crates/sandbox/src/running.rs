@@ -1,0 +1,151 @@
+//! A sandbox while it lives: its two streams of output and its control socket.
+
+use crate::{
+    capture::Capture,
+    wire::{Ended, Message},
+};
+use bailey_protocol::{Enforced, Stream};
+use bytes::{Bytes, BytesMut};
+use std::{io, os::fd::OwnedFd};
+use tokio::{
+    io::AsyncReadExt as _,
+    net::{UnixDatagram, unix::pipe::Receiver},
+    sync::mpsc,
+};
+use tokio_util::sync::CancellationToken;
+
+/// The most bytes of a worker's reply.
+const REPLY_BYTES: u64 = 64 << 20;
+/// How much is read of a stream at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Which stream a piece of live output belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A piece of a command's output while it runs.
+pub type Piece = (Source, Bytes);
+
+/// Our ends of a sandbox.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) stdout: Receiver,
+    pub(crate) stderr: Receiver,
+    pub(crate) control: UnixDatagram,
+}
+
+/// What was heard of a sandbox.
+#[derive(Debug, Default)]
+pub(crate) struct Story {
+    pub(crate) enforced: Option<Enforced>,
+    pub(crate) refused: Option<String>,
+    pub(crate) ended: Option<Ended>,
+    /// The signal that ended the sandbox's first process.
+    pub(crate) killed: Option<i32>,
+}
+
+impl Story {
+    /// Why the payload was not started; none when it was.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        match (&self.refused, &self.enforced, self.killed) {
+            (Some(reason), ..) => Some(reason.clone()),
+            (None, Some(_), _) => None,
+            (None, None, Some(signal)) => {
+                Some(format!("signal {signal} ended the sandbox before anything ran in it"))
+            }
+            (None, None, None) => Some("the sandbox ended before anything ran in it".into()),
+        }
+    }
+}
+
+/// Hears the sandbox out. The socket's end means that its last process is gone and the warden knows.
+pub(crate) async fn listen(control: &UnixDatagram, cancel: &CancellationToken) -> Story {
+    let mut story = Story::default();
+    let mut asked = false;
+    loop {
+        let heard = tokio::select! {
+            () = cancel.cancelled(), if !asked => {
+                asked = true;
+                // When it is gone already, its end is on the way.
+                drop(control.try_send(b"t"));
+                continue;
+            }
+            heard = hear(control) => heard,
+        };
+        match heard {
+            Some(Message::Started(enforced)) => story.enforced = Some(enforced),
+            Some(Message::Refused(reason)) => story.refused = Some(reason),
+            Some(Message::Ended(ended)) => story.ended = Some(ended),
+            Some(Message::Gone { signal }) => story.killed = signal,
+            None => return story,
+        }
+    }
+}
+
+async fn hear(control: &UnixDatagram) -> Option<Message> {
+    let mut bytes = vec![0; 64 << 10];
+    let received = control.recv(&mut bytes).await.ok()?;
+    // What is not understood counts as the end: nothing after it can be trusted.
+    serde_json::from_slice(bytes.get(..received)?).ok()
+}
+
+/// Records a stream until its end, and hands it on piece by piece.
+pub(crate) async fn pump(
+    stream: &mut Receiver,
+    source: Source,
+    limit: u64,
+    out: mpsc::Sender<Piece>,
+    cancel: &CancellationToken,
+) -> Stream {
+    let mut capture = Capture::new(limit);
+    let mut out = Some(out);
+    let mut buffer = BytesMut::new();
+    loop {
+        buffer.reserve(CHUNK_BYTES);
+        match stream.read_buf(&mut buffer).await {
+            Ok(0) | Err(_) => return capture.finish(),
+            Ok(_) => {}
+        }
+        let piece = buffer.split().freeze();
+        capture.push(&piece);
+        if let Some(sender) = &out {
+            let is_open = tokio::select! {
+                sent = sender.send((source, piece)) => sent.is_ok(),
+                () = cancel.cancelled() => false,
+            };
+            if !is_open {
+                out = None;
+            }
+        }
+    }
+}
+
+/// Reads a worker's reply; what is too long (or broken) comes back cut, and is then no JSON.
+pub(crate) async fn slurp(stream: &mut Receiver) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = (&mut *stream).take(REPLY_BYTES).read_to_end(&mut bytes).await;
+    if read.is_err() {
+        bytes.clear();
+    }
+    // Whoever writes more must not wait for us.
+    drain(stream).await;
+    bytes
+}
+
+/// Reads to the end for nothing.
+pub(crate) async fn drain(stream: &mut Receiver) {
+    let mut buffer = vec![0; 4096];
+    while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+}
+
+/// A socket of packets for tokio. It knows none of its own, but sends and receives them as it does datagrams.
+pub(crate) fn packets(socket: OwnedFd) -> io::Result<UnixDatagram> {
+    let socket = std::os::unix::net::UnixDatagram::from(socket);
+    socket.set_nonblocking(true)?;
+    UnixDatagram::from_std(socket)
+}
