@@ -8,6 +8,8 @@
     reason = "a panic is how a test fails, and an index into JSON that is not there is null"
 )]
 
+mod attacks;
+mod house;
 mod run;
 mod stage;
 mod tree;
