@@ -101,7 +101,7 @@ pub(crate) struct Open {
 pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let Session { home, config, keys, workspace, opening, options, unattended } = session;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let warden = Warden::start(Path::new("/proc/self/exe"), &sandbox_config(home))?;
+    let warden = Warden::start(Path::new("/proc/self/exe"), &sandbox_config(home)?)?;
     let (journal, mint) = journal(home, &keys).await?;
     let (policy, _) = policy(home)?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
@@ -141,15 +141,18 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     Ok(Open { host, kernel, events })
 }
 
-fn sandbox_config(home: &Home) -> bailey_sandbox::Config {
+fn sandbox_config(home: &Home) -> Result<bailey_sandbox::Config> {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok());
-    bailey_sandbox::Config {
+    let config = bailey_sandbox::Config {
         user_home: home.user.clone(),
         path: std::env::var("PATH").unwrap_or_default(),
         locale: locale.filter(|locale| !locale.is_empty()),
         masks: bailey_policy::SECRET_LOOKING.iter().map(|&glob| glob.to_owned()).collect(),
         ..bailey_sandbox::Config::default()
-    }
+    };
+    #[cfg(feature = "controls")]
+    let config = crate::controls::take_away(config)?;
+    Ok(config)
 }
 
 fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {

@@ -6,6 +6,8 @@ mod cli;
 mod commands;
 mod compose;
 mod config;
+#[cfg(feature = "controls")]
+mod controls;
 mod exit;
 mod front;
 mod home;

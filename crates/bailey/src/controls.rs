@@ -1,0 +1,24 @@
+//! Walls taken away, for tests alone: an attack that the walls stop must succeed without them, or the test has shown
+//! nothing. Only the program `bailey-controls` has this, and no release has that program.
+
+use anyhow::{Context as _, Result};
+use bailey_protocol::Wall;
+use bailey_sandbox::Config;
+use std::env;
+
+/// Walls to leave away, by their names in the journal, separated by commas.
+const WITHOUT: &str = "BAILEY_CONTROL_WITHOUT";
+/// `1`: a command runs without them. Else it is refused, as the walls left are below the minimum.
+const ACCEPT: &str = "BAILEY_CONTROL_ACCEPT";
+
+/// Leaves away what the environment names.
+pub(crate) fn take_away(mut config: Config) -> Result<Config> {
+    let names = env::var(WITHOUT).unwrap_or_default();
+    for name in names.split(',').filter(|name| !name.is_empty()) {
+        let wall: Wall =
+            serde_json::from_value(name.into()).with_context(|| format!("{WITHOUT}: `{name}`"))?;
+        config.without.insert(wall);
+    }
+    config.accept = env::var(ACCEPT).is_ok_and(|accept| accept == "1");
+    Ok(config)
+}

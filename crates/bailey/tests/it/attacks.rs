@@ -1,0 +1,29 @@
+//! The attacks on the walls, against the real binary, as root and as an ordinary user, each with its control: the same
+//! probe with the wall away must succeed, or nothing was shown and the test says `could not be tried`.
+//!
+//! The numbers are those of the list of attacks that SECURITY.md refers to.
+
+/// One attack, as root and as an ordinary user.
+macro_rules! attack {
+    ($name:ident) => {
+        mod $name {
+            use crate::attacks::actor::Who;
+
+            #[test]
+            fn as_root() {
+                if Who::Root.is_here() {
+                    super::$name(Who::Root);
+                }
+            }
+
+            #[test]
+            fn as_a_user() {
+                super::$name(Who::User);
+            }
+        }
+    };
+}
+
+mod actor;
+mod calls;
+mod refusal;
