@@ -201,3 +201,23 @@ async fn what_did_not_end_is_unfinished_until_it_is_given_up() {
     drop(desk.begin(effect(other, command("echo running")), 0).await.unwrap());
     assert_eq!(desk.mint.unfinished(&lock).await.unwrap(), []);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_adopt_one_policy_at_once_adopt_it_once() {
+    let desk = desk().await;
+    let (_, other) = desk.second().await;
+    let adopted = async || {
+        let entries = desk.journal.entries(Query::default()).await.unwrap();
+        entries.iter().filter(|recorded| recorded.entry.fact.name() == "policy_adopted").count()
+    };
+    for round in 0..10 {
+        let new = crate::support::policy(&format!(
+            "[[rule]]\nname = \"r{round}\"\nanswer = \"deny\"\nreason = \"r\"\nmatch = {{ action = \"exec\" }}"
+        ));
+        let before = adopted().await;
+        let (one, two) = tokio::join!(desk.mint.adopt(new.digest()), other.adopt(new.digest()));
+        one.unwrap();
+        two.unwrap();
+        assert_eq!(adopted().await, before + 1);
+    }
+}
