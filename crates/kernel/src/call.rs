@@ -1,4 +1,4 @@
-//! The verbs `call` and `act`: a tool call, or one action of the owner's, from its plan to its observation.
+//! The verb `call`: a tool call, from its plan to its observation.
 
 use crate::{
     Kernel, Observation, Output, Refused, Scope, Tool,
@@ -26,27 +26,16 @@ pub enum Step {
     Waiting(ApprovalId),
 }
 
-/// What an action of the owner's came to.
-#[derive(Debug)]
-pub enum Acted {
-    /// It ran.
-    Done(Output),
-    /// The gate refused, and why.
-    Denied(Vec<String>),
-    /// A human is asked.
-    Waiting(ApprovalId),
-}
-
 /// An effect that waits for a human, with what its plan had read and what it still wants to read.
 pub(crate) struct Pending {
-    sealed: Sealed,
-    purpose: Purpose,
-    seen: Vec<Output>,
-    needed: VecDeque<Action>,
+    pub(crate) sealed: Sealed,
+    pub(crate) purpose: Purpose,
+    pub(crate) seen: Vec<Output>,
+    pub(crate) needed: VecDeque<Action>,
 }
 
-/// What one effect of a call came to.
-enum Came {
+/// What one effect came to.
+pub(crate) enum Came {
     Finished(Finished),
     Denied(Vec<String>),
     Waits(ApprovalId, Box<Sealed>),
@@ -109,51 +98,6 @@ impl Kernel {
         let summary = text.lines().next().unwrap_or_default().to_owned();
         let conclusion = Conclusion { ok: false, summary, text: text.to_owned() };
         self.observe(scope, call, conclusion, because.labels().clone(), None, 0).await
-    }
-
-    /// Performs one action outside any tool call, on the scope's own authority. `seen` is what was read for it, for
-    /// the card where a human is asked.
-    ///
-    /// # Errors
-    /// When the journal cannot be written.
-    pub async fn act(&self, scope: &Scope, action: Action, seen: &[Output]) -> Result<Acted, Refused> {
-        let labels = Labels::new(Integrity::Owner, Secrecy::Private);
-        let purpose = Purpose::Own;
-        let asked = Asked {
-            action: action.clone(),
-            purpose,
-            call: None,
-            parent: None,
-            labels,
-            cost: Cost::default(),
-        };
-        match self.admit(scope, asked, seen).await? {
-            Admission::Run(started) => {
-                let finished = self.launch(scope, *started, &action, None).await?;
-                Ok(Acted::Done(finished.output))
-            }
-            Admission::Denied(reasons) => Ok(Acted::Denied(reasons)),
-            Admission::Waits(id, sealed) => {
-                let (seen, needed) = (Vec::new(), VecDeque::new());
-                self.pend(id, Pending { sealed: *sealed, purpose, seen, needed });
-                Ok(Acted::Waiting(id))
-            }
-        }
-    }
-
-    /// Goes on with an action whose question was answered with yes.
-    ///
-    /// # Errors
-    /// When the question is unknown or not granted, or the journal cannot be written.
-    pub async fn act_approved(&self, scope: &Scope, id: ApprovalId) -> Result<Acted, Refused> {
-        let Pending { sealed, purpose, .. } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
-        let action = sealed.effect().action.clone();
-        let admission = self.admit_approved(scope, sealed, id, purpose).await?;
-        Ok(match self.settle(scope, admission, &action, None).await? {
-            Came::Finished(finished) => Acted::Done(finished.output),
-            Came::Denied(reasons) => Acted::Denied(reasons),
-            Came::Waits(id, _) => Acted::Waiting(id),
-        })
     }
 
     async fn plan(
@@ -239,7 +183,7 @@ impl Kernel {
         self.settle(scope, admission, &action, Some(call)).await
     }
 
-    async fn settle(
+    pub(crate) async fn settle(
         &self,
         scope: &Scope,
         admission: Admission,

@@ -10,6 +10,7 @@
 //!
 //! Read `admit.rs` first (how an effect is let through), then `launch.rs` (how it runs), then `call.rs`.
 
+mod act;
 mod admit;
 mod call;
 mod context;
@@ -25,8 +26,9 @@ mod scope;
 mod screen;
 mod tool;
 
+pub use act::Acted;
 pub use bailey_journal::{Clock, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionLock};
-pub use call::{Acted, Step};
+pub use call::Step;
 pub use context::{Context, Instruction, Observation, Provenance, Reply, Segment, UserMessage};
 pub use door::Door;
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};

@@ -1,0 +1,68 @@
+//! The verb `act`: one action of the owner's, outside any tool call.
+
+use crate::{
+    Kernel, Output, Refused, Scope,
+    admit::{Admission, Asked},
+    call::{Came, Pending},
+};
+use bailey_journal::Purpose;
+use bailey_protocol::{Action, ApprovalId, Cost, Integrity, Labels, Secrecy};
+use std::collections::VecDeque;
+
+/// What an action of the owner's came to.
+#[derive(Debug)]
+pub enum Acted {
+    /// It ran.
+    Done(Output),
+    /// The gate refused, and why.
+    Denied(Vec<String>),
+    /// A human is asked.
+    Waiting(ApprovalId),
+}
+
+impl Kernel {
+    /// Performs one action outside any tool call, on the scope's own authority. `seen` is what was read for it, for
+    /// the card where a human is asked.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn act(&self, scope: &Scope, action: Action, seen: &[Output]) -> Result<Acted, Refused> {
+        let labels = Labels::new(Integrity::Owner, Secrecy::Private);
+        let purpose = Purpose::Own;
+        let asked = Asked {
+            action: action.clone(),
+            purpose,
+            call: None,
+            parent: None,
+            labels,
+            cost: Cost::default(),
+        };
+        match self.admit(scope, asked, seen).await? {
+            Admission::Run(started) => {
+                let finished = self.launch(scope, *started, &action, None).await?;
+                Ok(Acted::Done(finished.output))
+            }
+            Admission::Denied(reasons) => Ok(Acted::Denied(reasons)),
+            Admission::Waits(id, sealed) => {
+                let (seen, needed) = (Vec::new(), VecDeque::new());
+                self.pend(id, Pending { sealed: *sealed, purpose, seen, needed });
+                Ok(Acted::Waiting(id))
+            }
+        }
+    }
+
+    /// Goes on with an action whose question was answered with yes.
+    ///
+    /// # Errors
+    /// When the question is unknown or not granted, or the journal cannot be written.
+    pub async fn act_approved(&self, scope: &Scope, id: ApprovalId) -> Result<Acted, Refused> {
+        let Pending { sealed, purpose, .. } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
+        let action = sealed.effect().action.clone();
+        let admission = self.admit_approved(scope, sealed, id, purpose).await?;
+        Ok(match self.settle(scope, admission, &action, None).await? {
+            Came::Finished(finished) => Acted::Done(finished.output),
+            Came::Denied(reasons) => Acted::Denied(reasons),
+            Came::Waits(id, _) => Acted::Waiting(id),
+        })
+    }
+}
