@@ -40,6 +40,8 @@ pub struct Setup {
     pub models: Vec<String>,
     /// Whose permits the world and the door take; none: this bench's own.
     pub seal: Option<Seal>,
+    /// Whether no executor is registered.
+    pub bare: bool,
 }
 
 impl Default for Setup {
@@ -54,6 +56,7 @@ impl Default for Setup {
             clock: Arc::new(FakeClock::default()),
             models: Vec::new(),
             seal: None,
+            bare: false,
         }
     }
 }
@@ -131,7 +134,9 @@ impl Bench {
             ..bailey_egress::Config::default()
         };
         let door = Egress::new(door, Arc::new(vault), seal).unwrap();
-        registrar.register(vec![world.clone(), Arc::new(door)]);
+        if !setup.bare {
+            registrar.register(vec![world.clone(), Arc::new(door)]);
+        }
         let session = SessionId::new(1_767_000_000_000, [7; 10]);
         if journal.session(&session.to_string()).await.is_err() {
             let new = NewSession {

@@ -110,3 +110,14 @@ async fn a_denied_action_says_why_and_does_nothing() {
     assert_eq!(bench.world.spans(), []);
     assert_eq!(bench.trail().await[2..], ["denied", "observation"]);
 }
+
+#[tokio::test]
+async fn what_nobody_performs_is_refused_before_it_begins() {
+    let bench = Bench::new(Setup { bare: true, ..Setup::default() }).await;
+    let (scope, context) = bench.context("go").await;
+    let foreign = Action::Foreign { tool: "x".into(), args: "{}".into() };
+    assert!(!done(&bench, &scope, &context, &Toy::doing(foreign)).await.is_ok());
+    let seen = done(&bench, &scope, &context, &Toy::run("echo hi")).await;
+    assert_eq!(seen.text(), "denied: nobody here performs `exec`");
+    assert_eq!(bench.trail().await[2..], ["denied", "observation", "denied", "observation"]);
+}

@@ -1,7 +1,7 @@
 //! House rules that the kernel holds, each with a control that shows that its test can fail.
 
 use crate::support::{Toy, call, done, open_intents, raw, refuse_entries};
-use bailey_kernel::{Chunk, Context, Refused, Step};
+use bailey_kernel::{Chunk, Refused};
 use bailey_llm::Wire;
 use bailey_protocol::{Happening, Outcome};
 use bailey_store::params;
@@ -259,58 +259,4 @@ async fn fail_closed() {
     let said = bench.kernel.accept(&bench.connection, bailey_protocol::Inbound { text: "more".into() }).await;
     assert!(matches!(said, Err(Refused::Journal(_))));
     assert_eq!(bench.world.spans().len(), before);
-}
-
-#[tokio::test]
-async fn what_nobody_performs_is_refused_before_it_begins() {
-    let bench = Bench::new(Setup::default()).await;
-    let (scope, context) = bench.context("go").await;
-    let foreign = bailey_protocol::Action::Foreign { tool: "x".into(), args: "{}".into() };
-    let refused = done(&bench, &scope, &context, &Toy::doing(foreign)).await;
-    assert!(!refused.is_ok());
-    // A kernel without executors.
-    let home = tempfile::tempdir().unwrap();
-    let (bare, session) = bare_kernel(home.path()).await;
-    let (events, _) = tokio::sync::mpsc::channel(100);
-    let connection = bare.1.connect(session, Bench::WORKSPACE.into(), events);
-    let scope = bare.0.turn_of(&connection);
-    let context = Context::new(bailey_kernel::Instruction::fixed("x"));
-    let step = bare.0.call(&scope, &context.provenance(), &Toy::run("echo hi"), &call("c1")).await.unwrap();
-    let Step::Done(seen) = step else { panic!("it waits") };
-    assert_eq!(seen.text(), "denied: nobody here performs `exec`");
-    let entries = bare.0.journal().entries(bailey_journal::Query::default()).await.unwrap();
-    assert!(entries.iter().all(|recorded| recorded.entry.fact.name() != "intent"));
-}
-
-async fn bare_kernel(
-    home: &std::path::Path,
-) -> ((bailey_kernel::Kernel, bailey_kernel::Registrar), bailey_protocol::SessionId) {
-    use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
-    let redactor = bailey_secrets::Redactor::new(&bailey_secrets::Vault::default());
-    let clock = Arc::new(bailey_testkit::FakeClock::default());
-    let (journal, mint) = bailey_journal::Journal::open(&home.join("j.db"), redactor, clock).await.unwrap();
-    let session = bailey_protocol::SessionId::new(1, [4; 10]);
-    let new = bailey_kernel::NewSession {
-        workspace: Bench::WORKSPACE.into(),
-        principal: "owner".into(),
-        model: "m".into(),
-    };
-    journal.open_session(session, new).await.unwrap();
-    let rules = file::parse("t.toml", DEFAULT_RULES, file::Format::Toml).unwrap().rules;
-    let config = bailey_kernel::Config {
-        user_home: "/home/ann".into(),
-        bailey_home: "/home/ann/.bailey".into(),
-        programs: Vec::new(),
-        session_limit: bailey_protocol::Cost { tokens: 0 },
-        grace: std::time::Duration::from_millis(10),
-        draw: |_, _, _| bailey_protocol::Card {
-            title: String::new(),
-            reasons: Vec::new(),
-            parts: Vec::new(),
-            caveats: Vec::new(),
-        },
-    };
-    let kernel =
-        bailey_kernel::Kernel::new(mint, Policy::new(built_in_rules(), rules), config).await.unwrap();
-    (kernel, session)
 }
