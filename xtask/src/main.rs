@@ -2,7 +2,9 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
 
+mod claims;
 mod demo;
+mod kill;
 mod layers;
 mod test;
 
@@ -16,7 +18,10 @@ cargo xtask TASK
   demo --record   make the recording anew from the model's words in demo/words.json
   test            format, lints, layers, documentation and every test that changes nothing on the host
   test --all      engines, browsers and foreign servers too; --install installs what they need
+  kill            kill Bailey at every write, sync, rename, clone and exec of a turn, and go on
+                  (--every N, --from N, --to N, --role main|warden|walls, --when before|after, --release)
   layers          check which crate depends on which
+  claims          check that each test that SECURITY.md names is there
 ";
 
 fn main() -> ExitCode {
@@ -35,7 +40,9 @@ fn run(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["demo", options @ ..] => demo::run(options),
         ["test", options @ ..] => test::run(options),
+        ["kill", options @ ..] => kill::run(options),
         ["layers"] => layers::run(),
+        ["claims"] => claims::run(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: what everybody runs before they say that it works.
 
-use crate::{cargo, check, layers, root, target_dir};
+use crate::{cargo, check, claims, layers, root, target_dir};
 use anyhow::{Result, bail};
 use std::{
     process::Command,
@@ -28,6 +28,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("format", || check(&mut cargo(&["fmt", "--all", "--check"])))?;
     steps.step("layers", layers::run)?;
+    steps.step("claims", claims::run)?;
     steps.step("lints", || {
         check(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
     })?;
