@@ -30,12 +30,13 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::Path,
     process::{Child, ExitCode, Stdio},
+    time::Duration,
 };
 
 /// The private first argument that turns this program into the warden.
 const ARGUMENT: &str = "__warden";
 
-/// The first packet; the configuration comes with it in a memfd.
+/// The first packet, and the answer to it. The configuration comes with it in a memfd.
 #[derive(Debug, Serialize, Deserialize)]
 struct Hello {
     version: u32,
@@ -54,6 +55,9 @@ pub(crate) enum Order {
 }
 
 const VERSION: u32 = 1;
+
+/// The longest that a warden may take to say that it is ready.
+const START_MAX: Duration = Duration::from_secs(30);
 
 /// What every holder and init knows, worked out once.
 #[derive(Debug)]
@@ -99,6 +103,14 @@ impl Warden {
         let config = wire::sealed(&serde_json::to_vec(config).map_err(io::Error::other)?)?;
         let warden = Self { socket: ours, child };
         wire::send(warden.socket.as_fd(), &Hello { version: VERSION }, &[config.as_fd()])?;
+        // A program that never becomes the warden would take orders and lose them.
+        timeout(&warden.socket, Some(START_MAX))?;
+        match wire::receive::<Hello>(warden.socket.as_fd())? {
+            Some((Hello { version: VERSION }, _)) => {}
+            Some(_) => return Err(StartError(io::Error::other("it is of another version"))),
+            None => return Err(StartError(io::Error::other("it ended before it was ready"))),
+        }
+        timeout(&warden.socket, None)?;
         Ok(warden)
     }
 
@@ -154,6 +166,7 @@ fn run() -> io::Result<()> {
     }
     let config = fds.pop_front().ok_or_else(|| io::Error::other("the configuration is missing"))?;
     let ground = Ground::new(wire::unseal(config)?)?;
+    wire::send(socket.as_fd(), &Hello { version: VERSION }, &[])?;
     server::Server::new(socket, ground)?.serve()
 }
 
@@ -171,6 +184,11 @@ impl Ground {
             config,
         })
     }
+}
+
+fn timeout(socket: &OwnedFd, after: Option<Duration>) -> io::Result<()> {
+    use rustix::net::sockopt::{Timeout, set_socket_timeout};
+    Ok(set_socket_timeout(socket, Timeout::Recv, after)?)
 }
 
 /// Writes to standard error; nobody is left to tell when that fails.

@@ -76,6 +76,10 @@ impl House {
         change(&mut config);
         let mut exe = root.join("probe");
         fs::copy(env!("CARGO_BIN_EXE_sandbox-probe"), &exe).unwrap();
+        while std::process::Command::new(&exe).status().is_err() {
+            // Busy: a child that another test has just forked still holds the descriptor that it was written through.
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         if is_root() && who == As::User {
             for path in [&project, &folder, &home] {
                 chown(path, Some(STRANGER), Some(STRANGER)).unwrap();
@@ -172,8 +176,7 @@ impl House {
     }
 }
 
-/// A program that was just written may be "busy" for a moment: a child that another test has just forked still holds
-/// the descriptor that it was written through.
+/// The script may be busy for a moment, too.
 fn start(exe: &Path, config: &Config) -> Warden {
     for _ in 0..100 {
         match Warden::start(exe, config) {

@@ -105,3 +105,9 @@ async fn a_mask_that_is_no_glob_is_an_error_at_the_start() {
     let error = bailey_sandbox::Warden::start("/proc/self/exe".as_ref(), &config).unwrap_err();
     assert!(error.to_string().contains("`{a`"), "{error}");
 }
+
+#[test]
+fn a_program_that_is_no_warden_is_an_error_at_the_start() {
+    let error = bailey_sandbox::Warden::start("/bin/true".as_ref(), &Default::default()).unwrap_err();
+    assert!(error.to_string().contains("did not start"), "{error}");
+}
