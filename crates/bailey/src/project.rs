@@ -34,6 +34,13 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
             root.display()
         );
     }
+    // The inside has its own of these, which would hide a project and lose what is done there.
+    if let Some(own) = ["/dev", "/proc", "/sys"].into_iter().find(|own| root.starts_with(own)) {
+        bail!(
+            "`{}` cannot be a workspace: every sandbox has a {own} of its own; move the project elsewhere",
+            root.display()
+        );
+    }
     let Some(text) = root.to_str() else {
         bail!("`{}` is not UTF-8: a workspace's path must be", root.display());
     };

@@ -6,9 +6,11 @@ use crate::{
     fact::{Fact, Recorded, Stored},
 };
 use bailey_protocol::{
-    Action, Digest, Effect, EffectId, Kind, MergeFile, MergeKind, SessionId, Timestamp, Touched, WsPath,
+    Action, Digest, Effect, EffectId, Kind, Merge, MergeFile, MergeKind, SessionId, Status, Timestamp,
+    Touched, WsPath,
 };
 use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, params};
+use std::collections::HashMap;
 
 /// A session as its projection holds it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -191,7 +193,8 @@ impl Journal {
             .await?)
     }
 
-    /// The session's newest apply that an undo has not taken back, with the files it moved.
+    /// The session's newest apply that no finished undo has taken back, with the files it moved. An apply that failed
+    /// touched nothing; one without an outcome may have, and so counts.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -199,21 +202,44 @@ impl Journal {
         &self,
         session: SessionId,
     ) -> Result<Option<(EffectId, Vec<MergeFile>)>, JournalError> {
+        Ok(last_apply(&self.merges(session).await?))
+    }
+
+    /// The apply of [`Journal::last_apply`] when its end was not seen and nothing has finished it since: another apply
+    /// *of* it, or a discard, which leaves nothing to go on with.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn unfinished_apply(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<(EffectId, Vec<MergeFile>)>, JournalError> {
+        let merges = self.merges(session).await?;
+        let finishes = |begun: &Begun, id| match begun.merge.direction {
+            MergeKind::Apply => begun.id == id || begun.merge.of == Some(id),
+            MergeKind::Discard => true,
+            MergeKind::Undo => false,
+        };
+        Ok(last_apply(&merges).filter(|(id, _)| {
+            let since = merges.iter().skip_while(|begun| begun.id != *id);
+            !since.filter(|begun| begun.is_done()).any(|begun| finishes(begun, *id))
+        }))
+    }
+
+    /// Every merge that the session began, in order.
+    async fn merges(&self, session: SessionId) -> Result<Vec<Begun>, JournalError> {
         let entries = self.entries(Query { session: Some(session), ..Query::default() }).await?;
-        let mut applied: Vec<(EffectId, Vec<MergeFile>)> = Vec::new();
-        for recorded in entries {
+        let ends: HashMap<EffectId, &Status> = entries.iter().filter_map(end).collect();
+        let mut merges = Vec::new();
+        for recorded in &entries {
             let Fact::Intent { kind: Kind::Merge, .. } = recorded.entry.fact else { continue };
             let payload = recorded.payload.as_deref().unwrap_or_default();
             let effect: Effect =
                 serde_json::from_slice(payload).map_err(|error| JournalError::Json(error.to_string()))?;
             let Action::Merge(merge) = effect.action else { continue };
-            match (merge.direction, merge.of) {
-                (MergeKind::Apply, _) => applied.push((effect.id, merge.files)),
-                (MergeKind::Undo, Some(of)) => applied.retain(|(id, _)| *id != of),
-                (MergeKind::Undo | MergeKind::Discard, _) => {}
-            }
+            merges.push(Begun { id: effect.id, merge, end: ends.get(&effect.id).copied().cloned() });
         }
-        Ok(applied.pop())
+        Ok(merges)
     }
 
     /// One session, by its whole name or a unique ending of it.
@@ -239,6 +265,40 @@ impl Journal {
             .await?;
         found.ok_or(missing)
     }
+}
+
+/// How an effect ended.
+fn end(recorded: &Recorded) -> Option<(EffectId, &Status)> {
+    match &recorded.entry.fact {
+        Fact::Outcome { status, .. } => Some((recorded.entry.effect?, status)),
+        _ => None,
+    }
+}
+
+/// A merge and how it ended, as far as that was seen.
+struct Begun {
+    id: EffectId,
+    merge: Merge,
+    end: Option<Status>,
+}
+
+impl Begun {
+    fn is_done(&self) -> bool {
+        self.end == Some(Status::Done)
+    }
+}
+
+fn last_apply(merges: &[Begun]) -> Option<(EffectId, Vec<MergeFile>)> {
+    let mut applied: Vec<&Begun> = Vec::new();
+    for begun in merges {
+        match (begun.merge.direction, begun.merge.of, &begun.end) {
+            (MergeKind::Apply, None, Some(Status::Failed { .. })) => {}
+            (MergeKind::Apply, None, _) => applied.push(begun),
+            (MergeKind::Undo, Some(of), Some(Status::Done)) => applied.retain(|begun| begun.id != of),
+            (MergeKind::Apply | MergeKind::Undo | MergeKind::Discard, _, _) => {}
+        }
+    }
+    applied.pop().map(|begun| (begun.id, begun.merge.files.clone()))
 }
 
 fn session(row: &Row<'_>) -> SqlResult<Result<SessionInfo, StoreError>> {

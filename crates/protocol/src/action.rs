@@ -282,7 +282,7 @@ pub struct FileChange {
 pub struct Merge {
     /// Which way.
     pub direction: MergeKind,
-    /// The apply that an undo takes back.
+    /// The apply that an undo takes back, or that an apply goes on with because it was killed in the middle.
     pub of: Option<EffectId>,
     /// What changes, sorted by path.
     pub files: Vec<MergeFile>,

@@ -91,14 +91,30 @@ impl Host {
         Ok(changes)
     }
 
+    /// Whether an apply of this session was killed in the middle; the next one ends it first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn is_half_applied(&self) -> Result<bool, HostError> {
+        Ok(self.kernel.journal().unfinished_apply(self.session).await?.is_some())
+    }
+
     /// Moves changes to the project; what the gate calls Red is asked on a card first. Answers come over `ops`.
     ///
     /// # Errors
     /// When the gate denies, the human rejects, or the merge cannot be made.
     pub async fn apply(&self, changes: &Changes, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
-        let files = changes.changes.iter().filter(|change| change.refused.is_none());
-        let files = files.map(|change| change.file.clone()).collect();
-        self.merge(Merge { direction: MergeKind::Apply, of: None, files }, &changes.compared, ops).await
+        let Some(mut merged) = self.finish_apply(&changes.compared, ops).await? else {
+            return self.apply_all(changes, ops).await;
+        };
+        // The layer is the same, so what is left is a part of what was shown.
+        let rest = self.changes().await?;
+        if !rest.is_empty() {
+            let more = self.apply_all(&rest, ops).await?;
+            merged.files.extend(more.files);
+            merged.conflicts = more.conflicts;
+        }
+        Ok(merged)
     }
 
     /// Takes an apply back: every path that still is as the apply left it becomes what it was before.
@@ -116,6 +132,27 @@ impl Host {
     /// As [`Host::apply`].
     pub async fn discard(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
         self.merge(Merge { direction: MergeKind::Discard, of: None, files: Vec::new() }, &None, ops).await
+    }
+
+    async fn apply_all(&self, changes: &Changes, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
+        let files = changes.changes.iter().filter(|change| change.refused.is_none());
+        let files = files.map(|change| change.file.clone()).collect();
+        self.merge(Merge { direction: MergeKind::Apply, of: None, files }, &changes.compared, ops).await
+    }
+
+    /// Ends an apply that was killed in the middle: only the same merge knows what lies half-way in the project.
+    async fn finish_apply(
+        &self,
+        compared: &Option<Output>,
+        ops: &mut mpsc::Receiver<Op>,
+    ) -> Result<Option<Merged>, HostError> {
+        match self.kernel.journal().unfinished_apply(self.session).await? {
+            None => Ok(None),
+            Some((of, files)) => {
+                let merge = Merge { direction: MergeKind::Apply, of: Some(of), files };
+                self.merge(merge, compared, ops).await.map(Some)
+            }
+        }
     }
 
     async fn merge(

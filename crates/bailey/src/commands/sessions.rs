@@ -144,7 +144,7 @@ async fn act(
         }
         What::Apply => {
             let changes = front.during(host.changes()).await?;
-            if changes.is_empty() {
+            if changes.is_empty() && !host.is_half_applied().await? {
                 one_task::show(printer, &changes);
                 bail!("this session has nothing that can be applied");
             }

@@ -18,11 +18,15 @@ use std::io::Read;
 
 const INDEX: &str = "index.json";
 const INDEX_PART: &str = "index.json.part";
+/// Characters of a folder's name that tell its merge from others.
+const TAG_CHARS: usize = 12;
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 
 /// An apply's backup folder, with its index read.
 pub(super) struct Backup {
     dir: OwnedFd,
+    /// The end of the folder's name, which is the apply's and random.
+    tag: String,
     records: BTreeMap<usize, Record>,
 }
 
@@ -61,8 +65,9 @@ impl Backup {
     ) -> Result<Self, Error> {
         make_folder(disk, path)?;
         let dir = Root::open(path)?.dir("").map_err(Error::system("open", path))?;
+        let tag = tag(path);
         if let Some(records) = read_index(&dir, path)? {
-            let backup = Self { dir, records };
+            let backup = Self { dir, tag, records };
             return backup.check(files, paths).map(|()| backup);
         }
         let project = &layer.project;
@@ -91,24 +96,28 @@ impl Backup {
             records.insert(n, Record { n, path: (*at).into(), old: file.base, new: file.new, shape, made });
         }
         write_index(disk, &dir, &records).map_err(Error::system("write the index of", path))?;
-        Ok(Self { dir, records })
+        Ok(Self { dir, tag, records })
     }
 
-    /// Opens the folder of an apply.
-    pub(super) fn open(path: &str) -> Result<Self, Error> {
-        let dir = Root::open(path)?.dir("").map_err(Error::system("open", path))?;
-        match read_index(&dir, path)? {
-            Some(records) => Ok(Self { dir, records }),
-            None => Err(Error::path(
-                path,
-                "holds no finished backup: nothing was applied, so nothing can be undone",
-            )),
-        }
+    /// Opens the folder of an apply. None when there is no index: then the apply touched nothing.
+    pub(super) fn open(path: &str) -> Result<Option<Self>, Error> {
+        let dir = match Root::open(path) {
+            Err(Error::System { source: Errno::NOENT, .. }) => return Ok(None),
+            root => root?.dir("").map_err(Error::system("open", path))?,
+        };
+        let records = read_index(&dir, path)?;
+        Ok(records.map(|records| Self { dir, tag: tag(path), records }))
     }
 
     /// What was recorded for path number `n`; none when it was not in its base state.
     pub(super) fn record(&self, n: usize) -> Option<&Record> {
         self.records.get(&n)
+    }
+
+    /// The name under which path number `n` passes into place: the same when the merge is run again or undone, and no
+    /// other merge's.
+    pub(super) fn passing(&self, n: usize) -> String {
+        format!(".bailey-merge-{}-{n}", self.tag)
     }
 
     /// All records by path.
@@ -145,6 +154,12 @@ impl Backup {
             }
         }
     }
+}
+
+fn tag(path: &str) -> String {
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let start = name.char_indices().rev().nth(TAG_CHARS - 1).map_or(0, |(at, _)| at);
+    name.get(start..).unwrap_or_default().to_owned()
 }
 
 fn make_folder(disk: &Disk, path: &str) -> Result<(), Error> {

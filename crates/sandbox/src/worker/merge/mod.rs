@@ -22,6 +22,8 @@ use backup::{Backup, Record};
 use bailey_protocol::{Digest, FileKind, Merge, MergeFile, MergeKind, MergeResult, MergeState, Report};
 use disk::Disk;
 use place::{Place, Source, Want};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 
 const FILES_MAX: usize = 100_000;
@@ -38,6 +40,7 @@ fn run(
     project: &str,
     backup: &str,
 ) -> Result<Vec<MergeResult>, Error> {
+    let _alone = alone(backup)?;
     let project = Root::open(project)?;
     let paths = paths(&project, &merge.files)?;
     let states = match merge.direction {
@@ -47,12 +50,21 @@ fn run(
             let backup = Backup::prepare(disk, backup, &layer, &merge.files, &paths)?;
             Applying { disk, layer, backup }.all(&merge.files, &paths)
         }
-        MergeKind::Undo => {
-            Undoing { disk, project, backup: Backup::open(backup)? }.all(&merge.files, &paths)?
-        }
+        MergeKind::Undo => match Backup::open(backup)? {
+            Some(backup) => Undoing { disk, project, backup }.all(&merge.files, &paths)?,
+            None => merge.files.iter().zip(&paths).map(|(file, at)| untouched(&project, file, at)).collect(),
+        },
     };
     let results = merge.files.iter().zip(states);
     Ok(results.map(|(file, state)| MergeResult { path: file.path.clone(), state }).collect())
+}
+
+/// Waits until no other merge of the session runs: one whose runtime was killed may take a moment to die.
+fn alone(backup: &str) -> Result<OwnedFd, Error> {
+    let (backups, _) = split(backup.trim_end_matches('/'));
+    let dir = Root::open(backups)?.dir("").map_err(Error::system("open", backups))?;
+    flock(&dir, FlockOperation::LockExclusive).map_err(Error::system("lock", backups))?;
+    Ok(dir)
 }
 
 /// The paths relative to the project. A request is checked again here, however it was made.
@@ -127,8 +139,8 @@ impl Applying<'_> {
             Ok(want) => want,
             Err(reason) => return MergeState::Failed { reason },
         };
-        Place { disk: self.disk, project: &self.layer.project, n, at, from: file.base, to: file.new, want }
-            .run()
+        let (project, passing) = (&self.layer.project, self.backup.passing(n));
+        Place { disk: self.disk, project, passing, at, from: file.base, to: file.new, want }.run()
     }
 
     /// A path that was not in its base state when the merge began, or that must stay in the layer.
@@ -234,7 +246,19 @@ impl Undoing<'_> {
             Err(reason) => return MergeState::Failed { reason },
         };
         let Record { n, path, old, new, .. } = record;
-        Place { disk: self.disk, project: &self.project, n: *n, at: path, from: *new, to: *old, want }.run()
+        let passing = self.backup.passing(*n);
+        Place { disk: self.disk, project: &self.project, passing, at: path, from: *new, to: *old, want }.run()
+    }
+}
+
+/// What an undo makes of a path when its apply was ended before the index of its backup was written.
+fn untouched(project: &Root, file: &MergeFile, at: &str) -> MergeState {
+    match current(project, at) {
+        Ok(state) if digest(&state) == file.new && file.new != file.base => {
+            MergeState::Failed { reason: "the backup of what was there before is missing".into() }
+        }
+        Ok(_) => MergeState::Already,
+        Err(reason) => MergeState::Failed { reason },
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The new state is made under a passing name in the same directory, then *exchanged* with the old one: what
 //! was displaced is looked at afterwards, and if it is not the expected state (somebody wrote it in the last
-//! instant) the exchange is taken back. A passing name `.bailey-merge-N` therefore holds either a finished
-//! new state or a displaced old one; unfinished writes are `.bailey-merge-N.part`. A merge that was killed
+//! instant) the exchange is taken back. A passing name therefore holds either a finished
+//! new state or a displaced old one; unfinished writes have `.part` at its end. A merge that was killed
 //! is settled by looking at them.
 
 use super::disk::{Disk, is_unsupported};
@@ -33,8 +33,8 @@ pub(super) struct Source {
 pub(super) struct Place<'a> {
     pub(super) disk: &'a Disk,
     pub(super) project: &'a Root,
-    /// Its number in the merge: what its passing names are made of.
-    pub(super) n: usize,
+    /// Its name on the way, which no other path and no other merge has.
+    pub(super) passing: String,
     /// Relative to the project.
     pub(super) at: &'a str,
     /// The state it must be in.
@@ -79,7 +79,7 @@ impl Place<'_> {
             }
             Err(errno) => return Err(errno.into()),
         };
-        let here = Here { place: self, dir, name, passing: format!(".bailey-merge-{}", self.n) };
+        let here = Here { place: self, dir, name, passing: self.passing.clone() };
         here.settle()?;
         let now = here.state(name)?;
         if digest(&now) == self.to {

@@ -120,13 +120,25 @@ fn an_apply_stopped_anywhere_can_be_undone_at_once() {
     every_stop(|n| {
         let yard = Yard::new();
         let (_, stopped) = yard.run(MergeKind::Apply, Some(n));
-        match yard.dir.path().join("backup/index.json").exists() {
-            true => yard.whole(MergeKind::Undo),
-            false => assert!(yard.run(MergeKind::Undo, None).0.is_none(), "there is nothing to undo"),
-        }
+        yard.whole(MergeKind::Undo);
         assert_eq!(yard.snapshot(), old, "stopped before operation {n}");
         stopped
     });
+}
+
+#[test]
+fn an_undo_without_the_backup_says_so_and_touches_nothing() {
+    let yard = Yard::new();
+    yard.whole(MergeKind::Apply);
+    fs::remove_dir_all(yard.dir.path().join("backup")).unwrap();
+    let (results, _) = yard.run(MergeKind::Undo, None);
+    for result in results.unwrap() {
+        assert!(
+            matches!(&result.state, MergeState::Failed { reason } if reason.contains("missing")),
+            "{result:?}"
+        );
+    }
+    assert_eq!(yard.snapshot(), expected());
 }
 
 #[test]
@@ -180,7 +192,7 @@ fn a_displaced_write_of_the_user_is_put_back() {
     let project = yard.dir.path().join("project");
     let n = yard.request.files.iter().position(|file| file.path.0.ends_with("/edit.txt")).unwrap();
     yard.whole(MergeKind::Apply);
-    let passing = project.join(format!(".bailey-merge-{n}"));
+    let passing = project.join(format!(".bailey-merge-backup-{n}"));
     fs::write(&passing, "the user's last words").unwrap();
     let (results, _) = yard.run(MergeKind::Apply, None);
     assert!(matches!(results.unwrap()[n].state, MergeState::Conflict { .. }));
