@@ -47,6 +47,30 @@ impl Tree {
         self.nodes.contains_key(Path::new(path))
     }
 
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.nodes.keys().map(PathBuf::as_path)
+    }
+
+    /// Whether the same stands at this path in both; times do not count.
+    pub(crate) fn agrees(&self, other: &Self, path: &Path) -> bool {
+        let state =
+            |tree: &Self| tree.nodes.get(path).map(|node| (node.kind, node.mode, node.content.clone()));
+        state(self) == state(other)
+    }
+
+    /// Whether this path below the same root still is as it is here.
+    pub(crate) fn is_at(&self, root: &Path, path: &Path) -> bool {
+        let known = self.nodes.get(path.strip_prefix(root).unwrap());
+        let now = fs::symlink_metadata(path).ok();
+        let size = |node: &Node| u64::try_from(node.content.len()).unwrap();
+        match (known, now) {
+            (Some(node), Some(meta)) => {
+                node.mode == meta.permissions().mode() & 0o7777 && size(node) == meta.len()
+            }
+            (known, now) => known.is_none() == now.is_none(),
+        }
+    }
+
     /// What differs, one line a path. A file's time counts, so that a merge that rewrites what it need not is seen; for
     /// what lies at or below a `named` path it does not, or nothing does.
     pub(crate) fn differences(&self, other: &Self, named: &[&str], ignore_named: bool) -> Vec<String> {

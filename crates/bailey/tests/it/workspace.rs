@@ -1,5 +1,9 @@
 //! The project and a session's layer: what moves between them, when, and back.
 
+mod killed;
+mod masks;
+mod red;
+
 use crate::{
     stage::{Ran, Stage},
     tree::Tree,

@@ -1,0 +1,141 @@
+//! The real process is killed in the middle of an apply or an undo, again and again, and run again.
+
+use super::{newest, same, sessions, work};
+use crate::{stage::Stage, tree::Tree};
+use std::{
+    fs,
+    path::Path,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+const FILES: usize = 200;
+/// Kills of one test.
+const KILLS: usize = 3;
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A project of many files and a session that changes, deletes or makes each of them.
+fn many() -> (Stage, String) {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    for n in 0..FILES {
+        if n % 4 != 3 {
+            stage.write(&format!("d{}/f{n}", n % 7), &format!("old {n}\n").repeat(40));
+        }
+    }
+    let session = work(
+        &stage,
+        &format!(
+            "n=0; while [ $n -lt {FILES} ]; do
+                f=d$((n % 7))/f$n
+                case $((n % 4)) in 0) echo new >> $f;; 1) rm $f;; 2) chmod 755 $f;; 3) mkdir -p d$((n % 7)); echo new > $f;; esac
+                n=$((n + 1))
+             done"
+        ),
+    );
+    (stage, session)
+}
+
+/// Starts a command of the real binary and kills it when this path has left the state it has in `from`; with all its
+/// children, or alone.
+fn killed(stage: &Stage, command: &str, session: &str, path: &Path, from: &Tree, children: bool) {
+    let mut command = stage.bailey(&["sessions", command, session]);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let path = stage.project().join(path);
+    let deadline = Instant::now() + PATIENCE;
+    while from.is_at(&stage.project(), &path) {
+        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "{command:?} did nothing");
+        thread::sleep(Duration::from_micros(200));
+    }
+    if children {
+        descendants(child.id()).into_iter().for_each(kill);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn kill(process: u32) {
+    let process = rustix::process::Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).ok();
+}
+
+/// The processes below this one, the deepest last.
+fn descendants(process: u32) -> Vec<u32> {
+    let mut found = vec![];
+    let mut waiting = vec![process];
+    while let Some(parent) = waiting.pop() {
+        let children =
+            fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        let children: Vec<u32> = children.split_whitespace().filter_map(|id| id.parse().ok()).collect();
+        found.extend(&children);
+        waiting.extend(children);
+    }
+    found
+}
+
+/// Every path of the project is as it was before or as the session wants it, whole, and nothing else is there. Tells
+/// whether some are so and some so.
+fn each_is_old_or_new(stage: &Stage, old: &Tree, new: &Tree, when: &str) -> bool {
+    let now = Tree::of(&stage.project());
+    let agrees = |path: &&Path| now.agrees(old, path) || now.agrees(new, path);
+    let torn: Vec<&Path> =
+        now.paths().chain(old.paths()).filter(|path| !is_in_passing(path) && !agrees(path)).collect();
+    assert!(torn.is_empty(), "{when}: {torn:?}");
+    let differs = |tree: &Tree| !now.differences(tree, &[""], false).is_empty();
+    differs(old) && differs(new)
+}
+
+/// A name that the merge itself uses for what is on its way.
+fn is_in_passing(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".bailey-merge-"))
+}
+
+/// Runs a command to its end and gives the tree that it leaves.
+fn whole(stage: &Stage, command: &str, session: &str) -> Tree {
+    let ran = sessions(stage, command, session);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    Tree::of(&stage.project())
+}
+
+#[test]
+fn an_apply_or_undo_killed_at_any_moment_and_run_again_is_whole_and_nothing_is_lost() {
+    let (stage, session) = many();
+    let old = Tree::of(&stage.project());
+    let new = whole(&stage, "apply", &session);
+    whole(&stage, "undo", &session);
+    let changed: Vec<&Path> = old.paths().filter(|path| !old.agrees(&new, path)).collect();
+    let mut halfway = 0;
+    for step in 0..KILLS {
+        let path = changed[step * (changed.len() - 1) / (KILLS - 1)];
+        let when = format!("killed at {}", path.display());
+        killed(&stage, "apply", &session, path, &old, step % 2 == 0);
+        halfway += usize::from(each_is_old_or_new(&stage, &old, &new, &when));
+        finish(&stage, &session, &when);
+        same(&new, &Tree::of(&stage.project()), &[""], super::Scope::Everywhere);
+        killed(&stage, "undo", &session, path, &new, step % 2 == 1);
+        halfway += usize::from(each_is_old_or_new(&stage, &old, &new, &when));
+        undo_all(&stage, &session, &old, &when);
+    }
+    assert!(halfway > KILLS, "only {halfway} of {} kills hit the middle", 2 * KILLS);
+}
+
+/// Runs the apply again until it has nothing left to do.
+fn finish(stage: &Stage, session: &str, when: &str) {
+    let ran = sessions(stage, "apply", session);
+    let all_was_done = ran.code == Some(1) && ran.stderr.contains("nothing that can be applied");
+    assert!(ran.code == Some(0) || all_was_done, "{when}: {ran:?}");
+}
+
+/// Takes everything back that the session ever applied: the killed apply and the one that finished it.
+fn undo_all(stage: &Stage, session: &str, old: &Tree, when: &str) {
+    loop {
+        let ran = sessions(stage, "undo", session);
+        if ran.code == Some(1) && ran.stderr.contains("applied nothing") {
+            break;
+        }
+        assert_eq!(ran.code, Some(0), "{when}: {ran:?}");
+    }
+    let differences = old.differences(&Tree::of(&stage.project()), &[""], false);
+    assert!(differences.is_empty(), "{when}: {differences:#?}");
+}
