@@ -6,11 +6,15 @@
 //!
 //! It decides nothing (that is `policy`), performs nothing (executors) and prints nothing.
 //!
-//! Read [`fact`] first (what can be said), then `mint.rs` (how an effect begins and ends), then `chain.rs`.
+//! Read [`fact`] first (what can be said), then `mint.rs` (how an effect begins and ends; the
+//! transactions are `begin.rs` and `finish.rs`), then `chain.rs`.
 
+mod approval;
+mod begin;
 mod chain;
 mod clock;
 pub mod fact;
+mod finish;
 mod lock;
 mod mint;
 mod permit;
@@ -18,11 +22,12 @@ mod read;
 mod schema;
 mod write;
 
+pub use begin::Circumstances;
 pub use chain::{Broken, Verified};
 pub use clock::{Clock, SystemClock};
 pub use fact::{Entry, Fact, Payload, Purpose, Recorded, Stored};
 pub use lock::SessionLock;
-pub use mint::{Circumstances, Mint, Unfinished};
+pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
 pub use read::{Query, SessionInfo};
 pub use write::NewSession;

@@ -1,0 +1,178 @@
+//! How an effect begins, inside the one transaction: policy in force, grant burnt, cost reserved, intent written.
+
+use crate::{
+    BeginError, Grant, JournalError, chain,
+    fact::{Admitted, Entry, Fact, Payload, Purpose},
+    write,
+};
+use bailey_protocol::{
+    Action, CallId, Cost, Digest, Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath, number::Seq,
+};
+use bailey_secrets::Redactor;
+use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
+
+/// What the journal should know of an effect besides the effect.
+#[derive(Debug, Clone)]
+pub struct Circumstances {
+    /// Why it was asked for.
+    pub purpose: Purpose,
+    /// The rules' reasons, one line each.
+    pub reasons: Vec<String>,
+}
+
+pub(crate) fn state(db: &Tx<'_>, name: &str) -> Result<Option<String>, StoreError> {
+    Ok(db.query_row("SELECT value FROM state WHERE name = ?1", params![name], |row| row.get(0)).optional()?)
+}
+
+/// An intent, ready to be written.
+pub(crate) struct Intent {
+    entry: Entry,
+    session: SessionId,
+    effect: EffectId,
+    /// What a grant must have been given for: this effect, or this action for the rest of the session.
+    digests: [String; 2],
+    kind: Kind,
+    target: String,
+    purpose: Purpose,
+    call: Option<CallId>,
+    cost: Cost,
+    /// Masked files that the human revealed, now or before.
+    reveals: Vec<WsPath>,
+}
+
+impl Intent {
+    pub(crate) fn of(
+        sealed: &Sealed,
+        grant: Option<&Grant>,
+        circumstances: Circumstances,
+        reveals: Vec<WsPath>,
+    ) -> Result<Self, JournalError> {
+        let effect = sealed.effect();
+        let fact = Fact::Intent {
+            kind: effect.action.kind(),
+            target: effect.action.target(),
+            digest: sealed.digest(),
+            admitted: if grant.is_some() { Admitted::Approved } else { Admitted::Allowed },
+            reasons: circumstances.reasons,
+            approval: grant.map(|grant| grant.approval),
+            purpose: circumstances.purpose,
+            call: effect.call.clone(),
+            parent: effect.parent,
+            role: effect.role,
+            labels: effect.labels.clone(),
+            reserved: effect.cost,
+        };
+        Ok(Self {
+            entry: Entry::of(effect.session, fact).about(effect.id).with(Payload::Json(effect_json(effect)?)),
+            session: effect.session,
+            effect: effect.id,
+            digests: [sealed.digest(), sealed.action_digest()].map(|digest| digest.to_string()),
+            kind: effect.action.kind(),
+            target: effect.action.target(),
+            purpose: circumstances.purpose,
+            call: effect.call.clone(),
+            cost: effect.cost,
+            reveals,
+        })
+    }
+}
+
+/// The effect as the journal keeps it. A model call's body is the session so far, which the journal holds already:
+/// only its digest is kept.
+pub(crate) fn effect_json(effect: &Effect) -> Result<serde_json::Value, JournalError> {
+    let mut effect = effect.clone();
+    if let Action::Model { request, .. } = &mut effect.action {
+        let digest = Digest::of(&request.body.0);
+        request.body = format!("sha256:{digest}").as_str().into();
+    }
+    serde_json::to_value(&effect).map_err(|error| JournalError::Json(error.to_string()))
+}
+
+pub(crate) fn begin(
+    tx: &mut Tx<'_>,
+    redactor: &Redactor,
+    now: Timestamp,
+    intent: &Intent,
+    policy: Digest,
+    grant: Option<&Grant>,
+    limit: Cost,
+) -> Result<Result<Seq, BeginError>, StoreError> {
+    if state(tx, "policy")?.as_deref() != Some(policy.to_string().as_str()) {
+        return Ok(Err(BeginError::Stale));
+    }
+    if let Some(grant) = grant
+        && !burn(tx, grant, intent)?
+    {
+        return Ok(Err(BeginError::Burnt));
+    }
+    if let Err(error) = reserve(tx, intent, limit)? {
+        return Ok(Err(error));
+    }
+    for path in &intent.reveals {
+        write::reveal(tx, redactor, now, intent.session, path)?;
+    }
+    let seq = chain::append(tx, redactor, now, &intent.entry)?;
+    tx.execute(
+        "INSERT INTO effect (id, session, kind, target, purpose, call, intent, reserved)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            intent.effect.to_string(),
+            intent.session.to_string(),
+            intent.kind.name(),
+            redactor.redact(&intent.target).text,
+            match intent.purpose {
+                Purpose::Act => "act",
+                Purpose::Need => "need",
+                Purpose::Own => "own",
+            },
+            intent.call.as_ref().map(|call| &call.0),
+            seq.0,
+            intent.cost.tokens
+        ],
+    )?;
+    Ok(Ok(seq))
+}
+
+/// Uses a grant up; one for the rest of the session stays. False when it is not good any more, or was never given for
+/// this.
+fn burn(tx: &mut Tx<'_>, grant: &Grant, intent: &Intent) -> Result<bool, StoreError> {
+    let id = grant.approval.to_string();
+    let session = intent.session.to_string();
+    let [effect, action] = &intent.digests;
+    let burnt = tx.execute(
+        "UPDATE approval SET state = 'burnt' WHERE id = ?1 AND session = ?2 AND digest = ?3 AND state = 'yes'",
+        params![id, session, effect],
+    )?;
+    if burnt == 1 {
+        return Ok(true);
+    }
+    let standing = tx
+        .query_row(
+            "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2 AND action_digest = ?3 AND state = 'session'",
+            params![id, session, action],
+            |_| Ok(()),
+        )
+        .optional()?;
+    Ok(standing.is_some())
+}
+
+fn reserve(tx: &mut Tx<'_>, intent: &Intent, limit: Cost) -> Result<Result<(), BeginError>, StoreError> {
+    let session = intent.session.to_string();
+    let taken = tx
+        .query_row(
+            "SELECT tokens_used + tokens_reserved FROM session WHERE id = ?1",
+            params![session],
+            |row| row.get::<_, u64>(0),
+        )
+        .optional()?;
+    let Some(taken) = taken else { return Ok(Err(BeginError::NoSession(intent.session))) };
+    let wanted = intent.cost.tokens;
+    if wanted > 0 && taken.saturating_add(wanted) > limit.tokens {
+        return Ok(Err(BeginError::Budget { taken, wanted, limit: limit.tokens }));
+    }
+    tx.execute(
+        "UPDATE session SET tokens_reserved = tokens_reserved + ?2 WHERE id = ?1",
+        params![session, wanted],
+    )?;
+    Ok(Ok(()))
+}

@@ -1,0 +1,109 @@
+//! How an effect ends, inside one transaction: its outcome, its reservation settled, what a session's layer now holds.
+
+use crate::{
+    JournalError,
+    fact::{Entry, Fact, Payload},
+    permit::Receipt,
+};
+use bailey_protocol::{
+    Cost, EffectId, Merge, MergeKind, MergeResult, MergeState, Outcome, Report, SessionId, Touched,
+    number::Seq,
+};
+use bailey_store::{StoreError, Tx, params};
+
+pub(crate) fn outcome_entry(
+    session: SessionId,
+    effect: EffectId,
+    outcome: &Outcome,
+    used: Cost,
+) -> Result<Entry, JournalError> {
+    let exit = match &outcome.report {
+        Report::Exec(report) => report.exit,
+        _ => None,
+    };
+    let fact = Fact::Outcome {
+        status: outcome.status.clone(),
+        exit,
+        enforced: outcome.enforced.clone(),
+        duration_ms: u32::try_from(outcome.duration_ms).unwrap_or(u32::MAX),
+        used,
+    };
+    let payload = serde_json::to_value(outcome).map_err(|error| JournalError::Json(error.to_string()))?;
+    Ok(Entry::of(session, fact).about(effect).with(Payload::Json(payload)))
+}
+
+pub(crate) fn settle(tx: &mut Tx<'_>, receipt: &Receipt, seq: Seq, used: Cost) -> Result<(), StoreError> {
+    tx.execute("UPDATE effect SET outcome = ?2 WHERE id = ?1", params![receipt.effect.to_string(), seq.0])?;
+    tx.execute(
+        "UPDATE session SET tokens_reserved = max(0, tokens_reserved - ?2), tokens_used = tokens_used + ?3 WHERE id = ?1",
+        params![receipt.session.to_string(), receipt.reserved.tokens, used.tokens],
+    )?;
+    Ok(())
+}
+
+/// What a report says of the session's layer: paths it came to hold, paths whose base moved by a merge.
+pub(crate) fn project(
+    tx: &mut Tx<'_>,
+    receipt: &Receipt,
+    seq: Seq,
+    report: &Report,
+) -> Result<(), StoreError> {
+    match report {
+        Report::Exec(report) => {
+            report.touched.iter().try_for_each(|touched| remember(tx, receipt.session, seq, touched))
+        }
+        Report::Changed { files } => files
+            .iter()
+            .filter_map(|file| file.touched.as_ref())
+            .try_for_each(|touched| remember(tx, receipt.session, seq, touched)),
+        Report::Merged { files } => match &receipt.merge {
+            Some(merge) => rebase(tx, receipt.session, merge, files),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// After a merge the project holds something else, and that is the base of the next one.
+fn rebase(
+    tx: &mut Tx<'_>,
+    session: SessionId,
+    merge: &Merge,
+    results: &[MergeResult],
+) -> Result<(), StoreError> {
+    let session = session.to_string();
+    if merge.direction == MergeKind::Discard {
+        tx.execute("DELETE FROM touched WHERE session = ?1", params![session])?;
+        return Ok(());
+    }
+    let merged = |path| {
+        let of_path = |result: &&MergeResult| &result.path == path;
+        results
+            .iter()
+            .find(of_path)
+            .is_some_and(|r| matches!(r.state, MergeState::Done | MergeState::Already))
+    };
+    for file in merge.files.iter().filter(|file| merged(&file.path)) {
+        let now = if merge.direction == MergeKind::Apply { file.new } else { file.base };
+        tx.execute(
+            "UPDATE touched SET base = ?3, unsure = 0 WHERE session = ?1 AND path = ?2",
+            params![session, file.path.0, now.map(|state| state.to_string())],
+        )?;
+    }
+    Ok(())
+}
+
+/// The first base that a session saw of a path is the one that counts.
+fn remember(tx: &mut Tx<'_>, session: SessionId, seq: Seq, touched: &Touched) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT OR IGNORE INTO touched (session, path, base, unsure, seq) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
+            session.to_string(),
+            touched.path.0,
+            touched.base.map(|base| base.to_string()),
+            touched.unsure,
+            seq.0
+        ],
+    )?;
+    Ok(())
+}
