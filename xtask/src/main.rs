@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
 
+mod bench;
 mod claims;
 mod demo;
 mod kill;
@@ -20,6 +21,7 @@ cargo xtask TASK
   test --all      engines, browsers and foreign servers too; --install installs what they need
   kill            kill Bailey at every write, sync, rename, clone and exec of a turn, and go on
                   (--every N, --from N, --to N, --role main|warden|walls, --when before|after, --release)
+  bench           how long things take, side by side with bubblewrap, posix_spawn and raw SQLite
   layers          check which crate depends on which
   claims          check that each test that SECURITY.md names is there
 ";
@@ -41,6 +43,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["demo", options @ ..] => demo::run(options),
         ["test", options @ ..] => test::run(options),
         ["kill", options @ ..] => kill::run(options),
+        ["bench", options @ ..] => bench::run(options),
         ["layers"] => layers::run(),
         ["claims"] => claims::run(),
         [] | ["help" | "--help" | "-h"] => {

@@ -8,6 +8,7 @@ mod script;
 mod wire;
 
 pub use http::Request;
+use script::Author;
 pub use script::{Call, Gate, Message, Reply};
 
 use http::{Answer, serve};
@@ -15,7 +16,7 @@ use std::{
     collections::VecDeque,
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -36,6 +37,7 @@ pub struct ModelServer {
 pub(crate) struct Shared {
     script: Mutex<VecDeque<Reply>>,
     always: Mutex<Option<Reply>>,
+    author: OnceLock<Author>,
     requests: Mutex<Vec<Request>>,
     came: Condvar,
     stopped: AtomicBool,
@@ -70,6 +72,15 @@ impl ModelServer {
     pub fn always(reply: Reply) -> Self {
         let server = Self::start([]);
         *lock(&server.shared.always) = Some(reply);
+        server
+    }
+
+    /// A server that answers each request with what `author` makes of it: a script that can go on from any point, as
+    /// after a restart.
+    #[must_use]
+    pub fn by(author: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        let server = Self::start([]);
+        server.shared.author.set(Author::new(author)).ok();
         server
     }
 
@@ -118,7 +129,10 @@ impl Drop for ModelServer {
 impl Shared {
     /// Records a request and says what the script answers.
     fn answer(&self, request: Request) -> Answer {
-        let reply = self.next();
+        let reply = match self.author.get() {
+            Some(author) => author.reply(&request),
+            None => self.next(),
+        };
         let path = request.path.clone();
         lock(&self.requests).push(request);
         self.came.notify_all();

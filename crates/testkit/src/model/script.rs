@@ -1,7 +1,9 @@
 //! What a model server shall say, as data.
 
+use super::Request;
 use serde_json::Value;
 use std::{
+    fmt,
     sync::{Arc, Condvar, Mutex, PoisonError},
     time::Duration,
 };
@@ -105,6 +107,27 @@ impl Message {
     #[must_use]
     pub fn costs(self, input: u64, output: u64) -> Self {
         Self { usage: (input, output), ..self }
+    }
+}
+
+/// Makes replies of requests.
+pub(super) struct Author {
+    write: Box<dyn Fn(&Request) -> Reply + Send + Sync>,
+}
+
+impl Author {
+    pub(super) fn new(write: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self { write: Box::new(write) }
+    }
+
+    pub(super) fn reply(&self, request: &Request) -> Reply {
+        (self.write)(request)
+    }
+}
+
+impl fmt::Debug for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Author").finish_non_exhaustive()
     }
 }
 

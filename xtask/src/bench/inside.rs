@@ -1,0 +1,157 @@
+//! What happens within the process: a decision, and an append to the journal.
+
+use super::case::{Case, compare};
+use anyhow::{Context as _, Result};
+use bailey_journal::{Entry, Fact, Journal, NewSession, Payload, SystemClock};
+use bailey_policy::{DEFAULT_RULES, Facts, Places, Policy, built_in_rules, file};
+use bailey_protocol::{
+    Action, Command, Cost, Effect, EffectId, Labels, Limits, Role, Sealed, SessionId, Timestamp, TurnId,
+};
+use bailey_secrets::{Redactor, Vault};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+const ROUNDS: usize = 200;
+/// Appends that wait at the same time.
+const GROUP: u32 = 64;
+/// Bytes of a message, as a command's output often has.
+const BYTES: usize = 1000;
+
+pub(super) fn run() -> Result<()> {
+    decisions()?;
+    appends()
+}
+
+fn decisions() -> Result<()> {
+    let sealed = Sealed::new(effect()).map_err(anyhow::Error::msg)?;
+    let places = Places {
+        workspace: "/home/ann/project".into(),
+        user_home: "/home/ann".into(),
+        bailey_home: "/home/ann/.bailey".into(),
+        programs: vec!["/usr/bin/bailey".into()],
+    };
+    let default = policy(DEFAULT_RULES)?;
+    let mut many = DEFAULT_RULES.to_owned();
+    for number in 0..1000 {
+        many.push_str(&format!(
+            "\n[[rule]]\nname = \"rule-{number}\"\nanswer = \"deny\"\nreason = \"number {number}\"\nmatch = {{ action = \
+             \"exec\", command = \"program-{number}\", path = \"{{workspace}}/folder-{number}/**\" }}\n"
+        ));
+    }
+    let many = policy(&many)?;
+    let decide = |policy: &Policy| {
+        let facts = Facts {
+            effect: &sealed,
+            now: Timestamp::UNIX_EPOCH,
+            places: &places,
+            parents: &[],
+            revealed: &[],
+        };
+        for _ in 0..GROUP {
+            drop(std::hint::black_box(policy.decide(&facts)));
+        }
+        Ok(())
+    };
+    let cases = vec![
+        Case::new("the default rules", || decide(&default)),
+        Case::new("the default rules and 1,000 more", || decide(&many)),
+    ];
+    compare("a decision about a command", ROUNDS, GROUP, cases)
+}
+
+fn policy(rules: &str) -> Result<Policy> {
+    let parsed = file::parse("bench.toml", rules, file::Format::Toml)?;
+    Ok(Policy::new(built_in_rules(), parsed.rules))
+}
+
+fn effect() -> Effect {
+    let command = Command {
+        argv: vec!["/bin/sh".into(), "-c".into(), "cargo test --quiet && git status".into()],
+        cwd: "/home/ann/project".into(),
+        env: BTreeMap::new(),
+        stdin: None,
+        network: false,
+        limits: Limits::default(),
+    };
+    Effect {
+        id: EffectId::new(1, [1; 10]),
+        session: session(),
+        parent: None,
+        call: None,
+        role: Role::Agent,
+        action: Action::Exec(command),
+        labels: Labels::default(),
+        cost: Cost::default(),
+    }
+}
+
+fn session() -> SessionId {
+    SessionId::new(1, [7; 10])
+}
+
+fn appends() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let vault = Vault::default();
+    let file = folder.path().join("journal.db");
+    let opened = Journal::open(&file, Redactor::new(&vault), Arc::new(SystemClock));
+    let (journal, _mint) = runtime.block_on(opened)?;
+    let new = NewSession { workspace: "/p".into(), principal: "owner".into(), model: "test/model".into() };
+    runtime.block_on(journal.open_session(session(), new))?;
+    let raw = Raw::open(&folder.path().join("raw.db"))?;
+    let single = vec![
+        Case::new("raw SQLite, WAL, one transaction each", || raw.insert(1)),
+        Case::new("journal, one append", || Ok(runtime.block_on(journal.append(entry())).map(drop)?)),
+    ];
+    compare("one append of 1,000 bytes", ROUNDS, 1, single)?;
+    let grouped = vec![
+        Case::new("raw SQLite, WAL, 64 in one transaction", || raw.insert(GROUP)),
+        Case::new("journal, 64 at the same time", || {
+            runtime.block_on(async {
+                let mut all = tokio::task::JoinSet::new();
+                for _ in 0..GROUP {
+                    let journal = journal.clone();
+                    all.spawn(async move { journal.append(entry()).await });
+                }
+                while let Some(done) = all.join_next().await {
+                    done??;
+                }
+                Ok(())
+            })
+        }),
+    ];
+    compare("an append among 64, per append", ROUNDS, GROUP, grouped)
+}
+
+fn entry() -> Entry {
+    let fact = Fact::TurnEnded { turn: TurnId::new(1, [3; 10]), reason: "answered".into() };
+    Entry::of(session(), fact).with(Payload::Text("x".repeat(BYTES)))
+}
+
+/// The same rows without a chain, a redactor or another thread.
+struct Raw {
+    database: rusqlite::Connection,
+}
+
+impl Raw {
+    fn open(file: &Path) -> Result<Self> {
+        let database = rusqlite::Connection::open(file)?;
+        database.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+             CREATE TABLE entry (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, hash BLOB NOT NULL);
+             CREATE TABLE payload (seq INTEGER PRIMARY KEY, salt BLOB NOT NULL, bytes BLOB NOT NULL);",
+        )?;
+        Ok(Self { database })
+    }
+
+    fn insert(&self, count: u32) -> Result<()> {
+        let tx = self.database.unchecked_transaction().context("a transaction")?;
+        for _ in 0..count {
+            let mut entry = tx.prepare_cached("INSERT INTO entry (body, hash) VALUES (?1, ?2)")?;
+            let seq = entry.insert((vec![b'x'; 250], [0u8; 32]))?;
+            let mut payload =
+                tx.prepare_cached("INSERT INTO payload (seq, salt, bytes) VALUES (?1, ?2, ?3)")?;
+            payload.execute((seq, [0u8; 16], vec![b'x'; BYTES]))?;
+        }
+        Ok(tx.commit()?)
+    }
+}

@@ -1,0 +1,140 @@
+//! `/bin/true`: plain, in Bailey's walls, and in bubblewrap's.
+
+use super::case::{Case, compare};
+use anyhow::{Context as _, Result, ensure};
+use bailey_protocol::{Command as Inside, Isolation, Limits, SessionId, Status};
+use bailey_sandbox::{Config, Native, Warden, Yard};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+use tokio::{runtime::Runtime, sync::mpsc};
+use tokio_util::sync::CancellationToken;
+
+const ROUNDS: usize = 100;
+
+pub(super) fn run(bailey: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let root = fs::canonicalize(folder.path())?;
+    let yard = yard(&root)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let walls = Walls::new(bailey, &root, &yard)?;
+    let cold = Walls::new(bailey, &root, &yard)?;
+    let mut fresh = 1;
+    let mut cases = vec![
+        Case::new("posix_spawn", || plain(&mut Command::new("/bin/true"))),
+        Case::new("Bailey, next command of a session", || walls.run(&runtime, session(0))),
+        Case::new("Bailey, two commands without a pause", || {
+            walls.run(&runtime, session(0))?;
+            walls.run(&runtime, session(0))
+        }),
+        Case::new("Bailey, first command of a session", || {
+            fresh += 1;
+            cold.register(session(fresh), &root, fresh)?;
+            cold.run(&runtime, session(fresh))?;
+            Ok(())
+        }),
+    ];
+    if has("bwrap") {
+        cases.push(Case::new("bwrap --unshare-all, the same view", || plain(&mut bubblewrap(&yard.project))));
+        cases.push(Case::new("bwrap --unshare-all --ro-bind / /", || {
+            plain(&mut bubblewrap_all(&yard.project))
+        }));
+    } else {
+        println!("SKIPPED bwrap (not installed): apt-get install bubblewrap");
+    }
+    compare("/bin/true", ROUNDS, 1, cases)
+}
+
+fn session(number: u8) -> SessionId {
+    SessionId::new(1, [number; 10])
+}
+
+fn yard(root: &Path) -> Result<Yard> {
+    let make = |name: &str| -> Result<PathBuf> {
+        let path = root.join(name);
+        fs::create_dir_all(&path)?;
+        Ok(path)
+    };
+    make("user")?;
+    Ok(Yard { project: make("project")?, folder: make("session-0")? })
+}
+
+/// A warden, and the sandboxes it makes.
+struct Walls {
+    native: Native,
+    project: PathBuf,
+}
+
+impl Walls {
+    fn new(bailey: &Path, root: &Path, yard: &Yard) -> Result<Self> {
+        let config = Config {
+            user_home: root.join("user"),
+            path: "/usr/local/bin:/usr/bin:/bin".into(),
+            ..Config::default()
+        };
+        let native = Native::new(Warden::start(bailey, &config)?);
+        native.register(session(0), yard.clone());
+        Ok(Self { native, project: yard.project.clone() })
+    }
+
+    fn register(&self, session: SessionId, root: &Path, number: u8) -> Result<()> {
+        let folder = root.join(format!("session-{number}"));
+        fs::create_dir_all(&folder)?;
+        self.native.register(session, Yard { project: self.project.clone(), folder });
+        Ok(())
+    }
+
+    fn run(&self, runtime: &Runtime, session: SessionId) -> Result<()> {
+        let command = Inside {
+            argv: vec!["/bin/true".into()],
+            cwd: self.project.display().to_string().as_str().into(),
+            env: BTreeMap::new(),
+            stdin: None,
+            network: false,
+            limits: Limits::default(),
+        };
+        let (out, _) = mpsc::channel(1);
+        let cancel = CancellationToken::new();
+        let isolation = Isolation::default();
+        let run = self.native.exec(session, &command, &isolation, out, &cancel);
+        let outcome = runtime.block_on(run);
+        ensure!(outcome.status == Status::Done, "the sandbox failed: {:?}", outcome.status);
+        Ok(())
+    }
+}
+
+fn plain(command: &mut Command) -> Result<()> {
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().context("cannot run it")?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
+}
+
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// What Bailey's walls show: programs, a few files of /etc, the project writable, its own /proc, /dev and /tmp.
+fn bubblewrap(project: &Path) -> Command {
+    let mut command = Command::new("bwrap");
+    command.args(["--unshare-all", "--new-session", "--die-with-parent", "--ro-bind", "/usr", "/usr"]);
+    for name in ["bin", "sbin", "lib", "lib64"] {
+        command.args(["--symlink", &format!("usr/{name}"), &format!("/{name}")]);
+    }
+    for file in ["/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/localtime"] {
+        command.args(["--ro-bind-try", file, file]);
+    }
+    command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind"]).arg(project).arg(project);
+    command.arg("--chdir").arg(project).arg("/bin/true");
+    command
+}
+
+fn bubblewrap_all(project: &Path) -> Command {
+    let mut command = Command::new("bwrap");
+    command.args(["--unshare-all", "--new-session", "--die-with-parent", "--ro-bind", "/", "/"]);
+    command.args(["--proc", "/proc", "--dev", "/dev", "--bind"]).arg(project).arg(project);
+    command.arg("--chdir").arg(project).arg("/bin/true");
+    command
+}

@@ -1,0 +1,180 @@
+//! `cargo xtask kill`: a crash at every step.
+//!
+//! A scripted turn of the real binary is killed with SIGKILL at every database write, sync, rename, unlink, clone and
+//! exec of Bailey's own processes: the main process with all its threads, the warden, and what runs inside the walls
+//! until it executes something else. Then the session goes on. Stores into the shared memory of SQLite's index and
+//! messages between processes are no calls of this list; the calls around them are.
+//!
+//! Read `stage.rs` first (what the turn is), then `trace.rs` (how it is killed), `check.rs` (what must hold) and
+//! `control.rs` (why the check can fail).
+
+mod calls;
+mod check;
+mod control;
+mod stage;
+mod trace;
+
+use crate::{cargo, check as must, target_dir};
+use anyhow::{Context as _, Result, bail, ensure};
+use calls::Call;
+use stage::Stage;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+use tempfile::TempDir;
+use trace::{Role, When};
+
+/// How often a point is tried when a run ended before it: threads race, so a run may make a call less.
+const TRIES: usize = 3;
+
+/// Which points are run.
+#[derive(Debug, Clone)]
+struct Options {
+    every: usize,
+    from: usize,
+    to: usize,
+    roles: Vec<Role>,
+    whens: Vec<When>,
+    release: bool,
+}
+
+impl Options {
+    fn parse(options: &[&str]) -> Result<Self> {
+        let mut chosen = Self {
+            every: 1,
+            from: 1,
+            to: usize::MAX,
+            roles: Role::ALL.to_vec(),
+            whens: vec![When::Before, When::After],
+            release: false,
+        };
+        let mut options = options.iter();
+        while let Some(option) = options.next() {
+            if *option == "--release" {
+                chosen.release = true;
+                continue;
+            }
+            let value =
+                options.next().with_context(|| format!("`{option}` needs a value, or is no option"))?;
+            match *option {
+                "--every" => chosen.every = value.parse::<usize>()?.max(1),
+                "--from" => chosen.from = value.parse()?,
+                "--to" => chosen.to = value.parse()?,
+                "--role" => chosen.roles.retain(|role| role.name() == *value),
+                "--when" if *value == "before" => chosen.whens = vec![When::Before],
+                "--when" if *value == "after" => chosen.whens = vec![When::After],
+                _ => bail!("`kill` does not understand `{option} {value}`"),
+            }
+        }
+        ensure!(!chosen.roles.is_empty(), "the roles are main, warden and walls");
+        Ok(chosen)
+    }
+
+    fn points(&self, count: usize) -> impl Iterator<Item = usize> {
+        (self.from.max(1)..=self.to.min(count)).step_by(self.every)
+    }
+}
+
+/// Runs the points.
+pub(crate) fn run(options: &[&str]) -> Result<()> {
+    let options = Options::parse(options)?;
+    let program = Program::build(options.release)?;
+    let begin = Instant::now();
+    let mut failures = Vec::new();
+    for role in &options.roles {
+        let calls = dry(&program.path, *role)?;
+        println!("== {}: {} calls in a whole turn\n", role.name(), calls.len());
+        for (number, call) in calls.iter().enumerate() {
+            println!("{:>5}  {call}", number + 1);
+        }
+        println!();
+        for when in &options.whens {
+            failures.extend(points(&program.path, &options, *role, *when, calls.len())?);
+        }
+    }
+    let seen = control::run(&program.path).context("the control")?;
+    println!("== control: with the intent cut off the journal, the check fails: {seen}");
+    println!("\n{:.0} s", begin.elapsed().as_secs_f64());
+    ensure!(failures.is_empty(), "{} points failed:\n  {}", failures.len(), failures.join("\n  "));
+    println!("everything holds");
+    Ok(())
+}
+
+/// The program, under a path of its own by which its processes are known.
+struct Program {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Program {
+    fn build(release: bool) -> Result<Self> {
+        let mut arguments = vec!["build", "--quiet", "--locked", "-p", "bailey"];
+        arguments.extend(release.then_some("--release"));
+        must(&mut cargo(&arguments))?;
+        let built = target_dir().join(if release { "release" } else { "debug" }).join("bailey");
+        let folder = tempfile::Builder::new().prefix("bailey-kill-").tempdir()?;
+        let path = folder.path().join("bailey");
+        fs::copy(&built, &path).with_context(|| format!("cannot copy `{}`", built.display()))?;
+        Ok(Self { path, _folder: folder })
+    }
+}
+
+/// The calls of a whole turn, which itself must pass the check.
+fn dry(program: &Path, role: Role) -> Result<Vec<Call>> {
+    let stage = Stage::new(program)?;
+    let traced = stage.traced(role, When::Before, &mut |_, _| false)?;
+    let printed = stage.printed();
+    ensure!(traced.exit == Some(0) && !traced.hung, "a run without a kill failed: {printed}");
+    check::after_resume(&stage, program, &printed).context("a run without a kill")?;
+    Ok(traced.calls)
+}
+
+/// Kills at each point, and says what did not hold.
+fn points(program: &Path, options: &Options, role: Role, when: When, count: usize) -> Result<Vec<String>> {
+    let word = if when == When::Before { "before" } else { "after" };
+    let mut failures = Vec::new();
+    let (mut killed, mut missed) = (0, Vec::new());
+    for number in options.points(count) {
+        match point(program, role, when, number) {
+            Ok(Some(call)) => {
+                killed += 1;
+                println!("{} {word} call {number}, which was {call}: holds", role.name());
+            }
+            Ok(None) => missed.push(number),
+            Err(error) => {
+                println!("{} {word} call {number}: FAILED: {error:#}", role.name());
+                failures.push(format!("{} {word} call {number}: {error:#}", role.name()));
+            }
+        }
+    }
+    println!("\n{}, {word}: killed at {killed} of {} calls\n", role.name(), options.points(count).count());
+    if !missed.is_empty() {
+        println!("no run of {TRIES} came to the calls {missed:?}: threads race, and those made fewer\n");
+        // A list that most runs do not follow would show nothing.
+        if missed.len() * 20 > count {
+            failures.push(format!("{} {word}: {} calls were never reached", role.name(), missed.len()));
+        }
+    }
+    Ok(failures)
+}
+
+/// One kill; the call it came at, or none when no run came so far.
+fn point(program: &Path, role: Role, when: When, number: usize) -> Result<Option<Call>> {
+    for _ in 0..TRIES {
+        let stage = Stage::new(program)?;
+        let mut traced = stage.traced(role, when, &mut |at, _| at == number)?;
+        ensure!(!traced.hung, "the run did not end: {}", stage.printed());
+        let Some(call) = traced.calls.pop().filter(|_| traced.killed) else { continue };
+        let told = || format!("at {call}");
+        check::after_kill(&stage, program).with_context(told)?;
+        stage.resume().with_context(told)?;
+        check::after_resume(&stage, program, &stage.printed()).with_context(told)?;
+        return Ok(Some(call));
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests;

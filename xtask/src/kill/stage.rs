@@ -1,0 +1,244 @@
+//! One small turn of the real binary: a home, a project, and a model that can go on from any point.
+//!
+//! The model edits `notes`, runs a command that adds a line to `marks`, runs a second one, and answers. Each call has a
+//! name of its own, and a command's line is its call's name: so `marks` says what was done, and how often, whatever the
+//! journal says. What the model is told may have happened it does again under another name, as a model would.
+
+use super::calls::Call;
+use super::trace::{self, Role, Traced, When};
+use anyhow::{Context as _, Result, bail};
+use bailey_testkit::{ModelServer, Reply, Request};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+use tempfile::TempDir;
+
+pub(super) const TASK: &str = "count to two";
+pub(super) const BEFORE: &str = "one\n";
+pub(super) const AFTER: &str = "two\n";
+/// What the model does, in this order.
+const STEPS: [&str; 3] = ["edit", "first", "second"];
+/// How often the model tries one step in one turn.
+const ATTEMPTS_MAX: usize = 3;
+
+/// The files and the model of one run.
+pub(super) struct Stage {
+    folder: TempDir,
+    program: PathBuf,
+    server: ModelServer,
+}
+
+impl Stage {
+    /// A new home and project for this program.
+    pub(super) fn new(program: &Path) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("bailey-kill-").tempdir()?;
+        for name in ["home", "project", "user"] {
+            fs::create_dir(folder.path().join(name))?;
+        }
+        fs::write(folder.path().join("project/notes"), BEFORE)?;
+        let server = ModelServer::by(reply);
+        let config =
+            format!("[providers.test]\nwire = \"anthropic\"\nbase_url = \"{}\"\n", server.base_url());
+        fs::write(folder.path().join("home/config.toml"), config)?;
+        Ok(Self { folder, program: program.into(), server })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.folder().join("project")
+    }
+
+    /// The bytes of a file of the project; none when it is not there.
+    pub(super) fn file(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.project().join(name)).ok()
+    }
+
+    /// The commands' lines as they lie in the session's layer.
+    pub(super) fn layer_marks(&self) -> String {
+        let sessions = fs::read_dir(self.folder().join("home/sessions")).into_iter().flatten().flatten();
+        let marks =
+            sessions.filter_map(|session| fs::read_to_string(session.path().join("upper/marks")).ok());
+        marks.collect()
+    }
+
+    /// Runs the task under the driver.
+    pub(super) fn traced(
+        &self,
+        role: Role,
+        when: When,
+        aim: &mut dyn FnMut(usize, &Call) -> bool,
+    ) -> Result<Traced> {
+        let project = self.project().display().to_string();
+        let mut command = self.bailey(&["--json", "run", "-C", &project]);
+        command.args(TURN).arg(TASK);
+        trace::run(&command, self.folder(), role, when, aim)
+    }
+
+    /// What the traced run printed.
+    pub(super) fn printed(&self) -> String {
+        fs::read_to_string(self.folder().join("stdout")).unwrap_or_default()
+    }
+
+    /// Goes on after a kill, as a person would: with the task again where it was never accepted, with a word where the
+    /// turn had ended, and else with nothing.
+    pub(super) fn resume(&self) -> Result<String> {
+        let sessions = self.lines(&["--json", "sessions", "list"])?;
+        let Some(session) = sessions.first().and_then(|session| session["id"].as_str()) else {
+            let project = self.project().display().to_string();
+            return self.output(self.bailey(&["--json", "run", "-C", &project]).args(TURN).arg(TASK));
+        };
+        let trail = self.trail()?;
+        let accepted = trail.iter().any(|entry| entry["type"] == "accepted");
+        let ended = trail.iter().any(|entry| entry["type"] == "turn_ended");
+        let mut command = self.bailey(&["--json", "sessions", "resume", session]);
+        command.args(TURN);
+        match (accepted, ended) {
+            (false, _) => drop(command.arg(TASK)),
+            (true, true) => drop(command.arg("go on")),
+            (true, false) => {}
+        }
+        self.output(&mut command)
+    }
+
+    /// The journal's entries.
+    pub(super) fn trail(&self) -> Result<Vec<Value>> {
+        self.lines(&["--json", "audit", "log", "-n", "100000"])
+    }
+
+    /// The one session's entries with their payloads.
+    pub(super) fn transcript(&self) -> Result<Vec<Value>> {
+        let sessions = self.lines(&["--json", "sessions", "list"])?;
+        match sessions.as_slice() {
+            [session] => {
+                self.lines(&["--json", "sessions", "show", session["id"].as_str().unwrap_or_default()])
+            }
+            sessions => bail!("there are {} sessions", sessions.len()),
+        }
+    }
+
+    pub(super) fn verify(&self) -> Result<()> {
+        self.output(&mut self.bailey(&["audit", "verify"])).map(drop)
+    }
+
+    /// What the model was told last.
+    pub(super) fn told(&self) -> Result<Told> {
+        let request = self.server.requests().pop().context("the model was never asked")?;
+        Ok(Told::read(&request.json()))
+    }
+
+    fn bailey(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("--home").arg(self.folder().join("home")).args(arguments);
+        command.env("HOME", self.folder().join("user")).stdin(Stdio::null()).current_dir(self.folder());
+        for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "BAILEY_HOME", "XDG_DATA_HOME"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn lines(&self, arguments: &[&str]) -> Result<Vec<Value>> {
+        let text = self.output(&mut self.bailey(arguments))?;
+        Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+    }
+
+    fn output(&self, command: &mut Command) -> Result<String> {
+        let output = command.output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            return Ok(text);
+        }
+        let arguments: Vec<_> = command.get_args().skip(2).collect();
+        bail!(
+            "{arguments:?} ended with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        )
+    }
+}
+
+const TURN: [&str; 5] = ["--apply", "--approve", "never", "--model", "test/model"];
+
+/// What a request tells the model.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// What people said.
+    pub(super) said: Vec<String>,
+    /// The result of each call: its name, whether it went well, the text. None for a call without a result.
+    pub(super) results: Vec<(String, Option<(bool, String)>)>,
+    /// How many results there were when somebody last said something.
+    before: usize,
+}
+
+impl Told {
+    fn read(request: &Value) -> Self {
+        let mut told = Self::default();
+        for message in request["messages"].as_array().into_iter().flatten() {
+            let from_person = message["role"] == "user";
+            for block in message["content"].as_array().into_iter().flatten() {
+                told.take(block, from_person);
+            }
+        }
+        told
+    }
+
+    fn take(&mut self, block: &Value, from_person: bool) {
+        let name = |field: &str| block[field].as_str().unwrap_or_default().to_owned();
+        match block["type"].as_str() {
+            Some("tool_use") => self.results.push((name("id"), None)),
+            Some("tool_result") => {
+                let text = match &block["content"] {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let (id, ok) = (name("tool_use_id"), block["is_error"] != true);
+                if let Some((_, result)) = self.results.iter_mut().find(|(known, _)| *known == id) {
+                    *result = Some((ok, text));
+                }
+            }
+            Some("text") if from_person => {
+                self.said.push(name("text"));
+                self.before = self.results.len();
+            }
+            _ => {}
+        }
+    }
+
+    /// Tries of a step: all, and those of the turn at hand; and whether the last one went well.
+    fn tries(&self, step: &str) -> (usize, usize, bool) {
+        let of_step = |(name, _): &&(String, Option<(bool, String)>)| name.starts_with(step);
+        let all = self.results.iter().filter(of_step).count();
+        let now = self.results.iter().skip(self.before).filter(of_step).count();
+        let last = self.results.iter().rfind(of_step);
+        (all, now, last.is_some_and(|(_, result)| result.as_ref().is_some_and(|(ok, _)| *ok)))
+    }
+}
+
+/// The script: the first step that was not done, or the end.
+fn reply(request: &Request) -> Reply {
+    let told = Told::read(&request.json());
+    for step in STEPS {
+        let (all, now, done) = told.tries(step);
+        if done {
+            continue;
+        }
+        if now >= ATTEMPTS_MAX {
+            return Reply::text("it cannot be done");
+        }
+        let call = format!("{step}-{}", all + 1);
+        return match (step, all) {
+            ("edit", 0) => {
+                let arguments = json!({"path": "notes", "old": BEFORE, "new": AFTER});
+                Reply::calls([(&call, "fs_edit", arguments)])
+            }
+            ("edit", _) => Reply::calls([(&call, "fs_write", json!({"path": "notes", "content": AFTER}))]),
+            _ => Reply::calls([(&call, "command_run", json!({"command": format!("echo {call} >> marks")}))]),
+        };
+    }
+    Reply::text("done")
+}
