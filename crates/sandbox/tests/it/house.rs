@@ -48,6 +48,13 @@ pub(crate) struct House {
     _dir: tempfile::TempDir,
 }
 
+impl Drop for House {
+    /// The kernel gives the overlay's own work directory no permissions, so that its owner could not remove it.
+    fn drop(&mut self) {
+        drop(fs::set_permissions(self.folder.join("work/work"), fs::Permissions::from_mode(0o700)));
+    }
+}
+
 pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
 }
