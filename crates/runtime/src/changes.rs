@@ -82,8 +82,10 @@ impl Host {
         let touched = self.kernel.journal().touched(self.session).await?;
         let touched: HashMap<&str, &Touched> = touched.iter().map(|t| (t.path.0.as_str(), t)).collect();
         let root = self.workspace.0.as_str();
-        let changes: Vec<Change> = report.files.iter().map(|file| change(file, &touched, root)).collect();
-        let red = self.red(&scope, &changes).await?;
+        let mut changes: Vec<Change> = report.files.iter().map(|file| change(file, &touched, root)).collect();
+        self.hold_denied(&scope, &mut changes).await?;
+        let (verdict, reasons) = self.judge(&scope, changes.iter()).await?;
+        let red = if verdict == Verdict::Allowed { Vec::new() } else { reasons };
         let changes = Changes { changes, red, compared: Some(output) };
         let happening =
             Happening::Diff { diff: changes.diff(), files: changes.paths(), red: changes.red.clone() };
@@ -219,19 +221,43 @@ impl Host {
         Ok(None)
     }
 
-    /// What the gate calls Red in these changes.
-    async fn red(&self, scope: &Scope, changes: &[Change]) -> Result<Vec<String>, HostError> {
-        let files: Vec<MergeFile> = changes
-            .iter()
-            .filter(|change| change.refused.is_none())
-            .map(|change| change.file.clone())
-            .collect();
+    /// Keeps in the layer what the gate denies, so that one name that no merge may carry does not hold up the rest. Where
+    /// it denies everything, that is for the apply to say.
+    async fn hold_denied(&self, scope: &Scope, changes: &mut [Change]) -> Result<(), HostError> {
+        let mut denied = Vec::new();
+        let mut waiting = vec![0..changes.len()];
+        while let Some(part) = waiting.pop() {
+            let some = changes.get(part.clone()).unwrap_or_default();
+            let (verdict, reasons) = self.judge(scope, some.iter()).await?;
+            match part.len() {
+                _ if verdict != Verdict::Denied => {}
+                0 | 1 => denied.push((part.start, reasons.join("; "))),
+                length => {
+                    waiting.extend([part.start..part.start + length / 2, part.start + length / 2..part.end])
+                }
+            }
+        }
+        if denied.len() < changes.iter().filter(|change| change.refused.is_none()).count() {
+            for (at, why) in denied {
+                changes.get_mut(at).into_iter().for_each(|change| change.refused = Some(why.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// How the gate would decide about applying these changes, but for those that stay in the layer anyway.
+    async fn judge<'a>(
+        &self,
+        scope: &Scope,
+        changes: impl Iterator<Item = &'a Change>,
+    ) -> Result<(Verdict, Vec<String>), HostError> {
+        let files = changes.filter(|change| change.refused.is_none());
+        let files: Vec<MergeFile> = files.map(|change| change.file.clone()).collect();
         if files.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Verdict::Allowed, Vec::new()));
         }
         let merge = Merge { direction: MergeKind::Apply, of: None, files };
-        let (verdict, reasons) = self.kernel.preview(scope, Action::Merge(merge)).await?;
-        Ok(if verdict == Verdict::Allowed { Vec::new() } else { reasons })
+        Ok(self.kernel.preview(scope, Action::Merge(merge)).await?)
     }
 
     async fn last_apply(&self) -> Result<(EffectId, Vec<MergeFile>), HostError> {

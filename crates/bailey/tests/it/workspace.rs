@@ -287,3 +287,16 @@ fn undo_takes_back_the_last_of_two_applies_then_the_first() {
     assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
     assert_eq!(stage.read("a.txt"), "a\none\ntwo\n");
 }
+
+#[test]
+fn a_name_that_no_merge_may_carry_does_not_hold_up_the_rest() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let session = work(&stage, "echo b >> a.txt; echo x > \"$(printf 'bell\\007')\"; echo c > c.txt");
+    let diff = sessions(&stage, "diff", &session);
+    assert!(diff.stdout.contains("bell\\x07 stays in the session: control"), "{diff:?}");
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    assert!(applied.stdout.contains("applied: a.txt, c.txt"), "{applied:?}");
+    assert_eq!((stage.read("a.txt"), stage.read("c.txt")), ("a\nb\n".into(), "c\n".into()));
+    assert!(!Tree::of(&stage.project()).holds("bell\u{7}"));
+}
