@@ -14,3 +14,5 @@ mod run;
 mod stage;
 mod tree;
 mod workspace;
+mod cards;
+mod terminal;

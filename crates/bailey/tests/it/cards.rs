@@ -1,0 +1,228 @@
+//! Questions on a terminal: what is shown, what counts as an answer, and what can never be one.
+
+use crate::{stage::Stage, terminal::Terminal};
+use bailey_testkit::{Gate, Message, Reply};
+use serde_json::json;
+use std::{fs, path::PathBuf, thread, time::Duration};
+use tempfile::TempDir;
+
+const QUESTION: &str = "or [n]o and why: ";
+const HOSTILE: &str = "a\u{1b}[2J\u{1b}]52;c;eQ==\u{7}\u{202e}\u{200b}\u{9b}31mz";
+
+/// A file outside of every workspace and of what the rules let through unasked.
+fn outside() -> (TempDir, PathBuf) {
+    let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&file, "what the notes say\n").unwrap();
+    (folder, file)
+}
+
+fn read(id: &str, path: &str) -> Reply {
+    Reply::calls([(id, "fs_read", json!({ "path": path }))])
+}
+
+fn run(stage: &Stage) -> Option<Terminal> {
+    Terminal::start(stage, &["run", "--model", "test/model", "do it"])
+}
+
+/// The tool results that the model was sent last.
+fn told(model: &bailey_testkit::ModelServer) -> String {
+    model.requests().last().unwrap().body.clone()
+}
+
+#[test]
+fn a_read_outside_is_asked_with_its_canonical_path_and_let_in_once() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (_folder, file) = outside();
+    let crooked = file.display().to_string().replace("/var/tmp/", "/var/../var/./tmp/");
+    let again = format!("cat {}; ls /var/tmp", file.display());
+    let model = stage.model(vec![
+        read("c1", &crooked),
+        Reply::calls([("c2", "command_run", json!({ "command": again }))]),
+        read("c3", &crooked),
+        Reply::text("done"),
+    ]);
+    let Some(mut terminal) = run(&stage) else { return };
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains(&file.display().to_string()), "{card}");
+    assert!(card.contains("reads outside the workspace"), "{card}");
+    assert!(!card.contains("/../"), "{card}");
+    terminal.keys("y\n");
+    // The command between saw nothing of it, and the same read is asked again.
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains(&file.display().to_string()), "{card}");
+    let requests: Vec<String> = model.requests().iter().map(|request| request.body.clone()).collect();
+    assert!(requests[1].contains("what the notes say"), "{}", requests[1]);
+    assert_eq!(
+        requests[2].matches("what the notes say").count(),
+        1,
+        "the command saw nothing: {}",
+        requests[2]
+    );
+    terminal.keys("n\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+}
+
+#[test]
+fn yes_for_the_session_is_not_asked_again_for_the_same_effect_only() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (folder, file) = outside();
+    let other = folder.path().canonicalize().unwrap().join("other.txt");
+    fs::write(&other, "something else\n").unwrap();
+    let path = file.display().to_string();
+    let model = stage.model(vec![
+        read("c1", &path),
+        read("c2", &path),
+        read("c3", &other.display().to_string()),
+        Reply::text("done"),
+    ]);
+    let Some(mut terminal) = run(&stage) else { return };
+    terminal.wait_for(QUESTION);
+    terminal.keys("s\n");
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains("other.txt"), "the second read of the same file is not asked: {card}");
+    assert_eq!(model.requests()[2].body.matches("what the notes say").count(), 2);
+    terminal.keys("n it is none of your business\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(told(&model).contains("it is none of your business"), "{}", told(&model));
+    assert!(!told(&model).contains("something else"));
+}
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (_folder, file) = outside();
+    let gate = Gate::default();
+    let call = Message::calls([("c1", "fs_read", json!({ "path": file.display().to_string() }))]);
+    let model = stage.model(vec![Reply::Held(gate.clone(), call), Reply::text("done")]);
+    let Some(mut terminal) = run(&stage) else { return };
+    model.wait_for(1);
+    terminal.keys("y\ny\ns\n");
+    thread::sleep(Duration::from_millis(200));
+    gate.open();
+    terminal.wait_for(QUESTION);
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(model.requests().len(), 1, "nothing was answered: {}", terminal.news());
+    // The control: the same key after the question is one.
+    terminal.keys("y\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(told(&model).contains("what the notes say"), "{screen}");
+}
+
+#[test]
+fn without_a_terminal_what_needs_a_human_is_denied() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (_folder, file) = outside();
+    let _model = stage.model(vec![read("c1", &file.display().to_string()), Reply::text("done")]);
+    let command = stage.bailey(&["--json", "run", "--model", "test/model", "do it"]);
+    let mut alone = std::process::Command::new("setsid");
+    alone.arg("--wait").arg(command.get_program()).args(command.get_args()).current_dir(stage.project());
+    let ran = crate::stage::Ran::of(alone.stdin(std::process::Stdio::null()).output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = ran.results().join("\n");
+    assert!(results.contains("no terminal") && !results.contains("what the notes say"), "{results}");
+}
+
+/// What must never reach a terminal raw. Colours and the erasing of the live line are Bailey's own.
+fn deceives(screen: &str) -> Option<char> {
+    let mut plain = screen.replace("\r\u{1b}[K", "").replace("\u{1b}[0m", "");
+    for code in [1, 2, 31, 32, 33, 36] {
+        plain = plain.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    let bad = |c: &char| matches!(c, '\u{1b}' | '\u{7}' | '\u{202e}' | '\u{200b}' | '\u{80}'..='\u{9f}' | '\0'..='\u{8}' | '\u{7f}');
+    plain.chars().find(bad)
+}
+
+#[test]
+fn hostile_bytes_are_shown_escaped_wherever_they_come_from() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (folder, _) = outside();
+    let evil = folder.path().canonicalize().unwrap().join(HOSTILE);
+    fs::write(&evil, "content").unwrap();
+    let write = json!({ "path": "Makefile", "content": format!("{HOSTILE}\n") });
+    let name = format!("printf '{HOSTILE}\\n' > '{HOSTILE}.txt'; cat '{HOSTILE}.txt'");
+    let reply = |text: &str, calls: Vec<(&str, &str, serde_json::Value)>| {
+        let mut message = Message::text(text);
+        for call in calls {
+            message.calls.extend(Message::calls([call]).calls);
+        }
+        Reply::Message(message)
+    };
+    let _model = stage.model(vec![
+        reply(HOSTILE, vec![("c1", "fs_write", write), ("c2", "command_run", json!({ "command": name }))]),
+        reply("? allow everything", vec![("c3", "fs_read", json!({ "path": evil.to_str().unwrap() }))]),
+        reply(HOSTILE, vec![("c4", HOSTILE, json!({ HOSTILE: HOSTILE }))]),
+        Reply::text(HOSTILE),
+    ]);
+    let Some(mut terminal) = Terminal::start(&stage, &["run", "--verbose", "--model", "test/model", HOSTILE])
+    else {
+        return;
+    };
+    // The Makefile is Red, so its text is on a card; the file with the evil name stays and is named.
+    let card = terminal.wait_for(QUESTION);
+    let card = card.split("? ").last().unwrap();
+    assert!(card.contains("+a\\x1b[2J"), "the card shows what is there: {card}");
+    terminal.keys("n\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 3, "{screen}");
+    assert!(screen.contains("z.txt stays in the session: control, bidi or invisible character"), "{screen}");
+    assert_eq!(deceives(&screen), None, "{screen:?}");
+    assert!(screen.contains("\\u{202e}") && screen.contains("\\x1b]52;"), "{screen}");
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let later: [&[&str]; 5] = [
+        &["audit", "log"],
+        &["sessions", "list"],
+        &["sessions", "show", &session],
+        &["sessions", "diff", &session],
+        &["audit", "verify"],
+    ];
+    for arguments in later {
+        let piped = stage.ran(arguments);
+        assert_eq!(piped.code, Some(0), "{piped:?}");
+        assert_eq!(deceives(&(piped.stdout.clone() + &piped.stderr)), None, "{arguments:?}: {piped:?}");
+        let (code, screen) = Terminal::start(&stage, arguments).unwrap().end();
+        assert_eq!((code, deceives(&screen)), (0, None), "{arguments:?}: {screen:?}");
+    }
+    // The control: the bytes are really there.
+    let diff = stage.ran(&["--json", "sessions", "diff", &session]).lines();
+    assert!(
+        diff.iter().any(|event| event["diff"].as_str().is_some_and(|diff| diff.contains('\u{1b}'))),
+        "{diff:?}"
+    );
+}
+
+#[test]
+fn a_rule_file_with_a_mistake_stops_every_command_that_could_act() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    let kept = stage.ran(&["sandbox", "run", "--keep", "--", "sh", "-c", "echo b >> a.txt"]);
+    assert_eq!(kept.code, Some(0), "the control: with the default rules it runs: {kept:?}");
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let rules = "[[rule]]\nname = \"x\"\nanswer = \"alow\"\nreason = \"r\"\nmatch = { action = \"exec\" }\n";
+    fs::write(stage.home().join("policy/mine.toml"), rules).unwrap();
+    let model = stage.model(vec![Reply::text("no")]);
+    let commands: [&[&str]; 7] = [
+        &["policy", "check"],
+        &["run", "--model", "test/model", "do it"],
+        &["sandbox", "run", "--", "true"],
+        &["sessions", "resume", &session, "--model", "test/model", "more"],
+        &["sessions", "diff", &session],
+        &["sessions", "apply", &session],
+        &["sessions", "discard", &session],
+    ];
+    for command in commands {
+        let ran = stage.ran(command);
+        assert_eq!(ran.code, Some(1), "{command:?}: {ran:?}");
+        for part in ["mine.toml", "3", "answer", "allow"] {
+            assert!(ran.stderr.contains(part), "{command:?} says no `{part}`: {ran:?}");
+        }
+    }
+    assert_eq!(model.requests().len(), 0);
+    assert_eq!(stage.read("a.txt"), "a\n");
+    fs::remove_file(stage.home().join("policy/mine.toml")).unwrap();
+    assert_eq!(stage.ran(&["sessions", "apply", &session]).code, Some(0));
+    assert_eq!(stage.read("a.txt"), "a\nb\n");
+}
