@@ -20,8 +20,10 @@ use std::{
     path::Path,
 };
 
-/// The uid and gid of root's sandboxes on the host: outside of the range that hosts give to people and services.
-const UNPRIVILEGED: u32 = 100_000;
+/// The uid and gid of root's sandboxes on the host. It lies where nothing is given out: above what systemd gives to
+/// containers (to 1,879,048,191) and above the ranges of /etc/subuid (to 600,100,000), whose first one, at 100,000,
+/// belongs to the host's first ordinary user.
+const UNPRIVILEGED: u32 = 1_900_000_000;
 
 /// The way ids are mapped here.
 #[derive(Debug)]
