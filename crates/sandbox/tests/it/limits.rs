@@ -4,8 +4,8 @@ use crate::house::{As, House, everyone};
 use bailey_protocol::{Isolation, Limits, Status, Wall};
 use std::time::{Duration, Instant};
 
-/// A breach must be over by then: two seconds to end it, and what a loaded machine adds.
-const SOON: Duration = Duration::from_secs(10);
+/// A breach must be over by then: two seconds to end it, and what a loaded machine needs to commit it.
+const SOON: Duration = Duration::from_secs(30);
 
 async fn check(house: &House, line: &str, limits: Limits, expected: &str) {
     let begin = Instant::now();
@@ -19,7 +19,7 @@ async fn check(house: &House, line: &str, limits: Limits, expected: &str) {
 
 #[tokio::test]
 async fn memory_of_the_whole_tree() {
-    let hog = "import time\nkeep = [bytearray(1 << 20) for _ in range(60)]\ntime.sleep(20)\n";
+    let hog = "import time\nkeep = [bytearray(1 << 20) for _ in range(60)]\ntime.sleep(60)\n";
     for who in everyone() {
         let house = House::new(who);
         house.write("hog.py", hog);
@@ -48,11 +48,11 @@ async fn disk_of_the_session() {
         let house = House::new(who);
         let limits = Limits { disk_bytes: 20 << 20, ..Limits::default() };
         for place in [".", "/tmp", "$HOME"] {
-            let fill = format!("for i in 1 2 3 4; do head -c 8M /dev/zero > {place}/fill$i; done; sleep 20");
+            let fill = format!("for i in 1 2 3 4; do head -c 8M /dev/zero > {place}/fill$i; done; sleep 60");
             check(&house, &fill, limits.clone(), "disk limit").await;
             house.sh(&format!("rm {place}/fill*")).await.ok();
         }
-        let inodes = "mkdir d; i=0; while [ $i -lt 40000 ]; do : > d/$i; i=$((i+1)); done; sleep 20";
+        let inodes = "mkdir d; i=0; while [ $i -lt 40000 ]; do : > d/$i; i=$((i+1)); done; sleep 60";
         check(&house, inodes, limits.clone(), "disk limit").await;
         // One file is held by the kernel: a write past the limit fails.
         house.sh("rm -r d").await.ok();
@@ -84,7 +84,7 @@ async fn wall_time_ends_politely_and_then_not() {
     for who in everyone() {
         let house = House::new(who);
         let limits = Limits { wall_ms: 300, ..Limits::default() };
-        check(&house, "sleep 30", limits.clone(), "time limit").await;
+        check(&house, "sleep 60", limits.clone(), "time limit").await;
         let mut command = house.command("trap 'echo asked; exit 7' TERM; while :; do sleep 0.1; done");
         command.limits = limits.clone();
         let ran = house.run(&command, &Isolation::default()).await;
@@ -92,7 +92,7 @@ async fn wall_time_ends_politely_and_then_not() {
         assert!(ran.text().contains("asked"));
         // One that does not listen is killed after the grace time, with all that it started.
         let begin = Instant::now();
-        check(&house, "trap '' TERM; setsid sleep 31 & while :; do sleep 0.1; done", limits, "time limit")
+        check(&house, "trap '' TERM; setsid sleep 61 & while :; do sleep 0.1; done", limits, "time limit")
             .await;
         assert!(begin.elapsed() >= Duration::from_secs(2));
     }
