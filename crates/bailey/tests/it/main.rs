@@ -16,3 +16,4 @@ mod tree;
 mod workspace;
 mod cards;
 mod terminal;
+mod models;

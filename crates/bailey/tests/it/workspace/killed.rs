@@ -1,6 +1,6 @@
 //! The real process is killed in the middle of an apply or an undo, again and again, and run again.
 
-use super::{newest, same, sessions, work};
+use super::{same, sessions, work};
 use crate::{stage::Stage, tree::Tree};
 use std::{
     fs,

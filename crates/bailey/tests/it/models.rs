@@ -1,0 +1,304 @@
+//! Models through the real binary: both wires, everything that can go wrong, recordings, and ends in the middle.
+
+use crate::{
+    stage::{Ran, Stage},
+    terminal::Terminal,
+};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::Read as _,
+    path::Path,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What each provider of [`both`] is called.
+const MODELS: [&str; 2] = ["anthropic-like/m", "openai-like/m"];
+
+/// Points a provider of each wire at this server.
+fn both(stage: &Stage, server: &ModelServer) {
+    fs::create_dir_all(stage.home()).unwrap();
+    let url = server.base_url();
+    let config = format!(
+        "[providers.anthropic-like]\nwire = \"anthropic\"\nbase_url = \"{url}\"\n\
+         [providers.openai-like]\nwire = \"openai\"\nbase_url = \"{url}/v1\"\n"
+    );
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+}
+
+fn run(stage: &Stage, model: &str, options: &[&str]) -> Ran {
+    let fixed = ["--json", "run", "--model", model, "--approve", "never"];
+    stage.ran(&[&fixed, options, &["do it"]].concat())
+}
+
+fn session(stage: &Stage) -> String {
+    stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn text_is_seen_before_the_answer_is_whole() {
+    for model in MODELS {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let text = "first half; the other half";
+        let server = ModelServer::start([Reply::Slow(Message::text(text), Duration::from_millis(300))]);
+        both(&stage, &server);
+        let mut command = stage.bailey(&["run", "--model", model, "--approve", "never", "do it"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = child.stdout.take().unwrap();
+        let (mut screen, mut piece) = (String::new(), [0; 256]);
+        while !screen.contains("first") {
+            let length = output.read(&mut piece).unwrap();
+            assert!(length > 0, "{model}: {screen}");
+            screen.push_str(&String::from_utf8_lossy(&piece[..length]));
+        }
+        let first = Instant::now();
+        assert!(!screen.contains("other half"), "{model}: {screen}");
+        assert!(child.try_wait().unwrap().is_none(), "{model}: it still goes on");
+        output.read_to_string(&mut screen).unwrap();
+        assert!(child.wait().unwrap().success());
+        assert!(screen.contains(text) && first.elapsed() > Duration::from_millis(300), "{model}: {screen}");
+    }
+}
+
+#[test]
+fn several_calls_of_one_reply_each_get_their_result_and_a_missing_tool_gets_one_too() {
+    for model in MODELS {
+        let stage = Stage::new(&[("a.txt", "what a says\n"), ("b.txt", "what b says\n")]);
+        let server = ModelServer::start([
+            Reply::calls([
+                ("c1", "fs_read", json!({ "path": "a.txt" })),
+                ("c2", "fs_red", json!({ "path": "b.txt" })),
+                ("c3", "fs_read", json!({ "path": "b.txt" })),
+            ]),
+            Reply::text("done"),
+        ]);
+        both(&stage, &server);
+        let ran = run(&stage, model, &[]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let results = ran.results();
+        assert_eq!(results.len(), 3, "{ran:?}");
+        let sent = server.requests()[1].body.clone();
+        for part in ["what a says", "what b says", "unavailable", "did_you_mean", "fs.read"] {
+            assert!(sent.contains(part), "{model}: no `{part}` in {sent}");
+        }
+        let order: Vec<usize> =
+            ["\"c1\"", "\"c2\"", "\"c3\""].iter().map(|id| sent.rfind(id).unwrap()).collect();
+        assert!(order.is_sorted(), "{model}: {sent}");
+    }
+}
+
+#[test]
+fn a_failing_model_ends_with_code_4_and_says_what_why_and_how_to_fix_it() {
+    let cases: [(&str, Reply, usize, &[&str]); 7] = [
+        (
+            "401",
+            Reply::error(401, "authentication_error", "bad key"),
+            1,
+            &["refused the key", "401: bad key", "the secret"],
+        ),
+        (
+            "404",
+            Reply::error(404, "not_found_error", "no model m"),
+            1,
+            &["no model `m`", "404", "check the model's name"],
+        ),
+        (
+            "400",
+            Reply::error(400, "invalid_request_error", "odd"),
+            1,
+            &["did not accept", "400: odd", "settings"],
+        ),
+        ("429", Reply::retry_after(429, "0"), 4, &["takes no more requests", "429: later", "try again in"]),
+        ("later", Reply::retry_after(429, "7200"), 1, &["takes no more requests", "try again in 7200 s"]),
+        ("529", Reply::retry_after(529, "0"), 4, &["overloaded", "529: later", "try again in"]),
+        ("huge", Reply::Huge(50 << 20), 1, &["too large", "ask for less"]),
+    ];
+    for (name, reply, attempts, parts) in cases {
+        for model in MODELS {
+            let stage = Stage::new(&[("a.txt", "a\n")]);
+            let server = ModelServer::always(reply.clone());
+            both(&stage, &server);
+            let ran = run(&stage, model, &[]);
+            assert_eq!(ran.code, Some(4), "{name} {model}: {ran:?}");
+            assert_eq!(server.requests().len(), attempts, "{name} {model}: {}", ran.stderr);
+            for part in parts {
+                assert!(ran.stderr.contains(part), "{name} {model}: no `{part}`: {}", ran.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_tried_again_and_then_told() {
+    let cut = || Reply::Cut(Message::text("it begins, and then there is more"));
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let server = ModelServer::start([cut(), Reply::text("whole")]);
+    both(&stage, &server);
+    let ran = run(&stage, MODELS[0], &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.lines().iter().any(|event| event["type"] == "notice"), "the retry is told: {ran:?}");
+    let server = ModelServer::always(cut());
+    both(&stage, &server);
+    let ran = run(&stage, MODELS[1], &[]);
+    assert_eq!((ran.code, server.requests().len()), (Some(4), 4), "{ran:?}");
+    assert!(ran.stderr.contains("broke off in the middle"), "{ran:?}");
+    // No server at all.
+    drop(server);
+    let ran = run(&stage, "ollama-not/m", &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("there is no provider") && ran.stderr.contains("config.toml"), "{ran:?}");
+}
+
+#[test]
+fn a_recording_is_played_and_says_where_the_session_leaves_it() {
+    for model in MODELS {
+        let files: &[(&str, &str)] = &[("a.txt", "one\n")];
+        let stage = Stage::new(files);
+        let server = ModelServer::start([
+            Reply::calls([("c1", "fs_read", json!({ "path": "a.txt" }))]),
+            Reply::calls([("c2", "command_run", json!({ "command": "cat a.txt; pwd" }))]),
+            Reply::text("what it says"),
+        ]);
+        both(&stage, &server);
+        let tape = stage.folder().join("tape.json");
+        let recorded = run(&stage, model, &["--record", tape.to_str().unwrap()]);
+        assert_eq!(recorded.code, Some(0), "{recorded:?}");
+        let asked = server.requests().len();
+        let replay = format!("replay:{}", tape.display());
+        let other = Stage::new(files);
+        let played = run(&other, &replay, &[]);
+        assert_eq!(played.code, Some(0), "{played:?}");
+        assert_eq!(texts(&played), texts(&recorded));
+        assert_eq!(server.requests().len(), asked, "nobody was asked");
+        // Another file: the second request tells another story, and that is where it stops.
+        let changed = Stage::new(&[("a.txt", "two\n")]);
+        let stopped = run(&changed, &replay, &[]);
+        assert_eq!(stopped.code, Some(4), "{stopped:?}");
+        for part in ["exchange 2 of 3 differs", "`/messages/", "-one", "+two", "record it again"] {
+            assert!(stopped.stderr.contains(part), "no `{part}`: {}", stopped.stderr);
+        }
+        let missing = run(&other, "replay:/nowhere.json", &[]);
+        assert_eq!(missing.code, Some(1));
+        assert!(missing.stderr.contains("cannot read the recording `/nowhere.json`"), "{missing:?}");
+    }
+}
+
+fn texts(ran: &Ran) -> Vec<Value> {
+    ran.lines()
+        .into_iter()
+        .filter(|event| event["type"] == "text")
+        .map(|event| event["text"].clone())
+        .collect()
+}
+
+/// The processes below this one.
+fn below(process: u32) -> Vec<u32> {
+    let mut found = vec![process];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        let children =
+            fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        found.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+        next += 1;
+    }
+    found
+}
+
+fn are_gone(processes: &[u32]) {
+    let alive = |id: &&u32| {
+        let state = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        !state.is_empty() && !state.contains(") Z ")
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while processes.iter().any(|id| alive(&id)) {
+        assert!(Instant::now() < deadline, "left: {:?}", processes.iter().filter(alive).collect::<Vec<_>>());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_turn_while_the_model_thinks() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let server = ModelServer::start([Reply::Held(Gate::default(), Message::text("never"))]);
+    both(&stage, &server);
+    let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", MODELS[0], "do it"]) else { return };
+    server.wait_for(1);
+    let processes = below(terminal.process());
+    assert!(processes.len() > 1, "the warden runs");
+    terminal.keys("\u{3}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 130, "{screen}");
+    assert!(screen.contains("cancel"), "{screen}");
+    are_gone(&processes);
+}
+
+#[test]
+fn ctrl_c_ends_a_turn_while_a_command_runs() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let command = "echo started; (sleep 1000 & sleep 1000); echo b >> a.txt";
+    let server = ModelServer::start([
+        Reply::calls([("c1", "command_run", json!({ "command": command }))]),
+        Reply::text("never"),
+    ]);
+    both(&stage, &server);
+    let Some(mut terminal) = Terminal::start(&stage, &["run", "--verbose", "--model", MODELS[1], "do it"])
+    else {
+        return;
+    };
+    terminal.wait_for("started");
+    let processes = below(terminal.process());
+    assert!(processes.len() > 4, "the warden, a holder, an init and the command: {processes:?}");
+    terminal.keys("\u{3}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 130, "{screen}");
+    are_gone(&processes);
+    let outcomes: Vec<Value> = stage.trail().into_iter().filter(|entry| entry["type"] == "outcome").collect();
+    assert!(outcomes.iter().any(|outcome| outcome["status"] == "cancelled"), "{outcomes:#?}");
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+    assert_eq!(stage.read("a.txt"), "a\n");
+}
+
+#[test]
+fn a_session_killed_in_the_middle_of_a_turn_goes_on_and_does_nothing_twice() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let command = "echo once >> a.txt; sleep 1000";
+    let server = ModelServer::start([Reply::calls([("c1", "command_run", json!({ "command": command }))])]);
+    both(&stage, &server);
+    let mut binary = stage.bailey(&["run", "--model", MODELS[0], "--approve", "never", "do it"]);
+    let mut child = binary.stdout(Stdio::null()).spawn().unwrap();
+    let upper = |session: &str| stage.home().join("sessions").join(session).join("upper/a.txt");
+    server.wait_for(1);
+    let session = session(&stage);
+    wait_for(&upper(&session), "a\nonce\n");
+    let processes = below(child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    are_gone(&processes);
+    server.push(Reply::text("I see"));
+    let fixed = ["--json", "sessions", "resume", &session, "--model", MODELS[0], "--approve", "never"];
+    let resumed = stage.ran(&fixed);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let told = server.requests()[1].body.clone();
+    assert!(told.contains("may have happened"), "{told}");
+    assert_eq!(fs::read_to_string(upper(&session)).unwrap(), "a\nonce\n", "it ran once");
+    let trail = stage.trail();
+    let unknown = |entry: &Value| entry["type"] == "outcome" && entry["status"] == "unknown";
+    assert!(trail.iter().any(unknown), "{trail:#?}");
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+    // A message more, after the turn was ended.
+    server.push(Reply::text("again"));
+    let more = stage.ran(&[&fixed[..], &["what now?"]].concat());
+    assert_eq!(more.code, Some(0), "{more:?}");
+    assert!(server.requests()[2].body.contains("what now?"));
+}
+
+fn wait_for(file: &Path, content: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fs::read_to_string(file).ok().as_deref() != Some(content) {
+        assert!(Instant::now() < deadline, "`{}` never held it", file.display());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
