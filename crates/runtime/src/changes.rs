@@ -225,7 +225,7 @@ impl Host {
     /// it denies everything, that is for the apply to say.
     async fn hold_denied(&self, scope: &Scope, changes: &mut [Change]) -> Result<(), HostError> {
         let mut denied = Vec::new();
-        let mut waiting = vec![0..changes.len()];
+        let mut waiting = Vec::from_iter(std::iter::once(0..changes.len()));
         while let Some(part) = waiting.pop() {
             let some = changes.get(part.clone()).unwrap_or_default();
             let (verdict, reasons) = self.judge(scope, some.iter()).await?;
