@@ -1,6 +1,6 @@
 //! Admission: resolve, decide, ask or refuse, begin. After it there is a permit, a question, or a refusal.
 
-use crate::{Kernel, Output, Refused, Scope, launch::no_executor, screen};
+use crate::{Kernel, Output, Refused, Scope, screen};
 use bailey_journal::{BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Warrant};
 use bailey_policy::{Decided, Facts, Reason, Review, Verdict};
 use bailey_protocol::{
@@ -74,8 +74,10 @@ impl Kernel {
         let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
         let reasons = deciding(&reasons);
         let action = &sealed.effect().action;
-        if !matches!(verdict, Verdict::Deny(_)) && self.executor(action).is_none() {
-            let why = no_executor(action).to_string();
+        if !matches!(verdict, Verdict::Deny(_))
+            && let Err(nobody) = self.performer(action)
+        {
+            let why = nobody.to_string();
             return self.deny(scope, &sealed, vec![why]).await;
         }
         match verdict {

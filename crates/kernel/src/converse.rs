@@ -3,7 +3,6 @@
 use crate::{
     Chunk, Context, Kernel, Refused, Reply, Scope,
     admit::{Admission, Asked, Started},
-    launch::no_executor,
     provider::{Answer, Decoder, Delta, ModelError, ModelErrorKind, Provider},
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
@@ -55,7 +54,7 @@ impl Kernel {
         talk: Talk,
         reserved: Cost,
     ) -> Result<Reply, Refused> {
-        let executor = self.executor(action).ok_or_else(|| no_executor(action))?;
+        let executor = self.performer(action)?;
         let mut decoder = provider.decoder();
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;

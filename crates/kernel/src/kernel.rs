@@ -143,6 +143,12 @@ impl Kernel {
         self.inner.executors.get()?.get(&route).cloned()
     }
 
+    /// Who performs this action.
+    pub(crate) fn performer(&self, action: &Action) -> Result<Arc<dyn Executor>, Refused> {
+        let nobody = || Refused::Failed(format!("nobody here performs `{}`", action.kind().name()));
+        self.executor(action).ok_or_else(nobody)
+    }
+
     pub(crate) fn places(&self, workspace: &WsPath) -> Places {
         let Config { user_home, bailey_home, programs, .. } = &self.inner.config;
         Places {

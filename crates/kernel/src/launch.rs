@@ -25,7 +25,7 @@ impl Kernel {
         action: &Action,
         call: Option<CallId>,
     ) -> Result<Finished, Refused> {
-        let executor = self.executor(action).ok_or_else(|| no_executor(action))?;
+        let executor = self.performer(action)?;
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;
         let task = tokio::spawn(async move {
@@ -106,10 +106,6 @@ impl Run {
         }
         output
     }
-}
-
-pub(crate) fn no_executor(action: &Action) -> Refused {
-    Refused::Failed(format!("nobody here performs `{}`", action.kind().name()))
 }
 
 fn unknown() -> Output {
