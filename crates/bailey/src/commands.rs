@@ -50,8 +50,8 @@ fn wait(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
 }
 
 /// The journal of a home, to be read.
-async fn journal(home: &Home) -> Result<bailey_journal::Journal> {
+async fn journal(home: &Home, printer: &Printer) -> Result<bailey_journal::Journal> {
     let config = Config::load(&home.config())?;
-    let keys = Keys::load(home, &config)?;
+    let keys = Keys::load(home, &config, printer)?;
     Ok(compose::journal(home, &keys).await?.0)
 }

@@ -1,6 +1,6 @@
 //! The composition root: chooses the concrete parts and puts the circle together.
 
-use crate::{cli::TurnOptions, config::Config, home::Home};
+use crate::{cli::TurnOptions, config::Config, home::Home, print::Printer};
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::{Loop, Retry};
 use bailey_egress::Egress;
@@ -41,8 +41,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// From the environment and Bailey's own `.env`; a repository's is never read.
-    pub(crate) fn load(home: &Home, config: &Config) -> Result<Self> {
+    /// From the environment and Bailey's own `.env`; a repository's is never read. What is loaded is never printed.
+    pub(crate) fn load(home: &Home, config: &Config, printer: &Printer) -> Result<Self> {
         let named: Vec<&str> = config.providers.values().filter_map(|p| p.key_env.as_deref()).collect();
         let mut vault = Vault::from_env(
             std::env::vars_os()
@@ -55,6 +55,7 @@ impl Keys {
             }
         }
         let redactor = Redactor::new(&vault);
+        printer.hide(redactor.clone());
         Ok(Self { vault: Arc::new(vault), redactor })
     }
 

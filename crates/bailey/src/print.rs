@@ -1,11 +1,15 @@
-//! Everything that is printed passes here: neutralised for a terminal, coloured only there.
+//! Everything that is printed passes here: without the keys that Bailey holds, neutralised for a terminal, coloured
+//! only there.
 
 use crate::{cli::Color, exit};
-use bailey_secrets::neutralise;
+use bailey_secrets::{Redactor, neutralise};
 use serde::Serialize;
+use serde_json::Value;
 use std::{
+    borrow::Cow,
     fmt,
     io::{IsTerminal as _, Write as _},
+    sync::OnceLock,
 };
 
 /// A style of text.
@@ -26,6 +30,7 @@ pub(crate) struct Printer {
     json: bool,
     out_color: bool,
     err_color: bool,
+    redactor: OnceLock<Redactor>,
 }
 
 impl Printer {
@@ -40,6 +45,7 @@ impl Printer {
             json,
             out_color: color(std::io::stdout().is_terminal()),
             err_color: color(std::io::stderr().is_terminal()),
+            redactor: OnceLock::new(),
         }
     }
 
@@ -48,9 +54,20 @@ impl Printer {
         self.json
     }
 
+    /// From now on these secrets are taken out of whatever is printed.
+    pub(crate) fn hide(&self, redactor: Redactor) {
+        // Whoever loads the same keys again hides the same.
+        self.redactor.set(redactor).ok();
+    }
+
+    /// Foreign text without secrets.
+    pub(crate) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor.get().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text).text)
+    }
+
     /// Foreign text, made safe and styled for standard output.
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
-        paint(self.out_color, style, &neutralise(text))
+        paint(self.out_color, style, &neutralise(&self.redact(text)))
     }
 
     /// A line on standard output, of text that was painted or is our own.
@@ -69,19 +86,38 @@ impl Printer {
 
     /// A line on standard error, for what is not the result.
     pub(crate) fn note(&self, text: &str) {
-        writeln!(std::io::stderr(), "{}", paint(self.err_color, Style::Dim, &neutralise(text))).ok();
+        writeln!(std::io::stderr(), "{}", paint(self.err_color, Style::Dim, &neutralise(&self.redact(text))))
+            .ok();
     }
 
     /// One JSON object on a line of standard output.
     pub(crate) fn json(&self, value: &impl Serialize) {
-        if let Ok(line) = serde_json::to_string(value) {
-            self.line(line);
+        let Ok(line) = serde_json::to_string(value) else { return };
+        if matches!(self.redact(&line), Cow::Borrowed(_)) {
+            return self.line(line);
+        }
+        // String by string, so that it is still JSON afterwards.
+        let mut value = serde_json::from_str(&line).unwrap_or_default();
+        self.redact_json(&mut value);
+        self.line(value);
+    }
+
+    fn redact_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(clean) = self.redact(text) {
+                    *text = clean;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.redact_json(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
     /// An error on standard error: what, why, and how to fix it.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        let text = format!("{error:#}");
+        let text = self.redact(&format!("{error:#}")).into_owned();
         if self.json {
             self.json(&serde_json::json!({ "type": "error", "error": text }));
         }

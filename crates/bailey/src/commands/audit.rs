@@ -16,7 +16,7 @@ use std::process::ExitCode;
 const PAGE: u32 = 500;
 
 pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Result<ExitCode> {
-    let journal = super::journal(home).await?;
+    let journal = super::journal(home, printer).await?;
     match command {
         Audit::Log { last, session } => log(&journal, last, session, printer).await,
         Audit::Verify => verify(&journal, printer).await,

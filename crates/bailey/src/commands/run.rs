@@ -27,7 +27,7 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     let (root, workspace) = project::find(run.directory.as_deref(), home)?;
     let mut config = Config::load(&home.config())?;
     config.narrow(&root)?;
-    let keys = Keys::load(home, &config)?;
+    let keys = Keys::load(home, &config, printer)?;
     let opening = Opening::New(compose::new_session()?);
     let session = Session {
         home,
@@ -115,7 +115,7 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
     }
     printer.line("");
     for change in &changes.changes {
-        crate::front::diff_lines(printer, &change.diff).for_each(|line| printer.line(line));
+        crate::front::diff_lines(printer, &change.diff).iter().for_each(|line| printer.line(line));
         if let Some(why) = &change.refused {
             printer.line(
                 printer.paint(Style::Yellow, &format!("    {} stays in the session: {why}", change.path)),

@@ -20,7 +20,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     let (root, workspace) = project::find(directory.as_deref(), home)?;
     let mut config = Config::load(&home.config())?;
     config.narrow(&root)?;
-    let keys = Keys::load(home, &config)?;
+    let keys = Keys::load(home, &config, printer)?;
     let cwd = std::fs::canonicalize(directory.as_deref().unwrap_or(std::path::Path::new(".")))?;
     let action = Action::Exec(Command {
         argv: command,

@@ -21,7 +21,7 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
         Sessions::List => list(home, printer).await,
         Sessions::Show { session } => show(home, &session, printer).await,
         Sessions::Resume { session, message, options } => {
-            let (config, keys, info) = find(home, &session).await?;
+            let (config, keys, info) = find(home, &session, printer).await?;
             let opening = Opening::Resume(info.id);
             let workspace = info.workspace;
             let session = Session {
@@ -43,7 +43,7 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
 }
 
 async fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
-    let sessions = super::journal(home).await?.sessions().await?;
+    let sessions = super::journal(home, printer).await?.sessions().await?;
     if sessions.is_empty() && !printer.is_json() {
         printer.note("no sessions yet; `bailey run \"…\"` in a repository makes one");
     }
@@ -65,7 +65,7 @@ async fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
 }
 
 async fn show(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
-    let journal = super::journal(home).await?;
+    let journal = super::journal(home, printer).await?;
     let session = journal.session(name).await?;
     let entries = journal.entries(Query { session: Some(session.id), ..Query::default() }).await?;
     for recorded in &entries {
@@ -114,7 +114,7 @@ enum What {
 }
 
 async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, what: What) -> Result<ExitCode> {
-    let (config, keys, info) = find(home, name).await?;
+    let (config, keys, info) = find(home, name, printer).await?;
     let asker = Asker::new(approve == Approve::Never);
     let unattended = asker.is_nobody();
     let opening = Opening::Visit(info.id);
@@ -161,9 +161,9 @@ async fn act(
     Ok(ExitCode::from(if merged.conflicts.is_empty() { exit::DONE } else { exit::CONFLICT }))
 }
 
-async fn find(home: &Home, name: &str) -> Result<(Config, Keys, SessionInfo)> {
+async fn find(home: &Home, name: &str, printer: &Printer) -> Result<(Config, Keys, SessionInfo)> {
     let mut config = Config::load(&home.config())?;
-    let keys = Keys::load(home, &config)?;
+    let keys = Keys::load(home, &config, printer)?;
     let info = compose::journal(home, &keys).await?.0.session(name).await?;
     config.narrow(std::path::Path::new(&info.workspace.0))?;
     Ok((config, keys, info))

@@ -109,17 +109,16 @@ fn draw(printer: &Printer, card: &Card) -> String {
     lines.join("\n")
 }
 
-/// A diff's lines, indented and coloured.
-pub(crate) fn diff_lines<'a>(printer: &'a Printer, diff: &'a str) -> impl Iterator<Item = String> + 'a {
-    diff.lines().map(|line| {
-        let style = match line.as_bytes().first() {
-            Some(b'+') => Style::Green,
-            Some(b'-') => Style::Red,
-            Some(b'@') => Style::Cyan,
-            _ => Style::Dim,
-        };
-        format!("    {}", printer.paint(style, line))
-    })
+/// A diff's lines, indented and coloured. Secrets are taken out of the whole: one may have several lines.
+pub(crate) fn diff_lines(printer: &Printer, diff: &str) -> Vec<String> {
+    let style = |line: &str| match line.as_bytes().first() {
+        Some(b'+') => Style::Green,
+        Some(b'-') => Style::Red,
+        Some(b'@') => Style::Cyan,
+        _ => Style::Dim,
+    };
+    let diff = printer.redact(diff);
+    diff.lines().map(|line| format!("    {}", printer.paint(style(line), line))).collect()
 }
 
 /// A value on one line: a line feed in it cannot draw a line of its own.

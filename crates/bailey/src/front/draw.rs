@@ -181,7 +181,7 @@ impl<'a> Drawing<'a> {
             printer.line(printer.paint(Style::Dim, &format!("    {}", one_line(&why))));
         }
         if ok && let Some(diff) = diff_of(&call.tool, text) {
-            diff_lines(printer, diff).take(DIFF_LINES_MAX).for_each(|line| printer.line(line));
+            diff_lines(printer, diff).iter().take(DIFF_LINES_MAX).for_each(|line| printer.line(line));
         }
     }
 
