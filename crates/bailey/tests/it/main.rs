@@ -17,3 +17,4 @@ mod workspace;
 mod cards;
 mod terminal;
 mod models;
+mod secrets;

@@ -24,7 +24,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts the binary with these arguments; `None`, and a line that says so, where there is no `script`.
     pub(crate) fn start(stage: &Stage, arguments: &[&str]) -> Option<Self> {
-        let bailey = stage.bailey(arguments);
+        Self::run(stage, &stage.bailey(arguments))
+    }
+
+    /// The same with a command of the binary that was made ready before.
+    pub(crate) fn run(stage: &Stage, bailey: &Command) -> Option<Self> {
         let words = std::iter::once(bailey.get_program()).chain(bailey.get_args());
         let words: Vec<String> = words.map(|word| quoted(word.to_str().unwrap())).collect();
         let mut script = Command::new("script");
@@ -77,9 +81,9 @@ impl Terminal {
                 self.seen = screen.len();
                 return new;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "`{text}` did not come: {new}");
-            screen = self.screen.1.wait_timeout(screen, left).unwrap().0;
+            let is_over = self.child.try_wait().unwrap().is_some() || Instant::now() > deadline;
+            screen = self.screen.1.wait_timeout(screen, Duration::from_millis(100)).unwrap().0;
+            assert!(!is_over || screen.len() > self.seen + new.len(), "`{text}` did not come: {new}");
         }
     }
 
