@@ -25,5 +25,12 @@ macro_rules! attack {
 }
 
 mod actor;
+mod bombs;
 mod calls;
+mod files;
+mod git;
+mod network;
+mod normal;
 mod refusal;
+mod repository;
+mod shell;

@@ -4,6 +4,7 @@ use crate::stage::{Ran, Stage};
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::Value;
 use std::{
+    collections::BTreeMap,
     fs,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown},
     path::{Path, PathBuf},
@@ -208,6 +209,12 @@ impl Actor {
             .stdin(std::process::Stdio::null());
         command
     }
+}
+
+/// What a probe printed: by its name, how each attempt ended.
+pub(crate) fn told(ran: &Ran) -> BTreeMap<String, String> {
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
 /// Says that an attack proved nothing here, and why.

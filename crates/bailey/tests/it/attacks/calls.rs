@@ -1,11 +1,7 @@
 //! A24: what a program asks of the kernel.
 
-use super::actor::{Actor, Who, could_not_be_tried};
-use crate::stage::Ran;
-use std::{
-    collections::BTreeMap,
-    process::{Child, Stdio},
-};
+use super::actor::{Actor, Who, could_not_be_tried, told};
+use std::process::{Child, Stdio};
 
 const PROBE: &str = include_str!("../probes/calls.py");
 
@@ -54,11 +50,6 @@ fn a24_system_calls_are_refused(who: Who) {
     if who == Who::Root {
         assert!(succeeds("mount").is_some() && succeeds("open_by_handle_at").is_some(), "{controls:?}");
     }
-}
-
-fn told(ran: &Ran) -> BTreeMap<String, String> {
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
 /// A process of the actor on the host.

@@ -1,0 +1,175 @@
+//! A25, A27: what grows without end is ended with all that it started, and the runtime itself is not walled in.
+
+use super::actor::{Actor, Who};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Two seconds to end what is watched, and what a loaded machine adds.
+const SOON: Duration = Duration::from_secs(12);
+
+const LIMITS: &str = "[limits]\ncommand_seconds = 20\ncommand_memory_mib = 200\ncommand_disk_mib = 20\ncommand_processes = 40\n";
+
+/// Processes of the host whose arguments or variables hold a text.
+fn marked(mark: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let own = std::process::id().to_string();
+    let holds = |path: &std::path::PathBuf| {
+        ["cmdline", "environ"].iter().any(|file| {
+            fs::read(path.join(file)).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(mark))
+        })
+    };
+    processes
+        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes()[0].is_ascii_digit()))
+        .filter(|path| !path.ends_with(&own))
+        .filter(holds)
+        .map(|path| path.display().to_string())
+        .collect()
+}
+
+struct Bomb {
+    name: &'static str,
+    script: &'static str,
+    /// The limit that ends it; none when the kernel only refuses more.
+    limit: Option<&'static str>,
+}
+
+const BOMBS: &[Bomb] = &[
+    Bomb {
+        name: "fork bomb",
+        script: "b() { b | b & sleep 0.01; b; }; b 2>/dev/null; sleep 1; exit 7",
+        limit: None,
+    },
+    Bomb {
+        name: "memory in one process",
+        script: "/usr/bin/python3 -c 'import time\nkeep = [bytearray(1 << 20) for _ in range(600)]\ntime.sleep(30)'",
+        limit: Some("memory limit"),
+    },
+    Bomb {
+        name: "memory in shared memory",
+        script: "head -c 600M /dev/zero > /dev/shm/fill; sleep 1; [ $(stat -c %s /dev/shm/fill) -lt 220000000 ] && echo bounded",
+        limit: None,
+    },
+    Bomb {
+        name: "disk",
+        script: "for i in 1 2 3 4; do head -c 9M /dev/zero > fill$i; done; sleep 30",
+        limit: Some("disk limit"),
+    },
+    Bomb {
+        name: "inodes",
+        script: "mkdir d; i=0; while [ $i -lt 60000 ]; do : > d/$i; i=$((i+1)); done; sleep 30",
+        limit: Some("disk limit"),
+    },
+    Bomb {
+        name: "descriptors",
+        script: "exec /usr/bin/python3 -c 'import os\nfds = []\ntry:\n  while True: fds.append(os.open(\"/dev/null\", 0))\nexcept OSError: print(\"bounded at\", len(fds))'",
+        limit: None,
+    },
+    Bomb {
+        name: "daemons",
+        script: "for i in 1 2 3; do (setsid nohup sleep 300 >/dev/null 2>&1 &); done; setsid sh -c 'sleep 299 & sleep 298' & echo bounded",
+        limit: None,
+    },
+];
+
+attack!(a25_bombs_are_bounded_and_reaped);
+fn a25_bombs_are_bounded_and_reaped(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n")]);
+    actor.configure(LIMITS);
+    for Bomb { name, script, limit } in BOMBS {
+        let mark = format!("mark-{}-{who:?}-{}", std::process::id(), name.replace(' ', "-"));
+        let begin = Instant::now();
+        let outcome = actor.outcome(&["sh", "-c", script, &mark]);
+        let elapsed = begin.elapsed();
+        let report = &outcome["report"];
+        assert!(
+            elapsed < SOON + Duration::from_secs(10) * u32::from(*name == "fork bomb"),
+            "{name}: {elapsed:?}: {outcome}"
+        );
+        assert_eq!(
+            find(report, "limit"),
+            limit.map_or(Value::Null, |limit| json!(limit)),
+            "{name}: {outcome}"
+        );
+        if script.contains("bounded") {
+            assert!(report.to_string().contains("bounded"), "{name}: {outcome}");
+        }
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{name} left something");
+        let watched = |wall: &str| outcome["enforced"]["watched"].to_string().contains(wall);
+        println!(
+            "held: {name} in {elapsed:?} (memory {}, disk {})",
+            if watched("memory_limit") { "watched" } else { "enforced" },
+            if watched("disk_limit") { "watched" } else { "enforced" },
+        );
+    }
+    // The control: a daemon without walls survives what started it.
+    let mark = format!("mark-{}-{who:?}-control", std::process::id());
+    actor.outside(&["sh", "-c", "setsid sh -c 'sleep 5; true' $0 >/dev/null 2>&1 &", &mark]);
+    assert!(!marked(&mark).is_empty(), "the control");
+}
+
+/// The value of a name, however deep.
+fn find(value: &Value, name: &str) -> Value {
+    match value {
+        Value::Object(map) => map
+            .get(name)
+            .cloned()
+            .or_else(|| map.values().map(|inner| find(inner, name)).find(|found| !found.is_null()))
+            .unwrap_or(Value::Null),
+        _ => Value::Null,
+    }
+}
+
+attack!(a25_a_runtime_that_is_killed_leaves_nothing);
+fn a25_a_runtime_that_is_killed_leaves_nothing(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n")]);
+    let mark = format!("mark-{}-{who:?}-killed", std::process::id());
+    let script = "setsid sh -c 'sleep 301; true' $0 & sleep 302; true";
+    let mut bailey = actor
+        .command(&["sandbox", "run", "--", "sh", "-c", script, &mark])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until(|| marked(&mark).len() >= 3);
+    bailey.kill().unwrap();
+    bailey.wait().unwrap();
+    wait_until(|| marked(&mark).is_empty());
+}
+
+fn wait_until(holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "it does not come");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+attack!(a27_nothing_is_inherited_and_the_runtime_is_not_walled_in);
+fn a27_nothing_is_inherited_and_the_runtime_is_not_walled_in(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n")]);
+    let secret = actor.user().join("notes.txt").display().to_string();
+    // Descriptors 7 and 251 of whoever starts Bailey are open on a secret.
+    let open = "exec 7<\"$0\"; python3 -c 'import os,sys; os.dup2(7, 251); os.set_inheritable(7, True)
+os.execvp(sys.argv[1], sys.argv[1:])' \"$@\"";
+    let look =
+        "ls /proc/self/fd; ls /proc/1/fd 2>/dev/null; cat <&7; cat /proc/self/fd/7 /proc/self/fd/251; true";
+    let program = actor.stage.folder().join("bin/bailey").display().to_string();
+    let home = actor.stage.home().display().to_string();
+    let bailey = [program.as_str(), "--home", &home, "sandbox", "run", "--"];
+    let enter = ["bash", "-c", open, &secret];
+    let ran = actor.outside(&[&enter, &bailey[..], &["bash", "-c", look]].concat());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "0\n1\n2\n3\n"), "{ran:?}");
+    let control = actor.outside(&[&enter[..], &["bash", "-c", look]].concat());
+    assert!(control.stdout.contains(super::actor::CANARY), "the control: {control:?}");
+    // While a command is at work, the runtime has none of its restrictions.
+    let mut busy =
+        actor.command(&["sandbox", "run", "--", "sleep", "2"]).stdout(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(1000));
+    let status = fs::read_to_string(format!("/proc/{}/status", busy.id())).unwrap();
+    assert!(status.contains("Seccomp:\t0") && status.contains("Name:\tbailey"), "{status}");
+    assert_eq!(busy.wait().unwrap().code(), Some(0));
+}
