@@ -7,7 +7,10 @@ use bailey_kernel::{
 use bailey_protocol::{Answer, Happening, ToolCall};
 use bailey_tools::Toolbox;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::task::JoinSet;
+use tokio::{sync::Semaphore, task::JoinSet};
+
+/// How many calls of one reply run at a time: each may bring a process tree of its own.
+const CALLS_AT_ONCE_MAX: usize = 8;
 
 /// What a brain can do in one turn. Cheap to clone.
 #[derive(Clone)]
@@ -81,11 +84,28 @@ impl Hands {
         }
     }
 
-    /// Runs the calls of one reply, in parallel where they do not conflict. Every call gets a result, in order.
+    /// Runs the first `most` calls of one reply, in parallel where they do not conflict, a few at a time. Every call
+    /// gets a result, in order; those past `most` are told that they were too many.
     ///
     /// # Errors
     /// When the journal cannot be written.
-    pub async fn calls(&self, context: &Context, calls: &[ToolCall]) -> Result<Vec<Observation>, Refused> {
+    pub async fn calls(
+        &self,
+        context: &Context,
+        calls: &[ToolCall],
+        most: usize,
+    ) -> Result<Vec<Observation>, Refused> {
+        let (calls, over) = calls.split_at_checked(most).unwrap_or((calls, &[]));
+        let mut results = self.run(context, calls).await?;
+        for call in over {
+            let text = "not begun: the turn has reached its limit of tool calls";
+            results.push(self.kernel.answer_call(&self.scope, &context.provenance(), call, text).await?);
+        }
+        Ok(results)
+    }
+
+    async fn run(&self, context: &Context, calls: &[ToolCall]) -> Result<Vec<Observation>, Refused> {
+        let places = Arc::new(Semaphore::new(CALLS_AT_ONCE_MAX));
         let tools: Vec<Option<Arc<dyn Tool>>> =
             calls.iter().map(|call| self.tools.find(&call.name).cloned()).collect();
         let claims: Vec<_> = calls
@@ -100,7 +120,11 @@ impl Hands {
                 let (Some(call), Some(tool)) = (calls.get(index), tools.get(index)) else { continue };
                 let (hands, call, tool) = (self.clone(), call.clone(), tool.clone());
                 let because = context.provenance();
-                running.spawn(async move { (index, hands.answered(&because, tool, &call).await) });
+                let places = places.clone();
+                running.spawn(async move {
+                    let _place = places.acquire_owned().await;
+                    (index, hands.answered(&because, tool, &call).await)
+                });
             }
             while let Some(ended) = running.join_next().await {
                 let (index, observation) = ended.map_err(|error| Refused::Failed(error.to_string()))?;

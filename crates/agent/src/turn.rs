@@ -80,7 +80,7 @@ impl Brain for Loop {
                     }
                     continue;
                 }
-                for observation in hands.calls(context, &calls).await? {
+                for observation in hands.calls(context, &calls, calls_left).await? {
                     context.push(Segment::Observation(observation));
                 }
                 if hands.scope.cancel().is_cancelled() {

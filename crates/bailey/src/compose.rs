@@ -104,13 +104,17 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let warden = Warden::start(Path::new("/proc/self/exe"), &sandbox_config(home)?)?;
     let (journal, mint) = journal(home, &keys).await?;
-    let (policy, _) = policy(home)?;
+    let (rules, _) = policy(home)?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
     let folder = home.session(id)?;
     let native = Native::new(warden);
     native.register(id, Yard { project: PathBuf::from(&workspace.0), folder: folder.clone() });
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string());
-    let (kernel, registrar) = Kernel::new(mint, policy, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let of_home = home.clone();
+    registrar.reread_rules(Box::new(move || {
+        policy(&of_home).map(|(policy, _)| policy).map_err(|error| format!("{error:#}"))
+    }));
     let (provider, network, retry) = match options {
         Some(options) => {
             let model = model(config, &keys, options, &workspace, &journal)?;

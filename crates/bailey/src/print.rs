@@ -94,12 +94,17 @@ impl Printer {
     pub(crate) fn json(&self, value: &impl Serialize) {
         let Ok(line) = serde_json::to_string(value) else { return };
         if matches!(self.redact(&line), Cow::Borrowed(_)) {
-            return self.line(line);
+            return self.line(escaped(&line));
         }
         // String by string, so that it is still JSON afterwards.
         let mut value = serde_json::from_str(&line).unwrap_or_default();
         self.redact_json(&mut value);
-        self.line(value);
+        self.line(escaped(&value.to_string()));
+    }
+
+    /// A line of JSON that a script wants byte for byte; on a terminal it is escaped.
+    pub(crate) fn verbatim(&self, line: &str) {
+        if std::io::stdout().is_terminal() { self.line(escaped(line)) } else { self.line(line) }
     }
 
     fn redact_json(&self, value: &mut Value) {
@@ -126,6 +131,29 @@ impl Printer {
     }
 }
 
+/// JSON with its deceptive characters as escapes: the same JSON for whoever parses it, and harmless where it is shown.
+/// JSON's own escapes cover U+0000 to U+001F only; C1 controls, bidirectional controls, invisible characters and tags
+/// remain.
+fn escaped(json: &str) -> Cow<'_, str> {
+    let deceives = |c: char| {
+        matches!(c,
+            '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    if !json.contains(deceives) {
+        return json.into();
+    }
+    let mut safe = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if deceives(c) {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe.into()
+}
+
 fn paint(color: bool, style: Style, text: &str) -> String {
     let code = match style {
         Style::Plain => return text.into(),
@@ -138,4 +166,19 @@ fn paint(color: bool, style: Style, text: &str) -> String {
         Style::Cyan => 36,
     };
     format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn json_deceives_nobody_and_stays_the_same() {
+        let text = "a\u{9b}31m\u{202e}b\u{200b}c\u{e0041}";
+        let line = serde_json::to_string(text).unwrap();
+        let safe = escaped(&line);
+        assert!(safe.is_ascii(), "{safe}");
+        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), text);
+        assert_eq!(escaped("plain ä"), "plain ä");
+    }
 }

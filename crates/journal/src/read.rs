@@ -2,6 +2,7 @@
 
 use crate::{
     Journal, JournalError,
+    begin::state,
     chain::{self, Broken, Verified},
     fact::{Fact, Recorded, Stored},
 };
@@ -151,6 +152,15 @@ impl Journal {
     /// When the journal cannot be read.
     pub async fn newest(&self) -> Result<u64, JournalError> {
         Ok(self.store().read(|db| Ok(chain::head(db)?.0)).await?)
+    }
+
+    /// The policy in force; none before the first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn policy(&self) -> Result<Option<Digest>, JournalError> {
+        let policy = self.store().read(|db| state(db, "policy")).await?;
+        Ok(policy.as_deref().and_then(Digest::parse))
     }
 
     /// What the session's layer holds, with what the project held there when the session first touched it.

@@ -160,7 +160,7 @@ impl Kernel {
         let revealed = self.journal().revealed(scope.session()).await?;
         let now = self.journal().clock().now();
         let facts = Facts { effect: sealed, now, places: &places, parents: &[], revealed: &revealed };
-        Ok(self.inner.policy.decide(&facts))
+        Ok(self.policy().await?.decide(&facts))
     }
 
     async fn review(

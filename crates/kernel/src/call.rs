@@ -241,7 +241,23 @@ impl Kernel {
         enforced: Option<Enforced>,
         duration_ms: u64,
     ) -> Result<Observation, Refused> {
-        let Conclusion { ok, summary, text } = conclusion;
+        let (ok, summary) = (conclusion.ok, conclusion.summary.clone());
+        let observation = self.record(scope, call, conclusion, labels).await?;
+        let text = observation.text().to_owned();
+        let happening = Happening::Result { call: call.id.clone(), ok, summary, text, duration_ms, enforced };
+        self.tell(scope, happening).await?;
+        Ok(observation)
+    }
+
+    /// Screens and writes a call's result, without telling anybody.
+    pub(crate) async fn record(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+        conclusion: Conclusion,
+        labels: Labels,
+    ) -> Result<Observation, Refused> {
+        let Conclusion { ok, text, .. } = conclusion;
         let screened = screen::screen(self.journal().redactor(), &text);
         let fact = Fact::Observation {
             call: call.id.clone(),
@@ -252,9 +268,6 @@ impl Kernel {
         };
         let entry = Entry::of(scope.session(), fact).with(Payload::Text(screened.text.clone()));
         let seq = self.journal().append(entry).await?;
-        let text = screened.text.clone();
-        let happening = Happening::Result { call: call.id.clone(), ok, summary, text, duration_ms, enforced };
-        scope.tell(self.journal(), seq, happening).await;
         Ok(screen::observation(call, ok, &screened, labels.from_entry(seq)))
     }
 }

@@ -10,7 +10,7 @@ use bailey_protocol::{
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
 use tokio::sync::mpsc;
@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Draws the card for an action: the rules' reasons, and what was read for it.
 pub type DrawCard = fn(&Action, &[String], &[Output]) -> Card;
+
+/// Reads the rules again; the error is for people.
+pub type Rules = Box<dyn Fn() -> Result<Policy, String> + Send + Sync>;
 
 /// What the composition root tells the kernel.
 #[derive(Debug, Clone)]
@@ -44,7 +47,8 @@ pub struct Kernel {
 
 pub(crate) struct Inner {
     pub(crate) mint: Mint,
-    pub(crate) policy: Policy,
+    pub(crate) policy: RwLock<Arc<Policy>>,
+    pub(crate) rules: OnceLock<Rules>,
     pub(crate) config: Config,
     pub(crate) executors: OnceLock<BTreeMap<Route, Arc<dyn Executor>>>,
     pub(crate) pending: Mutex<HashMap<ApprovalId, Pending>>,
@@ -69,7 +73,14 @@ impl Kernel {
     /// When the policy's adoption cannot be written.
     pub async fn new(mint: Mint, policy: Policy, config: Config) -> Result<(Self, Registrar), Refused> {
         mint.adopt(policy.digest()).await?;
-        let inner = Inner { mint, policy, config, executors: OnceLock::new(), pending: Mutex::default() };
+        let inner = Inner {
+            mint,
+            policy: RwLock::new(Arc::new(policy)),
+            rules: OnceLock::new(),
+            config,
+            executors: OnceLock::new(),
+            pending: Mutex::default(),
+        };
         let kernel = Self { inner: Arc::new(inner) };
         Ok((kernel.clone(), Registrar { kernel }))
     }
@@ -138,6 +149,22 @@ impl Kernel {
         Ok(Seq(self.journal().newest().await?))
     }
 
+    /// The policy in force. Where another process put other rules into force, they are read as that one did: a
+    /// decision by yesterday's rules could begin nothing.
+    pub(crate) async fn policy(&self) -> Result<Arc<Policy>, Refused> {
+        let in_force = self.journal().policy().await?;
+        let held = self.inner.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (false, Some(rules)) = (in_force == Some(held.digest()), self.inner.rules.get()) else {
+            return Ok(held);
+        };
+        let read = Arc::new(rules().map_err(Refused::Failed)?);
+        if in_force != Some(read.digest()) {
+            self.inner.mint.adopt(read.digest()).await?;
+        }
+        *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = read.clone();
+        Ok(read)
+    }
+
     pub(crate) fn executor(&self, action: &Action) -> Option<Arc<dyn Executor>> {
         let route = Route::of(action)?;
         self.inner.executors.get()?.get(&route).cloned()
@@ -186,6 +213,12 @@ impl Registrar {
             }
         }
         self.kernel.inner.executors.set(routes).ok();
+    }
+
+    /// Says where the rules are read again when another process puts others into force, once. Without it a kernel
+    /// keeps the policy it was made with, and begins nothing any more when that is not in force.
+    pub fn reread_rules(&self, rules: Rules) {
+        self.kernel.inner.rules.set(rules).ok();
     }
 
     /// The connection of a person, whom the composition root authenticated, to a session.

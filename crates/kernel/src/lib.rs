@@ -32,7 +32,7 @@ pub use call::Step;
 pub use context::{Context, Instruction, Observation, Provenance, Reply, Segment, UserMessage};
 pub use door::Door;
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
-pub use kernel::{Config, DrawCard, Kernel, Registrar};
+pub use kernel::{Config, DrawCard, Kernel, Registrar, Rules};
 pub use output::Output;
 pub use provider::{Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, Stop};
 pub use restore::FindTool;

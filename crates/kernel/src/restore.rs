@@ -59,6 +59,7 @@ impl Kernel {
         Ok(())
     }
 
+    /// Nobody is told: a front end that resumes shows what the journal holds, and may not listen yet.
     async fn tie_up(
         &self,
         scope: &Scope,
@@ -80,7 +81,7 @@ impl Kernel {
             },
         };
         let labels = Labels::new(Integrity::Workspace, Secrecy::Workspace).join(tape.context.labels());
-        self.observe(scope, call, conclusion, labels, None, 0).await
+        self.record(scope, call, conclusion, labels).await
     }
 }
 

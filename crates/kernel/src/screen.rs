@@ -63,7 +63,10 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
     };
     match &mut happening {
         Happening::Text { text } | Happening::Notice { text } | Happening::Output { text, .. } => clean(text),
-        Happening::Call { target, .. } => clean(target),
+        Happening::Call { tool, target, .. } => {
+            clean(tool);
+            clean(target);
+        }
         Happening::Decided { target, reasons, .. } => {
             clean(target);
             reasons.iter_mut().for_each(clean);

@@ -7,7 +7,8 @@ use crate::{
     sse::{Events, TooLong},
 };
 use bailey_kernel::{Answer, Decoder, Delta, ModelError, ModelErrorKind};
-use std::sync::Arc;
+use serde_json::Value;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The most bytes that one answer may have on the wire. The network door hands on no more than this, either.
 pub const ANSWER_BYTES_MAX: usize = 32 << 20;
@@ -215,7 +216,24 @@ impl Decoder for Reading {
             (Some(status), Body::Error(body)) => {
                 Err(failure::of_status(&endpoint, status, &self.headers, body))
             }
-            (Some(_), _) => self.answer().map_err(|fault| failure::of_fault(&endpoint, fault)),
+            (Some(_), _) => {
+                self.answer().map(one_id_each).map_err(|fault| failure::of_fault(&endpoint, fault))
+            }
         }
     }
+}
+
+/// Gives calls of one reply that share an identifier one each: results find their calls by it. Such a message can then
+/// not be sent back as it came, so it is written anew from its text and calls.
+fn one_id_each(mut answer: Answer) -> Answer {
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    for call in &mut answer.calls {
+        if used.contains(&call.id.0) {
+            let free = (2..).map(|n: usize| format!("{}_{n}", call.id)).find(|id| !used.contains(id));
+            call.id.0 = free.unwrap_or_default();
+            answer.verbatim = Value::Null;
+        }
+        used.insert(call.id.0.clone());
+    }
+    answer
 }

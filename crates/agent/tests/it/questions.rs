@@ -42,7 +42,7 @@ async fn yes_runs_it_and_no_tells_why_not() {
         let context = table.context.clone();
         let running = tokio::spawn(async move {
             let call = bailey_testkit::tool_call("d", "command.run", &deploy("a"));
-            hands.calls(&context, &[call]).await.unwrap()
+            hands.calls(&context, &[call], 99).await.unwrap()
         });
         let id = question(&mut table).await;
         assert_eq!(table.bench.world.spans(), []);
@@ -59,7 +59,7 @@ async fn answers_in_any_order_reach_their_calls() {
     let (hands, context) = (table.hands.clone(), table.context.clone());
     let running = tokio::spawn(async move {
         let call = |id: &str| bailey_testkit::tool_call(id, "command.run", &deploy(id));
-        hands.calls(&context, &[call("a"), call("b"), call("c")]).await.unwrap()
+        hands.calls(&context, &[call("a"), call("b"), call("c")], 99).await.unwrap()
     });
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -80,8 +80,8 @@ async fn a_yes_for_the_session_is_not_asked_again() {
     let (hands, context) = (table.hands.clone(), table.context.clone());
     let running = tokio::spawn(async move {
         let call = |id: &str| bailey_testkit::tool_call(id, "command.run", &deploy("a"));
-        hands.calls(&context, &[call("1")]).await.unwrap();
-        hands.calls(&context, &[call("2")]).await.unwrap()
+        hands.calls(&context, &[call("1")], 99).await.unwrap();
+        hands.calls(&context, &[call("2")], 99).await.unwrap()
     });
     let id = question(&mut table).await;
     answer(&table.hands, &table.bench.connection, id, Answer::YesForSession).await;
@@ -96,7 +96,7 @@ async fn cancelling_ends_the_wait() {
     let (hands, context) = (table.hands.clone(), table.context.clone());
     let running = tokio::spawn(async move {
         let call = bailey_testkit::tool_call("d", "command.run", &deploy("a"));
-        hands.calls(&context, &[call]).await.unwrap()
+        hands.calls(&context, &[call], 99).await.unwrap()
     });
     question(&mut table).await;
     table.hands.scope.cancel().cancel();

@@ -73,7 +73,7 @@ impl Table {
     pub(crate) async fn calls<const N: usize>(&self, calls: [(&str, &str, Value); N]) -> Vec<Observation> {
         let calls: Vec<ToolCall> =
             calls.iter().map(|(id, name, arguments)| tool_call(id, name, arguments)).collect();
-        self.hands.calls(&self.context, &calls).await.unwrap()
+        self.hands.calls(&self.context, &calls, 99).await.unwrap()
     }
 
     /// The texts of a request's messages, in order.

@@ -173,6 +173,37 @@ async fn a_turn_pauses_at_its_limit_of_calls() {
 }
 
 #[tokio::test]
+async fn one_reply_cannot_run_more_calls_than_the_turn_may() {
+    let calls = [1, 2, 3].map(|n| (["1", "2", "3"][n - 1], "command_run", json!({ "command": "echo hi" })));
+    let mut table = table([Reply::calls(calls)]).await;
+    let brain = Loop { calls_max: 2 };
+    assert_eq!(brain.turn(&table.hands, &mut table.context).await.unwrap(), TurnEnd::Limit);
+    assert_every_call_has_its_result(&table.context);
+    assert_eq!(table.bench.world.spans().len(), 2, "the third was not run");
+    assert!(observations(&table.context)[2].1.contains("limit of tool calls"));
+}
+
+#[tokio::test]
+async fn calls_that_share_an_identifier_each_get_their_result() {
+    let echo = |text: &str| json!({ "command": format!("echo {text}") });
+    let server = ModelServer::start([
+        Reply::calls([("same", "command_run", echo("first")), ("same", "command_run", echo("second"))]),
+        Reply::text("done"),
+    ]);
+    let bench = Bench::new(Setup::default().model(&server)).await;
+    let (scope, mut context) = bench.context("do both").await;
+    let hands = hands(&bench, &server, Wire::Anthropic, scope);
+    assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Answered);
+    assert_every_call_has_its_result(&context);
+    let last = server.requests().pop().unwrap().json();
+    let results: Vec<&Value> =
+        last["messages"].as_array().unwrap().last().unwrap()["content"].as_array().unwrap().iter().collect();
+    assert_eq!(results.len(), 2);
+    assert!(results.iter().all(|result| result["type"] == "tool_result"), "{results:?}");
+    assert_ne!(results[0]["tool_use_id"], results[1]["tool_use_id"]);
+}
+
+#[tokio::test]
 async fn a_failed_turn_says_why() {
     let mut table = table([Reply::error(400, "invalid_request_error", "messages: wrong")]).await;
     let error = table.turn().await.unwrap_err();

@@ -68,8 +68,8 @@ async fn export(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
         let lines = journal.export(after, PAGE).await?;
         let Some((last, _)) = lines.last() else { return Ok(ExitCode::SUCCESS) };
         after = *last;
-        // Payloads lie in JSON strings, whose control characters are escaped already.
-        lines.iter().for_each(|(_, line)| printer.line(line));
+        // The entry in each line is hashed as it stands.
+        lines.iter().for_each(|(_, line)| printer.verbatim(line));
     }
 }
 

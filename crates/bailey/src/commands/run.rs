@@ -5,14 +5,15 @@ use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
-    front::{Asker, Front, confirm},
+    front::{Asker, Front},
     home::Home,
     print::{Printer, Style},
     project,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::TurnEnd;
-use bailey_protocol::{Inbound, WsPath};
+use bailey_kernel::Acted;
+use bailey_protocol::{Action, Inbound, Report, StatReport, WsPath};
 use bailey_runtime::{Changes, Host, HostError, Merged, Opening};
 use std::{io::Read as _, process::ExitCode};
 use tokio::sync::mpsc;
@@ -54,10 +55,15 @@ pub(super) async fn turn(
     let Open { mut host, kernel, events } = compose::open(session).await?;
     reveal(&kernel, &host, options, &workspace).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
-    let mut front = Front { printer, events, ops, asker, verbose: options.verbose };
+    let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
     let ended = match message {
         Some(text) => front.during(host.say(Inbound { text }, &mut inbox)).await,
-        None => front.during(host.go_on(&mut inbox)).await,
+        None if host.is_interrupted() => front.during(host.go_on(&mut inbox)).await,
+        // A model that has answered is not asked to answer its own answer.
+        None => {
+            printer.note("the last turn came to its end; to go on, say what to do");
+            Ok(TurnEnd::Answered)
+        }
     };
     finish(&mut front, &host, options, ended, &mut inbox).await
 }
@@ -83,19 +89,25 @@ async fn finish(
     };
     let changes = changes?;
     show(printer, &changes);
+    let is_half_applied = host.is_half_applied().await?;
+    let can_apply = is_half_applied || !changes.is_empty();
     // What is Red is asked on a card, which shows all of it: one question is enough.
     let asks = !front.asker.is_nobody() && !printer.is_json();
-    let wanted = !changes.is_empty()
+    let question = if is_half_applied {
+        "An apply was cut in the middle. End it, and apply these changes?"
+    } else {
+        "Apply these changes?"
+    };
+    let is_wanted = can_apply
         && ended == TurnEnd::Answered
-        && (options.apply
-            || asks && (!changes.red.is_empty() || confirm("Apply these changes?".into()).await));
-    if wanted {
+        && (options.apply || asks && (!changes.red.is_empty() || front.confirm(question).await));
+    if is_wanted {
         let merged = front.during(host.apply(&changes, inbox)).await?;
         tell_merged(printer, "applied", &merged);
         if !merged.conflicts.is_empty() {
             return Ok(ExitCode::from(exit::CONFLICT));
         }
-    } else if !changes.is_empty() {
+    } else if can_apply {
         printer.note(&format!(
             "nothing was applied; `bailey sessions diff|apply|discard {}` when you like",
             name(host)
@@ -161,10 +173,18 @@ async fn reveal(
     workspace: &WsPath,
 ) -> Result<()> {
     for path in &options.reveal {
-        let absolute = std::path::Path::new(&workspace.0).join(path);
+        // By the letter, as masks are: a link is not followed, and `.` is nothing.
+        let absolute: std::path::PathBuf =
+            std::path::Path::new(&workspace.0).join(path).components().collect();
         let path = WsPath(absolute.display().to_string());
-        if !path.is_within(&workspace.0) || path.0.contains("/../") {
+        if !path.is_within(&workspace.0) || path.0.contains("/../") || path.0.ends_with("/..") {
             bail!("`{path}` is not in the workspace: only its own masked files can be revealed");
+        }
+        let stat = host.act(Action::Stat { path: path.clone() }).await?;
+        let is_there = matches!(&stat, Acted::Done(output)
+            if matches!(output.report(), Report::Stat(StatReport { found: Some(_), .. })));
+        if !is_there {
+            bail!("there is no `{path}` that could be revealed");
         }
         kernel.journal().reveal(host.session(), path).await?;
     }

@@ -6,7 +6,7 @@ use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
-    front::{Asker, Front, short},
+    front::{Asker, Front, barred, one_line, short},
     home::Home,
     print::{Printer, Style},
 };
@@ -87,10 +87,14 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
             let answer: Option<bailey_kernel::Answer> = serde_json::from_str(&text).ok();
             let Some(answer) = answer else { return };
             if !answer.text.is_empty() {
-                printer.line(printer.paint(Style::Plain, &format!("\n{}", answer.text)));
+                printer.line("");
+                answer.text.lines().for_each(|line| printer.line(barred(printer, line)));
             }
             for call in &answer.calls {
-                printer.line(printer.paint(Style::Cyan, &format!("  {} {}", call.name, call.arguments)));
+                printer.line(printer.paint(
+                    Style::Cyan,
+                    &format!("  {} {}", one_line(&call.name), one_line(&call.arguments)),
+                ));
             }
         }
         Fact::Observation { ok, .. } => {
@@ -98,7 +102,10 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
             text.lines().for_each(|line| printer.line(printer.paint(style, &format!("    {line}"))));
         }
         Fact::Denied { target, reasons, .. } => {
-            printer.line(printer.paint(Style::Red, &format!("  denied: {target}: {}", reasons.join("; "))));
+            printer.line(printer.paint(
+                Style::Red,
+                &format!("  denied: {}: {}", one_line(target), one_line(&reasons.join("; "))),
+            ));
         }
         _ => {}
     }
@@ -122,7 +129,7 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     let session = Session { home, config: &config, keys, workspace, opening, options: None, unattended };
     let Open { host, events, .. } = compose::open(session).await?;
     let (ops, mut inbox) = mpsc::channel(8);
-    let mut front = Front { printer, events, ops, asker, verbose: false };
+    let mut front = Front::new(printer, events, ops, asker, false)?;
     act(&mut front, &host, what, &mut inbox).await
 }
 

@@ -122,6 +122,6 @@ pub(crate) fn diff_lines(printer: &Printer, diff: &str) -> Vec<String> {
 }
 
 /// A value on one line: a line feed in it cannot draw a line of its own.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.replace('\n', "\\n").replace('\t', " ")
 }

@@ -11,6 +11,8 @@ use std::{
 
 /// The longest target that is shown on a line, in characters.
 const TARGET_CHARS_MAX: usize = 100;
+/// Stands before each line of the model's text.
+const BAR: &str = "│ ";
 /// Diff lines shown below an edit; the whole diff comes at the end.
 const DIFF_LINES_MAX: usize = 40;
 
@@ -137,8 +139,14 @@ impl<'a> Drawing<'a> {
     }
 
     fn text(&mut self, text: &str) {
-        self.printer.part(self.printer.paint(Style::Plain, text));
-        self.in_text = !text.ends_with('\n');
+        // The bar is what the model cannot draw: a line without it is Bailey's own.
+        for piece in text.split_inclusive('\n') {
+            if !self.in_text {
+                self.printer.part(self.printer.paint(Style::Cyan, BAR));
+            }
+            self.printer.part(self.printer.paint(Style::Plain, piece));
+            self.in_text = !piece.ends_with('\n');
+        }
     }
 
     fn end_text(&mut self) {
@@ -218,6 +226,11 @@ fn cut(target: &str) -> String {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or(&line)),
         None => line,
     }
+}
+
+/// A line of the model's text, behind the bar.
+pub(crate) fn barred(printer: &Printer, line: &str) -> String {
+    format!("{}{}", printer.paint(Style::Cyan, BAR), printer.paint(Style::Plain, line))
 }
 
 /// `1 packet`, `2 packets`.
