@@ -16,23 +16,27 @@ use std::{
 const TASK: &str = "make the tests pass";
 
 /// What a test may change, to see that the demo notices.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 struct Options {
     record: bool,
     other_bug: bool,
+    /// A program that is built already.
+    bailey: Option<PathBuf>,
 }
 
 /// Runs the demo.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
     let mut chosen = Options::default();
-    for option in options {
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
         match *option {
+            "--bailey" => chosen.bailey = Some(options.next().context("`--bailey` needs a FILE")?.into()),
             "--record" => chosen.record = true,
             "--plant-another-bug" => chosen.other_bug = true,
             other => bail!("`demo` has no option `{other}`"),
         }
     }
-    let bailey = build()?;
+    let bailey = chosen.bailey.map_or_else(build, Ok)?;
     let project = Project::make(chosen.other_bug)?;
     if chosen.record {
         return record::run(&bailey, &project);
