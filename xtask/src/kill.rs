@@ -164,9 +164,9 @@ fn points(program: &Path, options: &Options, role: Role, when: When, count: usiz
 fn point(program: &Path, role: Role, when: When, number: usize) -> Result<Option<Call>> {
     for _ in 0..TRIES {
         let stage = Stage::new(program)?;
-        let mut traced = stage.traced(role, when, &mut |at, _| at == number)?;
+        let traced = stage.traced(role, when, &mut |at, _| at == number)?;
         ensure!(!traced.hung, "the run did not end: {}", stage.printed());
-        let Some(call) = traced.calls.pop().filter(|_| traced.killed) else { continue };
+        let Some(call) = traced.killed else { continue };
         let told = || format!("at {call}");
         check::after_kill(&stage, program).with_context(told)?;
         stage.resume().with_context(told)?;

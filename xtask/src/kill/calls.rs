@@ -117,10 +117,11 @@ fn is_on_disk(file: &str) -> bool {
         && !["/dev/", "/proc/", "/sys/", "/memfd:"].iter().any(|other| file.starts_with(other))
 }
 
-/// A string in a process' memory, up to the end of its page.
+/// A string in a process' memory. It may go on behind its page, and the page after may not be there.
 fn text(pid: Pid, address: u64) -> Option<String> {
+    const PAGE: u64 = 4096;
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    let mut bytes = vec![0; usize::try_from(4096 - address % 4096).ok()?];
+    let mut bytes = vec![0; usize::try_from(PAGE - address % PAGE + PAGE).ok()?];
     let read = memory.read_at(&mut bytes, address).ok()?;
     let end = bytes.iter().take(read).position(|byte| *byte == 0).unwrap_or(read);
     Some(String::from_utf8_lossy(bytes.get(..end)?).into_owned())

@@ -35,7 +35,7 @@ fn killed_after_effect(stage: &Stage, program: &Path) -> Result<()> {
     let traced = stage.traced(Role::Main, When::Before, &mut |_, call| {
         call.is_database_write() && call.file.ends_with("-wal") && stage.layer_marks().contains("first-1")
     })?;
-    ensure!(traced.killed, "the run ended before its command's line was in the layer");
+    ensure!(traced.killed.is_some(), "the run ended before its command's line was in the layer");
     check::after_kill(stage, program)
 }
 

@@ -52,10 +52,10 @@ pub(super) enum When {
 /// What a run came to.
 #[derive(Debug)]
 pub(super) struct Traced {
-    /// The counted calls, up to the kill.
+    /// The counted calls.
     pub(super) calls: Vec<Call>,
-    /// Whether it was killed at the last of them.
-    pub(super) killed: bool,
+    /// The one at which it was killed.
+    pub(super) killed: Option<Call>,
     /// The program's exit code; none when a signal ended it.
     pub(super) exit: Option<i32>,
     pub(super) hung: bool,
@@ -105,11 +105,13 @@ pub(super) fn run(
         tasks: HashMap::from([(main, Task { part: Part::Shell, inside: false, last: false })]),
         early: Vec::new(),
         calls: Vec::new(),
+        target: None,
         killed: false,
         exit: None,
     };
     driver.drive()?;
-    let Driver { calls, killed, exit, .. } = driver;
+    let Driver { calls, target, killed, exit, .. } = driver;
+    let killed = target.filter(|_| killed);
     Ok(Traced { calls, killed, exit, hung: watchdog.stop() })
 }
 
@@ -152,6 +154,8 @@ struct Driver<'a> {
     /// New tasks that stopped before their parent's call was told of.
     early: Vec<Pid>,
     calls: Vec<Call>,
+    /// The call at which the kill comes; once it is known, no other is.
+    target: Option<Call>,
     killed: bool,
     exit: Option<i32>,
 }
@@ -205,7 +209,8 @@ impl Driver<'_> {
             }
         } else if let Some(call) = Call::at(pid, self.folder, task.part == Part::Walls) {
             self.calls.push(call.clone());
-            if (self.aim)(self.calls.len(), &call) {
+            if self.target.is_none() && (self.aim)(self.calls.len(), &call) {
+                self.target = Some(call);
                 match self.when {
                     When::Before => return self.kill(pid),
                     When::After => next.last = true,
