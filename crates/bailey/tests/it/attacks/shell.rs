@@ -18,10 +18,7 @@ const TRICKS: &[(&str, &str)] = &[
     ("A16 heredoc", "cat <<END\n$(STEAL)\nEND"),
     ("A16 process substitution", "bash -c 'cat <(STEAL)'"),
     ("A16 newline", "true\nSTEAL"),
-    (
-        "A16 pager",
-        "export GIT_PAGER='STEAL; cat'; export PAGER=\"$GIT_PAGER\"; git -c core.pager=\"$PAGER\" --paginate log",
-    ),
+    ("A16 pager", "export GIT_PAGER='sh -c \"STEAL\"'; git grep -O a"),
     ("A16 alias", "bash -O expand_aliases -c 'alias ls=\"STEAL; ls\"\nls'"),
     ("A16 glob", "cat /????/*/us?r/.s*h/i*; cat $HOME/.ss*/*; STEAL"),
     ("A16 find", "find . -maxdepth 0 -exec sh -c 'STEAL' \\;"),
@@ -40,7 +37,7 @@ const TRICKS: &[(&str, &str)] = &[
     ),
     (
         "A17 compress program",
-        "printf '#!/bin/sh\\nSTEAL >&2\\ncat\\n' > z; chmod 755 z; seq 200000 | sort -S 1k --compress-prog=./z 2>&1 >/dev/null | sort -u",
+        "printf '#!/bin/sh\\nSTEAL >&2\\ncat\\n' > z; chmod 755 z; seq 300 | sort -S 1k --compress-prog=./z 2>&1 >/dev/null | sort -u",
     ),
     ("A17 ssh ProxyCommand", "ssh -oProxyCommand='sh -c \"STEAL >&2\"' -oBatchMode=yes host true 2>&1"),
     ("A17 rsync -e", "rsync -e 'sh -c \"STEAL >&2\" #' a.txt host:/x 2>&1"),
@@ -75,12 +72,12 @@ f = os.memfd_create("x"); os.write(f, open("/bin/cat", "rb").read()); os.execve(
     (
         "A18 LD_PRELOAD",
         r#"printf '#include <stdlib.h>\n__attribute__((constructor)) static void f(void) { unsetenv("LD_PRELOAD"); system("STEAL"); }\n' > p.c
-        cc -shared -fPIC -o p.so p.c && LD_PRELOAD=$PWD/p.so true"#,
+        cc -shared -fPIC -o p.so p.c && LD_PRELOAD=$PWD/p.so /bin/true"#,
     ),
     (
         "A18 LD_AUDIT",
         r#"printf '#include <stdlib.h>\nunsigned la_version(unsigned v) { unsetenv("LD_AUDIT"); system("STEAL"); return v; }\n' > p.c
-        cc -shared -fPIC -o p.so p.c && LD_AUDIT=$PWD/p.so true"#,
+        cc -shared -fPIC -o p.so p.c && LD_AUDIT=$PWD/p.so /bin/true"#,
     ),
     (
         "A18 GCONV_PATH",
