@@ -64,9 +64,8 @@ enum About {
 }
 
 fn known(registers: &user_regs_struct) -> Option<(&'static str, About)> {
-    let (first, second) = (registers.rdi, registers.rsi);
-    let here = libc::AT_FDCWD;
-    Some(match c_long::try_from(registers.orig_rax).ok()? {
+    let (number, first, second) = arguments(registers);
+    Some(match c_long::try_from(number).ok()? {
         libc::SYS_write => ("write", About::Descriptor(first)),
         libc::SYS_pwrite64 => ("pwrite64", About::Descriptor(first)),
         libc::SYS_writev => ("writev", About::Descriptor(first)),
@@ -76,19 +75,36 @@ fn known(registers: &user_regs_struct) -> Option<(&'static str, About)> {
         libc::SYS_fallocate => ("fallocate", About::Descriptor(first)),
         libc::SYS_fsync => ("fsync", About::Descriptor(first)),
         libc::SYS_fdatasync => ("fdatasync", About::Descriptor(first)),
-        libc::SYS_rename => ("rename", About::Name(here, first)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_rename => ("rename", About::Name(libc::AT_FDCWD, first)),
         libc::SYS_renameat => ("renameat", About::Name(low(first), second)),
         libc::SYS_renameat2 => ("renameat2", About::Name(low(first), second)),
-        libc::SYS_unlink => ("unlink", About::Name(here, first)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_unlink => ("unlink", About::Name(libc::AT_FDCWD, first)),
         libc::SYS_unlinkat => ("unlinkat", About::Name(low(first), second)),
         libc::SYS_clone => ("clone", About::Process),
         libc::SYS_clone3 => ("clone3", About::Process),
+        #[cfg(target_arch = "x86_64")]
         libc::SYS_fork => ("fork", About::Process),
+        #[cfg(target_arch = "x86_64")]
         libc::SYS_vfork => ("vfork", About::Process),
         libc::SYS_execve => ("execve", About::Program(first)),
         libc::SYS_execveat => ("execveat", About::Program(second)),
         _ => return None,
     })
+}
+
+/// A call's number and its first two arguments.
+#[cfg(target_arch = "x86_64")]
+fn arguments(registers: &user_regs_struct) -> (u64, u64, u64) {
+    (registers.orig_rax, registers.rdi, registers.rsi)
+}
+
+/// A call's number and its first two arguments.
+#[cfg(target_arch = "aarch64")]
+fn arguments(registers: &user_regs_struct) -> (u64, u64, u64) {
+    let [first, second, _, _, _, _, _, _, number, ..] = registers.regs;
+    (number, first, second)
 }
 
 /// An `int` argument: the low half of its register.

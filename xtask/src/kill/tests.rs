@@ -1,6 +1,6 @@
 //! The short version: points spread over the turn, and the control.
 
-use super::{Program, Role, When, control, dry, point};
+use super::{Program, Role, When, control, dry, point, trace::NOT_ALLOWED};
 
 /// Points of each role, spread over its list.
 const POINTS: usize = 4;
@@ -8,6 +8,12 @@ const POINTS: usize = 4;
 #[test]
 fn a_killed_session_goes_on() {
     let program = Program::build(false).unwrap();
+    if let Err(error) = dry(&program.path, Role::Main)
+        && format!("{error:#}").contains(NOT_ALLOWED)
+    {
+        println!("SKIPPED: {error:#}");
+        return;
+    }
     for (role, when) in [(Role::Main, When::Before), (Role::Warden, When::After), (Role::Walls, When::Before)]
     {
         let count = dry(&program.path, role).unwrap().len();

@@ -18,6 +18,9 @@ use std::{collections::HashMap, fs, path::Path, process::Command, sync::mpsc, th
 /// After this time a run counts as hung, and is killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Why there can be no run on this machine.
+pub(super) const NOT_ALLOWED: &str = "ptrace is not allowed here";
+
 /// Whose calls are counted, and who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
@@ -93,7 +96,7 @@ pub(super) fn run(
         WaitStatus::Stopped(..) => {}
         other => bail!("the shell that starts the program did not stop: {other:?}"),
     }
-    ptrace::seize(main, following()).context("ptrace is not allowed here")?;
+    ptrace::seize(main, following()).context(NOT_ALLOWED)?;
     kill(main, Signal::SIGCONT)?;
     let watchdog = Watchdog::start(main);
     let mut driver = Driver {
