@@ -108,11 +108,16 @@ pub fn rules() -> Vec<Rule> {
         rule(
             "git-metadata",
             Answer::Deny,
-            "a merge never touches git's own files: they can make the host's git run programs",
+            "a merge never touches version control's own files: they can make the host run programs",
             Condition {
                 action: Some([Kind::Merge].into()),
                 direction: Some([MergeKind::Apply, MergeKind::Undo].into()),
-                ..paths(&["/**/.[gG][iI][tT]/**"])
+                ..paths(&[
+                    "/**/.[gG][iI][tT]/**",
+                    "/**/.[hH][gG]/**",
+                    "/**/.[sS][vV][nN]/**",
+                    "/**/.[jJ][jJ]/**",
+                ])
             },
         ),
     ]

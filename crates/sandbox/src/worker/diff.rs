@@ -98,14 +98,13 @@ impl Reporter<'_> {
         if new == old {
             return Ok(());
         }
-        let mut remarks = Vec::new();
+        // On the host, whoever writes or reads there would follow it.
         let target = new.as_ref().and_then(|state| state.target.as_deref());
-        if target.is_some_and(|target| leads_out(project.path(), at, target)) {
-            remarks.push("the symbolic link leads, or may lead, out of the project".into());
-        }
+        let out = target.is_some_and(|target| leads_out(project.path(), at, target));
+        let refused = out.then(|| "a link that leads, or may lead, out of the project stays in the session".into());
         let old = old.map(|state| self.side(project, at, state)).transpose()?;
         let new = new.map(|state| self.side(upper, at, state)).transpose()?;
-        self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, refused: None, remarks });
+        self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, refused, remarks: Vec::new() });
         Ok(())
     }
 

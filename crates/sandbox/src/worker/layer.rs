@@ -6,14 +6,14 @@
 //! name holds (`x` only says that whiteouts may be files). Everything else stands as it is.
 //!
 //! INVARIANT: what this module does not put into [`Survey::entries`] never leaves the layer: ignored build
-//! outputs (A52), anything of git's (A53), devices, names that no path can carry.
+//! outputs (A52), anything of version control's (A53), devices, names that no path can carry.
 
 use super::beneath::{Root, ancestors, join, look, names, type_of};
 use super::error::Error;
 use super::ignores::{Ignores, rules_text};
 use super::index::Tracked;
 use super::read::{noun, size};
-use super::repository::{MARKS, in_git, is_git, is_shaped};
+use super::repository::{is_of_repository, is_shaped, is_vcs};
 use super::state::{FILE_BYTES_MAX, MODE_BITS};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fgetxattr, openat};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,9 @@ use std::rc::Rc;
 const VISITS_MAX: usize = 200_000;
 /// Names that the worker itself uses beside the files it writes.
 const OWN_NAMES: [&str; 2] = [".bailey-merge-", ".bailey-change-"];
+/// Why what git obeys in a bare repository stays, and what makes one.
+const OF_REPOSITORY: &str =
+    "belongs to a bare git repository, whose configuration and hooks the host would run";
 
 /// An overlay's upper directory over a project.
 pub(super) struct Layer {
@@ -153,7 +156,7 @@ impl Walk<'_> {
         let (names, cut) = names(&dir, VISITS_MAX.saturating_sub(self.visits)).map_err(doing)?;
         self.visits += names.len();
         self.survey.cut |= cut;
-        let shaped = self.newly_shaped(here);
+        let shaped = self.is_repository(here);
         if shaped && !matches!(here.view, View::Merged | View::Opaque) {
             self.survey.entries.remove(&here.at);
             self.hold(
@@ -165,8 +168,8 @@ impl Walk<'_> {
         for raw in names {
             if let Some(name) = raw.to_str() {
                 let at = join(&here.at, name);
-                if shaped && MARKS.contains(&name) {
-                    self.hold(&at, "would make its directory a bare git repository");
+                if shaped && is_of_repository(name) {
+                    self.hold(&at, OF_REPOSITORY);
                 } else if let Ok(Some(stat)) = look(&dir, name.as_ref()) {
                     self.layer_entry(here, &at, name, node(&dir, name, &stat));
                 }
@@ -185,8 +188,8 @@ impl Walk<'_> {
             View::Fresh | View::Removed => None,
         };
         let project = below.as_ref().map(type_of);
-        if is_git(name) {
-            return self.hold(at, "is git's own and never leaves the session's layer");
+        if is_vcs(name) {
+            return self.hold(at, "is version control's own and never leaves the session's layer");
         }
         if OWN_NAMES.iter().any(|own| name.starts_with(own)) {
             return self.hold(at, "has a name that is kept for unfinished writes");
@@ -237,6 +240,7 @@ impl Walk<'_> {
         if cut {
             self.kept.push(join(&here.at, "…"));
         }
+        let shaped = here.view == View::Opaque && self.is_repository(here);
         for raw in names.iter().filter(|name| !seen.contains(*name)) {
             let at = join(&here.at, &raw.to_string_lossy());
             let stat = look(&dir, raw).ok().flatten();
@@ -246,7 +250,10 @@ impl Walk<'_> {
             let plain = matches!(kind, Some(FileType::RegularFile | FileType::Directory | FileType::Symlink));
             if ignored && !self.is_tracked(&at, is_dir, true) {
                 self.kept.push(at);
-            } else if raw.to_str().is_none_or(is_git) || !plain {
+            } else if shaped && raw.to_str().is_some_and(is_of_repository) {
+                self.hold(&at, OF_REPOSITORY);
+                self.kept.push(at);
+            } else if raw.to_str().is_none_or(is_vcs) || !plain {
                 self.hold(&at, "was deleted in the layer, but is nothing that may be deleted from there");
                 self.kept.push(at);
             } else {
@@ -271,15 +278,15 @@ impl Walk<'_> {
         self.survey.held.push((at.into(), why.into()));
     }
 
-    /// Whether the layer gives a directory the shape of a repository that the project's does not have.
-    fn newly_shaped(&self, here: &Pending) -> bool {
+    /// Whether git would take a directory for a repository, in the project or as the layer shows it.
+    fn is_repository(&self, here: &Pending) -> bool {
         let Layer { upper, project } = self.layer;
         let in_project = |name: &str| matches!(project.stat(&join(&here.at, name)), Ok(Some(_)));
         let in_view = |name: &str| match upper.stat(&join(&here.at, name)) {
             Ok(Some(stat)) => !is_device(&stat),
             _ => here.view == View::Merged && in_project(name),
         };
-        !in_git(&here.at) && is_shaped(in_view) && !is_shaped(in_project)
+        is_shaped(in_project) || is_shaped(in_view)
     }
 
     /// Leaves out what cannot be removed because something below it stays.

@@ -6,7 +6,7 @@
 use super::beneath::{Root, join, look, names, type_of};
 use super::error::Error;
 use super::ignores::{Ignores, rules_text};
-use super::repository::is_git;
+use super::repository::is_vcs;
 use bailey_protocol::{Found, SearchReport, WsPath};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
@@ -91,7 +91,7 @@ impl Search {
             let mut below = Vec::new();
             for name in &names {
                 // Names that are not UTF-8 have no path in a report.
-                let Some(name) = name.to_str().filter(|name| !is_git(name)) else { continue };
+                let Some(name) = name.to_str().filter(|name| !is_vcs(name)) else { continue };
                 let child = join(&at, name);
                 let Ok(Some(stat)) = look(&dir, name.as_ref()) else { continue };
                 let is_dir = type_of(&stat) == FileType::Directory;

@@ -224,6 +224,52 @@ fn a_directory_of_the_project_does_not_become_a_bare_repository() {
 }
 
 #[test]
+fn a_bare_repository_that_the_project_holds_keeps_its_configuration_and_hooks() {
+    let ground = Ground::new();
+    for at in ["config", "config.worktree", "HEAD", "hooks/post-checkout", "info/attributes"] {
+        ground.file(&format!("upper/fixture.git/{at}"), "evil");
+    }
+    ground.file("upper/fixture.git/README", "");
+    ground.file("upper/fixture.git/objects/x", "");
+    ground.dir("project/fixture.git");
+    assert!(held(&ground).is_empty(), "the control: a directory like any other");
+    for mark in ["HEAD", "objects/y", "refs/heads/main"] {
+        ground.file(&format!("project/fixture.git/{mark}"), "");
+    }
+    assert_eq!(names(&ground), ["fixture.git/README"]);
+    let held: Vec<String> = held(&ground).into_iter().map(|(at, _)| at).collect();
+    let all = ["HEAD", "config", "config.worktree", "hooks", "info", "objects"];
+    assert_eq!(held, all.map(|at| format!("fixture.git/{at}")));
+}
+
+#[test]
+fn a_bare_repository_is_not_replaced_by_another_of_its_name() {
+    let ground = Ground::new();
+    for mark in ["HEAD", "objects/y", "refs/heads/main", "config", "README"] {
+        ground.file(&format!("project/fixture.git/{mark}"), "");
+    }
+    ground.opaque("upper/fixture.git", b"y");
+    ground.file("upper/fixture.git/config", "evil");
+    assert_eq!(names(&ground), ["fixture.git/README"], "the rest is deleted, as it was in the layer");
+    // Its removal as a whole makes nothing that git would obey.
+    std::fs::remove_dir_all(ground.path.join("upper/fixture.git")).unwrap();
+    ground.whiteout("upper/fixture.git");
+    assert!(held(&ground).is_empty());
+}
+
+#[test]
+fn other_version_control_is_held_like_git() {
+    let ground = Ground::new();
+    ground.dir("project");
+    for own in [".hg", ".svn", "sub/.jj", ".HG"] {
+        ground.file(&format!("upper/{own}/config"), "evil");
+    }
+    ground.file("upper/.hgignore", "");
+    assert_eq!(names(&ground), [".hgignore", "sub"]);
+    assert_eq!(held(&ground).len(), 4);
+}
+
+#[test]
 fn what_no_merge_can_carry_is_told_not_lost() {
     use std::os::unix::ffi::OsStrExt;
     let ground = Ground::new();
@@ -246,7 +292,7 @@ fn what_no_merge_can_carry_is_told_not_lost() {
 }
 
 #[test]
-fn symlinks_that_may_lead_out_are_remarked() {
+fn a_link_that_may_lead_out_of_the_project_stays() {
     let ground = Ground::new();
     ground.link("upper/sub/in", "../code");
     ground.link("upper/sub/in-absolute", &ground.text("project/code"));
@@ -255,8 +301,12 @@ fn symlinks_that_may_lead_out_are_remarked() {
         ground.link(&format!("upper/sub/out-{n}"), target);
     }
     for (at, file) in diff(&ground).iter().filter(|(at, _)| at.starts_with("sub/")) {
-        assert_eq!(file.remarks.is_empty(), at.starts_with("sub/in"), "{at}: {:?}", file.remarks);
+        assert_eq!(file.refused.is_none(), at.starts_with("sub/in"), "{at}: {:?}", file.refused);
     }
+    // A link that the project holds already may be deleted.
+    ground.link("project/old", "/etc/passwd");
+    ground.whiteout("upper/old");
+    assert!(names(&ground).contains(&"old".to_owned()));
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod tests;
 use super::beneath::{Root, ancestors, join, split};
 use super::error::Error;
 use super::layer::Layer;
-use super::repository::{MARKS, in_git, is_shaped};
+use super::repository::{in_vcs, is_of_repository, is_shaped};
 use super::state::{State, state_of};
 use backup::{Backup, Record};
 use bailey_protocol::{Digest, FileKind, Merge, MergeFile, MergeKind, MergeResult, MergeState, Report};
@@ -81,8 +81,8 @@ fn paths<'a>(project: &Root, files: &'a [MergeFile]) -> Result<Vec<&'a str>, Err
         if at.split('/').any(|part| matches!(part, "" | "." | "..")) || at.contains('\0') {
             return Err(Error::path(path, "is not a canonical path below the project"));
         }
-        if in_git(at) {
-            return Err(Error::path(path, "is git's own; no merge touches it"));
+        if in_vcs(at) {
+            return Err(Error::path(path, "is version control's own; no merge touches it"));
         }
         if !seen.insert(at) {
             return Err(Error::path(path, "is named twice in one merge"));
@@ -196,12 +196,13 @@ impl Applying<'_> {
 
     /// Two merges could build, piece by piece, what one is refused.
     fn not_a_repository(&self, file: &MergeFile, at: &str) -> Result<(), String> {
-        let (parent, name) = split(at);
-        let holds =
-            |mark: &str| mark == name || matches!(self.layer.project.stat(&join(parent, mark)), Ok(Some(_)));
-        let there = |mark: &str| matches!(self.layer.project.stat(&join(parent, mark)), Ok(Some(_)));
-        if file.new.is_some() && MARKS.contains(&name) && is_shaped(holds) && !is_shaped(there) {
-            return Err("it would make its directory a bare git repository".into());
+        let made = |dir: &str, name: &str| {
+            let there = |mark: &str| matches!(self.layer.project.stat(&join(dir, mark)), Ok(Some(_)));
+            is_of_repository(name) && is_shaped(|mark| mark == name || there(mark))
+        };
+        let steps = std::iter::once(at).chain(ancestors(at)).map(split);
+        if file.new.is_some() && steps.into_iter().any(|(dir, name)| made(dir, name)) {
+            return Err("it belongs to a bare git repository, or would make one".into());
         }
         Ok(())
     }
