@@ -37,13 +37,15 @@ pub(crate) const SECRETS: &[&str] = &[
     "notes.txt",
 ];
 
-/// Binds the toolchain and the program where the actor can read them, then becomes the actor.
+/// Binds the toolchain and the program where the actor can read them, then becomes the actor. Who is not root links them.
 const ENTER: &str = r#"
 folder=$1 program=$2 tools=$3 uid=$4; shift 4
+place() { mount --bind "$1" "$2"; }
+[ "$(id -u)" = 0 ] || place() { rm -rf "$2"; ln -s "$1" "$2"; }
 for part in .cargo/bin .rustup/toolchains .rustup/settings.toml; do
-    if [ -e "$tools/$part" ]; then mount --bind "$tools/$part" "$folder/user/$part" || exit 99; fi
+    if [ -e "$tools/$part" ]; then place "$tools/$part" "$folder/user/$part" || exit 99; fi
 done
-mount --bind "$program" "$folder/bin/bailey" || exit 99
+place "$program" "$folder/bin/bailey" || exit 99
 [ "$uid" = 0 ] && exec "$@"
 [ "$(id -u)" = 0 ] || exec "$@"
 exec setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "$@"
@@ -184,17 +186,17 @@ impl Actor {
     }
 
     fn enter(&self, program: &Path, argv: &[&str]) -> Command {
-        let mut command = Command::new("/usr/bin/unshare");
-        let namespaces: &[&str] = match is_root() {
-            true => &["--mount", "--propagation", "private"],
-            false => &["--user", "--map-current-user", "--mount", "--propagation", "private"],
+        let enter: &[&str] = match is_root() {
+            true => &["unshare", "--mount", "--propagation", "private", "--"],
+            false => &["--"],
         };
+        let mut command = Command::new("/usr/bin/env");
         let uid = if self.who == Who::Root { 0 } else { STRANGER };
         let user = self.user();
         let path = format!("{}/.cargo/bin:/usr/local/bin:/usr/bin:/bin", user.display());
         command
-            .args(namespaces)
-            .args(["--", "/bin/sh", "-c", ENTER, "enter"])
+            .args(enter)
+            .args(["/bin/sh", "-c", ENTER, "enter"])
             .arg(self.stage.folder())
             .arg(program)
             .arg(tools())
