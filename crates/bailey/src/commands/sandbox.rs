@@ -40,7 +40,10 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
         host.discard(&mut inbox).await?;
         drop(host);
-        std::fs::remove_dir_all(home.session(id)?).ok();
+        let folder = home.session(id)?;
+        if let Err(error) = crate::home::remove(&folder) {
+            printer.note(&format!("`{}` could not be removed: {error}", folder.display()));
+        }
     }
     match acted? {
         Acted::Done(output) => report(&output, printer),
