@@ -45,6 +45,17 @@ fn compilers_and_interpreters_work(who: Who) {
     }
 }
 
+attack!(a_command_by_itself_leaves_no_session);
+fn a_command_by_itself_leaves_no_session(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n")]);
+    let sessions = || std::fs::read_dir(actor.stage.home().join("sessions")).unwrap().count();
+    let ran = actor.sh("mkdir -p ~/d/e /tmp/d f && echo x > ~/d/e/x && chmod 000 ~/d/e /tmp/d f && rm a.txt");
+    assert_eq!((ran.code, ran.stderr.as_str(), sessions()), (Some(0), "", 0), "{ran:?}");
+    // The control: a session that is kept is there.
+    actor.bailey(&["sandbox", "run", "--keep", "--", "true"]);
+    assert_eq!(sessions(), 1);
+}
+
 attack!(toolchains_are_bound_by_parts_and_read_only);
 fn toolchains_are_bound_by_parts_and_read_only(who: Who) {
     let actor = Actor::new(who, &[("a.txt", "a\n")]);
