@@ -27,15 +27,25 @@ pub struct Walls {
     native: Native,
     seal: Seal,
     user_home: String,
-    /// What is known of each session's layer, so that a scan tells only what is new.
-    known: Mutex<BTreeMap<SessionId, BTreeSet<WsPath>>>,
+    /// What is known of each session's layer; nothing of one that this process did not look at, or lost sight of.
+    known: Mutex<BTreeMap<SessionId, Known>>,
+    /// Held while a layer is looked at: the first look must be over before anything is done there.
+    looking: tokio::sync::Mutex<()>,
+}
+
+/// What this process saw in a layer, so that a scan tells only what is new.
+#[derive(Debug, Default)]
+struct Known {
+    paths: BTreeSet<WsPath>,
+    /// What no outcome has told yet.
+    untold: Vec<Touched>,
 }
 
 impl Walls {
     /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths.
     #[must_use]
     pub fn new(native: Native, seal: Seal, user_home: String) -> Self {
-        Self { native, seal, user_home, known: Mutex::default() }
+        Self { native, seal, user_home, known: Mutex::default(), looking: tokio::sync::Mutex::default() }
     }
 
     async fn run(&self, redeemed: Redeemed, io: Io) -> Outcome {
@@ -80,20 +90,22 @@ impl Walls {
         isolation: &Isolation,
         io: Io,
     ) -> Outcome {
+        self.look(session, isolation).await;
         let since = SystemTime::now();
         let request = Request::Perform { action: Action::Change { files } };
         let mut outcome = self.work(session, Ok(request), isolation, &io, Instant::now()).await;
-        if let Report::Changed { files } = &mut outcome.report
-            && let Ok(touched) = self.scan(session, isolation, since).await
-        {
+        let scanned = self.scan(session, isolation, since).await;
+        if let (Report::Changed { files }, Ok(())) = (&mut outcome.report, scanned) {
             for file in files {
-                file.touched = touched.iter().find(|touched| touched.path == file.path).cloned();
+                let own = |touched: &mut Touched| touched.path == file.path;
+                file.touched = self.untold(session, |untold| untold.extract_if(.., own).next());
             }
         }
         outcome
     }
 
     async fn exec(&self, session: SessionId, command: &Command, isolation: &Isolation, io: Io) -> Outcome {
+        self.look(session, isolation).await;
         let since = SystemTime::now();
         let (pieces, mut live) = mpsc::channel::<Piece>(PIECES_WAITING_MAX);
         let forward = async {
@@ -111,9 +123,10 @@ impl Walls {
         };
         let run = self.native.exec(session, command, isolation, pieces, &io.cancel);
         let (mut outcome, ()) = tokio::join!(run, forward);
+        let scanned = self.scan(session, isolation, since).await;
         if let Report::Exec(report) = &mut outcome.report {
-            match self.scan(session, isolation, since).await {
-                Ok(touched) => report.touched = touched,
+            match scanned {
+                Ok(()) => report.touched = self.untold(session, std::mem::take),
                 // The merge then takes the base of what is new for unknown, and keeps what the project holds.
                 Err(error) => outcome.enforced.iter_mut().for_each(|enforced| {
                     enforced.absent.push(format!("what this command changed could not be told: {error}"));
@@ -123,31 +136,62 @@ impl Walls {
         outcome
     }
 
-    /// What the session's layer came to hold since, with what the project holds there.
+    /// Sees what the layer holds before this process first does anything there: what a killed command left has the
+    /// project's state of an unknown time as its base, and never that of today.
+    async fn look(&self, session: SessionId, isolation: &Isolation) {
+        let _alone = self.looking.lock().await;
+        if !self.known(|known| known.contains_key(&session)) {
+            // Failing, it leaves the layer unknown, and what the next scan finds is unsure as well.
+            self.scan_alone(session, isolation, UNIX_EPOCH).await.ok();
+        }
+    }
+
+    /// Adds what the session's layer came to hold since, with what the project holds there, to what is to be told.
     async fn scan(
         &self,
         session: SessionId,
         isolation: &Isolation,
         since: SystemTime,
-    ) -> Result<Vec<Touched>, WorkError> {
+    ) -> Result<(), WorkError> {
+        let _alone = self.looking.lock().await;
+        let scanned = self.scan_alone(session, isolation, since).await;
+        scanned.inspect_err(|_| drop(self.known(|known| known.remove(&session))))
+    }
+
+    async fn scan_alone(
+        &self,
+        session: SessionId,
+        isolation: &Isolation,
+        since: SystemTime,
+    ) -> Result<(), WorkError> {
         let yard = self.native.yard(session)?;
+        let known = self.known(|known| known.get(&session).map(|it| it.paths.iter().cloned().collect()));
+        let since = if known.is_some() { since } else { UNIX_EPOCH };
         let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let request = Request::Scan {
             upper: yard.upper().display().to_string(),
             project: yard.project.display().to_string(),
-            known: self.known(|known| known.entry(session).or_default().iter().cloned().collect()),
+            known: known.unwrap_or_default(),
             since: u64::try_from(since).unwrap_or(0),
         };
         // The command is over; its cancellation is not the scan's.
         match self.native.work(session, request, isolation, &CancellationToken::new()).await? {
             (Reply::Touched(touched), _) => {
-                let paths = touched.iter().map(|touched| touched.path.clone());
-                self.known(|known| known.entry(session).or_default().extend(paths));
-                Ok(touched)
+                self.known(|known| {
+                    let known = known.entry(session).or_default();
+                    known.paths.extend(touched.iter().map(|touched| touched.path.clone()));
+                    known.untold.extend(touched);
+                });
+                Ok(())
             }
             (Reply::Refused { reason }, _) => Err(WorkError::Refused(reason)),
             _ => Err(WorkError::NoAnswer),
         }
+    }
+
+    /// What of the session's layer is still to be told.
+    fn untold<T: Default>(&self, session: SessionId, with: impl FnOnce(&mut Vec<Touched>) -> T) -> T {
+        self.known(|known| known.get_mut(&session).map(|known| with(&mut known.untold)).unwrap_or_default())
     }
 
     fn merge(&self, session: SessionId, effect: EffectId, merge: Merge) -> Result<Request, WorkError> {
@@ -169,7 +213,7 @@ impl Walls {
         Ok(Request::Diff { upper, project })
     }
 
-    fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, BTreeSet<WsPath>>) -> T) -> T {
+    fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Known>) -> T) -> T {
         with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -20,6 +20,8 @@ use std::io::Write;
 const FILES_MAX: usize = 1_000;
 /// Permission bits of a new file.
 const NEW_MODE: u32 = 0o644;
+/// Passing names that are tried in one directory.
+const PASSING_MAX: usize = 100_000;
 
 /// Writes all files or, when one base does not match, none. `touched` of the result is left to a scan.
 pub(super) fn change(root: &Root, files: &[FileChange]) -> Result<Vec<ChangedFile>, Error> {
@@ -114,12 +116,12 @@ fn stage_all(
     made: &mut Vec<String>,
 ) -> Result<Vec<Option<Staged>>, Error> {
     let mut all: Vec<Option<Staged>> = Vec::new();
-    for (number, (file, old)) in files.iter().zip(olds).enumerate() {
+    for (file, old) in files.iter().zip(olds) {
         let staged = match &file.new {
             None => Ok(None),
             Some(new) => {
                 let mode = old.as_ref().map_or(NEW_MODE, |old| old.mode & 0o777);
-                stage(root, file, &new.0, mode, number, made).map(Some)
+                stage(root, file, &new.0, mode, made).map(Some)
             }
         };
         match staged {
@@ -138,33 +140,36 @@ fn stage(
     file: &FileChange,
     content: &[u8],
     mode: u32,
-    number: usize,
     made: &mut Vec<String>,
 ) -> Result<Staged, Error> {
     let path = &file.path.0;
     let (parent, _) = split(below(&file.path)?);
     make_parents(root, parent, made).map_err(Error::system("make the directory of", path))?;
     let dir = root.dir(parent).map_err(Error::system("open the directory of", path))?;
-    let staged = Staged { dir, name: format!(".bailey-change-{number}") };
-    staged.write(content, mode).inspect_err(|_| staged.remove()).map_err(Error::system("write", path))?;
+    let (staged, sink) = Staged::create(dir).map_err(Error::system("write", path))?;
+    let written = Staged::fill(sink, content, mode).inspect_err(|_| staged.remove());
+    written.map_err(Error::system("write", path))?;
     Ok(staged)
 }
 
 impl Staged {
-    fn write(&self, content: &[u8], mode: u32) -> Result<(), Errno> {
+    /// Takes the first name that is free: another worker's, or one left by a worker that was killed, is never touched.
+    fn create(dir: OwnedFd) -> Result<(Self, File), Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || openat(&self.dir, &self.name, flags, Mode::RUSR | Mode::WUSR);
-        let fd = open().or_else(|errno| match errno {
-            // Left by a worker that was killed.
-            Errno::EXIST => {
-                self.remove();
-                open()
+        for number in 0..PASSING_MAX {
+            let name = format!(".bailey-change-{number}");
+            match openat(&dir, &name, flags, Mode::RUSR | Mode::WUSR) {
+                Ok(fd) => return Ok((Self { dir, name }, File::from(fd))),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
             }
-            other => Err(other),
-        })?;
-        let mut file = File::from(fd);
-        file.write_all(content).map_err(|error| errno(&error))?;
-        fchmod(&file, Mode::from_raw_mode(mode))
+        }
+        Err(Errno::EXIST)
+    }
+
+    fn fill(mut sink: File, content: &[u8], mode: u32) -> Result<(), Errno> {
+        sink.write_all(content).map_err(|error| errno(&error))?;
+        fchmod(&sink, Mode::from_raw_mode(mode))
     }
 
     fn remove(&self) {

@@ -101,10 +101,17 @@ impl Reporter<'_> {
         // On the host, whoever writes or reads there would follow it.
         let target = new.as_ref().and_then(|state| state.target.as_deref());
         let out = target.is_some_and(|target| leads_out(project.path(), at, target));
-        let refused = out.then(|| "a link that leads, or may lead, out of the project stays in the session".into());
+        let refused =
+            out.then(|| "a link that leads, or may lead, out of the project stays in the session".into());
         let old = old.map(|state| self.side(project, at, state)).transpose()?;
         let new = new.map(|state| self.side(upper, at, state)).transpose()?;
-        self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, refused, remarks: Vec::new() });
+        self.files.push(FileDiff {
+            path: WsPath(project.absolute(at)),
+            old,
+            new,
+            refused,
+            remarks: Vec::new(),
+        });
         Ok(())
     }
 

@@ -73,7 +73,7 @@ fn what_a_killed_worker_left_is_in_nobodys_way() {
     ground.file(".bailey-change-0", "torn");
     change(vec![to(ground.ws("file"), None, Some("whole"))]).unwrap();
     assert_eq!(ground.read("file"), "whole");
-    assert!(!ground.has(".bailey-change-0"));
+    assert_eq!(ground.read(".bailey-change-0"), "torn", "it may be another's, who still writes");
 }
 
 /// The control: `std::fs::write` does write through the link.
@@ -86,4 +86,25 @@ fn a_change_never_writes_through_a_symlink() {
     assert!(ground.has("outside/control"));
     assert!(change(vec![to(ground.ws("ws/dir/file"), None, Some("x"))]).is_err());
     assert!(!ground.has("outside/file"));
+}
+
+#[test]
+fn parallel_changes_in_one_directory_do_not_delete_each_others_unfinished_writes() {
+    let ground = Ground::new();
+    // As a worker that was killed, or one that still writes, leaves it.
+    ground.file(".bailey-change-0", "unfinished");
+    std::thread::scope(|scope| {
+        let writers = (0..8).map(|writer| {
+            let ground = &ground;
+            scope.spawn(move || {
+                (0..50).try_for_each(|n| {
+                    change(vec![to(ground.ws(&format!("{writer}-{n}")), None, Some("x"))]).map(drop)
+                })
+            })
+        });
+        let writers: Vec<_> = writers.collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap().unwrap());
+    });
+    assert_eq!(ground.read(".bailey-change-0"), "unfinished");
+    assert_eq!(std::fs::read_dir(&ground.path).unwrap().count(), 401);
 }
