@@ -19,8 +19,8 @@ use bailey_protocol::{Action, Digest, Isolation, Kind, Sealed, Timestamp, WsPath
 
 /// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the meaning.
 const SEMANTICS: &str = "bailey-policy 1";
-/// Most paths that one reason names.
-const PATHS_SHOWN: usize = 20;
+/// Most paths that one reason names: a human must see each file that a question is about.
+const PATHS_SHOWN: usize = 200;
 /// What the inside of the walls has of its own: never bound in from outside.
 pub const INSIDE: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/tmp"];
 

@@ -10,6 +10,7 @@
 
 mod attacks;
 mod house;
+mod review;
 mod run;
 mod stage;
 mod tree;
