@@ -14,9 +14,33 @@ use std::{
 
 /// What bubblewrap is asked for: the nearest it has to our walls (no overlay, Landlock, seccomp or limits).
 const BWRAP: &[&str] = &[
-    "--unshare-all", "--die-with-parent", "--new-session", "--tmpfs", "/", "--ro-bind", "/usr", "/usr", "--ro-bind",
-    "/etc/ld.so.cache", "/etc/ld.so.cache", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink",
-    "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind",
+    "--unshare-all",
+    "--die-with-parent",
+    "--new-session",
+    "--tmpfs",
+    "/",
+    "--ro-bind",
+    "/usr",
+    "/usr",
+    "--ro-bind",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.cache",
+    "--symlink",
+    "usr/lib",
+    "/lib",
+    "--symlink",
+    "usr/lib64",
+    "/lib64",
+    "--symlink",
+    "usr/bin",
+    "/bin",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "--tmpfs",
+    "/tmp",
+    "--bind",
 ];
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
@@ -42,7 +66,9 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         if !matches!(&outcome.report, Report::Exec(report) if report.exit == Some(0)) {
             return Err(format!("{:?}", outcome.status).into());
         }
-        theirs.extend(time(std::process::Command::new("bwrap").args(BWRAP).arg(&project).arg(&project).arg("/bin/true")));
+        theirs.extend(time(
+            std::process::Command::new("bwrap").args(BWRAP).arg(&project).arg(&project).arg("/bin/true"),
+        ));
         bare.extend(time(&mut std::process::Command::new("/bin/true")));
     }
     let [ours, theirs, bare] = [ours, theirs, bare].map(median);

@@ -123,7 +123,11 @@ fn an_undo_accepts_the_merge_in_either_direction_and_no_other() {
     let files = all(&ground);
     let turned = |file: &MergeFile| MergeFile { path: file.path.clone(), base: file.new, new: file.base };
     let turned: Vec<_> = files.iter().map(turned).collect();
-    assert_eq!(merge(&ground, MergeKind::Undo, &files), Ok(vec![MergeState::Already]), "nothing was applied yet");
+    assert_eq!(
+        merge(&ground, MergeKind::Undo, &files),
+        Ok(vec![MergeState::Already]),
+        "nothing was applied yet"
+    );
     merge(&ground, MergeKind::Apply, &files).unwrap();
     let other = [MergeFile { new: Some(Digest::of(b"other")), ..files[0].clone() }];
     assert!(merge(&ground, MergeKind::Undo, &other).unwrap_err().contains("nothing was undone"));
