@@ -34,6 +34,17 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
             root.display()
         );
     }
+    let protected = bailey_policy::protected_places(&home.user.display().to_string()).find(|path| {
+        let path = Path::new(path);
+        root.starts_with(path) || path.starts_with(&root) && path.exists()
+    });
+    if let Some(path) = protected {
+        bail!(
+            "`{}` cannot be a workspace: it is, lies in, or holds `{path}`, which no agent may touch; go to a project's \
+             directory, or name one with -C DIR",
+            root.display()
+        );
+    }
     // The inside has its own of these, which would hide a project and lose what is done there.
     if let Some(own) = ["/dev", "/proc", "/sys"].into_iter().find(|own| root.starts_with(own)) {
         bail!(

@@ -42,7 +42,7 @@ pub use command::{CommandError, CommandPrefix};
 pub use condition::Condition;
 pub use glob::{Glob, GlobError};
 pub use host::{HostError, HostGlob};
-pub use names::{RUN_BY_HOST, SECRET_LOOKING};
+pub use names::{RUN_BY_HOST, SECRET_LOOKING, protected_places};
 pub use place::Places;
 pub use policy::{Facts, INSIDE, Policy};
 pub use rule::{Answer, Rule, Tier};

@@ -220,6 +220,15 @@ pub const RUN_BY_HOST: &[&str] = &[
     "GEMINI.md",
 ];
 
+/// What of the user's home no action may touch, as absolute paths: those that can be named without a pattern. A
+/// workspace that is one of them, lies in one or holds one would make its protection empty, because what a command
+/// opens in its own workspace no rule sees.
+pub fn protected_places(user_home: &str) -> impl Iterator<Item = alloc::string::String> {
+    let named = PROTECTED_HOME.iter().filter_map(|glob| glob.strip_prefix("{home}"));
+    let plain = named.map(|glob| glob.strip_suffix("/**").unwrap_or(glob)).filter(|glob| !glob.contains('*'));
+    plain.map(move |path| alloc::format!("{}{path}", user_home.trim_end_matches('/')))
+}
+
 /// What of the user's home no action may touch, whoever asks.
 pub(crate) const PROTECTED_HOME: &[&str] = &[
     // Keys and password stores.

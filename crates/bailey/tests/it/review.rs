@@ -101,3 +101,30 @@ fn what_a_killed_command_left_does_not_overwrite_what_the_user_wrote_since() {
     assert_eq!(stage.read("a.txt"), "user\n", "{resumed:?} {applied:?}");
     assert_eq!(stage.read("b.txt"), "agent\n", "the control: {resumed:?} {applied:?}");
 }
+
+#[test]
+fn a_protected_place_of_the_home_is_no_workspace() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let home = stage.folder().join("person");
+    for dir in [".ssh", ".config/gh", ".config/editor", "code"] {
+        fs::create_dir_all(home.join(dir)).unwrap();
+    }
+    fs::write(home.join(".config/gh/hosts.yml"), "oauth_token: canary\n").unwrap();
+    let read = |dir: &str| {
+        let mut command = stage.bailey(&["sandbox", "run", "-C"]);
+        command.arg(home.join(dir)).args(["--", "sh", "-c", "cat */hosts.yml; true"]).env("HOME", &home);
+        crate::stage::Ran::of(command.output().unwrap())
+    };
+    for dir in [".ssh", ".config/gh", ".config"] {
+        let ran = read(dir);
+        assert_ne!(ran.code, Some(0), "{dir}: {ran:?}");
+        assert!(
+            ran.stderr.contains("cannot be a workspace") && !ran.stdout.contains("canary"),
+            "{dir}: {ran:?}"
+        );
+    }
+    for dir in [".config/editor", "code"] {
+        let ran = read(dir);
+        assert_eq!(ran.code, Some(0), "control, {dir}: {ran:?}");
+    }
+}
