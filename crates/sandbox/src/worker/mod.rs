@@ -5,9 +5,9 @@
 //! system-call profile, and the child calls [`run`]. So this module is plain synchronous code on file
 //! descriptors: no threads, no processes, no environment, no network, bounded memory and time.
 //!
-//! Every path is opened by `openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS` ([`beneath`]), so a path
-//! that became a symlink after it was judged is refused by the kernel, whatever races. Read [`state`] next:
-//! its digest is what merges compare. [`layer`] knows what an overlay's upper directory means, and [`merge`]
+//! Every path is opened by `openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS` (`beneath`), so a path
+//! that became a symlink after it was judged is refused by the kernel, whatever races. Read `state` next:
+//! its digest is what merges compare. `layer` knows what an overlay's upper directory means, and `merge`
 //! is the only code that writes to a project.
 
 mod beneath;
