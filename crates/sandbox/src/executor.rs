@@ -1,6 +1,7 @@
 //! The walls as an executor: what the kernel's permits come to.
 
 use crate::{
+    config::Yard,
     native::{Native, WorkError},
     running::{Piece, Source},
     worker::{Reply, Request},
@@ -136,8 +137,8 @@ impl Walls {
         outcome
     }
 
-    /// Sees what the layer holds before this process first does anything there: what a killed command left has the
-    /// project's state of an unknown time as its base, and never that of today.
+    /// Sees what the layer holds before this process first does anything there: what a killed command left came there
+    /// at an unknown time since the session began.
     async fn look(&self, session: SessionId, isolation: &Isolation) {
         let _alone = self.looking.lock().await;
         if !self.known(|known| known.contains_key(&session)) {
@@ -166,7 +167,7 @@ impl Walls {
     ) -> Result<(), WorkError> {
         let yard = self.native.yard(session)?;
         let known = self.known(|known| known.get(&session).map(|it| it.paths.iter().cloned().collect()));
-        let since = if known.is_some() { since } else { UNIX_EPOCH };
+        let since = if known.is_some() { since } else { begun(&yard) };
         let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let request = Request::Scan {
             upper: yard.upper().display().to_string(),
@@ -285,6 +286,12 @@ fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
         Reply::Resolved(_) | Reply::Touched(_) => (status(WorkError::NoAnswer), Report::Nothing),
     };
     Outcome { status, enforced: Some(enforced), duration_ms, report }
+}
+
+/// When the session began. What nobody saw come into its layer may be as old as that: what the project changed since is
+/// no base to rely on, what it did not change is.
+fn begun(yard: &Yard) -> SystemTime {
+    std::fs::metadata(&yard.folder).and_then(|folder| folder.created()).unwrap_or(UNIX_EPOCH)
 }
 
 fn status(error: WorkError) -> Status {
