@@ -91,7 +91,7 @@ async fn finish(
     show(printer, &changes);
     let is_half_applied = host.is_half_applied().await?;
     let can_apply = is_half_applied || !changes.is_empty();
-    // What is Red is asked on a card, which shows all of it: one question is enough.
+    // What is Red is asked on a card of its own: one question is enough.
     let asks = !front.asker.is_nobody() && !printer.is_json();
     let question = if is_half_applied {
         "An apply was cut in the middle. End it, and apply these changes?"
