@@ -187,10 +187,11 @@ fn agent_cannot_write_its_own_law() {
     assert!(before == after, "a law was changed");
     assert!(fs::read(&program).unwrap() == binary, "the program was changed");
     assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
-    let denied = stage.trail().into_iter().filter(|entry| entry["type"] == "denied").collect::<Vec<Value>>();
+    let trail = stage.trail();
     for path in paths.iter().chain([&program]) {
-        assert!(denied.iter().any(|entry| entry["target"] == json!(path)), "no refusal names {path}");
+        assert!(refused(&trail, path), "no refusal names {path}");
     }
+    assert!(!trail.iter().any(|entry| entry["kind"] == "change" && entry["type"] == "intent"));
     drop(server);
     for path in &paths {
         assert!(
@@ -198,6 +199,15 @@ fn agent_cannot_write_its_own_law() {
             "control: whoever runs Bailey can write {path} outside of the walls"
         );
     }
+}
+
+/// Whether a rule denied this path, or its card was answered with no: where nobody is asked, what is only read outside
+/// of the workspace ends like that, and a tool that means to change a file looks at it first.
+fn refused(trail: &[Value], path: &str) -> bool {
+    trail.iter().zip(trail.iter().skip(1)).any(|(entry, next)| {
+        let no = entry["type"] == "asked" && next["type"] == "answered" && next["answer"] == "no";
+        entry["target"] == json!(path) && (entry["type"] == "denied" || no)
+    })
 }
 
 fn writable(path: &Path) -> bool {
