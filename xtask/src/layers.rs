@@ -1,8 +1,7 @@
 //! Which crate may depend on which: the floors of ARCHITECTURE.md as a list that is checked against `cargo metadata`.
 
-use crate::cargo;
-use anyhow::{Context as _, Result, bail};
-use serde::Deserialize;
+use crate::metadata::{Metadata, Package};
+use anyhow::{Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A crate, its floor, and the crates of the house that it may use.
@@ -57,40 +56,54 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ),
 ];
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    dependencies: Vec<Dependency>,
-}
-
-#[derive(Deserialize)]
-struct Dependency {
-    name: String,
-    kind: Option<String>,
-}
+/// How many foreign crates each of the house may bring in, directly and through others, built for it and with it. A figure
+/// goes up only in a commit that says what the new ones are for.
+const BUDGET: &[(&str, usize)] = &[
+    ("bailey-protocol", 28),
+    ("bailey-policy", 52),
+    ("bailey-store", 30),
+    ("bailey-secrets", 12),
+    ("bailey-journal", 78),
+    ("bailey-kernel", 80),
+    ("bailey-sandbox", 100),
+    ("bailey-egress", 108),
+    ("bailey-llm", 85),
+    ("bailey-tools", 82),
+    ("bailey-agent", 82),
+    ("bailey-runtime", 82),
+    ("bailey", 160),
+];
 
 /// Checks the house.
 pub(crate) fn run() -> Result<()> {
-    let output = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"]).output()?;
-    if !output.status.success() {
-        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    let metadata: Metadata =
-        serde_json::from_slice(&output.stdout).context("cargo metadata cannot be read")?;
-    let wrong = wrong(&metadata.packages);
+    let metadata = Metadata::read()?;
+    let mut wrong = wrong(metadata.house());
+    let brought: Vec<(&str, usize)> =
+        metadata.house().map(|package| (package.name.as_str(), foreign(&metadata, package))).collect();
+    wrong.extend(over(&brought));
     if wrong.is_empty() {
-        println!("layers: {} crates, each on its floor", HOUSE.len());
+        println!("layers: {} crates, each on its floor and within its budget", HOUSE.len());
         return Ok(());
     }
     bail!("the house does not hold:\n  {}", wrong.join("\n  "))
 }
 
-fn wrong(packages: &[Package]) -> Vec<String> {
+/// How many foreign crates a package brings in.
+fn foreign(metadata: &Metadata, package: &Package) -> usize {
+    let house: BTreeSet<&str> = metadata.house().map(|package| package.id.as_str()).collect();
+    metadata.used(package).keys().filter(|id| !house.contains(*id)).count()
+}
+
+fn over(brought: &[(&str, usize)]) -> Vec<String> {
+    let limit = |name: &str| BUDGET.iter().find(|(known, _)| *known == name).map(|(_, limit)| *limit);
+    let over = brought.iter().filter_map(|(name, count)| {
+        let limit = limit(name)?;
+        (*count > limit).then(|| format!("{name} brings in {count} foreign crates; its budget is {limit}"))
+    });
+    over.collect()
+}
+
+fn wrong<'a>(packages: impl Iterator<Item = &'a Package>) -> Vec<String> {
     let floors: BTreeMap<&str, u8> = HOUSE.iter().map(|(name, floor, _)| (*name, *floor)).collect();
     let mut wrong = Vec::new();
     for package in packages {
@@ -129,14 +142,22 @@ fn wrong(packages: &[Package]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dependency, Package, wrong};
+    use super::{over, wrong};
+    use crate::metadata::{Dependency, Package};
 
     fn package(name: &str, uses: &[(&str, Option<&str>)]) -> Package {
         let dependency = |&(name, kind): &(&str, Option<&str>)| Dependency {
             name: name.into(),
             kind: kind.map(Into::into),
         };
-        Package { name: name.into(), dependencies: uses.iter().map(dependency).collect() }
+        Package {
+            id: name.into(),
+            name: name.into(),
+            version: "1.0.0".into(),
+            license: None,
+            source: None,
+            dependencies: uses.iter().map(dependency).collect(),
+        }
     }
 
     #[test]
@@ -145,19 +166,25 @@ mod tests {
             "bailey-kernel",
             &[("bailey-policy", None), ("tokio", None), ("bailey-testkit", Some("dev"))],
         );
-        assert_eq!(wrong(&[kernel]), Vec::<String>::new());
+        assert_eq!(wrong([kernel].iter()), Vec::<String>::new());
     }
 
     #[test]
     fn upward_sideways_unlisted_and_unknown_are_found() {
-        let found = wrong(&[
+        let packages = [
             package("bailey-protocol", &[("bailey-kernel", None)]),
             package("bailey-sandbox", &[("bailey-egress", None)]),
             package("bailey-tools", &[("bailey-policy", None)]),
             package("bailey-policy", &[("reqwest", None)]),
             package("bailey-utils", &[]),
             package("bailey-agent", &[("bailey-testkit", None)]),
-        ]);
+        ];
+        let found = wrong(packages.iter());
         assert_eq!(found.len(), 6, "{found:#?}");
+    }
+
+    #[test]
+    fn a_budget_that_is_overdrawn_is_found() {
+        assert_eq!(over(&[("bailey-protocol", 1_000), ("bailey-journal", 1)]).len(), 1);
     }
 }

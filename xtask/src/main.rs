@@ -5,8 +5,10 @@
 mod bench;
 mod claims;
 mod demo;
+mod dist;
 mod kill;
 mod layers;
+mod metadata;
 mod test;
 
 use anyhow::{Result, bail};
@@ -22,7 +24,10 @@ cargo xtask TASK
   kill            kill Bailey at every write, sync, rename, clone and exec of a turn, and go on
                   (--every N, --from N, --to N, --role main|warden|walls, --when before|after, --release)
   bench           how long things take, side by side with bubblewrap, posix_spawn and raw SQLite
-  layers          check which crate depends on which
+  dist            a tarball, a Debian package, a bill of materials and their digests, in target/dist
+                  (--install a linker for older systems, --image an OCI image, --twice build again and compare,
+                  --try install, upgrade and remove in fresh systems, as root)
+  layers          check which crate depends on which, and how much each brings in
   claims          check that each test that SECURITY.md names is there
 ";
 
@@ -44,6 +49,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["test", options @ ..] => test::run(options),
         ["kill", options @ ..] => kill::run(options),
         ["bench", options @ ..] => bench::run(options),
+        ["dist", options @ ..] => dist::run(options),
         ["layers"] => layers::run(),
         ["claims"] => claims::run(),
         [] | ["help" | "--help" | "-h"] => {

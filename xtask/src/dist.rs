@@ -1,0 +1,136 @@
+//! `cargo xtask dist`: what a release consists of, made from one build: a tarball, a Debian package, an OCI image, a bill
+//! of materials and the digests of all of them.
+
+mod archive;
+mod binary;
+mod image;
+mod root;
+mod sbom;
+mod trial;
+
+use crate::target_dir;
+use anyhow::{Context as _, Result, bail};
+use sha2::{Digest as _, Sha256};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The machine that artefacts are for, in each packager's words.
+const ARCH: &str = "x86_64";
+const DEBIAN_ARCH: &str = "amd64";
+const OCI_ARCH: &str = "amd64";
+
+/// Makes the artefacts; `--twice` builds them from two clones and compares, `--try` installs them in fresh roots.
+pub(crate) fn run(options: &[&str]) -> Result<()> {
+    let mut wanted = Wanted::default();
+    for option in options {
+        match *option {
+            "--install" => wanted.install = true,
+            "--image" => wanted.image = true,
+            "--twice" => wanted.twice = true,
+            "--try" => wanted.trial = true,
+            other => bail!("`dist` has no option `{other}`: there are --install, --image, --twice and --try"),
+        }
+    }
+    let out = target_dir().join("dist");
+    let build = binary::Build::prepare(wanted.install)?;
+    println!("== build for {}", build.runs_on());
+    let program = build.program()?;
+    if wanted.twice {
+        println!("\n== build again, from a clone at another path");
+        compare(&program, &build.again()?)?;
+    }
+    fs::create_dir_all(&out)?;
+    println!("\n== artefacts in {}", out.display());
+    let mut made = vec![sbom::write(&out)?];
+    let tree = archive::Tree::make(&program, &made, &out)?;
+    made.push(tree.tarball(&out)?);
+    made.push(tree.debian(&out)?);
+    if wanted.image {
+        made.push(image::write(&tree, &out)?);
+    } else {
+        println!("SKIPPED the OCI image: `--image` makes it, with debootstrap and as root");
+    }
+    checksums(&made, &out)?;
+    if wanted.trial {
+        trial::run(&tree, &out)?;
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the options of a command line are each on or off")]
+struct Wanted {
+    install: bool,
+    image: bool,
+    twice: bool,
+    trial: bool,
+}
+
+/// The version that the artefacts carry: the program's own.
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The moment that stands in every archive instead of the time of building: the last commit's, as
+/// reproducible-builds.org defines `SOURCE_DATE_EPOCH` (seconds since 1970).
+fn epoch() -> Result<String> {
+    if let Ok(epoch) = std::env::var("SOURCE_DATE_EPOCH") {
+        return Ok(epoch);
+    }
+    output("git", &["log", "-1", "--format=%ct"]).context("the time of the last commit is not known")
+}
+
+/// What a program prints, trimmed.
+fn output(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = std::process::Command::new(program)
+        .args(arguments)
+        .current_dir(crate::root())
+        .output()
+        .with_context(|| format!("cannot run `{program}`"))?;
+    if !output.status.success() {
+        bail!(
+            "`{program} {}` failed: {}",
+            arguments.join(" "),
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn digest(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(hex(&Sha256::digest(&bytes)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn compare(first: &Path, second: &Path) -> Result<()> {
+    let (one, two) = (digest(first)?, digest(second)?);
+    if one != two {
+        bail!("two builds differ: {one} is {}, {two} is {}", first.display(), second.display());
+    }
+    println!("the same program both times: {one}");
+    Ok(())
+}
+
+fn checksums(made: &[PathBuf], out: &Path) -> Result<()> {
+    let mut lines = String::new();
+    for path in made {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let line = format!("{}  {name}", digest(path)?);
+        let size = fs::metadata(path)?.len();
+        println!("{line}  {:.1} MB", size as f64 / 1e6);
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    fs::write(out.join("SHA256SUMS"), lines)?;
+    Ok(())
+}
