@@ -1,10 +1,11 @@
 //! What a brain can do.
 
-use crate::{Questions, Retry, Settled};
+use crate::{ModelRole, Models, Questions, Retry, Settled};
 use bailey_kernel::{
-    Context, Kernel, Observation, Provenance, Provider, Refused, Reply, Scope, Step, Tool, UserMessage,
+    Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply, Scope, Step, Tool,
+    UserMessage,
 };
-use bailey_protocol::{Answer, Happening, ToolCall};
+use bailey_protocol::{Answer, Happening, ToolCall, ToolSpec};
 use bailey_tools::Toolbox;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -21,8 +22,8 @@ pub struct Hands {
     pub scope: Scope,
     /// The tools.
     pub tools: Arc<Toolbox>,
-    /// The model.
-    pub provider: Arc<dyn Provider>,
+    /// The models, by what they are asked for.
+    pub models: Models,
     /// How failed model calls are tried again.
     pub retry: Retry,
     /// Where answers to cards arrive.
@@ -61,15 +62,60 @@ impl Hands {
         self.news.take()
     }
 
-    /// Asks the model, again where a failure may pass.
+    /// Asks the turn's own model, offering every tool.
     ///
     /// # Errors
     /// What the last attempt ended with.
     pub async fn converse(&self, context: &Context) -> Result<Reply, Refused> {
-        let specs = self.tools.specs();
+        self.ask(ModelRole::Main, context, &self.tools.specs()).await
+    }
+
+    /// Asks the model of this role: again where a failure may pass, and where it does not pass the models that may stand
+    /// in, in order. Each attempt is an effect of its own, which the gate decides for its own provider and reserves for
+    /// anew; a stand-in that the gate refuses is passed over. Who answered once is asked for the rest of the turn.
+    ///
+    /// # Errors
+    /// What the last attempt ended with.
+    pub async fn ask(
+        &self,
+        role: ModelRole,
+        context: &Context,
+        tools: &[ToolSpec],
+    ) -> Result<Reply, Refused> {
+        let route = self.models.route(role);
+        let mut failed: Option<ModelError> = None;
+        for (place, provider) in route.remaining() {
+            if let Some(error) = &failed {
+                let text = format!("{error}; asking `{}/{}` instead", provider.name(), provider.model());
+                self.kernel.tell(&self.scope, Happening::Notice { text }).await?;
+            }
+            match (self.attempts(&**provider, context, tools).await, &failed) {
+                (Ok(reply), _) => {
+                    route.stay_at(place);
+                    return Ok(reply);
+                }
+                (Err(Refused::Model(error)), _) if error.kind.is_passing() => failed = Some(error),
+                (Err(Refused::Denied(reasons)), Some(_)) => {
+                    let (name, model, why) = (provider.name(), provider.model(), reasons.join("; "));
+                    let text = format!("`{name}/{model}` may not be asked instead: {why}");
+                    self.kernel.tell(&self.scope, Happening::Notice { text }).await?;
+                }
+                (Err(error), _) => return Err(error),
+            }
+        }
+        Err(failed.map_or_else(|| Refused::Failed("the route holds no model".into()), Refused::Model))
+    }
+
+    /// Asks one model, again where a failure may pass.
+    async fn attempts(
+        &self,
+        provider: &dyn Provider,
+        context: &Context,
+        tools: &[ToolSpec],
+    ) -> Result<Reply, Refused> {
         let mut attempt = 1;
         loop {
-            let error = match self.kernel.converse(&self.scope, context, &*self.provider, &specs).await {
+            let error = match self.kernel.converse(&self.scope, context, provider, tools).await {
                 Err(Refused::Model(error)) => error,
                 other => return other,
             };

@@ -6,12 +6,14 @@
 //! Read `turn.rs` first.
 
 mod hands;
+mod models;
 mod questions;
 mod retry;
 mod turn;
 mod waves;
 
 pub use hands::{Hands, News};
+pub use models::{ModelRole, Models, Route};
 pub use questions::{Questions, Settled};
 pub use retry::Retry;
 pub use turn::{Brain, Loop, TurnEnd};

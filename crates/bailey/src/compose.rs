@@ -2,7 +2,7 @@
 
 use crate::{cli::TurnOptions, config::Config, home::Home, print::Printer};
 use anyhow::{Context as _, Result, bail};
-use bailey_agent::{Loop, Retry};
+use bailey_agent::{Loop, Models, Retry};
 use bailey_egress::Egress;
 use bailey_journal::{Journal, SystemClock};
 use bailey_kernel::{Config as KernelConfig, Executor, Instruction, Kernel, Provider};
@@ -115,10 +115,10 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     registrar.reread_rules(Box::new(move || {
         policy(&of_home).map(|(policy, _)| policy).map_err(|error| format!("{error:#}"))
     }));
-    let (provider, network, retry) = match options {
+    let (models, network, retry) = match options {
         Some(options) => {
             let model = model(config, &keys, options, &workspace, &journal)?;
-            (Some(model.provider), model.executor, model.retry)
+            (Some(Models::only(model.provider)), model.executor, model.retry)
         }
         None => (None, None, Retry::default()),
     };
@@ -131,7 +131,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
             kernel: kernel.clone(),
             registrar,
             tools: Arc::new(Toolbox::built_in(tool_config(config, &workspace))),
-            provider,
+            models,
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
             retry,
             instruction: Instruction::fixed(INSTRUCTION).with_fact("Workspace", &workspace.0),

@@ -94,7 +94,7 @@ impl Kernel {
                 kernel.tell(&scope, Happening::Text { text }).await?;
             }
             let answer = answer?;
-            kernel.tell(&scope, Happening::Usage { usage: answer.usage }).await?;
+            kernel.tell(&scope, Happening::Usage { usage: answer.usage, cost: answer.cost.clone() }).await?;
             let labels = talk.labels.from_entry(finished.seq);
             Ok(Reply { provider: talk.provider, answer, labels })
         });
@@ -135,7 +135,7 @@ impl Talk {
 
 /// What a call used up: what the provider counted, or what was reserved where it counted nothing.
 fn used(answer: &Answer, reserved: Cost) -> Cost {
-    let Usage { input_tokens, output_tokens } = answer.usage;
+    let Usage { input_tokens, output_tokens, .. } = answer.usage;
     let counted = input_tokens.saturating_add(output_tokens);
     if counted == 0 { reserved } else { Cost { tokens: counted } }
 }

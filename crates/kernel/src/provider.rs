@@ -1,7 +1,7 @@
 //! The seam to models: a provider is a codec, from a context to a request and from response bytes to a reply.
 
 use crate::Context;
-use bailey_protocol::{Cost, HttpRequest, ToolCall, ToolSpec, Usage};
+use bailey_protocol::{Cost, HttpRequest, Money, ToolCall, ToolSpec, Usage};
 use std::time::Duration;
 
 /// A model call, ready for the network door.
@@ -47,6 +47,9 @@ pub struct Answer {
     pub stop: Stop,
     /// What the provider counted.
     pub usage: Usage,
+    /// What that costs at the prices that were known when it came; none where they were not.
+    #[serde(default)]
+    pub cost: Option<Money>,
     /// The assistant's message as the provider wants to see it again (some parts are signed): only the codec that
     /// made it reads it.
     pub verbatim: serde_json::Value,
@@ -109,6 +112,10 @@ pub trait Provider: Send + Sync + 'static {
     fn name(&self) -> &str;
     /// The model's name as the provider knows it.
     fn model(&self) -> &str;
+    /// The most tokens that a request and its reply may have together; none where nobody knows.
+    fn window_tokens(&self) -> Option<u64> {
+        None
+    }
     /// The request for this context.
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded;
     /// A reader for one response.

@@ -1,6 +1,6 @@
 //! What front ends receive: one JSON object a line under `--json`.
 
-use crate::{ApprovalId, CallId, EffectId, Enforced, Seq, SessionId, number::decimal};
+use crate::{ApprovalId, CallId, EffectId, Enforced, Money, Seq, SessionId, number::decimal};
 use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -78,15 +78,21 @@ pub enum CardPart {
     },
 }
 
-/// What a turn has used.
+/// What was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens that the provider read.
+    /// All tokens that the provider read, from a cache or not.
     #[serde(with = "decimal")]
     pub input_tokens: u64,
-    /// Tokens that it wrote.
+    /// Tokens that it wrote, those of its reasoning too.
     #[serde(with = "decimal")]
     pub output_tokens: u64,
+    /// Those of the input that it read from a cache.
+    #[serde(with = "decimal", default)]
+    pub cache_read_tokens: u64,
+    /// Those of the input that it wrote to a cache.
+    #[serde(with = "decimal", default)]
+    pub cache_write_tokens: u64,
 }
 
 /// What happened.
@@ -181,10 +187,13 @@ pub enum Happening {
         /// One line.
         text: String,
     },
-    /// What the turn has used so far.
+    /// What a model call has used.
     Usage {
-        /// The sum over the turn.
+        /// Of one model call.
         usage: Usage,
+        /// What that costs; none where the model's price is not known.
+        #[serde(default)]
+        cost: Option<Money>,
     },
     /// The turn is over.
     End {

@@ -23,6 +23,7 @@ pub mod event;
 pub mod id;
 pub mod label;
 pub mod message;
+pub mod money;
 pub mod number;
 pub mod op;
 pub mod outcome;
@@ -40,6 +41,7 @@ pub use id::{ApprovalId, CallId, EffectId, SessionId, TurnId};
 pub use jiff::Timestamp;
 pub use label::{Integrity, Labels, Secrecy};
 pub use message::{Inbound, ToolCall, ToolSpec};
+pub use money::Money;
 pub use number::Seq;
 pub use op::Op;
 pub use outcome::{

@@ -1,9 +1,9 @@
 //! One session, from its opening to its end.
 
-use bailey_agent::{Brain, Hands, News, Questions, Retry, Settled, TurnEnd};
+use bailey_agent::{Brain, Hands, ModelRole, Models, News, Questions, Retry, Settled, TurnEnd};
 use bailey_kernel::{
-    Acted, Connection, Context, Instruction, Kernel, NewSession, Provider, Refused, Registrar, Scope,
-    Segment, SessionLock,
+    Acted, Connection, Context, Instruction, Kernel, NewSession, Refused, Registrar, Scope, Segment,
+    SessionLock,
 };
 use bailey_protocol::{Action, Event, Happening, Inbound, Op, SessionId, TurnId, WsPath};
 use bailey_tools::Toolbox;
@@ -18,8 +18,8 @@ pub struct Parts {
     pub registrar: Registrar,
     /// The tools.
     pub tools: Arc<Toolbox>,
-    /// The model; none where no turn will run.
-    pub provider: Option<Arc<dyn Provider>>,
+    /// The models; none where no turn will run.
+    pub models: Option<Models>,
     /// Who decides what to do next.
     pub brain: Arc<dyn Brain>,
     /// How failed model calls are tried again.
@@ -76,7 +76,7 @@ pub struct Host {
     pub(crate) workspace: WsPath,
     pub(crate) questions: Questions,
     tools: Arc<Toolbox>,
-    provider: Option<Arc<dyn Provider>>,
+    models: Option<Models>,
     brain: Arc<dyn Brain>,
     retry: Retry,
     unattended: bool,
@@ -94,7 +94,7 @@ impl Host {
             kernel,
             registrar,
             tools,
-            provider,
+            models,
             brain,
             retry,
             instruction,
@@ -107,8 +107,8 @@ impl Host {
         let lock = SessionLock::take(session, &folder)?;
         let connection = registrar.connect(session, workspace.clone(), events);
         let scope = kernel.turn_of(&connection);
-        let model =
-            provider.as_ref().map(|model| format!("{}/{}", model.name(), model.model())).unwrap_or_default();
+        let main = models.as_ref().and_then(|models| models.route(ModelRole::Main).current());
+        let model = main.map(|model| format!("{}/{}", model.name(), model.model())).unwrap_or_default();
         let context = match opening {
             Opening::New(_) => {
                 let new = NewSession {
@@ -139,7 +139,7 @@ impl Host {
             workspace,
             questions: Questions::default(),
             tools,
-            provider,
+            models,
             brain,
             retry,
             unattended,
@@ -203,12 +203,12 @@ impl Host {
         turn: Option<TurnId>,
         ops: &mut mpsc::Receiver<Op>,
     ) -> Result<TurnEnd, HostError> {
-        let provider = self.provider.clone().ok_or(HostError::NoModel)?;
+        let models = self.models.as_ref().ok_or(HostError::NoModel)?.afresh();
         let hands = Hands {
             kernel: self.kernel.clone(),
             scope: scope.clone(),
             tools: self.tools.clone(),
-            provider,
+            models,
             retry: self.retry.clone(),
             questions: self.questions.clone(),
             news: News::default(),

@@ -6,6 +6,7 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+mod fallback;
 mod parallel;
 mod questions;
 mod restore;

@@ -1,6 +1,6 @@
 //! Hands with everything behind them.
 
-use bailey_agent::{Brain as _, Hands, Loop, News, Questions, Retry, TurnEnd};
+use bailey_agent::{Brain as _, Hands, Loop, Models, News, Questions, Retry, TurnEnd};
 use bailey_kernel::{Context, Observation, Refused, Segment};
 use bailey_llm::Wire;
 use bailey_protocol::{Inbound, Limits, ToolCall};
@@ -44,7 +44,7 @@ pub(crate) fn hands(bench: &Bench, server: &ModelServer, wire: Wire, scope: bail
         kernel: bench.kernel.clone(),
         scope,
         tools: Arc::new(toolbox()),
-        provider: bench.provider(server, wire, 1000),
+        models: Models::only(bench.provider(server, wire, 1000)),
         retry: Retry {
             attempts: 3,
             first_pause: Duration::from_millis(1),

@@ -98,7 +98,7 @@ impl<'a> Drawing<'a> {
                 }
             }
             Happening::Notice { text } => self.line(Style::Yellow, text),
-            Happening::Usage { usage } => {
+            Happening::Usage { usage, .. } => {
                 self.usage.input_tokens += usage.input_tokens;
                 self.usage.output_tokens += usage.output_tokens;
             }
@@ -195,7 +195,7 @@ impl<'a> Drawing<'a> {
 
     fn ended(&mut self, reason: &str) {
         self.end_text();
-        let Usage { input_tokens, output_tokens } = self.usage;
+        let Usage { input_tokens, output_tokens, .. } = self.usage;
         let text = match reason {
             "limit" => {
                 "the turn reached its limit of tool calls and pauses here; resume the session to go on".into()

@@ -92,7 +92,7 @@ impl Message {
             _ => Stop::Calls,
         };
         let verbatim = json!({ "wire": Wire::Anthropic.name(), "content": content });
-        Ok(Answer { text: self.text, calls, stop, usage: self.usage, verbatim })
+        Ok(Answer { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
     }
 
     fn start(&mut self, index: u64, value: &Value) -> Result<Option<Delta>, Fault> {

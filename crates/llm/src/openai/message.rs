@@ -83,7 +83,7 @@ impl Message {
         }
         let verbatim =
             json!({ "wire": Wire::OpenAiChat.name(), "message": assistant_value(&self.text, wired) });
-        Ok(Answer { text: self.text, calls, stop, usage: self.usage, verbatim })
+        Ok(Answer { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
     }
 
     fn chunk(&mut self, chunk: &Value, part: &str) -> Result<Vec<Delta>, Fault> {

@@ -11,7 +11,7 @@ fn call(id: &str, name: &str) -> ToolCall {
 fn answer(text: &str, calls: &[ToolCall], wire: Wire) -> Answer {
     let verbatim = json!({ "wire": wire.name(), "content": [] });
     let (stop, usage) = (Stop::Answered, Usage::default());
-    Answer { text: text.into(), calls: calls.to_vec(), stop, usage, verbatim }
+    Answer { text: text.into(), calls: calls.to_vec(), stop, usage, cost: None, verbatim }
 }
 
 fn result<'a>(id: &str, text: &'a str) -> CallResult<'a> {

@@ -1,6 +1,6 @@
 //! An open session.
 
-use bailey_agent::{Loop, Retry};
+use bailey_agent::{Loop, Models, Retry};
 use bailey_journal::Journal;
 use bailey_kernel::Instruction;
 use bailey_llm::Wire;
@@ -48,7 +48,7 @@ pub(crate) async fn open(
         kernel,
         registrar,
         tools: Arc::new(tools),
-        provider: Some(provider),
+        models: Some(Models::only(provider)),
         brain: Arc::new(Loop::default()),
         retry: Retry { attempts: 1, first_pause: Duration::ZERO, longest_pause: Duration::ZERO },
         instruction: Instruction::fixed("You are a test."),

@@ -62,7 +62,7 @@ fn a_streamed_reply_with_thinking_text_and_a_call() {
         deltas.iter().filter_map(|d| if let Delta::Text(t) = d { Some(t.as_str()) } else { None }).collect();
     assert_eq!(streamed, answer.text);
     assert_eq!(answer.stop, Stop::Calls);
-    assert_eq!(answer.usage, Usage { input_tokens: 25, output_tokens: 9 });
+    assert_eq!(answer.usage, Usage { input_tokens: 25, output_tokens: 9, ..Usage::default() });
     assert_eq!(answer.calls[0].arguments, r#"{"path":"a"}"#);
     let content = json!([
         { "type": "thinking", "thinking": "let me see", "signature": "c2ln" },

@@ -68,7 +68,7 @@ fn a_streamed_reply_with_text_and_parallel_calls() {
     let (answer, deltas) = read(&full()).unwrap();
     assert_eq!(answer.text, "I read.");
     assert_eq!(deltas[..2], [Delta::Text("I ".into()), Delta::Text("read.".into())]);
-    assert_eq!(answer.usage, Usage { input_tokens: 12, output_tokens: 3 });
+    assert_eq!(answer.usage, Usage { input_tokens: 12, output_tokens: 3, ..Usage::default() });
     let message = json!({ "role": "assistant", "content": "I read.", "tool_calls": [
         { "id": "c1", "type": "function", "function": { "name": "fs_read", "arguments": "{\"path\":\"a\"}" } },
         { "id": "c2", "type": "function", "function": { "name": "fs_list", "arguments": "{}" } },
