@@ -56,10 +56,18 @@ impl News {
 }
 
 impl Hands {
-    /// What the user said since the last look.
-    #[must_use]
-    pub fn news(&self) -> Vec<UserMessage> {
-        self.news.take()
+    /// Puts what the user said since the last look in front of the model.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn hear(&self, context: &mut Context) -> Result<(), Refused> {
+        let news = self.news.take();
+        let messages = u32::try_from(news.len()).unwrap_or(u32::MAX);
+        news.into_iter().for_each(|message| context.push(message));
+        if messages > 0 {
+            self.kernel.tell(&self.scope, Happening::Heard { messages }).await?;
+        }
+        Ok(())
     }
 
     /// Asks the turn's own model, offering every tool.

@@ -60,7 +60,7 @@ impl Brain for Loop {
         Box::pin(async move {
             let mut calls_left = self.calls_max;
             loop {
-                hands.news().into_iter().for_each(|message| context.push(message));
+                hands.hear(context).await?;
                 let reply = match hands.converse(context).await {
                     Ok(reply) => reply,
                     Err(Refused::Cancelled) => return Ok(TurnEnd::Cancelled),

@@ -76,7 +76,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             clean(summary);
             clean(text);
         }
-        Happening::End { error: Some(error), .. } => clean(error),
+        Happening::End { error: Some(error), .. } | Happening::Failed { error, .. } => clean(error),
         Happening::Diff { diff, files, red } => {
             clean(diff);
             files.iter_mut().chain(red).for_each(clean);
@@ -85,6 +85,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
         Happening::Ask { .. }
         | Happening::Session { .. }
         | Happening::Accepted
+        | Happening::Heard { .. }
         | Happening::Usage { .. }
         | Happening::End { error: None, .. } => {}
     }

@@ -112,6 +112,11 @@ pub enum Happening {
     },
     /// A message was accepted; it will not be lost.
     Accepted,
+    /// Messages that were accepted during the turn are in front of the model now.
+    Heard {
+        /// How many, in the order of their acceptance.
+        messages: u32,
+    },
     /// A piece of the model's text.
     Text {
         /// The piece.
@@ -210,6 +215,13 @@ pub enum Happening {
         files: Vec<String>,
         /// Those that the gate calls Red to apply, each with the reason.
         red: Vec<String>,
+    },
+    /// What the front end asked for was not done.
+    Failed {
+        /// [`crate::Op::name`] of it.
+        op: String,
+        /// What, why and how to fix.
+        error: String,
     },
     /// Changes were applied, undone or discarded.
     Merged {

@@ -21,4 +21,25 @@ pub enum Op {
     },
     /// End the running turn.
     Cancel,
+    /// Compare what the session changed with the project.
+    Changes,
+    /// Move what the session changed to the project.
+    Apply,
+    /// Take the last apply back.
+    Undo,
+}
+
+impl Op {
+    /// Its name, as events give it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Say(_) => "say",
+            Self::Answer { .. } => "answer",
+            Self::Cancel => "cancel",
+            Self::Changes => "changes",
+            Self::Apply => "apply",
+            Self::Undo => "undo",
+        }
+    }
 }

@@ -215,7 +215,7 @@ impl Host {
                     self.kernel.answer(&self.connection, asked, Answer::No, self.who(), why).await?;
                     return Ok(None);
                 }
-                Op::Answer { .. } | Op::Say(_) => {}
+                Op::Answer { .. } | Op::Say(_) | Op::Changes | Op::Apply | Op::Undo => {}
             }
         }
         Ok(None)

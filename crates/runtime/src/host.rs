@@ -192,6 +192,47 @@ impl Host {
         self.turn(scope, None, ops).await
     }
 
+    /// Serves one front end until it hangs up: does what it asks for, one thing after the other. What fails is told as
+    /// an event, and the session goes on. Gives how the last turn ended; none when there was none.
+    ///
+    /// # Errors
+    /// The last turn's, when that failed; at once when the journal cannot be read or written any more.
+    pub async fn serve(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<Option<TurnEnd>, HostError> {
+        let mut last = Ok(None);
+        while let Some(op) = ops.recv().await {
+            let name = op.name();
+            let done = match op {
+                Op::Say(inbound) => {
+                    last = self.say(inbound, ops).await.map(Some);
+                    match last {
+                        // Without a journal nothing goes on, and nothing can be told.
+                        Err(HostError::Journal(_) | HostError::Refused(Refused::Journal(_))) => return last,
+                        _ => continue,
+                    }
+                }
+                Op::Changes => self.changes().await.map(drop),
+                Op::Apply => self.apply_now(ops).await,
+                Op::Undo => self.undo(ops).await.map(drop),
+                // Nothing runs, and nothing is asked.
+                Op::Cancel | Op::Answer { .. } => continue,
+            };
+            if let Err(error) = done {
+                let scope = self.kernel.turn_of(&self.connection);
+                let happening = Happening::Failed { op: name.into(), error: error.to_string() };
+                self.kernel.tell(&scope, happening).await?;
+            }
+        }
+        last
+    }
+
+    async fn apply_now(&self, ops: &mut mpsc::Receiver<Op>) -> Result<(), HostError> {
+        let changes = self.changes().await?;
+        if changes.is_empty() && !self.is_half_applied().await? {
+            return Err(HostError::Merge("this session has nothing that can be applied".into()));
+        }
+        self.apply(&changes, ops).await.map(drop)
+    }
+
     /// Who answers cards here, for the journal.
     pub(crate) fn who(&self) -> &'static str {
         if self.unattended { "bailey" } else { "owner" }
@@ -237,7 +278,7 @@ impl Host {
             }
         };
         // What was said too late for this turn waits for the next one.
-        hands.news().into_iter().for_each(|message| self.context.push(message));
+        hands.hear(&mut self.context).await?;
         let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
         let error = ended.as_ref().err().map(ToString::to_string);
         if let Some(turn) = turn {
@@ -265,6 +306,11 @@ impl Front<'_> {
             Op::Say(inbound) => {
                 let (_, message, _) = self.kernel.accept(self.connection, inbound).await?;
                 self.news.push(message);
+            }
+            // The work is not at rest: a comparison now would show half of it.
+            Op::Changes | Op::Apply | Op::Undo => {
+                let error = "a turn is running: wait for its end, or cancel it".to_owned();
+                self.kernel.tell(self.scope, Happening::Failed { op: op.name().into(), error }).await?;
             }
             Op::Answer { id, answer, why } => {
                 match self.kernel.answer(self.connection, id, answer, self.who, &why).await {

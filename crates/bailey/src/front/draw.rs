@@ -104,6 +104,8 @@ impl<'a> Drawing<'a> {
             }
             Happening::End { reason, .. } => self.ended(reason),
             Happening::Accepted
+            | Happening::Heard { .. }
+            | Happening::Failed { .. }
             | Happening::Decided { .. }
             | Happening::Output { .. }
             | Happening::Ask { .. }
