@@ -1,5 +1,9 @@
 //! The arguments of every command.
 
+mod setup;
+
+pub(crate) use setup::{Config, Trust};
+
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -7,7 +11,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done                      4    no model answered
   1  failed                    5    the journal is broken or cannot be written
-  2  wrong arguments           6    changes kept back: the project had changed meanwhile
+  2  wrong arguments, rules    6    changes kept back: the project had changed meanwhile
+     or configuration
   3  denied, or not approved   130  ended by Ctrl-C";
 
 /// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing passes
@@ -57,6 +62,12 @@ pub(crate) enum Command {
     Sandbox(Sandbox),
     /// Write a commented configuration and the default rules
     Init,
+    /// Show, edit and check the configuration
+    #[command(subcommand)]
+    Config(Config),
+    /// Say whether a repository's own settings are used
+    #[command(subcommand)]
+    Trust(Trust),
     /// Print a completion script
     Completions {
         /// The shell

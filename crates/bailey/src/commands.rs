@@ -1,11 +1,13 @@
 //! The commands, one file each.
 
 mod audit;
+mod config;
 mod init;
 mod policy;
 mod run;
 mod sandbox;
 mod sessions;
+mod trust;
 mod version;
 
 use crate::{
@@ -29,6 +31,8 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Init => init::run(&home()?, printer),
+        Command::Config(command) => config::run(&home()?, command, printer),
+        Command::Trust(command) => trust::run(&home()?, command, printer),
         Command::Policy(command) => policy::run(&home()?, command, printer),
         Command::Run(run) => wait(run::run(&home()?, run, printer)),
         Command::Sessions(command) => wait(sessions::run(&home()?, command, printer)),
@@ -51,7 +55,7 @@ fn wait(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
 
 /// The journal of a home, to be read.
 async fn journal(home: &Home, printer: &Printer) -> Result<bailey_journal::Journal> {
-    let config = Config::load(&home.config())?;
+    let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     Ok(compose::journal(home, &keys).await?.0)
 }

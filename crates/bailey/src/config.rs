@@ -1,15 +1,26 @@
-//! The configuration: defaults, then the human's `config.toml`, then a closed list of names from the project, then the
-//! environment and flags. Only the human's own file names endpoints, paths and headers.
+//! The configuration: defaults, then the human's `config.toml`, then the environment, then a closed list of names from a
+//! project that the human trusts, then flags. Only the human's own file and environment name endpoints.
+//!
+//! Each value knows where it came from (`origin.rs`), each mistake where it stands (`document.rs`).
 
-use crate::project;
-use anyhow::{Context as _, Result, anyhow, bail};
+mod document;
+mod environment;
+mod error;
+mod origin;
+mod project;
+
+pub(crate) use document::Document;
+pub(crate) use environment::unknown as unknown_variables;
+pub(crate) use error::ConfigError;
+pub(crate) use origin::Origin;
+
+use crate::home::Home;
+use anyhow::{Context as _, Result};
 use bailey_llm::Wire;
 use bailey_protocol::Limits;
-use serde::Deserialize;
-use std::{collections::BTreeMap, fs, path::Path};
-
-/// The most that a configuration file may hold, in bytes.
-const CONFIG_BYTES_MAX: u64 = 1 << 20;
+use origin::Origins;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::PathBuf};
 
 /// The configuration in force.
 #[derive(Debug, Clone)]
@@ -26,14 +37,38 @@ pub(crate) struct Config {
     pub(crate) reply_tokens: u32,
     /// Of one command.
     pub(crate) command: Limits,
+    /// Where secrets are kept.
+    pub(crate) secrets: Secrets,
+    origins: Origins,
+}
+
+/// Where secrets are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Secrets {
+    /// Where `bailey secrets set` puts one when nobody says where.
+    pub(crate) store: Store,
+    /// The key of the sealed store; without one it is sealed with a passphrase.
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+/// A place for secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Store {
+    /// The file .env of Bailey's home, mode 600
+    #[default]
+    Env,
+    /// The file secrets.sealed of Bailey's home, encrypted
+    Sealed,
 }
 
 /// A provider of models.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Provider {
     /// What it speaks: `anthropic` or `openai`.
-    #[serde(deserialize_with = "wire")]
+    #[serde(deserialize_with = "wire", serialize_with = "wire_name")]
     pub(crate) wire: Wire,
     /// Where it is.
     pub(crate) base_url: String,
@@ -41,15 +76,17 @@ pub(crate) struct Provider {
     pub(crate) key_env: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// The shape of `config.toml`.
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
     model: Option<String>,
     providers: BTreeMap<String, Provider>,
     limits: FileLimits,
+    secrets: Secrets,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FileLimits {
     session_tokens: Option<u64>,
@@ -62,14 +99,23 @@ struct FileLimits {
 }
 
 fn wire<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Wire, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    match name.as_str() {
+    wire_of(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
+
+fn wire_of(name: &str) -> Result<Wire, String> {
+    match name {
         "anthropic" => Ok(Wire::Anthropic),
         "openai" => Ok(Wire::OpenAiChat),
-        _ => {
-            Err(serde::de::Error::custom(format!("`{name}` is no wire format: use `anthropic` or `openai`")))
-        }
+        _ => Err(format!("`{name}` is no wire format: use `anthropic` or `openai`")),
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn wire_name<S: serde::Serializer>(wire: &Wire, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match wire {
+        Wire::Anthropic => "anthropic",
+        Wire::OpenAiChat => "openai",
+    })
 }
 
 impl Default for Config {
@@ -97,75 +143,93 @@ impl Default for Config {
             tool_calls: 200,
             reply_tokens: 16_384,
             command: Limits::default(),
+            secrets: Secrets::default(),
+            origins: Origins::default(),
         }
     }
 }
 
 impl Config {
-    /// Reads the human's file, where there is one.
-    pub(crate) fn load(path: &Path) -> Result<Self> {
+    /// What the human's file says, where there is one, and then the environment.
+    ///
+    /// # Errors
+    /// At the first key that does not exist, value that does not fit, or variable that cannot be what it says.
+    pub(crate) fn load(home: &Home) -> Result<Self> {
         let mut config = Self::default();
-        if let Some(text) = read(path)? {
-            let file: File = parse(path, &text)?;
-            config.model = file.model;
-            config.providers.extend(file.providers);
-            config.limit(&file.limits);
+        if let Some(document) = Document::open(&home.config())? {
+            config.take(&document)?;
         }
+        config.environment(|name| std::env::var(name).ok())?;
         Ok(config)
     }
 
-    /// Narrows by the project's file: only names of a closed list, limits only downwards.
-    pub(crate) fn narrow(&mut self, workspace: &Path) -> Result<()> {
-        let path = workspace.join(project::SETTINGS);
-        let Some(text) = project::settings(workspace)? else { return Ok(()) };
-        let table: toml::Table = parse(&path, &text)?;
-        for (name, value) in &table {
-            match (name.as_str(), value) {
-                ("model", toml::Value::String(model)) => self.project_model(&path, model)?,
-                ("limits", toml::Value::Table(limits)) => self.narrow_limits(&path, limits)?,
-                ("model" | "limits", _) => bail!("{}: `{name}` is of the wrong type", path.display()),
-                (name, _) => bail!(
-                    "{}: `{name}` may not be set by a project: only `model` and `limits` may; endpoints, commands, \
-                     paths, headers, variables and trust are yours alone, in your own config.toml",
-                    path.display()
-                ),
+    /// What a text says that wants to become the human's file.
+    ///
+    /// # Errors
+    /// At its first mistake.
+    pub(crate) fn of(document: &Document) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        config.take(document)?;
+        Ok(config)
+    }
+
+    /// Where a value came from.
+    pub(crate) fn origin(&self, key: &str) -> &Origin {
+        self.origins.of(key)
+    }
+
+    fn take(&mut self, document: &Document) -> Result<(), ConfigError> {
+        let File { model, providers, limits, secrets } = document.read()?;
+        for (name, provider) in &providers {
+            if !["http://", "https://"].iter().any(|scheme| provider.base_url.starts_with(scheme)) {
+                let key = format!("providers.{}.base_url", document::bare(name));
+                let message =
+                    format!("`{}` is no URL: it must begin with https:// or http://", provider.base_url);
+                return Err(document.mistake(&key, message));
             }
         }
+        self.model = model;
+        self.providers.extend(providers);
+        self.secrets = secrets;
+        self.limit(&limits);
+        self.origins.note_all(document);
         Ok(())
     }
 
-    /// A project may choose among the models of providers that the human configured.
-    fn project_model(&mut self, path: &Path, model: &str) -> Result<()> {
-        let provider = model.split_once('/').map(|(provider, _)| provider);
-        if !provider.is_some_and(|provider| self.providers.contains_key(provider)) {
-            bail!(
-                "{}: `model` is `{model}`, but a project can only name PROVIDER/MODEL of a provider that you configured",
-                path.display()
-            );
-        }
-        self.model.get_or_insert_with(|| model.to_owned());
-        Ok(())
+    /// Lowers a limit that anybody may lower; says whether it was higher.
+    fn lower(&mut self, name: &str, value: u64) -> bool {
+        let (field, value) = match name {
+            "session_tokens" => (&mut self.session_tokens, value),
+            "command_seconds" => (&mut self.command.wall_ms, value.saturating_mul(1000)),
+            "tool_calls" => {
+                let value = usize::try_from(value).unwrap_or(usize::MAX);
+                let is_lower = value < self.tool_calls;
+                self.tool_calls = self.tool_calls.min(value);
+                return is_lower;
+            }
+            _ => return false,
+        };
+        let is_lower = value < *field;
+        *field = (*field).min(value);
+        is_lower
     }
 
-    fn narrow_limits(&mut self, path: &Path, limits: &toml::Table) -> Result<()> {
-        for (name, value) in limits {
-            let value = value.as_integer().and_then(|value| u64::try_from(value).ok());
-            let value =
-                value.ok_or_else(|| anyhow!("{}: `limits.{name}` must be a whole number", path.display()))?;
-            match name.as_str() {
-                "session_tokens" => self.session_tokens = self.session_tokens.min(value),
-                "tool_calls" => self.tool_calls = self.tool_calls.min(usize::try_from(value)?),
-                "command_seconds" => {
-                    self.command.wall_ms = self.command.wall_ms.min(value.saturating_mul(1000));
-                }
-                _ => bail!(
-                    "{}: `limits.{name}` may not be set by a project: only session_tokens, tool_calls and \
-                     command_seconds may, and only downwards",
-                    path.display()
-                ),
-            }
+    /// The values in force, in the shape of a file.
+    fn as_file(&self) -> File {
+        File {
+            model: self.model.clone(),
+            providers: self.providers.clone(),
+            limits: FileLimits {
+                session_tokens: Some(self.session_tokens),
+                tool_calls: Some(self.tool_calls),
+                reply_tokens: Some(self.reply_tokens),
+                command_seconds: Some(self.command.wall_ms / 1000),
+                command_memory_mib: Some(self.command.memory_bytes >> 20),
+                command_disk_mib: Some(self.command.disk_bytes >> 20),
+                command_processes: Some(self.command.pids),
+            },
+            secrets: self.secrets.clone(),
         }
-        Ok(())
     }
 
     fn limit(&mut self, limits: &FileLimits) {
@@ -206,21 +270,6 @@ impl Config {
              .env), name one with --model PROVIDER/MODEL, or set `model` in config.toml",
         )
     }
-}
-
-fn read(path: &Path) -> Result<Option<String>> {
-    match fs::metadata(path) {
-        Ok(meta) if meta.len() > CONFIG_BYTES_MAX => {
-            bail!("`{}` is {} bytes long: at most {CONFIG_BYTES_MAX} are read", path.display(), meta.len())
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        _ => {}
-    }
-    fs::read_to_string(path).map(Some).with_context(|| format!("cannot read `{}`", path.display()))
-}
-
-fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
-    toml::from_str(text).map_err(|error| anyhow!("{}: {}", path.display(), error.to_string().trim_end()))
 }
 
 /// What `bailey init` writes: every setting, commented out at its default.

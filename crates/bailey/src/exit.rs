@@ -1,6 +1,8 @@
 //! Exit codes, as documented in `bailey help` and the user guide.
 
+use crate::config::ConfigError;
 use bailey_kernel::{JournalError, Refused};
+use bailey_policy::file::RuleFileError;
 use bailey_runtime::HostError;
 use std::process::ExitCode;
 
@@ -8,6 +10,8 @@ use std::process::ExitCode;
 pub(crate) const DONE: u8 = 0;
 /// It failed.
 pub(crate) const FAILED: u8 = 1;
+/// Wrong arguments (clap's own code), configuration or rules.
+pub(crate) const WRONG: u8 = 2;
 /// The gate, or the human, said no.
 pub(crate) const DENIED: u8 = 3;
 /// No model answered.
@@ -28,6 +32,11 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
     });
     let journal =
         error.downcast_ref::<JournalError>().is_some() || matches!(host, Some(HostError::Journal(_)));
+    let is_wrong =
+        error.downcast_ref::<ConfigError>().is_some() || error.downcast_ref::<RuleFileError>().is_some();
+    if is_wrong {
+        return ExitCode::from(WRONG);
+    }
     ExitCode::from(match refused {
         Some(Refused::Model(_)) => MODEL,
         Some(Refused::Denied(_)) => DENIED,

@@ -52,6 +52,11 @@ impl Home {
         self.root.join(".env")
     }
 
+    /// Which projects' own settings are trusted.
+    pub(crate) fn trust(&self) -> PathBuf {
+        self.root.join("trust")
+    }
+
     pub(crate) fn journal(&self) -> PathBuf {
         self.root.join("journal.db")
     }
@@ -62,6 +67,28 @@ impl Home {
         make_private(&folder)?;
         Ok(folder)
     }
+}
+
+/// Writes a file of mode 600 whole or not at all: what was there before stays until the new text is on disk.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    let cannot = || format!("cannot write `{}`", path.display());
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".new-{}", std::process::id()));
+    let new = path.with_file_name(name);
+    let written =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new).and_then(
+            |mut file| {
+                file.write_all(bytes)?;
+                file.sync_all()?;
+                fs::rename(&new, path)?;
+                fs::File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+            },
+        );
+    if written.is_err() {
+        fs::remove_file(&new).ok();
+    }
+    written.with_context(cannot)
 }
 
 /// Removes a session's folder when nothing of the session lives.

@@ -13,6 +13,7 @@ mod front;
 mod home;
 mod print;
 mod project;
+mod trust;
 
 use clap::Parser as _;
 use std::process::ExitCode;

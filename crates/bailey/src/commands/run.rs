@@ -26,8 +26,8 @@ const TASK_BYTES_MAX: u64 = 1 << 20;
 pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<ExitCode> {
     let task = task(&run.task)?;
     let (root, workspace) = project::find(run.directory.as_deref(), home)?;
-    let mut config = Config::load(&home.config())?;
-    config.narrow(&root)?;
+    let mut config = Config::load(home)?;
+    config.narrow(home, &root, printer)?;
     let keys = Keys::load(home, &config, printer)?;
     let opening = Opening::New(compose::new_session()?);
     let session = Session {

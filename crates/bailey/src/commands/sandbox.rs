@@ -18,8 +18,8 @@ use std::{collections::BTreeMap, process::ExitCode};
 pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Result<ExitCode> {
     let Sandbox::Run { directory, keep, command } = command;
     let (root, workspace) = project::find(directory.as_deref(), home)?;
-    let mut config = Config::load(&home.config())?;
-    config.narrow(&root)?;
+    let mut config = Config::load(home)?;
+    config.narrow(home, &root, printer)?;
     let keys = Keys::load(home, &config, printer)?;
     let cwd = std::fs::canonicalize(directory.as_deref().unwrap_or(std::path::Path::new(".")))?;
     let action = Action::Exec(Command {

@@ -169,9 +169,9 @@ async fn act(
 }
 
 async fn find(home: &Home, name: &str, printer: &Printer) -> Result<(Config, Keys, SessionInfo)> {
-    let mut config = Config::load(&home.config())?;
+    let mut config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     let info = compose::journal(home, &keys).await?.0.session(name).await?;
-    config.narrow(std::path::Path::new(&info.workspace.0))?;
+    config.narrow(home, std::path::Path::new(&info.workspace.0), printer)?;
     Ok((config, keys, info))
 }

@@ -10,6 +10,7 @@
 
 mod attacks;
 mod cards;
+mod config;
 mod house;
 mod models;
 mod review;

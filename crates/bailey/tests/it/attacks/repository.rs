@@ -29,19 +29,30 @@ fn a51_a_project_sets_nothing_but_a_closed_list(who: Who) {
     let actor = Actor::new(who, &[("a.txt", "a\n")]);
     let evil = bailey_testkit::ModelServer::always(Reply::text("evil"));
     for (name, settings) in HOSTILE {
-        actor.write(".bailey/config.toml", &settings.replace("EVIL", &evil.base_url()));
+        let settings = settings.replace("EVIL", &evil.base_url());
+        actor.write(".bailey/config.toml", &settings);
+        // Nobody trusted it: it is named and passed over.
         let (ran, model) = actor.task(vec![Reply::text("done")], &[]);
-        assert_eq!(ran.code, Some(1), "{name}: {ran:?}");
+        assert_eq!((ran.code, model.requests().len()), (Some(0), 1), "{name}: {ran:?}");
+        assert!(ran.stderr.contains("not used: "), "{name}: {ran:?}");
+        // It cannot even be trusted, and who finds a way to has gained nothing.
+        let ran = actor.bailey(&["trust", "add"]);
+        assert_eq!(ran.code, Some(2), "{name}: {ran:?}");
         assert!(ran.stderr.contains(&format!("`{name}`")), "it is refused by name: {name}: {ran:?}");
+        actor.trust(&settings);
+        let (ran, model) = actor.task(vec![Reply::text("done")], &[]);
+        assert_eq!(ran.code, Some(2), "{name}: {ran:?}");
         assert!(model.requests().is_empty() && evil.requests().is_empty(), "{name}");
         let ran = actor.inside(&["echo", "ran"]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{name}: {ran:?}");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{name}: {ran:?}");
     }
     assert!(!actor.stage.project().join("owned").exists());
     // The controls: the closed list is obeyed, and the same endpoint in the human's own file is.
     actor.write(".bailey/config.toml", "[limits]\ntool_calls = 5\n");
-    let (ran, model) = actor.task(vec![Reply::text("done")], &[]);
-    assert_eq!((ran.code, model.requests().len()), (Some(0), 1), "{ran:?}");
+    let ran = actor.bailey(&["trust", "add"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = actor.bailey(&["config", "show", "--origin"]);
+    assert!(ran.stdout.contains("limits.tool_calls = 5"), "{ran:?}");
     actor.configure(&format!("[providers.test]\nwire = \"anthropic\"\nbase_url = \"{}\"\n", evil.base_url()));
     let ran = actor.bailey(&["run", "--model", "test/model", "--approve", "never", "x"]);
     assert_eq!((ran.code, evil.requests().len()), (Some(0), 1), "{ran:?}");
@@ -54,18 +65,61 @@ fn a51_the_projects_file_cannot_be_a_link_or_endless(who: Who) {
     actor.write(".bailey/config.toml", "");
     std::fs::remove_file(&settings).unwrap();
     symlink("../good.toml", &settings).unwrap();
-    let ran = actor.inside(&["echo", "ran"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("link"), "{ran:?}");
+    let not_used = |why: &str| {
+        let ran = actor.inside(&["echo", "ran"]);
+        assert!(ran.stdout == "ran\n" && ran.stderr.contains(why), "{why}: {ran:?}");
+        let ran = actor.bailey(&["trust", "add"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains(why), "{why}: {ran:?}");
+        let ran = actor.bailey(&["config", "show"]);
+        assert!(ran.stdout.contains("tool_calls = 200"), "{why}: {ran:?}");
+    };
+    not_used("link");
     std::fs::remove_file(&settings).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &settings, 0o666.into()).unwrap();
-    let ran = actor.inside(&["echo", "ran"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("regular file"), "{ran:?}");
+    not_used("regular file");
     std::fs::remove_file(&settings).unwrap();
     actor.write(".bailey/config.toml", &"# long\n".repeat(20_000));
-    let ran = actor.inside(&["echo", "ran"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("longer"), "{ran:?}");
+    not_used("longer");
     actor.write(".bailey/config.toml", "[limits]\ntool_calls = 5\n");
-    assert_eq!(actor.inside(&["echo", "ran"]).stdout, "ran\n", "the control");
+    assert_eq!(actor.bailey(&["trust", "add"]).code, Some(0), "the control");
+    let ran = actor.bailey(&["config", "show"]);
+    assert!(ran.stdout.contains("tool_calls = 5"), "the control: {ran:?}");
+}
+
+attack!(a22_a_repositorys_settings_are_used_only_while_they_are_what_was_trusted);
+fn a22_a_repositorys_settings_are_used_only_while_they_are_what_was_trusted(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n")]);
+    let tool_calls = || {
+        let ran = actor.bailey(&["--json", "config", "show"]);
+        let all = ran.lines();
+        let found = all.iter().find(|line| line["key"] == "limits.tool_calls");
+        (found.unwrap_or_else(|| panic!("{ran:?}"))["value"].as_u64().unwrap(), ran.stderr)
+    };
+    let (value, said) = tool_calls();
+    assert!(value == 200 && said.is_empty(), "no settings, no word: {said}");
+    actor.write(".bailey/config.toml", "[limits]\ntool_calls = 5\n");
+    let (value, said) = tool_calls();
+    assert_eq!(value, 200, "{said}");
+    assert!(said.contains("limits.tool_calls") && said.contains("bailey trust add"), "{said}");
+    // The control: trusted, the same content is used, without a word.
+    assert_eq!(actor.bailey(&["trust", "add"]).code, Some(0));
+    assert_eq!(tool_calls(), (5, String::new()));
+    // Changed by one byte, or the same content in another repository: not trusted.
+    actor.write(".bailey/config.toml", "[limits]\ntool_calls = 6\n");
+    let (value, said) = tool_calls();
+    assert!(value == 200 && said.contains("changed"), "{value} {said}");
+    actor.write(".bailey/config.toml", "[limits]\ntool_calls = 5\n");
+    assert_eq!(tool_calls().0, 5, "as it was trusted");
+    let other = Actor::new(who, &[(".bailey/config.toml", "[limits]\ntool_calls = 5\n")]);
+    let all = other.bailey(&["--json", "trust", "show"]).lines();
+    assert_eq!(all[0]["standing"], "unknown", "{all:?}");
+    // Taken back.
+    assert_eq!(actor.bailey(&["--json", "trust", "show", "--all"]).lines().len(), 1);
+    assert_eq!(actor.bailey(&["trust", "rm"]).code, Some(0));
+    assert_eq!(tool_calls().0, 200);
+    // An agent can write no trust: it lies in Bailey's home, which is not inside the walls.
+    let ran = actor.inside(&["ls", &actor.stage.home().join("trust").display().to_string()]);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
 }
 
 attack!(a22_a_repositorys_keys_rules_and_servers_are_not_loaded);

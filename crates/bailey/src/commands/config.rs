@@ -1,0 +1,150 @@
+//! `bailey config`: what is in force and why, and a way to change it that leaves no broken file behind.
+
+use crate::{
+    cli,
+    config::{Config, Document, Origin, TEMPLATE, unknown_variables},
+    home::{Home, write_private},
+    print::{Printer, Style},
+    project,
+};
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+pub(super) fn run(home: &Home, command: cli::Config, printer: &Printer) -> Result<ExitCode> {
+    match command {
+        cli::Config::Show { origin, directory } => show(home, directory.as_deref(), origin, printer),
+        cli::Config::Edit => edit(home, printer),
+        cli::Config::Check { file } => check(home, file, printer),
+    }
+}
+
+fn show(home: &Home, directory: Option<&Path>, origin: bool, printer: &Printer) -> Result<ExitCode> {
+    let mut config = Config::load(home)?;
+    // Where no project can be, as in a home directory, there is nothing that could narrow.
+    let root = match directory {
+        Some(_) => Some(project::find(directory, home)?.0),
+        None => project::find(None, home).ok().map(|(root, _)| root),
+    };
+    if let Some(root) = root {
+        config.narrow(home, &root, printer)?;
+    }
+    let values = config.values();
+    let width =
+        values.iter().map(|(key, value)| key.len() + shown(value).len() + 3).max().unwrap_or_default();
+    for (key, value) in &values {
+        let from = config.origin(key);
+        if printer.is_json() {
+            printer.json(&json!({ "key": key, "value": value, "origin": from.to_string() }));
+            continue;
+        }
+        let is_own = *from != Origin::Default;
+        let style = if is_own { Style::Plain } else { Style::Dim };
+        let text = format!("{key} = {}", shown(value));
+        let origin = if origin { format!("  # {from}") } else { String::new() };
+        let pad = if origin.is_empty() { 0 } else { width.min(60).saturating_sub(text.len()) };
+        printer.line(format!(
+            "{}{:pad$}{}",
+            printer.paint(style, &text),
+            "",
+            printer.paint(Style::Dim, &origin)
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A value as TOML spells it, which JSON's spelling of these is; what is not set is said in words.
+fn shown(value: &Value) -> String {
+    if value.is_null() { "(not set)".into() } else { value.to_string() }
+}
+
+fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCode> {
+    let path = file.clone().unwrap_or_else(|| home.config());
+    let document = Document::open(&path)?;
+    if document.is_none() && file.is_some() {
+        bail!("there is no `{}`", path.display());
+    }
+    let config = match (&document, file) {
+        (Some(document), Some(_)) => Config::of(document)?,
+        // As every command reads it: with the environment.
+        _ => Config::load(home)?,
+    };
+    if let Some(model) = &config.model {
+        config.find(model).with_context(|| format!("`model`, from {}", config.origin("model")))?;
+    }
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let warnings: Vec<String> = unknown_variables(variables)
+        .into_iter()
+        .map(|name| format!("Bailey knows no variable {name}: see `bailey help config`"))
+        .collect();
+    if printer.is_json() {
+        printer
+            .json(&json!({ "ok": true, "file": path, "exists": document.is_some(), "warnings": warnings }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for warning in &warnings {
+        printer.line(printer.paint(Style::Yellow, &format!("warning: {warning}")));
+    }
+    let path = printer.paint(Style::Plain, &path.display().to_string());
+    match document {
+        Some(_) => printer.line(format!("{} {path}", printer.paint(Style::Green, "no mistake in"))),
+        None => printer
+            .line(format!("there is no {path}: everything is at its default (`bailey init` writes one)")),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    let path = home.config();
+    let old = match Document::open(&path) {
+        Ok(Some(_)) | Err(_) if path.exists() => {
+            fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?
+        }
+        _ => TEMPLATE.to_owned(),
+    };
+    let draft = home.root.join("config.toml.draft");
+    if !draft.exists() {
+        write_private(&draft, old.as_bytes())?;
+    }
+    open_editor(&draft)?;
+    let text = fs::read_to_string(&draft).with_context(|| format!("cannot read `{}`", draft.display()))?;
+    if text == old && path.exists() {
+        fs::remove_file(&draft).ok();
+        printer.note("nothing was changed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let checked = Document::parse(&draft, text.clone()).and_then(|document| Config::of(&document));
+    if let Err(error) = checked {
+        return Err(anyhow::Error::new(error).context(format!(
+            "`{}` stays as it was; your text waits in `{}`, and `bailey config edit` goes on with it",
+            path.display(),
+            draft.display()
+        )));
+    }
+    write_private(&path, text.as_bytes())?;
+    fs::remove_file(&draft).ok();
+    printer.line(format!("{} {}", printer.paint(Style::Green, "written:"), path.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The human's own editor: the one program that Bailey starts outside of all walls, because the human asked for it by name
+/// and types into it.
+fn open_editor(path: &Path) -> Result<()> {
+    let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".into());
+    let status = std::process::Command::new("/bin/sh")
+        .args(["-c", &format!("{editor} \"$1\""), "sh"])
+        .arg(path)
+        .status()
+        .with_context(|| {
+            format!("the editor `{editor}` cannot be started: set EDITOR to one that is there")
+        })?;
+    if !status.success() {
+        bail!("the editor `{editor}` ended with {status}: nothing was changed; set EDITOR to one that works");
+    }
+    Ok(())
+}

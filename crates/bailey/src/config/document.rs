@@ -1,0 +1,111 @@
+//! One TOML file that a human wrote, with the place of each of its values, so that a mistake can be pointed at and a value
+//! be traced back.
+
+use super::{ConfigError, Origin};
+use bailey_policy::file::Mistake;
+use serde::de::DeserializeOwned;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+use toml::de::{DeTable, DeValue};
+
+/// The most that a configuration file may hold, in bytes.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// A file's text, and where in it each key stands.
+#[derive(Debug)]
+pub(crate) struct Document {
+    path: PathBuf,
+    text: String,
+    /// The first byte of each key, by its dotted name; tables are keys too.
+    places: BTreeMap<String, usize>,
+}
+
+impl Document {
+    /// Reads a file; none when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, is too long, or is no TOML.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, ConfigError> {
+        let read = |source| ConfigError::Read { path: path.into(), source };
+        match fs::metadata(path) {
+            Ok(meta) if meta.len() > CONFIG_BYTES_MAX => {
+                return Err(ConfigError::TooLong { path: path.into(), bytes: meta.len() });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            _ => {}
+        }
+        let text = fs::read_to_string(path).map_err(read)?;
+        Ok(Some(Self::parse(path, text)?))
+    }
+
+    /// Takes a text apart; `path` is what mistakes call it.
+    ///
+    /// # Errors
+    /// When it is no TOML.
+    pub(crate) fn parse(path: &Path, text: String) -> Result<Self, ConfigError> {
+        let mut places = BTreeMap::new();
+        match DeTable::parse(&text) {
+            Ok(table) => gather(table.get_ref(), "", &mut places),
+            Err(error) => return Err(mistake(path, &text, &error).into()),
+        }
+        Ok(Self { path: path.into(), text, places })
+    }
+
+    /// Its values as `T`.
+    ///
+    /// # Errors
+    /// At the first key that `T` does not have, or value that does not fit.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
+        toml::from_str(&self.text).map_err(|error| mistake(&self.path, &self.text, &error).into())
+    }
+
+    /// A mistake at a key.
+    pub(crate) fn mistake(&self, key: &str, message: impl Into<String>) -> ConfigError {
+        let byte = self.places.get(key).copied().unwrap_or_default();
+        Mistake::at(&self.path.display().to_string(), &self.text, byte, message).into()
+    }
+
+    /// Every key that it sets, tables too, each with where.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (&str, Origin)> {
+        self.places.iter().map(|(key, byte)| {
+            let before = self.text.get(..*byte).unwrap_or(&self.text);
+            let line = before.matches('\n').count() + 1;
+            (key.as_str(), Origin::File { path: self.path.clone(), line })
+        })
+    }
+
+    /// The names that it sets at its top and, of tables, one level below: what people are told.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let keys = || self.places.keys().map(String::as_str);
+        let is_table =
+            |key: &str| keys().any(|other| other.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')));
+        keys().filter(|key| !is_table(key)).collect()
+    }
+}
+
+fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> Mistake {
+    let byte = error.span().map_or(0, |span| span.start);
+    // The parser says several things about one mistake, each on a line.
+    let message = error.message().trim().replace('\n', "; ");
+    Mistake::at(&path.display().to_string(), text, byte, message)
+}
+
+fn gather(table: &DeTable<'_>, above: &str, places: &mut BTreeMap<String, usize>) {
+    for (name, value) in table.iter() {
+        let key =
+            if above.is_empty() { bare(name.get_ref()) } else { format!("{above}.{}", bare(name.get_ref())) };
+        if let DeValue::Table(inner) = value.get_ref() {
+            gather(inner, &key, places);
+        }
+        places.insert(key, name.span().start);
+    }
+}
+
+/// A key as TOML spells it: in quotes where it is not bare.
+pub(super) fn bare(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.chars().all(plain) { name.into() } else { format!("{name:?}") }
+}

@@ -1,0 +1,159 @@
+//! `bailey config`: where values come from, what mistakes say, and what the environment may do.
+
+use crate::stage::{Ran, Stage};
+use bailey_testkit::{ModelServer, Reply};
+use serde_json::Value;
+use std::fs;
+
+/// A stage whose home has this `config.toml`.
+fn configured(config: &str) -> Stage {
+    let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    stage
+}
+
+/// A key's value and origin.
+fn value(stage: &Stage, variables: &[(&str, &str)], key: &str) -> (Value, String) {
+    let ran = with(stage, variables, &["--json", "config", "show", "--origin"]);
+    let lines = ran.lines();
+    let found = lines.iter().find(|line| line["key"] == key).unwrap_or_else(|| panic!("{key}: {ran:?}"));
+    (found["value"].clone(), found["origin"].as_str().unwrap().to_owned())
+}
+
+fn with(stage: &Stage, variables: &[(&str, &str)], arguments: &[&str]) -> Ran {
+    Ran::of(stage.bailey(arguments).envs(variables.iter().copied()).output().unwrap())
+}
+
+#[test]
+fn every_value_says_where_it_came_from() {
+    let stage = configured(
+        "model = \"local/big\"\n\n[limits]\ntool_calls = 50\n\n[providers.local]\nwire = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
+    );
+    let file = fs::canonicalize(stage.home()).unwrap().join("config.toml").display().to_string();
+    assert_eq!(value(&stage, &[], "model"), ("local/big".into(), format!("{file}:1")));
+    assert_eq!(value(&stage, &[], "limits.tool_calls"), (50.into(), format!("{file}:4")));
+    assert_eq!(value(&stage, &[], "providers.local.wire"), ("openai".into(), format!("{file}:7")));
+    assert_eq!(value(&stage, &[], "limits.reply_tokens").1, "default");
+    let beaten = value(&stage, &[("BAILEY_MODEL", "local/small")], "model");
+    assert_eq!(beaten, ("local/small".into(), "$BAILEY_MODEL".into()));
+    let shown = stage.ran(&["config", "show", "--origin"]);
+    assert!(shown.stdout.contains(&format!("# {file}:4")), "{shown:?}");
+}
+
+#[test]
+fn a_mistake_is_named_with_its_place_and_what_was_meant() {
+    for (config, place, words) in [
+        ("modle = \"a/b\"\n", "config.toml:1:1", "did you mean `model`"),
+        ("[limits]\ntool_cals = 3\n", "config.toml:2:1", "did you mean `tool_calls`"),
+        ("[limits]\ntool_calls = \"many\"\n", "config.toml:2:14", "invalid type"),
+        ("model = \"a/b\n", "config.toml:1:", "invalid basic string"),
+        ("[providers.x]\nwire = \"smoke\"\nbase_url = \"http://x\"\n", "config.toml:2:8", "no wire format"),
+        ("[providers.x]\nwire = \"openai\"\nbase_url = \"x\"\n", "config.toml:3:1", "no URL"),
+    ] {
+        let stage = configured(config);
+        for arguments in [["config", "check"], ["config", "show"], ["sessions", "list"]] {
+            let ran = stage.ran(&arguments);
+            assert_eq!(ran.code, Some(2), "{config:?}: {ran:?}");
+            assert!(ran.stderr.contains(place) && ran.stderr.contains(words), "{config:?}: {ran:?}");
+        }
+    }
+    let stage = configured("model = \"nobody/x\"\n");
+    let ran = stage.ran(&["config", "check"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("there is no provider `nobody`"), "{ran:?}");
+    assert_eq!(
+        configured("[limits]\ntool_calls = 3\n").ran(&["config", "check"]).code,
+        Some(0),
+        "the control"
+    );
+    let ran = with(&configured(""), &[("BAILEY_MODLE", "x")], &["config", "check"]);
+    assert!(ran.stdout.contains("no variable BAILEY_MODLE"), "{ran:?}");
+}
+
+#[test]
+fn it_starts_from_the_environment_alone() {
+    let server = ModelServer::start(vec![Reply::text("hello")]);
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let variables = [
+        ("BAILEY_MODEL", "env/some-model"),
+        ("BAILEY_BASE_URL", &server.base_url()),
+        ("BAILEY_WIRE", "anthropic"),
+        ("BAILEY_API_KEY", "key-from-the-environment-4711"),
+    ];
+    let ran = with(&stage, &variables, &["--json", "run", "--approve", "never", "say hello"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    assert!(format!("{:?}", requests[0]).contains("key-from-the-environment-4711"), "the key is sent");
+    assert!(!stage.home().join("config.toml").exists() && !ran.stdout.contains("4711"), "{ran:?}");
+    // The control: without the variables nobody can be asked.
+    let ran = stage.ran(&["run", "--approve", "never", "say hello"]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("no model is configured"), "{ran:?}");
+    for (variables, words) in [
+        ([("BAILEY_BASE_URL", "ftp://x"), ("BAILEY_WIRE", "openai")], "must begin with"),
+        ([("BAILEY_BASE_URL", "http://x"), ("BAILEY_WIRE", "smoke")], "no wire format"),
+        ([("BAILEY_BASE_URL", ""), ("BAILEY_WIRE", "openai")], "without BAILEY_BASE_URL"),
+        ([("BAILEY_TOOL_CALLS", "many"), ("BAILEY_WIRE", "")], "whole number"),
+    ] {
+        let ran = with(&stage, &variables, &["config", "check"]);
+        assert!(ran.code == Some(2) && ran.stderr.contains(words), "{variables:?}: {ran:?}");
+    }
+}
+
+/// A value of the environment lowers limits and adds a provider of its own; it raises nothing, changes no rule, and gets no
+/// key of a provider that the human configured.
+#[test]
+fn an_environment_value_never_widens_policy() {
+    let config = "[limits]\nsession_tokens = 1000\ntool_calls = 10\ncommand_seconds = 60\n\n[providers.env]\nwire = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_API_KEY\"\n";
+    let stage = configured(config);
+    for (variable, key, own) in [
+        ("BAILEY_SESSION_TOKENS", "limits.session_tokens", 1000),
+        ("BAILEY_TOOL_CALLS", "limits.tool_calls", 10),
+        ("BAILEY_COMMAND_SECONDS", "limits.command_seconds", 60),
+    ] {
+        assert_eq!(value(&stage, &[(variable, "999999999")], key).0, own, "{variable} raises nothing");
+        let lower = value(&stage, &[(variable, "5")], key);
+        assert_eq!(lower, (5.into(), format!("${variable}")), "the control: it lowers");
+    }
+    let address = [("BAILEY_BASE_URL", "http://evil.invalid"), ("BAILEY_API_KEY", "x")];
+    let key = "providers.env.base_url";
+    assert_eq!(value(&stage, &address, key).0, "http://127.0.0.1:1/v1", "no redirection");
+    assert_eq!(
+        value(&configured(""), &address, key).0,
+        "http://evil.invalid",
+        "the control: where there is none"
+    );
+    // No variable is a rule: whatever is set, the same rules are in force.
+    let digest = |variables: &[(&str, &str)]| {
+        let lines = with(&stage, variables, &["--json", "policy", "check"]).lines();
+        lines[0]["digest"].as_str().unwrap().to_owned()
+    };
+    let rule = "[[rule]]\nname = \"all\"\nanswer = \"allow\"\nreason = \"x\"\nmatch = {}\n";
+    let plain = digest(&[]);
+    for name in ["BAILEY_POLICY", "BAILEY_RULES", "BAILEY_APPROVE", "BAILEY_TRUST", "BAILEY_CONTROL_WITHOUT"]
+    {
+        assert_eq!(digest(&[(name, rule)]), plain, "{name}");
+    }
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    fs::write(stage.home().join("policy/own.toml"), rule).unwrap();
+    assert_ne!(digest(&[]), plain, "the control: a file of the human's own is a rule");
+}
+
+#[test]
+fn an_edit_replaces_the_file_only_when_it_has_no_mistake() {
+    let stage = configured("# mine\n[limits]\ntool_calls = 7\n");
+    let file = stage.home().join("config.toml");
+    let edit = |script: &str| with(&stage, &[("EDITOR", script), ("VISUAL", "")], &["config", "edit"]);
+    let ran = edit("sed -i s/tool_calls/tool_cals/");
+    assert!(ran.code == Some(2) && ran.stderr.contains("did you mean `tool_calls`"), "{ran:?}");
+    assert!(ran.stderr.contains("stays as it was"), "{ran:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "# mine\n[limits]\ntool_calls = 7\n");
+    // The draft waits, and the next edit goes on with it.
+    let ran = edit("sed -i -e s/tool_cals/tool_calls/ -e s/7/8/");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "# mine\n[limits]\ntool_calls = 8\n");
+    assert!(edit("true").stderr.contains("nothing was changed"));
+    let ran = edit("false");
+    assert!(ran.code == Some(1) && ran.stderr.contains("set EDITOR"), "{ran:?}");
+    assert!(!stage.home().join("config.toml.draft").exists() || edit("true").code == Some(0));
+}
