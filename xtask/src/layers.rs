@@ -33,7 +33,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("bailey-protocol", &["serde", "serde_json", "sha2", "uuid", "jiff", "base64"]),
     ("bailey-policy", &["serde", "serde_json", "thiserror", "toml", "serde-saphyr"]),
     ("bailey-store", &["rusqlite", "thiserror", "tokio"]),
-    ("bailey-secrets", &["aho-corasick", "base64", "thiserror", "zeroize"]),
+    ("bailey-secrets", &["aho-corasick", "argon2", "base64", "chacha20poly1305", "thiserror", "zeroize"]),
     ("bailey-journal", &["serde", "serde_json", "getrandom", "thiserror"]),
     ("bailey-kernel", &["serde", "serde_json", "getrandom", "bytes", "thiserror", "tokio", "tokio-util"]),
     (
@@ -59,19 +59,19 @@ const OUTSIDE: &[(&str, &[&str])] = &[
 /// How many foreign crates each of the house may bring in, directly and through others, built for it and with it. A figure
 /// goes up only in a commit that says what the new ones are for.
 const BUDGET: &[(&str, usize)] = &[
-    ("bailey-protocol", 28),
-    ("bailey-policy", 52),
+    ("bailey-protocol", 30),
+    ("bailey-policy", 54),
     ("bailey-store", 30),
-    ("bailey-secrets", 12),
-    ("bailey-journal", 78),
-    ("bailey-kernel", 80),
-    ("bailey-sandbox", 100),
-    ("bailey-egress", 108),
-    ("bailey-llm", 85),
-    ("bailey-tools", 82),
-    ("bailey-agent", 82),
-    ("bailey-runtime", 82),
-    ("bailey", 160),
+    ("bailey-secrets", 32),
+    ("bailey-journal", 92),
+    ("bailey-kernel", 95),
+    ("bailey-sandbox", 115),
+    ("bailey-egress", 122),
+    ("bailey-llm", 99),
+    ("bailey-tools", 96),
+    ("bailey-agent", 96),
+    ("bailey-runtime", 96),
+    ("bailey", 178),
 ];
 
 /// Checks the house.
@@ -185,6 +185,6 @@ mod tests {
 
     #[test]
     fn a_budget_that_is_overdrawn_is_found() {
-        assert_eq!(over(&[("bailey-protocol", 1_000), ("bailey-journal", 1)]).len(), 1);
+        assert_eq!(over(&[("bailey-protocol", 1_000), ("bailey-journal", 92)]).len(), 1);
     }
 }
