@@ -1,7 +1,8 @@
 //! Secret-looking files of the workspace, covered for one effect.
 //!
-//! Each is covered by a bind of a stand-in: a regular file of the same size and time, of mode 0000, on a mount that
-//! is read-only. So `git status` sees no change, reading fails, and the name can be neither written nor removed.
+//! Each is covered by a bind of a stand-in: a regular file of the same size and time that nobody may read, on a mount
+//! that is read-only. So reading fails, and the name can be neither written nor removed; git sees no change, with the
+//! help of `worker/settle.rs`.
 //! What is found is what stands there when the effect starts; a link to such a file leads to the same cover, and a
 //! file that the effect makes itself is no secret to it.
 
@@ -24,12 +25,16 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 /// More covers than this are refused: each is a mount.
 const COVERS_MAX: usize = 5_000;
 /// A workspace of more entries than this is refused: a mask that gives up half-way would be none.
 const ENTRIES_MAX: usize = 5_000_000;
+
+/// A stand-in is at least as old as this.
+const AGE: Duration = Duration::from_secs(2);
 
 /// Where stand-ins are made: an empty directory of the root, which they leave again before the payload starts.
 const STAND_INS: &str = "run";
@@ -49,7 +54,7 @@ pub(crate) fn compile(masks: &[String]) -> io::Result<Gitignore> {
 }
 
 /// Covers every file of the workspace that the masks name and that is not revealed. `root` is the staging root and the
-/// working directory, `workspace` the project's absolute path. Returns how many were covered.
+/// working directory, `workspace` the project's absolute path. Returns the absolute paths of what is covered.
 ///
 /// # Errors
 /// When the workspace cannot be walked, or has too much to cover.
@@ -58,14 +63,14 @@ pub(crate) fn cover(
     workspace: &Path,
     masks: &Gitignore,
     revealed: &BTreeSet<PathBuf>,
-) -> io::Result<usize> {
+) -> io::Result<Vec<PathBuf>> {
     if masks.is_empty() {
-        return Ok(0);
+        return Ok(Vec::new());
     }
     let top = tree::place(root, workspace, Kind::Directory)?;
     let found = find(&top, masks)?;
-    let hidden: Vec<&Found> =
-        found.iter().filter(|found| !revealed.contains(&workspace.join(&found.path))).collect();
+    let hidden: Vec<&PathBuf> =
+        found.iter().filter(|path| !revealed.contains(&workspace.join(path))).collect();
     if hidden.len() > COVERS_MAX {
         return Err(io::Error::other(format!(
             "{} secret-looking files are more than can be masked",
@@ -73,7 +78,7 @@ pub(crate) fn cover(
         )));
     }
     if hidden.is_empty() {
-        return Ok(0);
+        return Ok(Vec::new());
     }
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
@@ -82,47 +87,53 @@ pub(crate) fn cover(
     let place = tree::place(root, Path::new(STAND_INS), Kind::Directory)?;
     tree::attach(stand_ins.as_fd(), place.as_fd())?;
     let stand_ins = tree::directory(STAND_INS)?;
-    for (number, found) in hidden.iter().enumerate() {
+    let mut covered = Vec::new();
+    for (number, path) in hidden.iter().enumerate() {
         // A file that has gone meanwhile needs no cover.
-        match cover_one(&top, &stand_ins, number, found) {
+        match cover_one(&top, &stand_ins, number, path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            done => done?,
+            done => covered.extend(done?.then(|| workspace.join(path))),
         }
     }
     tree::detach(STAND_INS)?;
-    Ok(hidden.len())
+    Ok(covered)
 }
 
-/// A file to cover, relative to the workspace.
-struct Found {
-    path: PathBuf,
-}
-
-fn cover_one(top: &OwnedFd, stand_ins: &OwnedFd, number: usize, found: &Found) -> io::Result<()> {
-    let place = tree::beneath(top.as_fd(), &found.path)?;
+/// Covers what stands at a path relative to the workspace; tells whether it was a file.
+fn cover_one(top: &OwnedFd, stand_ins: &OwnedFd, number: usize, path: &Path) -> io::Result<bool> {
+    let place = tree::beneath(top.as_fd(), path)?;
     let stat = rustix::fs::statat(&place, "", AtFlags::EMPTY_PATH)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Ok(());
+        return Ok(false);
     }
     let name = number.to_string();
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    let stand_in = rustix::fs::openat(stand_ins, &name, flags, Mode::empty())?;
+    // Git tracks whether a file can be executed; what cannot be read, and lies on a mount like this, cannot.
+    let mode = Mode::from_raw_mode(stat.st_mode & 0o111);
+    let stand_in = rustix::fs::openat(stand_ins, &name, flags, mode)?;
     rustix::fs::ftruncate(&stand_in, u64::try_from(stat.st_size).unwrap_or(0))?;
     let times = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec {
-            tv_sec: stat.st_mtime,
+            tv_sec: stat.st_mtime.min(old()),
             tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or(0),
         },
     };
     rustix::fs::futimens(&stand_in, &times)?;
     let tree = tree::open_at(stand_ins.as_fd(), &name)?;
     tree::restrict(tree.as_fd(), Access::ReadOnly, None)?;
-    tree::attach(tree.as_fd(), place.as_fd())
+    tree::attach(tree.as_fd(), place.as_fd())?;
+    Ok(true)
+}
+
+/// The latest time of a stand-in, in seconds of Unix time: git reads what is as young as its index, whenever it writes that.
+fn old() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.saturating_sub(AGE).as_secs()).unwrap_or(0)
 }
 
 /// Walks the workspace by names and types alone; nothing is opened but directories, and no link is followed.
-fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Vec<Found>> {
+fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut seen = 0;
     let mut waiting = vec![(PathBuf::new(), false)];
@@ -159,7 +170,7 @@ fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Vec<Found>> {
             if is_directory && !inner.ends_with(".git/objects") {
                 waiting.push((inner, is_hidden));
             } else if is_hidden && kind == FileType::RegularFile {
-                found.push(Found { path: inner });
+                found.push(inner);
             }
         }
     }

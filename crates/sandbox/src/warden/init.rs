@@ -68,7 +68,7 @@ fn run(
     let doors: Vec<OwnedFd> = rest.drain(..forward.doors.min(rest.len())).collect();
     let events = rest.pop_front().filter(|_| forward.has_events);
     cgroup::join(&doors).map_err(|error| format!("the control group: {error}"))?;
-    enclose(ground, root.is_some(), forward, &job, &extra)?;
+    let covered = enclose(ground, root.is_some(), forward, &job, &extra)?;
     let mut keep: Vec<RawFd> = streams.iter().chain([control]).map(AsRawFd::as_raw_fd).collect();
     keep.extend(events.as_ref().map(AsRawFd::as_raw_fd));
     keep.push(2);
@@ -84,7 +84,7 @@ fn run(
         .map_err(|error| format!("a process for the payload: {error}"))?;
     let Some(child) = child else {
         drop((signals, events));
-        payload::main(Start { ground, header: &forward.header, job, known, streams, control })
+        payload::main(Start { ground, header: &forward.header, job, known, covered, streams, control })
     };
     drop(streams);
     let memory_bytes = watches_memory.then_some(limits.memory_bytes);
@@ -105,17 +105,20 @@ fn known(ground: &Ground, forward: &Forward) -> Known {
     Known { landlock_abi: 0, limits, watched, absent }
 }
 
-/// The rest of the root, for this effect alone, and then no way back: the old root goes, capabilities go.
+/// The rest of the root, for this effect alone, and then no way back: the old root goes, capabilities go. Returns what is
+/// masked.
 fn enclose(
     ground: &Ground,
     has_root: bool,
     forward: &Forward,
     job: &Job,
     extra: &[OwnedFd],
-) -> Result<(), String> {
+) -> Result<Vec<PathBuf>, String> {
     let without = &ground.config.without;
+    let mut covered = Vec::new();
     if has_root {
-        finish_root(ground, forward, job, extra).map_err(|(what, error)| format!("{what}: {error}"))?;
+        covered =
+            finish_root(ground, forward, job, extra).map_err(|(what, error)| format!("{what}: {error}"))?;
     }
     if !without.contains(&Wall::NetNamespace) {
         sys::loopback_up().map_err(|error| format!("the loopback device: {error}"))?;
@@ -126,12 +129,18 @@ fn enclose(
     if !without.contains(&Wall::NoCapabilities) {
         payload::drop_capabilities()?;
     }
-    Ok(())
+    Ok(covered)
 }
 
 type Step = (String, io::Error);
 
-fn finish_root(ground: &Ground, forward: &Forward, job: &Job, extra: &[OwnedFd]) -> Result<(), Step> {
+fn finish_root(
+    ground: &Ground,
+    forward: &Forward,
+    job: &Job,
+    extra: &[OwnedFd],
+) -> Result<Vec<PathBuf>, Step> {
+    let mut covered = Vec::new();
     let header = &forward.header;
     let step = |what: &str| {
         let what = what.to_owned();
@@ -149,13 +158,14 @@ fn finish_root(ground: &Ground, forward: &Forward, job: &Job, extra: &[OwnedFd])
             extra_read(&root, path, extra.get(number)).map_err(step(path))?;
         }
         let revealed = job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();
-        mask::cover(root.as_fd(), &header.yard.project, &ground.masks, &revealed)
+        covered = mask::cover(root.as_fd(), &header.yard.project, &ground.masks, &revealed)
             .map_err(step("masking secrets"))?;
     }
     sys_read_only(&root).map_err(step("the root"))?;
     rustix::process::pivot_root(".", ".").map_err(|error| step("pivot_root")(error.into()))?;
     tree::detach(".").map_err(step("the old root"))?;
-    std::env::set_current_dir("/").map_err(step("the new root"))
+    std::env::set_current_dir("/").map_err(step("the new root"))?;
+    Ok(covered)
 }
 
 /// A fresh /proc; without a pid namespace of its own there can be none, and the host's is bound.

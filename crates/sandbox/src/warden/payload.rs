@@ -34,6 +34,8 @@ pub(super) struct Start<'a> {
     pub(super) header: &'a Header,
     pub(super) job: Job,
     pub(super) known: Known,
+    /// What of the workspace is masked.
+    pub(super) covered: Vec<PathBuf>,
     /// Standard input, output and error.
     pub(super) streams: [OwnedFd; 3],
     pub(super) control: &'a OwnedFd,
@@ -55,7 +57,7 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 }
 
 fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
-    let Start { ground, header, job, mut known, streams, control } = start;
+    let Start { ground, header, job, mut known, covered, streams, control } = start;
     #[cfg(feature = "controls")]
     let mut job = job;
     let without = &ground.config.without;
@@ -86,6 +88,11 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         job.isolation.minimum.retain(|wall| !without.contains(wall));
     }
     facts::check(&enforced, &job.isolation)?;
+    if let Task::Run(_) = &job.task {
+        let revealed: Vec<PathBuf> =
+            job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();
+        worker::settle(&header.yard.project, &covered, &revealed);
+    }
     tell(control.as_fd(), &Message::Started(enforced));
     match job.task {
         Task::Run(command) => execute(ground, header, &command, streams),

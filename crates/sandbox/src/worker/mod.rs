@@ -22,12 +22,14 @@ mod read;
 mod repository;
 mod resolve;
 mod search;
+mod settle;
 mod state;
 
 use bailey_protocol::{Action, DiffReport, Merge, Report, Touched, WsPath, number::decimal};
 use beneath::Root;
 use error::Error;
 use serde::{Deserialize, Serialize};
+pub(crate) use settle::settle;
 
 /// What the worker is asked to do. It crosses a pipe as JSON, from the warden to its own child.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -73,6 +73,117 @@ async fn git_sees_no_change_in_a_masked_file() {
     }
 }
 
+/// A repository whose masked files git would have to read to know that they are unchanged: one is as young as the index
+/// ("racy"), one was touched since, one was changed since by the human.
+fn unsettled(who: crate::house::As, options: &str, version: u8) -> House {
+    let house = house(who);
+    for name in ["racy/.env", "touched/.env", "changed/.env", "run/.env"] {
+        house.write(name, "TOKEN=hidden-value\n");
+    }
+    house.write("plain.txt", "seen\n");
+    house.write("young.txt", "seen\n");
+    let script = format!(
+        "cd \"$0\" && chmod 755 run/.env && touch -d @1700000000 */.env *.txt && g() {{ git -c safe.directory='*' \"$@\"; }} && g init -q {options} && g add . && \
+         g -c user.name=a -c user.email=a@b commit -qm first && g update-index -q --refresh --index-version {version} && \
+         touch touched/.env && echo more >> changed/.env && printf 'SEEN\n' > young.txt && \
+         touch -d @1700000000 young.txt .git/index"
+    );
+    let done = std::process::Command::new("sh").args(["-c", &script]).arg(&house.project).status().unwrap();
+    assert!(done.success());
+    house.give(&house.project);
+    house
+}
+
+/// Git inside, with an author.
+const GIT: &str = "g() { git -c user.name=a -c user.email=a@b \"$@\"; }";
+
+#[tokio::test]
+async fn git_never_has_to_read_a_masked_file() {
+    for who in everyone() {
+        for (options, version) in [("", 2), ("", 4), ("--object-format=sha256", 2)] {
+            let house = unsettled(who, options, version);
+            let index = fs::read(house.project.join(".git/index")).unwrap();
+            // What is not masked shows its change still, though it is as young as the index and of the same size.
+            let look = "git status --porcelain && git diff --name-only && echo end";
+            assert_eq!(house.sh(look).await.ok(), " M young.txt\nyoung.txt\nend", "{who:?} {options}");
+            assert_eq!(house.sh("git fsck && git ls-files | wc -l").await.ok(), "6");
+            // Work goes on around them: all is added, committed, thrown away, and they stay as they are.
+            let work = format!(
+                "{GIT}; echo more >> plain.txt && g add -A && g commit -qm second && g stash list && g status --porcelain && \
+                 echo worse >> plain.txt && g commit -qam third && echo worst >> plain.txt && g reset -q --hard && g status --porcelain && \
+                 git log --name-only --format=%s"
+            );
+            let text = house.sh(&work).await.ok();
+            assert_eq!(
+                text.split_whitespace().take(4).collect::<Vec<_>>(),
+                ["third", "plain.txt", "second", "plain.txt"]
+            );
+            for name in ["racy", "touched", "changed", "run"] {
+                let held = house.sh(&format!("git show HEAD:{name}/.env")).await.ok();
+                assert_eq!(held, "TOKEN=hidden-value");
+            }
+            assert_eq!(fs::read(house.project.join(".git/index")).unwrap(), index, "the human's own index");
+            let changed = fs::read_to_string(house.project.join("changed/.env")).unwrap();
+            assert_eq!(changed, "TOKEN=hidden-value\nmore\n");
+        }
+    }
+}
+
+#[tokio::test]
+async fn git_would_read_a_masked_file_that_is_not_settled() {
+    for who in everyone() {
+        let house = unsettled(who, "", 2);
+        assert_eq!(house.sh("git status --porcelain").await.ok(), " M young.txt");
+        // The control of the test above: with the index as the human has it, git tries, and is refused.
+        let undo = "git update-index --no-assume-unchanged racy/.env && touch -d @1700000000 .git/index";
+        let text = house.sh(&format!("{undo}; git status --porcelain; git add -A; true")).await.text();
+        assert!(text.contains(" M racy/.env") && text.contains("Permission denied"), "{who:?}: {text}");
+        assert!(text.contains("updating files failed"), "{text}");
+        // By the next command it is settled again.
+        assert_eq!(house.sh("git status --porcelain").await.ok(), " M young.txt");
+    }
+}
+
+#[tokio::test]
+async fn git_sees_the_changes_of_a_revealed_file() {
+    for who in everyone() {
+        let house = unsettled(who, "", 2);
+        assert_eq!(house.sh("git status --porcelain").await.ok(), " M young.txt");
+        let revealed = vec![WsPath(house.project.join("racy/.env").display().to_string())];
+        let isolation = Isolation { revealed, ..Isolation::default() };
+        let command = house.command("echo own >> racy/.env; git status --porcelain");
+        assert_eq!(house.run(&command, &isolation).await.ok(), " M racy/.env\n M young.txt", "{who:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_masked_file_of_a_submodule_or_beside_a_busy_git_does_no_harm() {
+    for who in everyone() {
+        let house = house(who);
+        house.write("sub/.env", "TOKEN=hidden-value\n");
+        let script = "cd \"$0\" && touch -d @1700000000 sub/.env && g() { git -c safe.directory='*' \"$@\"; } && g -C sub init -q --separate-git-dir=../.own && \
+                      g -C sub add . && g -C sub -c user.name=a -c user.email=a@b commit -qm first && \
+                      touch -d @1700000000 .own/index && echo 'gitdir: ../.own' > sub/.git";
+        let done =
+            std::process::Command::new("sh").args(["-c", script]).arg(&house.project).status().unwrap();
+        assert!(done.success());
+        house.give(&house.project);
+        let look = "git -C sub -c safe.directory='*' status --porcelain; echo end";
+        assert_eq!(house.sh(look).await.ok(), "end", "{who:?}");
+        // A lock that somebody holds is respected, and a pipe in the place of the index is not waited for.
+        let index = "rm .own/index; cp /etc/passwd .own/index; touch .own/index.lock; echo done";
+        assert_eq!(house.sh(index).await.ok(), "done");
+        assert_eq!(
+            house
+                .sh("cmp /etc/passwd .own/index && rm .own/index && mkfifo .own/index; ls .own/index.lock")
+                .await
+                .ok(),
+            ".own/index.lock"
+        );
+        assert_eq!(house.sh("echo alive").await.ok(), "alive");
+    }
+}
+
 #[tokio::test]
 async fn a_file_that_the_command_makes_itself_is_its_own() {
     for who in everyone() {
