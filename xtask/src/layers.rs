@@ -44,6 +44,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
             "landlock",
             "libc",
             "rustix",
+            "sha1",
             "ignore",
             "globset",
             "grep-searcher",
