@@ -1,4 +1,4 @@
-//! Every claim of SECURITY.md names the test that attacks it: a claim whose test is gone is no claim.
+//! Every claim names the test that attacks it: a claim whose test is gone is no claim.
 
 use crate::root;
 use anyhow::{Context as _, Result, bail};
@@ -8,24 +8,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Checks that each test that SECURITY.md names is there.
+/// The documents whose tables end in a column of tests.
+const DOCUMENTS: &[&str] = &["SECURITY.md", "docs/THREAT_MODEL.md"];
+
+/// Checks that each test that the documents name is there.
 pub(crate) fn run() -> Result<()> {
-    let text = fs::read_to_string(root().join("SECURITY.md")).context("SECURITY.md cannot be read")?;
-    let named = named(&text);
-    if named.is_empty() {
-        bail!("SECURITY.md names no test");
-    }
     let mut sources = Vec::new();
     collect(&root().join("crates"), &mut sources)?;
     let mut known = BTreeSet::new();
     for source in sources {
         functions(&fs::read_to_string(&source)?, &mut known);
     }
-    let missing: Vec<&str> = named.iter().filter(|name| !known.contains(**name)).copied().collect();
-    if !missing.is_empty() {
-        bail!("SECURITY.md names tests that are not there: {}", missing.join(", "));
+    for document in DOCUMENTS {
+        let text =
+            fs::read_to_string(root().join(document)).with_context(|| format!("cannot read {document}"))?;
+        let named = named(&text);
+        let missing: Vec<&str> = named.iter().filter(|name| !known.contains(**name)).copied().collect();
+        if named.is_empty() || !missing.is_empty() {
+            bail!(
+                "{document} names {} tests, of which these are not there: {}",
+                named.len(),
+                missing.join(", ")
+            );
+        }
+        println!("claims: {} tests named in {document}, all there", named.len());
     }
-    println!("claims: {} tests named in SECURITY.md, all there", named.len());
     Ok(())
 }
 
