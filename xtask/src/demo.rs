@@ -20,6 +20,8 @@ const TASK: &str = "make the tests pass";
 struct Options {
     record: bool,
     other_bug: bool,
+    /// Leave the files, as on a terminal.
+    keep: bool,
     /// A program that is built already.
     bailey: Option<PathBuf>,
 }
@@ -31,6 +33,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     while let Some(option) = options.next() {
         match *option {
             "--bailey" => chosen.bailey = Some(options.next().context("`--bailey` needs a FILE")?.into()),
+            "--keep" => chosen.keep = true,
             "--record" => chosen.record = true,
             "--plant-another-bug" => chosen.other_bug = true,
             other => bail!("`demo` has no option `{other}`"),
@@ -57,7 +60,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     must(command(&bailey, &project).args(["audit", "verify"]))?;
     println!("\nWhat the journal says, and what the tests say outside of the agent:\n");
     check::run(&bailey, &project)?;
-    let folder = if std::io::stdout().is_terminal() { Some(project.keep()) } else { None };
+    let folder = if chosen.keep || std::io::stdout().is_terminal() { Some(project.keep()) } else { None };
     println!("{}", next(folder.as_deref()));
     Ok(())
 }

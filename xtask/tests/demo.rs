@@ -33,7 +33,7 @@ fn ran(command: &mut Command) -> (bool, String) {
 }
 
 /// The demo below a shell script in namespaces of its own. None where there can be none.
-fn within(namespaces: &[&str], script: &str) -> Option<(bool, String)> {
+fn within(namespaces: &[&str], script: &str, options: &[&str]) -> Option<(bool, String)> {
     let demo = demo()?;
     let files = tempfile::tempdir().unwrap();
     let unshare = || {
@@ -45,7 +45,31 @@ fn within(namespaces: &[&str], script: &str) -> Option<(bool, String)> {
         println!("SKIPPED: no namespaces {namespaces:?} here to change the demo's world in");
         return None;
     }
-    Some(ran(unshare().args(["sh", "-c", &format!("set -e\n{script}\nexec \"$0\" \"$@\"")]).args(demo)))
+    let script = format!("set -e\n{script}\n\"$0\" \"$@\"; code=$?; {LOOK}; exit $code");
+    Some(ran(unshare().args(["sh", "-c", &script]).args(demo).args(options)))
+}
+
+/// What the journal of a demo that left its files holds of the session, with payloads.
+const LOOK: &str = r#"home=$(echo $TMPDIR/bailey-demo-*/home)
+    if [ -d "$home" ]; then
+        id=$("$3" --home $home --json sessions list | sed 's/.*"id":"\([^"]*\)".*/\1/')
+        echo "== the journal"; "$3" --home $home --json sessions show $id
+    fi"#;
+
+/// The demo where a script stands in the place of a tool of the toolchain, inside the walls too, whose real file the
+/// script finds as `REAL`.
+fn with_tool(tool: &str, script: &str, options: &[&str]) -> Option<(bool, String)> {
+    if !ran(Command::new("rustup").args(["which", tool])).0 {
+        println!("SKIPPED: no rustup, so `{tool}` is not where this test expects it");
+        return None;
+    }
+    // The walls show the listed files of a toolchain, so the real one takes the name of one that nobody needs here.
+    let mount = format!(
+        "bin=$(dirname $(rustup which {tool})); fake=$(mktemp -p $TMPDIR); real=$bin/rust-gdbgui
+        sed \"s@REAL@$real@\" > $fake <<'END'\n#!/bin/bash\nset -o pipefail\n{script}\nEND
+        chmod 755 $fake; mount --bind $bin/{tool} $real; mount --bind $fake $bin/{tool}"
+    );
+    within(&["--mount"], &mount, options)
 }
 
 #[test]
@@ -83,7 +107,7 @@ fn another_bug_is_noticed() {
 fn without_a_sandbox_it_fails_and_says_so() {
     // A user namespace in which no other can be made.
     let Some((passed, text)) =
-        within(&["--user", "--map-root-user"], "echo 0 > /proc/sys/user/max_user_namespaces")
+        within(&["--user", "--map-root-user"], "echo 0 > /proc/sys/user/max_user_namespaces", &[])
     else {
         return;
     };
@@ -97,21 +121,62 @@ fn another_answer_of_a_tool_is_noticed() {
     let script = "git=$(command -v git); real=$(git --exec-path)/git; fake=$(mktemp -p $TMPDIR)
         printf '#!/bin/sh\\n[ \"$1\" != ls-remote ] || { echo found; exit 0; }\\nexec %s \"$@\"\\n' $real > $fake
         chmod 755 $fake; mount --bind $fake $git";
-    let Some((passed, text)) = within(&["--mount"], script) else { return };
+    let Some((passed, text)) = within(&["--mount"], script, &[]) else { return };
     assert!(!passed, "{text}");
     assert!(text.contains("differs from the cassette") && text.contains("found"), "{text}");
 }
 
+/// Other words for warnings, errors, notes and helps, and other line art, in the text that cargo shows; and more of it.
+const REWORD: &str = r#"{ REAL "$@" 2>&1 >&3 | sed '/"rendered":"/ {
+    :a
+    s/\("rendered":".*\)variable does not need to be mutable/\1hier \&ndert sich nichts/; ta
+    s/\("rendered":".*\)warning/\1Hinweis/; ta
+    s/\("rendered":".*\)error/\1Fehler/; ta
+    s/\("rendered":".*\)note/\1Bemerkung/; ta
+    s/\("rendered":".*\)help/\1Rat/; ta
+    s/\("rendered":".*\)-->/\1==>/; ta
+    s/\("rendered":".*\)|/\1!/; ta
+    s/\("rendered":".*\)\^/\1~/; ta
+    s/\("rendered":".*\)\\n"/\1\\n  = und mehr\\n\\n"/
+}' >&2; } 3>&1"#;
+
 #[test]
-fn a_compiler_that_words_things_differently_changes_nothing() {
-    let script = "bin=$(dirname $(rustup which rustc)); fake=$(mktemp -p $TMPDIR)
-        printf '#!/bin/sh\\necho \"Hinweis: anders gesagt\" >&2\\nexec %s/rust-gdbgui \"$@\"\\n' $bin > $fake
-        chmod 755 $fake; mount --bind $bin/rustc $bin/rust-gdbgui; mount --bind $fake $bin/rustc
-        rustc --version 2>&1 | grep -q anders";
-    if !ran(Command::new("rustup").args(["which", "rustc"])).0 {
-        println!("SKIPPED: no rustup, so the compiler is not where this test expects it");
-        return;
+fn a_compiler_that_words_its_diagnostics_differently_changes_nothing() {
+    let Some((passed, text)) = with_tool("rustc", REWORD, &["--keep"]) else { return };
+    assert!(passed, "{text}");
+    // It was this compiler that ran inside the walls, and nothing of the usual words is left.
+    let (_, journal) = text.split_once("== the journal").unwrap();
+    for word in
+        ["Hinweis: hier &ndert sich nichts", " ==> src/lib.rs", "Rat: ", "Bemerkung: ", "~~~", "und mehr"]
+    {
+        assert!(journal.contains(word), "`{word}` is not in the journal: {journal}");
     }
-    let Some((passed, text)) = within(&["--mount"], script) else { return };
+    for word in ["does not need to be mutable", "--> src/lib.rs", "help: remove", "= note: "] {
+        assert!(!journal.contains(word), "`{word}` is in the journal: {journal}");
+    }
+}
+
+#[test]
+fn tools_that_change_what_is_kept_are_noticed() {
+    let name = "REAL \"$@\" | sed 's/median_of_an_even/median_of_any/'";
+    let verdict = "REAL \"$@\" | sed 's/\\(nothing_has_no_middle \\.\\.\\. \\)ok/\\1FAILED/'";
+    let message = "REAL \"$@\" | sed 's/left: Some(3.0)/left: Some(3.5)/'";
+    let code = "REAL \"$@\"; code=$?; [ $code != 101 ] || code=102; exit $code";
+    let step = "REAL \"$@\" 2>&1 >&3 3>&- | sed 's/Compiling tally v0.1.0/Compiling tally v0.1.9/' >&2";
+    let cases = [
+        (name.to_owned(), "median_of_any"),
+        (verdict.to_owned(), "nothing_has_no_middle ... FAILED"),
+        (message.to_owned(), "left: Some(3.5)"),
+        (code.to_owned(), "exit code: 102"),
+        (format!("{{ {step}; }} 3>&1"), "Compiling tally v0.1.9"),
+    ];
+    for (script, told) in cases {
+        let Some((passed, text)) = with_tool("cargo", &script, &[]) else { return };
+        assert!(!passed, "{told}: {text}");
+        assert!(text.contains("differs from the cassette") && text.contains(told), "{told}: {text}");
+        assert!(!text.contains("passed  "), "{told}: {text}");
+    }
+    // The control: the same stand-in that changes nothing.
+    let Some((passed, text)) = with_tool("cargo", "exec REAL \"$@\"", &[]) else { return };
     assert!(passed, "{text}");
 }

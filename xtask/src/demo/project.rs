@@ -21,6 +21,7 @@ name = \"tally\"
 version = \"0.1.0\"
 ";
 
+/// Besides the bug it has something for the compiler to say: a variable that need not be mutable.
 const SOURCE: &str = r#"//! Small statistics over slices of numbers.
 
 /// The arithmetic mean; none for an empty slice.
@@ -35,7 +36,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
+    let mut middle = sorted.len() / 2;
     sorted.get(middle).copied()
 }
 

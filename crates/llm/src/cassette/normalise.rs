@@ -6,7 +6,7 @@
 //! | durations: `0.00s`, `finished in 1.23s`, `1m 02s` | `$TIME` | every text |
 //! | hashes: runs of 16 and more hexadecimal digits with both letters and digits; `-` and 16 of them | `$HASH` | every text |
 //! | the number in `thread 'name' (12345) panicked` | `$THREAD` | every text |
-//! | what stands under `--- stderr ---` up to the next line that starts with `--- ` | `$DIAGNOSTICS` | results of a `cargo` command |
+//! | what the compiler says: under `--- stderr ---`, up to the next line that starts with `--- `, each line but cargo's own steps (`Compiling`, `Finished`, `Running` …), results of tests, and panics with their messages | one `$DIAGNOSTICS` | results of a `cargo` command |
 //! | colours (SGR sequences, also where the screen made them visible as `\x1b[…m`) | nothing | every text |
 //!
 //! Tool names, arguments, exit codes, test names with `ok` or `FAILED`, panic messages and file contents stay as
@@ -45,6 +45,16 @@ const RULES: &[Rule] = &[
 static COMPILED: LazyLock<Vec<(Regex, Becomes)>> = LazyLock::new(|| {
     RULES.iter().filter_map(|rule| Some((Regex::new(rule.pattern).ok()?, rule.becomes))).collect()
 });
+
+/// What cargo says of its own steps, and the lines of a test run.
+static STEP: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let cargo = r"^ *(?:(?:Compiling|Checking|Documenting) \S+ v[0-9]|Finished |Running |Doc-tests )";
+    let tests = r"^test .+ \.\.\. (?:ok|FAILED|ignored)|^test result: |^running [0-9]+ tests?$";
+    Regex::new(&format!("{cargo}|{tests}")).ok()
+});
+
+static PANIC: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^thread '[^']*' (?:\(\S+\) )?panicked at ").ok());
 
 fn hash(found: &Captures<'_>) -> String {
     let run = found.get(0).map_or("", |run| run.as_str());
@@ -134,20 +144,29 @@ fn runs_cargo(result: &str) -> bool {
     })
 }
 
-/// Puts one word in the place of what compiler and cargo wrote to standard error.
+/// Puts one word in the place of what the compiler wrote to standard error, whether it wrote something or not. Its words
+/// are any words, so what is not its own is known by its shape.
 fn without_diagnostics(result: &str) -> String {
     let mut kept = Vec::new();
-    let mut inside = false;
+    let (mut inside, mut panicking) = (false, false);
     for line in result.lines() {
         if line.starts_with("--- ") {
-            inside = line == "--- stderr ---";
+            (inside, panicking) = (line == "--- stderr ---", false);
             kept.push(line);
             kept.extend(inside.then_some("$DIAGNOSTICS"));
-        } else if !inside {
+            continue;
+        }
+        // A panic's message goes on up to an empty line.
+        panicking = if panicking { !line.is_empty() } else { is_a(&PANIC, line) };
+        if !inside || panicking || is_a(&STEP, line) {
             kept.push(line);
         }
     }
     kept.join("\n")
+}
+
+fn is_a(shape: &LazyLock<Option<Regex>>, line: &str) -> bool {
+    shape.as_ref().is_some_and(|shape| shape.is_match(line))
 }
 
 /// Puts `name` in the place of `path` wherever it stands as a whole path or the start of one.

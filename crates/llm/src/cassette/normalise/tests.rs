@@ -79,15 +79,34 @@ const STDERR: &str = "   Compiling toy v0.1.0 (/tmp/run-Qx81/toy)\nwarning: unus
     warning: `toy` (lib) generated 1 warning\n    Finished `test` profile target(s) in 0.20s\n     \
     Running unittests src/lib.rs (target/debug/deps/toy-8348ca7a80742723)\nerror: test failed, to rerun pass `--lib`";
 
+/// The same with other words, other line art, and errors where there were warnings.
+const REWORDED: &str = "   Compiling toy v0.1.0 (/tmp/run-Qx81/toy)\nFehler[E7]: unbenutzt: `unused`\n \
+    ==> src/lib.rs Zeile 1\n  ¦\n1 ¦ pub fn total(xs: &[i32]) -> i32 { let unused = 1; }\n  = Rat: weg damit\n\
+    \n    Finished `test` profile target(s) in 3.70s\n     \
+    Running unittests src/lib.rs (target/debug/deps/toy-00ff8ca7a8074272)\nFehler: ein Test schlug fehl";
+
+/// What stays of both.
+const STEPS: &str = "$DIAGNOSTICS\n   Compiling toy v0.1.0 ($WORKSPACE)\n    Finished `test` profile target(s) in \
+    $TIME\n     Running unittests src/lib.rs (target/debug/deps/toy-$HASH)";
+
 #[test]
 fn what_cargo_test_wrote() {
-    check_result(
-        &cargo_test(STDERR, "17828", "0.07"),
-        &cargo_test("$DIAGNOSTICS", "$THREAD", "$TIME").replace("$TIMEs", "$TIME"),
-    );
-    let coloured = cargo_test("\u{1b}[1m\u{1b}[92m   Compiling\u{1b}[0m toy", "1", "12.30")
+    let expected = |stderr| cargo_test(stderr, "$THREAD", "$TIME").replace("$TIMEs", "$TIME");
+    check_result(&cargo_test(STDERR, "17828", "0.07"), &expected(STEPS));
+    check_result(&cargo_test(REWORDED, "1", "1.00"), &expected(STEPS));
+    let coloured = cargo_test("\u{1b}[1m\u{1b}[92m   Compiling\u{1b}[0m toy v1", "1", "12.30")
         .replace("ok\n", "\u{1b}[32mok\u{1b}[0m\n");
-    check_result(&coloured, &cargo_test("$DIAGNOSTICS", "$THREAD", "$TIME").replace("$TIMEs", "$TIME"));
+    check_result(&coloured, &expected("$DIAGNOSTICS\n   Compiling toy v1"));
+}
+
+#[test]
+fn panics_and_results_of_tests_on_standard_error_stay() {
+    let panic = "thread 'main' panicked at src/main.rs:2:5:\nno\nmore\n";
+    let results = "running 1 test\ntest a ... FAILED\ntest result: FAILED. 0 passed";
+    check_result(
+        &format!("$ cargo run\n--- stderr ---\nwarning: x\n{panic}\nand this goes\n{results}"),
+        &format!("$ cargo run\n--- stderr ---\n$DIAGNOSTICS\n{}\n{results}", panic.trim_end()),
+    );
 }
 
 #[test]
