@@ -37,7 +37,7 @@ struct Options {
     to: usize,
     roles: Vec<Role>,
     whens: Vec<When>,
-    release: bool,
+    build: Build,
 }
 
 impl Options {
@@ -48,12 +48,12 @@ impl Options {
             to: usize::MAX,
             roles: Role::ALL.to_vec(),
             whens: vec![When::Before, When::After],
-            release: false,
+            build: Build::default(),
         };
         let mut options = options.iter();
         while let Some(option) = options.next() {
             if *option == "--release" {
-                chosen.release = true;
+                chosen.build.release = true;
                 continue;
             }
             let value =
@@ -80,7 +80,7 @@ impl Options {
 /// Runs the points.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
     let options = Options::parse(options)?;
-    let program = Program::build(options.release)?;
+    let program = Program::build(options.build)?;
     let begin = Instant::now();
     let mut failures = Vec::new();
     for role in &options.roles {
@@ -94,12 +94,20 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
             failures.extend(points(&program.path, &options, *role, *when, calls.len())?);
         }
     }
-    let seen = control::run(&program.path).context("the control")?;
-    println!("== control: with the intent cut off the journal, the check fails: {seen}");
+    let seen = control::run(&program, options.build).context("the control")?;
+    println!("== control: with the intent written after the effect, the check fails: {seen}");
     println!("\n{:.0} s", begin.elapsed().as_secs_f64());
     ensure!(failures.is_empty(), "{} points failed:\n  {}", failures.len(), failures.join("\n  "));
     println!("everything holds");
     Ok(())
+}
+
+/// How the program is built.
+#[derive(Debug, Clone, Copy, Default)]
+struct Build {
+    release: bool,
+    /// The program for tests, whose promises can be broken.
+    controls: bool,
 }
 
 /// The program, under a path of its own by which its processes are known.
@@ -109,13 +117,15 @@ struct Program {
 }
 
 impl Program {
-    fn build(release: bool) -> Result<Self> {
-        let mut arguments = vec!["build", "--quiet", "--locked", "-p", "bailey"];
-        arguments.extend(release.then_some("--release"));
+    fn build(build: Build) -> Result<Self> {
+        let name = if build.controls { "bailey-controls" } else { "bailey" };
+        let mut arguments = vec!["build", "--quiet", "--locked", "-p", "bailey", "--bin", name];
+        arguments.extend(build.controls.then_some("--features=controls"));
+        arguments.extend(build.release.then_some("--release"));
         must(&mut cargo(&arguments))?;
-        let built = target_dir().join(if release { "release" } else { "debug" }).join("bailey");
+        let built = target_dir().join(if build.release { "release" } else { "debug" }).join(name);
         let folder = tempfile::Builder::new().prefix("bailey-kill-").tempdir()?;
-        let path = folder.path().join("bailey");
+        let path = folder.path().join(name);
         fs::copy(&built, &path).with_context(|| format!("cannot copy `{}`", built.display()))?;
         Ok(Self { path, _folder: folder })
     }

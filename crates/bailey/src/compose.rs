@@ -104,6 +104,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let warden = Warden::start(Path::new("/proc/self/exe"), &sandbox_config(home)?)?;
     let (journal, mint) = journal(home, &keys).await?;
+    #[cfg(feature = "controls")]
+    let mint = crate::controls::breach(mint).await?;
     let (rules, _) = policy(home)?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
     let folder = home.session(id)?;

@@ -1,15 +1,30 @@
-//! Walls taken away, for tests alone: an attack that the walls stop must succeed without them, or the test has shown
-//! nothing. Only the program `bailey-controls` has this, and no release has that program.
+//! Walls taken away and promises broken, for tests alone: an attack that the walls stop must succeed without them, a crash
+//! must lose what the journal did not hold, or the test has shown nothing. Only the program `bailey-controls` has this, and no release has that program.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{Breach, Mint};
 use bailey_protocol::Wall;
 use bailey_sandbox::Config;
-use std::env;
+use std::{env, time::Duration};
 
 /// Walls to leave away, by their names in the journal, separated by commas.
 const WITHOUT: &str = "BAILEY_CONTROL_WITHOUT";
 /// `1`: a command runs without them. Else it is refused, as the walls left are below the minimum.
 const ACCEPT: &str = "BAILEY_CONTROL_ACCEPT";
+/// `late`: a command begins [`LATE`] before its intent is on disk. `careless`: no entry waits for the disk.
+const JOURNAL: &str = "BAILEY_CONTROL_JOURNAL";
+const LATE: Duration = Duration::from_secs(3);
+
+/// Breaks the promise that the environment names.
+pub(crate) async fn breach(mut mint: Mint) -> Result<Mint> {
+    match env::var(JOURNAL).unwrap_or_default().as_str() {
+        "" => {}
+        "late" => mint.breach(Breach::Late(LATE)).await?,
+        "careless" => mint.breach(Breach::Careless).await?,
+        other => bail!("{JOURNAL}: `{other}`"),
+    }
+    Ok(mint)
+}
 
 /// Leaves away what the environment names.
 pub(crate) fn take_away(mut config: Config) -> Result<Config> {

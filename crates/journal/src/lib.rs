@@ -11,6 +11,8 @@
 
 mod approval;
 mod begin;
+#[cfg(feature = "controls")]
+mod breach;
 mod chain;
 mod clock;
 pub mod fact;
@@ -23,6 +25,8 @@ mod schema;
 mod write;
 
 pub use begin::Circumstances;
+#[cfg(feature = "controls")]
+pub use breach::Breach;
 pub use chain::{Broken, Verified};
 pub use clock::{Clock, SystemClock};
 pub use fact::{Entry, Fact, Payload, Purpose, Recorded, Stored};

@@ -13,12 +13,16 @@ use bailey_protocol::{
     Action, CallId, Cost, Digest, EffectId, Outcome, Report, Sealed, Status, Timestamp, number::Seq,
 };
 use bailey_secrets::Redactor;
-use bailey_store::{Grade, params};
+#[cfg(not(feature = "controls"))]
+use bailey_store::StoreError;
+use bailey_store::{Grade, Tx, params};
 
 /// Makes permits. Not `Clone`: whoever holds it decides what may be begun.
 #[derive(Debug)]
 pub struct Mint {
     journal: Journal,
+    #[cfg(feature = "controls")]
+    pub(crate) late: Option<std::time::Duration>,
 }
 
 /// An intent without an outcome: it may have happened.
@@ -40,7 +44,11 @@ pub struct Unfinished {
 
 impl Mint {
     pub(crate) fn new(journal: Journal) -> Self {
-        Self { journal }
+        Self {
+            journal,
+            #[cfg(feature = "controls")]
+            late: None,
+        }
     }
 
     /// The journal that this mint writes to.
@@ -110,11 +118,9 @@ impl Mint {
         let reveals = warrant.isolation().revealed.clone();
         let intent = Intent::of(&effect, grant.as_ref(), circumstances, reveals)?;
         let (redactor, now) = self.journal.pen();
-        let seq = self
-            .journal
-            .store()
-            .write(grade, move |tx| begin(tx, &redactor, now, &intent, verdict_policy, grant.as_ref(), limit))
-            .await??;
+        let work =
+            move |tx: &mut Tx<'_>| begin(tx, &redactor, now, &intent, verdict_policy, grant.as_ref(), limit);
+        let seq = self.write_intent(grade, &effect, work).await??;
         let effect = effect.into_effect();
         let merge = match &effect.action {
             Action::Merge(merge) => Some(merge.clone()),
@@ -125,6 +131,17 @@ impl Mint {
         let permit =
             Permit { effect, isolation: warrant.isolation().clone(), seq, seal: self.journal.seal() };
         Ok((permit, receipt))
+    }
+
+    /// The value comes back when its rows are on disk.
+    #[cfg(not(feature = "controls"))]
+    async fn write_intent<T: Send + 'static>(
+        &self,
+        grade: Grade,
+        _: &Sealed,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.journal.store().write(grade, work).await
     }
 
     /// Writes how an effect ended, what it used up, and what follows from it, in one transaction.

@@ -135,6 +135,15 @@ impl Store {
         self.located(done.await)
     }
 
+    /// From now on no write waits for the disk: what a test of power loss must notice.
+    ///
+    /// # Errors
+    /// `Closed`.
+    #[cfg(feature = "controls")]
+    pub async fn careless(&self) -> Result<(), StoreError> {
+        self.jobs()?.send(Job::Careless).await.map_err(|_| self.closed())
+    }
+
     /// Checks every page, index and foreign key; an empty list means that all is well. It reads the whole
     /// file.
     ///

@@ -34,6 +34,9 @@ pub(crate) enum Job {
     Write(Grade, Box<dyn Write>),
     /// A checkpoint of the whole log, outside any transaction.
     Checkpoint(oneshot::Sender<Result<(), StoreError>>),
+    /// Never to wait for the disk again, whatever the grade.
+    #[cfg(feature = "controls")]
+    Careless,
 }
 
 /// One write with its way back to the caller; the value's type is known only inside.
@@ -94,11 +97,19 @@ pub(crate) struct Writer {
     path: Arc<PathBuf>,
     connection: Connection,
     grade: Option<Grade>,
+    #[cfg(feature = "controls")]
+    careless: bool,
 }
 
 impl Writer {
     pub(crate) fn new(path: Arc<PathBuf>, connection: Connection) -> Self {
-        Self { path, connection, grade: None }
+        Self {
+            path,
+            connection,
+            grade: None,
+            #[cfg(feature = "controls")]
+            careless: false,
+        }
     }
 
     /// Works until the last handle is dropped and the queue is empty.
@@ -113,6 +124,8 @@ impl Writer {
                         self.commit(&mut group);
                         let _ = reply.send(self.checkpoint().map_err(|error| error.at(&self.path)));
                     }
+                    #[cfg(feature = "controls")]
+                    Job::Careless => self.careless = true,
                 }
                 if group.len() < GROUP_MAX {
                     next = jobs.try_recv().ok();
@@ -179,6 +192,11 @@ impl Writer {
     fn begin(&mut self, grade: Grade) -> Result<(), StoreError> {
         if !self.connection.is_autocommit() {
             self.execute("ROLLBACK")?;
+        }
+        #[cfg(feature = "controls")]
+        if self.careless {
+            self.connection.execute_batch("PRAGMA synchronous = OFF")?;
+            self.grade = Some(grade);
         }
         if self.grade != Some(grade) {
             self.connection.execute_batch(match grade {

@@ -1,67 +1,73 @@
-//! The control: what the disk would hold if the intent were written after the effect.
+//! The control: a program that writes a command's intent after the command was begun.
 //!
-//! The program cannot be built that way: a permit comes out of the transaction that writes the intent, and without one
-//! there is nothing to perform. So the run is killed when a command's line is in the layer and its outcome is not
-//! written yet, and the newest commit, which is the intent, is cut off the write-ahead log. The same kill without the
-//! cut must pass. This proves that the check sees an effect whose intent was not on disk in time.
+//! The released program cannot: a permit comes out of the transaction that writes the intent, and without one there is
+//! nothing to perform. `bailey-controls` is the same program with that one promise broken: it commits the intent of a
+//! command some time after the permit is out. Both are killed at the first write to the log that comes when the command's
+//! line is in the layer: of the released program the check holds, of the other it must not.
 
 use super::{
-    check,
+    Build, Program, check,
     stage::Stage,
     trace::{Role, When},
 };
 use anyhow::{Context as _, Result, bail, ensure};
-use std::{fs, path::Path};
+use std::fs;
+
+/// Obeyed by `bailey-controls` alone.
+const BREACH: (&str, &str) = ("BAILEY_CONTROL_JOURNAL", "late");
+/// What the check must say, and nothing else will do.
+const NOTICED: &str = "`first-1` was done, and the journal knows of no such effect";
+/// How often the command may be slower than the late commit.
+const TRIES: usize = 3;
 
 /// Runs the control; the error that the check gave.
-pub(super) fn run(program: &Path) -> Result<String> {
-    let uncut = Stage::new(program)?;
-    killed_after_effect(&uncut, program)?;
-    uncut.resume()?;
-    check::after_resume(&uncut, program, &uncut.printed()).context("without the cut, the check must pass")?;
-    let cut = Stage::new(program)?;
-    killed_after_effect(&cut, program)?;
-    cut_newest_commit(&cut.folder().join("home/journal.db-wal"))?;
-    let trail = cut.trail()?;
-    ensure!(!trail.iter().any(is_intent), "the newest commit was not the intent, so this shows nothing");
-    let checked = cut.resume().and_then(|_| check::after_resume(&cut, program, &cut.printed()));
-    match checked {
-        Ok(()) => bail!("the intent was cut off the journal, and the check did not see it"),
-        Err(error) => Ok(format!("{error:#}")),
+pub(super) fn run(program: &Program, build: Build) -> Result<String> {
+    let breaking = Program::build(Build { controls: true, ..build })?;
+    ensure!(
+        !knows_breach(program)? && knows_breach(&breaking)?,
+        "`{}` must be known to the program for tests, and to no other",
+        BREACH.0
+    );
+    let stage = Stage::new(&program.path)?.with(BREACH);
+    killed_after_effect(&stage, program)?;
+    ensure!(intent_is_there(&stage)?, "the intent of a command that was done is not in the journal");
+    stage.resume()?;
+    check::after_resume(&stage, &program.path, &stage.printed()).context("the released program")?;
+    for _ in 0..TRIES {
+        let stage = Stage::new(&breaking.path)?.with(BREACH);
+        killed_after_effect(&stage, &breaking)?;
+        if intent_is_there(&stage)? {
+            continue;
+        }
+        return match stage
+            .resume()
+            .and_then(|_| check::after_resume(&stage, &breaking.path, &stage.printed()))
+        {
+            Ok(()) => bail!("the intent was not written before the effect, and the check did not see it"),
+            Err(error) if format!("{error:#}").contains(NOTICED) => Ok(format!("{error:#}")),
+            Err(error) => Err(error.context("the check failed for another reason")),
+        };
     }
+    bail!("in {TRIES} runs each command took longer than its intent is late, so this shows nothing")
 }
 
-fn killed_after_effect(stage: &Stage, program: &Path) -> Result<()> {
+fn knows_breach(program: &Program) -> Result<bool> {
+    let bytes = fs::read(&program.path)?;
+    Ok(bytes.windows(BREACH.0.len()).any(|window| window == BREACH.0.as_bytes()))
+}
+
+fn killed_after_effect(stage: &Stage, program: &Program) -> Result<()> {
     let traced = stage.traced(Role::Main, When::Before, &mut |_, call| {
         call.is_database_write() && call.file.ends_with("-wal") && stage.layer_marks().contains("first-1")
     })?;
     ensure!(traced.killed.is_some(), "the run ended before its command's line was in the layer");
-    check::after_kill(stage, program)
+    check::after_kill(stage, &program.path)
 }
 
-fn is_intent(entry: &serde_json::Value) -> bool {
-    entry["type"] == "intent" && entry["call"] == "first-1" && entry["purpose"] == "act"
-}
-
-/// Cuts the last transaction off a write-ahead log (<https://www.sqlite.org/fileformat2.html#walformat>): a header of 32
-/// bytes, then frames of a header of 24 and a page. A frame that ends a transaction tells the database's size in pages.
-fn cut_newest_commit(wal: &Path) -> Result<()> {
-    const HEADER: usize = 32;
-    const FRAME: usize = 24;
-    let bytes = fs::read(wal)?;
-    let number = |at: usize| {
-        let bytes = bytes.get(at..at + 4)?;
-        Some(u32::from_be_bytes(bytes.try_into().ok()?))
+fn intent_is_there(stage: &Stage) -> Result<bool> {
+    let trail = stage.trail()?;
+    let intent = |entry: &serde_json::Value| {
+        entry["type"] == "intent" && entry["call"] == "first-1" && entry["purpose"] == "act"
     };
-    let page = usize::try_from(number(8).context("the log has no header")?)?;
-    let salts = (number(16), number(20));
-    let frames = (HEADER..bytes.len()).step_by(FRAME + page);
-    let current = frames.take_while(|at| (number(at + 8), number(at + 12)) == salts);
-    let ends = current.filter(|at| number(at + 4).is_some_and(|pages| pages > 0)).map(|at| at + FRAME + page);
-    let ends: Vec<usize> = ends.collect();
-    let [.., end, _] = ends.as_slice() else { bail!("the log holds {} transactions", ends.len()) };
-    fs::OpenOptions::new().write(true).open(wal)?.set_len(u64::try_from(*end)?)?;
-    // Made anew from the log by whoever opens the database next.
-    fs::remove_file(wal.with_file_name("journal.db-shm"))?;
-    Ok(())
+    Ok(trail.iter().any(intent))
 }

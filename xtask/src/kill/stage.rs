@@ -29,6 +29,7 @@ pub(super) struct Stage {
     folder: TempDir,
     program: PathBuf,
     server: ModelServer,
+    environment: Vec<(&'static str, &'static str)>,
 }
 
 impl Stage {
@@ -43,7 +44,13 @@ impl Stage {
         let config =
             format!("[providers.test]\nwire = \"anthropic\"\nbase_url = \"{}\"\n", server.base_url());
         fs::write(folder.path().join("home/config.toml"), config)?;
-        Ok(Self { folder, program: program.into(), server })
+        Ok(Self { folder, program: program.into(), server, environment: Vec::new() })
+    }
+
+    /// The same, with a variable for the program.
+    pub(super) fn with(mut self, variable: (&'static str, &'static str)) -> Self {
+        self.environment.push(variable);
+        self
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -139,6 +146,7 @@ impl Stage {
         for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "BAILEY_HOME", "XDG_DATA_HOME"] {
             command.env_remove(name);
         }
+        command.envs(self.environment.iter().copied());
         command
     }
 

@@ -1,13 +1,13 @@
 //! The short version: points spread over the turn, and the control.
 
-use super::{Program, Role, When, control, dry, point, trace::NOT_ALLOWED};
+use super::{Build, Program, Role, When, control, dry, point, trace::NOT_ALLOWED};
 
 /// Points of each role, spread over its list.
 const POINTS: usize = 4;
 
 #[test]
 fn a_killed_session_goes_on() {
-    let program = Program::build(false).unwrap();
+    let program = Program::build(Build::default()).unwrap();
     if let Err(error) = dry(&program.path, Role::Main)
         && format!("{error:#}").contains(NOT_ALLOWED)
     {
@@ -23,5 +23,5 @@ fn a_killed_session_goes_on() {
             assert!(call.is_some(), "no run came to call {number} of {}", role.name());
         }
     }
-    control::run(&program.path).unwrap();
+    control::run(&program, Build::default()).unwrap();
 }
