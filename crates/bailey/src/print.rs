@@ -65,6 +65,11 @@ impl Printer {
         self.redactor.get().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text).text)
     }
 
+    /// Foreign bytes without secrets.
+    pub(crate) fn redact_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        self.redactor.get().map_or(Cow::Borrowed(bytes), |redactor| redactor.redact_bytes(bytes))
+    }
+
     /// Foreign text, made safe and styled for standard output.
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
         paint(self.out_color, style, &neutralise(&self.redact(text)))

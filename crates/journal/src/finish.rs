@@ -9,6 +9,7 @@ use bailey_protocol::{
     Cost, EffectId, Merge, MergeKind, MergeResult, MergeState, Outcome, Report, SessionId, Touched,
     number::Seq,
 };
+use bailey_secrets::Redactor;
 use bailey_store::{StoreError, Tx, params};
 
 pub(crate) fn outcome_entry(
@@ -44,20 +45,19 @@ pub(crate) fn settle(tx: &mut Tx<'_>, receipt: &Receipt, seq: Seq, used: Cost) -
 /// What a report says of the session's layer: paths it came to hold, paths whose base moved by a merge.
 pub(crate) fn project(
     tx: &mut Tx<'_>,
+    redactor: &Redactor,
     receipt: &Receipt,
     seq: Seq,
     report: &Report,
 ) -> Result<(), StoreError> {
+    let mut remember = |touched: &Touched| remember(tx, redactor, receipt.session, seq, touched);
     match report {
-        Report::Exec(report) => {
-            report.touched.iter().try_for_each(|touched| remember(tx, receipt.session, seq, touched))
+        Report::Exec(report) => report.touched.iter().try_for_each(remember),
+        Report::Changed { files } => {
+            files.iter().filter_map(|file| file.touched.as_ref()).try_for_each(&mut remember)
         }
-        Report::Changed { files } => files
-            .iter()
-            .filter_map(|file| file.touched.as_ref())
-            .try_for_each(|touched| remember(tx, receipt.session, seq, touched)),
         Report::Merged { files } => match &receipt.merge {
-            Some(merge) => rebase(tx, receipt.session, merge, files),
+            Some(merge) => rebase(tx, redactor, receipt.session, merge, files),
             None => Ok(()),
         },
         _ => Ok(()),
@@ -67,6 +67,7 @@ pub(crate) fn project(
 /// After a merge the project holds something else, and that is the base of the next one.
 fn rebase(
     tx: &mut Tx<'_>,
+    redactor: &Redactor,
     session: SessionId,
     merge: &Merge,
     results: &[MergeResult],
@@ -87,19 +88,26 @@ fn rebase(
         let now = if merge.direction == MergeKind::Apply { file.new } else { file.base };
         tx.execute(
             "UPDATE touched SET base = ?3, unsure = 0 WHERE session = ?1 AND path = ?2",
-            params![session, file.path.0, now.map(|state| state.to_string())],
+            params![session, redactor.redact(&file.path.0).text, now.map(|state| state.to_string())],
         )?;
     }
     Ok(())
 }
 
-/// The first base that a session saw of a path is the one that counts.
-fn remember(tx: &mut Tx<'_>, session: SessionId, seq: Seq, touched: &Touched) -> Result<(), StoreError> {
+/// The first base that a session saw of a path is the one that counts. A path whose name holds a secret is kept without
+/// it: no merge carries such a file, so nothing asks for its base.
+fn remember(
+    tx: &mut Tx<'_>,
+    redactor: &Redactor,
+    session: SessionId,
+    seq: Seq,
+    touched: &Touched,
+) -> Result<(), StoreError> {
     tx.execute(
         "INSERT OR IGNORE INTO touched (session, path, base, unsure, seq) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![
             session.to_string(),
-            touched.path.0,
+            redactor.redact(&touched.path.0).text,
             touched.base.map(|base| base.to_string()),
             touched.unsure,
             seq.0

@@ -237,6 +237,11 @@ pub enum JournalError {
     /// No session, or several, by that name.
     #[error("no session is named `{0}`; `bailey sessions list` shows them")]
     NoSuchSession(String),
+    /// The project's path, which the journal would have to hold, has a secret in it.
+    #[error(
+        "the project's path `{0}` holds a secret, which would be written to the journal: rename the directory"
+    )]
+    SecretInPath(String),
     /// A value could not be written as JSON.
     #[error("cannot be written as JSON: {0}")]
     Json(String),

@@ -164,7 +164,7 @@ impl Mint {
             .write(Grade::Normal, move |tx| {
                 let seq = chain::append(tx, &redactor, now, &entry)?;
                 settle(tx, &receipt, seq, used)?;
-                project(tx, &receipt, seq, &report)?;
+                project(tx, &redactor, &receipt, seq, &report)?;
                 follow.iter().try_fold(seq, |_, entry| chain::append(tx, &redactor, now, entry))
             })
             .await?;

@@ -29,10 +29,15 @@ impl Journal {
     /// Begins a session.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// [`JournalError::SecretInPath`] when the project's path holds a secret: the journal must hold the path as it is, to
+    /// find the project again. Others when it cannot be written.
     pub async fn open_session(&self, id: SessionId, new: NewSession) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
         let NewSession { workspace, principal, model } = new;
+        let clean = redactor.redact(&workspace.0);
+        if clean.hits > 0 {
+            return Err(JournalError::SecretInPath(clean.text.into_owned()));
+        }
         let fact = Fact::SessionOpened {
             workspace: workspace.clone(),
             principal: principal.clone(),
@@ -131,7 +136,7 @@ pub(crate) fn reveal(
 ) -> Result<(), StoreError> {
     let new = tx.execute(
         "INSERT OR IGNORE INTO revealed (session, path) VALUES (?1, ?2)",
-        params![session.to_string(), path.0],
+        params![session.to_string(), redactor.redact(&path.0).text],
     )?;
     if new == 1 {
         chain::append(tx, redactor, now, &Entry::of(session, Fact::Revealed { path: path.clone() }))?;

@@ -83,6 +83,7 @@ impl Host {
         let touched: HashMap<&str, &Touched> = touched.iter().map(|t| (t.path.0.as_str(), t)).collect();
         let root = self.workspace.0.as_str();
         let mut changes: Vec<Change> = report.files.iter().map(|file| change(file, &touched, root)).collect();
+        self.hold_secret_names(&mut changes);
         self.hold_denied(&scope, &mut changes).await?;
         let (verdict, reasons) = self.judge(&scope, changes.iter()).await?;
         let red = if verdict == Verdict::Allowed { Vec::new() } else { reasons };
@@ -219,6 +220,14 @@ impl Host {
             }
         }
         Ok(None)
+    }
+
+    /// Keeps in the layer what has a secret in its name: the journal, which an undo is read from, cannot name it.
+    fn hold_secret_names(&self, changes: &mut [Change]) {
+        let redactor = self.kernel.journal().redactor();
+        for change in changes.iter_mut().filter(|change| redactor.redact(&change.path).hits > 0) {
+            change.refused = Some("its name holds a secret: rename it, or copy it by hand".into());
+        }
     }
 
     /// Keeps in the layer what the gate denies, so that one name that no merge may carry does not hold up the rest. Where

@@ -64,8 +64,8 @@ fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
         bail!("{reason}");
     };
     if !printer.is_json() {
-        write(std::io::stdout(), &report.stdout)?;
-        write(std::io::stderr(), &report.stderr)?;
+        write(std::io::stdout(), &report.stdout, printer)?;
+        write(std::io::stderr(), &report.stderr, printer)?;
         if let Some(limit) = &report.limit {
             printer.note(&printer.paint(Style::Yellow, &format!("ended by the {limit}")));
         }
@@ -79,14 +79,19 @@ fn code(report: &ExecReport) -> u8 {
     u8::try_from(code).unwrap_or(exit::FAILED)
 }
 
-/// A command's bytes; on a terminal neutralised, in a pipe as they are.
-fn write(mut to: impl std::io::Write + std::io::IsTerminal, stream: &Stream) -> Result<()> {
+/// A command's bytes without the secrets that Bailey knows; on a terminal neutralised, in a pipe otherwise as they are.
+fn write(
+    mut to: impl std::io::Write + std::io::IsTerminal,
+    stream: &Stream,
+    printer: &Printer,
+) -> Result<()> {
     let terminal = to.is_terminal();
     for part in [&stream.head, &stream.tail] {
+        let clean = printer.redact_bytes(&part.0);
         if terminal {
-            to.write_all(bailey_secrets::neutralise(&part.lossy()).as_bytes())?;
+            to.write_all(bailey_secrets::neutralise(&String::from_utf8_lossy(&clean)).as_bytes())?;
         } else {
-            to.write_all(&part.0)?;
+            to.write_all(&clean)?;
         }
     }
     to.flush()?;

@@ -153,7 +153,11 @@ fn a_key_is_in_nothing_that_bailey_writes_prints_or_sends() {
                 (
                     "c5",
                     "command_run",
-                    command(&format!("echo '{everything}' > 'Makefile'; echo '{everything}'; exit 3")),
+                    command(&format!(
+                        "echo '{everything}' > Makefile; echo x > '{OF_FILE}.txt'; mkdir '{}' && echo x > '{}/y'; \
+                         echo '{everything}'; exit 3",
+                        BY_SHAPE[0], BY_SHAPE[0]
+                    )),
                 ),
                 ("c6", "no_such_tool", json!({ "all": everything })),
                 (
@@ -210,6 +214,59 @@ fn a_key_is_in_nothing_that_bailey_writes_prints_or_sends() {
     assert!(requests[1].body.contains("[redacted:TEST_API_KEY]"), "{}", requests[1].body);
     assert!(requests[1].body.contains("[redacted:DEPLOY_TOKEN]"), "{}", requests[1].body);
     assert!(requests[1].body.contains(OF_REPOSITORY), "the repository's .env was not loaded");
+}
+
+#[test]
+fn a_file_named_by_a_key_stays_in_the_layer_and_the_rest_is_applied() {
+    let make = |name: &str| json!({ "command": format!("echo x > '{name}'; echo b >> a.txt") });
+    for (name, is_held) in [(OF_FILE, true), (BY_SHAPE[0], true), ("plain.txt", false)] {
+        let script = vec![Reply::calls([("c1", "command_run", make(name))]), Reply::text("done")];
+        let (stage, _server) = stage(script);
+        let first = ran(&stage, &["--json", "run", "--model", "test/m", "--approve", "never", "do it"]);
+        assert_eq!(first.code, Some(0), "{first:?}");
+        let session =
+            ran(&stage, &["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+        let diff = ran(&stage, &["sessions", "diff", &session]);
+        assert_eq!(diff.stdout.contains("its name holds a secret"), is_held, "{diff:?}");
+        let applied = ran(&stage, &["sessions", "apply", &session]);
+        assert_eq!(applied.code, Some(0), "{applied:?}");
+        assert_eq!(stage.project().join(name).exists(), !is_held, "{name}");
+        assert_eq!(stage.read("a.txt"), "a\nb\n");
+        assert_eq!(ran(&stage, &["sessions", "undo", &session]).code, Some(0));
+        assert_eq!(stage.read("a.txt"), "a\n");
+        assert!(!stage.project().join(name).exists());
+        assert_eq!(leaks_below(&stage.home()).0, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_command_by_itself_prints_no_key_into_a_pipe() {
+    let (stage, _server) = stage(Vec::new());
+    let look = ["sandbox", "run", "--", "sh", "-c", "cat data.txt; cat data.txt >&2; printf '\\377 plain'"];
+    let output = bailey(&stage, &look).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let printed = [output.stdout.clone(), output.stderr].concat();
+    assert_eq!(leaks("the pipe", &printed), Vec::<String>::new());
+    // The controls: it was printed, other bytes as they are, and the file holds all of it.
+    assert!(String::from_utf8_lossy(&printed).contains("[redacted:TEST_API_KEY]"));
+    assert!(output.stdout.ends_with(b"\xff plain"), "{output:?}", output = output.stdout);
+    assert_eq!(leaks("data.txt", stage.read("data.txt").as_bytes()).len(), 2 * forms("x").len() + 2);
+}
+
+#[test]
+fn a_project_named_by_a_key_is_refused_by_name() {
+    let (stage, _server) = stage(Vec::new());
+    for (name, code) in [(OF_FILE, Some(5)), ("plain", Some(0))] {
+        let project = stage.folder().join(name);
+        fs::create_dir(&project).unwrap();
+        let ran = Ran::of(
+            bailey(&stage, &["sandbox", "run", "--", "true"]).current_dir(&project).output().unwrap(),
+        );
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert_eq!(ran.stderr.contains("holds a secret"), code == Some(5), "{ran:?}");
+        assert_eq!(leaks("the error", (ran.stdout + &ran.stderr).as_bytes()), Vec::<String>::new());
+        assert_eq!(leaks_below(&stage.home()).0, Vec::<String>::new());
+    }
 }
 
 #[test]

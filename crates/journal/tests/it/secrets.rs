@@ -4,7 +4,7 @@ use crate::support::{Desk, command, desk_with, effect};
 use bailey_journal::{Entry, Fact, Payload, Query};
 use bailey_protocol::{
     Action, Blob, CallId, Cost, ExecReport, FileChange, FileReport, Labels, Outcome, Report, Status, Stream,
-    TurnId,
+    Touched, TurnId,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 
@@ -34,8 +34,10 @@ async fn write_everywhere(desk: &Desk) {
     let stdout = stream(format!("you are {SECRET}").as_bytes());
     // Not UTF-8: it is stored as Base64.
     let stderr = stream(&[b"\xff\xfe ".as_slice(), SECRET.as_bytes(), b" \xff"].concat());
-    let report = ExecReport { exit: Some(0), stdout, stderr, ..ExecReport::default() };
+    let touched = vec![Touched { path: format!("/w/{SECRET}").as_str().into(), base: None, unsure: false }];
+    let report = ExecReport { exit: Some(0), stdout, stderr, touched, ..ExecReport::default() };
     desk.run(session, reading, Report::Exec(report)).await;
+    desk.journal.reveal(session, format!("/w/.env.{SECRET}").as_str().into()).await.unwrap();
     let change =
         FileChange { path: format!("/w/{SECRET}").as_str().into(), base: None, new: Some(SECRET.into()) };
     let (_permit, receipt) =
