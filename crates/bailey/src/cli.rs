@@ -141,11 +141,20 @@ pub(crate) enum Sessions {
     Diff {
         /// The session, or its last digits
         session: String,
+        /// Only these files and what lies below them
+        #[arg(value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Only what is Red: a human is asked before it is applied
+        #[arg(long)]
+        red: bool,
     },
     /// Move the session's changes to the project
     Apply {
         /// The session, or its last digits
         session: String,
+        /// Only these files and what lies below them
+        #[arg(value_name = "PATH")]
+        paths: Vec<PathBuf>,
         /// Whether to ask about what is Red, or to leave it
         #[arg(long, value_enum, default_value_t = Approve::Ask)]
         approve: Approve,

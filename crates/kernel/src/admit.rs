@@ -1,10 +1,10 @@
 //! Admission: resolve, decide, ask or refuse, begin. After it there is a permit, a question, or a refusal.
 
-use crate::{Kernel, Output, Refused, Scope, screen};
+use crate::{Kernel, Output, Question, RED_FILES_MAX, Refused, Scope, screen};
 use bailey_journal::{BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Warrant};
 use bailey_policy::{Decided, Facts, Reason, Review, Verdict};
 use bailey_protocol::{
-    Action, ApprovalId, CallId, Cost, Effect, EffectId, Happening, Labels, Sealed, Seq,
+    Action, ApprovalId, CallId, Cost, Effect, EffectId, Happening, Labels, MergeKind, Sealed, Seq, WsPath,
     event::Verdict as Shown,
 };
 use tokio::runtime::Handle;
@@ -28,6 +28,24 @@ pub(crate) enum Admission {
     Denied(Vec<String>),
     /// A human is asked; the effect waits as it was decided.
     Waits(ApprovalId, Box<Sealed>),
+}
+
+/// How the gate would decide about an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// The decision: `Allowed`, `Asked` or `Denied`.
+    pub verdict: Shown,
+    /// Why, one line for each rule.
+    pub reasons: Vec<String>,
+    /// All paths that it would ask about.
+    pub red: Vec<WsPath>,
+}
+
+/// What a card is drawn from besides the action and the reasons.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    red: &'a [WsPath],
+    seen: &'a [Output],
 }
 
 /// An effect that has begun. Dropped before it was launched it still gets an outcome.
@@ -71,7 +89,7 @@ impl Kernel {
             Ok(sealed) => sealed,
             Err(reason) => return Ok(Admission::Denied(vec![reason])),
         };
-        let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
+        let Decided { verdict, reasons, red } = self.decide(scope, &sealed).await?;
         let reasons = deciding(&reasons);
         let action = &sealed.effect().action;
         if !matches!(verdict, Verdict::Deny(_))
@@ -86,17 +104,22 @@ impl Kernel {
                 self.show(scope, &sealed, Shown::Allowed, &reasons).await?;
                 self.begin(scope, sealed, Warrant::Allowed(allowed), Circumstances { purpose, reasons }).await
             }
+            Verdict::Review(_) if is_beyond_a_card(action, &red) => {
+                self.deny(scope, &sealed, vec![too_many(red.len())]).await
+            }
             Verdict::Review(review) => {
-                self.review(scope, sealed, review, Circumstances { purpose, reasons }, seen).await
+                let asking = Asking { red: &red, seen };
+                self.review(scope, sealed, review, Circumstances { purpose, reasons }, asking).await
             }
         }
     }
 
-    /// How the gate would decide about an action now, and why; nothing is begun, asked or recorded.
+    /// How the gate would decide about an action now, why, and about which paths it would ask; nothing is begun, asked or
+    /// recorded.
     ///
     /// # Errors
     /// When the action's paths lead nowhere, or the journal cannot be read.
-    pub async fn preview(&self, scope: &Scope, action: Action) -> Result<(Shown, Vec<String>), Refused> {
+    pub async fn preview(&self, scope: &Scope, action: Action) -> Result<Preview, Refused> {
         let asked = Asked {
             action,
             purpose: Purpose::Own,
@@ -106,13 +129,13 @@ impl Kernel {
             cost: Cost::default(),
         };
         let sealed = self.seal(scope, asked).await?.map_err(Refused::Failed)?;
-        let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
-        let shown = match verdict {
+        let Decided { verdict, reasons, red } = self.decide(scope, &sealed).await?;
+        let verdict = match verdict {
             Verdict::Allow(_) => Shown::Allowed,
             Verdict::Review(_) => Shown::Asked,
             Verdict::Deny(_) => Shown::Denied,
         };
-        Ok((shown, deciding(&reasons)))
+        Ok(Preview { verdict, reasons: deciding(&reasons), red })
     }
 
     /// Decides the very bytes that were shown once more, now that a human said yes to them, and begins.
@@ -123,7 +146,7 @@ impl Kernel {
         id: ApprovalId,
         purpose: Purpose,
     ) -> Result<Admission, Refused> {
-        let Decided { verdict, reasons } = self.decide(scope, &sealed).await?;
+        let Decided { verdict, reasons, .. } = self.decide(scope, &sealed).await?;
         let reasons = deciding(&reasons);
         let warrant = match verdict {
             Verdict::Deny(_) => return self.deny(scope, &sealed, reasons).await,
@@ -169,7 +192,7 @@ impl Kernel {
         sealed: Sealed,
         review: Review,
         circumstances: Circumstances,
-        seen: &[Output],
+        Asking { red, seen }: Asking<'_>,
     ) -> Result<Admission, Refused> {
         if let Some(grant) = self.inner.mint.session_grant(&sealed).await? {
             self.show(scope, &sealed, Shown::Approved, &circumstances.reasons).await?;
@@ -177,7 +200,8 @@ impl Kernel {
         }
         self.show(scope, &sealed, Shown::Asked, &circumstances.reasons).await?;
         let draw = self.inner.config.draw;
-        let card = draw(&sealed.effect().action, &circumstances.reasons, seen);
+        let reasons = &circumstances.reasons;
+        let card = draw(&Question { action: &sealed.effect().action, reasons, red, seen });
         let card = screen::card(self.journal().redactor(), card);
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
         let id = self.inner.mint.ask(&sealed, stored).await?;
@@ -246,6 +270,19 @@ impl Kernel {
         scope.tell(self.journal(), seq, happening).await;
         Ok(seq)
     }
+}
+
+/// An undo only brings back what the project held, and cannot be made in parts.
+fn is_beyond_a_card(action: &Action, red: &[WsPath]) -> bool {
+    let is_undo = matches!(action, Action::Merge(merge) if merge.direction == MergeKind::Undo);
+    red.len() > RED_FILES_MAX && !is_undo
+}
+
+fn too_many(red: usize) -> String {
+    format!(
+        "{red} of these files are Red, and a card names {RED_FILES_MAX} at most: take them in parts by naming paths \
+         (`bailey sessions apply SESSION PATH…`; `bailey sessions diff --red SESSION` shows them all)"
+    )
 }
 
 /// The reasons that the verdict follows from, one line each: those of the strongest answer, which stand first.

@@ -16,8 +16,25 @@ use std::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Draws the card for an action: the rules' reasons, and what was read for it.
-pub type DrawCard = fn(&Action, &[String], &[Output]) -> Card;
+/// The most Red files that one question may be about: as many as a card names. A change or an apply of more is refused,
+/// so that nothing Red is done that was not named.
+pub const RED_FILES_MAX: usize = 100;
+
+/// What a human is to be asked, for whoever draws the card.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// What would be done.
+    pub action: &'a Action,
+    /// Why the gate asks, one line for each rule.
+    pub reasons: &'a [String],
+    /// The paths that the gate asks about, at most [`RED_FILES_MAX`] where files change.
+    pub red: &'a [WsPath],
+    /// What was read for it.
+    pub seen: &'a [Output],
+}
+
+/// Draws the card of a question.
+pub type DrawCard = fn(&Question<'_>) -> Card;
 
 /// Reads the rules again; the error is for people.
 pub type Rules = Box<dyn Fn() -> Result<Policy, String> + Send + Sync>;

@@ -27,12 +27,13 @@ mod screen;
 mod tool;
 
 pub use act::Acted;
+pub use admit::Preview;
 pub use bailey_journal::{Clock, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionLock};
 pub use call::Step;
 pub use context::{Context, Instruction, Observation, Provenance, Reply, Segment, UserMessage};
 pub use door::Door;
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
-pub use kernel::{Config, DrawCard, Kernel, Registrar, Rules};
+pub use kernel::{Config, DrawCard, Kernel, Question, RED_FILES_MAX, Registrar, Rules};
 pub use output::Output;
 pub use provider::{Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, Stop};
 pub use restore::FindTool;

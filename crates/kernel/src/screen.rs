@@ -77,9 +77,9 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             clean(text);
         }
         Happening::End { error: Some(error), .. } | Happening::Failed { error, .. } => clean(error),
-        Happening::Diff { diff, files, red } => {
+        Happening::Diff { diff, files, red, reasons } => {
             clean(diff);
-            files.iter_mut().chain(red).for_each(clean);
+            files.iter_mut().chain(red).chain(reasons).for_each(clean);
         }
         Happening::Merged { conflicts, .. } => conflicts.iter_mut().for_each(clean),
         Happening::Ask { .. }

@@ -19,7 +19,7 @@ use bailey_protocol::{Action, Digest, Isolation, Kind, Sealed, Timestamp, WsPath
 
 /// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the meaning.
 const SEMANTICS: &str = "bailey-policy 1";
-/// Most paths that one reason names: a human must see each file that a question is about.
+/// Most paths that one reason names; `Decided::red` holds all of them.
 const PATHS_SHOWN: usize = 200;
 /// What the inside of the walls has of its own: never bound in from outside.
 pub const INSIDE: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/tmp"];
@@ -90,7 +90,10 @@ impl Policy {
         }
         match tally.strictest() {
             Answer::Allow => self.allowed(facts, tally.reasons),
-            Answer::Review => self.review(facts, tally.reasons),
+            Answer::Review => {
+                let red = tally.red(&resources);
+                Decided { red, ..self.review(facts, tally.reasons) }
+            }
             Answer::Pass | Answer::Deny => {
                 let text = unallowed(&tally, &resources);
                 self.denied(facts, tally.reasons, Some(("default", text)))
@@ -135,7 +138,7 @@ fn decided(verdict: Verdict, mut reasons: Vec<Reason>) -> Decided {
     reasons.sort_by(|a, b| {
         b.answer.cmp(&a.answer).then(a.tier.cmp(&b.tier)).then(a.rule.cmp(&b.rule)).then(a.text.cmp(&b.text))
     });
-    Decided { verdict, reasons }
+    Decided { verdict, reasons, red: Vec::new() }
 }
 
 fn digest(rules: &[Rule]) -> Digest {
@@ -254,6 +257,12 @@ impl Tally {
     /// The most restrictive answer over all resources.
     fn strictest(&self) -> Answer {
         self.votes.iter().map(answer).max().unwrap_or(Answer::Deny)
+    }
+
+    /// The paths that a review stands for.
+    fn red(&self, resources: &[Resource<'_>]) -> Vec<WsPath> {
+        let asked = resources.iter().zip(&self.votes).filter(|(_, votes)| answer(votes) == Answer::Review);
+        asked.filter_map(|(resource, _)| resource.path.as_ref()).map(|path| WsPath::from(path.path)).collect()
     }
 
     /// For each resource, whether no rule decided about it.

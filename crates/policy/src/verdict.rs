@@ -5,7 +5,7 @@
 
 use crate::rule::{Answer, Tier};
 use alloc::{string::String, vec::Vec};
-use bailey_protocol::{Digest, Isolation};
+use bailey_protocol::{Digest, Isolation, WsPath};
 use core::fmt;
 
 /// A verdict and everything that was said.
@@ -16,6 +16,8 @@ pub struct Decided {
     pub verdict: Verdict,
     /// Every rule that spoke in the phases that ran: the strongest answer first, then by tier and name.
     pub reasons: Vec<Reason>,
+    /// All paths that a human must look at, in the action's order; none unless the verdict is a review.
+    pub red: Vec<WsPath>,
 }
 
 /// How an effect was judged.

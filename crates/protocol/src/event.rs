@@ -213,8 +213,10 @@ pub enum Happening {
         diff: String,
         /// The files, relative to the workspace.
         files: Vec<String>,
-        /// Those that the gate calls Red to apply, each with the reason.
+        /// Those that the gate calls Red to apply: a human is asked about each.
         red: Vec<String>,
+        /// Why, one line for each rule that spoke.
+        reasons: Vec<String>,
     },
     /// What the front end asked for was not done.
     Failed {

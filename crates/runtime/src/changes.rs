@@ -2,7 +2,7 @@
 
 use crate::{Host, HostError};
 use bailey_agent::Settled;
-use bailey_kernel::{Acted, Output, Scope};
+use bailey_kernel::{Acted, Output, Preview, Scope};
 use bailey_protocol::{
     Action, Answer, DiffReport, EffectId, FileDiff, FileKind, FileState, Happening, Merge, MergeFile,
     MergeKind, MergeState, Op, Report, Status, Touched, Verdict,
@@ -28,8 +28,12 @@ pub struct Change {
 pub struct Changes {
     /// Sorted by path.
     pub changes: Vec<Change>,
-    /// What a human should look at before applying, one line each.
+    /// The paths that a human is asked about before they are applied, relative to the workspace.
     pub red: Vec<String>,
+    /// Why, one line for each rule that spoke.
+    pub reasons: Vec<String>,
+    /// What was asked for: these paths and what lies below them; everything when there is none.
+    only: Vec<String>,
     /// The comparison, for the card of an apply.
     compared: Option<Output>,
 }
@@ -69,6 +73,14 @@ impl Host {
     /// # Errors
     /// When the comparison failed or was refused.
     pub async fn changes(&self) -> Result<Changes, HostError> {
+        self.changes_at(&[]).await
+    }
+
+    /// The same for some paths, relative to the workspace, and what lies below them; none means all.
+    ///
+    /// # Errors
+    /// As [`Host::changes`], and when nothing changed at one of the paths.
+    pub async fn changes_at(&self, only: &[String]) -> Result<Changes, HostError> {
         let scope = self.registrar.owner(&self.connection);
         let action = Action::Diff { root: self.workspace.clone() };
         let output = match self.kernel.act(&scope, action, &[]).await? {
@@ -83,13 +95,19 @@ impl Host {
         let touched: HashMap<&str, &Touched> = touched.iter().map(|t| (t.path.0.as_str(), t)).collect();
         let root = self.workspace.0.as_str();
         let mut changes: Vec<Change> = report.files.iter().map(|file| change(file, &touched, root)).collect();
+        narrow(&mut changes, only)?;
         self.hold_secret_names(&mut changes);
         self.hold_denied(&scope, &mut changes).await?;
-        let (verdict, reasons) = self.judge(&scope, changes.iter()).await?;
-        let red = if verdict == Verdict::Allowed { Vec::new() } else { reasons };
-        let changes = Changes { changes, red, compared: Some(output) };
-        let happening =
-            Happening::Diff { diff: changes.diff(), files: changes.paths(), red: changes.red.clone() };
+        let Preview { verdict, reasons, red } = self.judge(&scope, changes.iter()).await?;
+        let red = red.iter().map(|path| path.relative_to(root).unwrap_or(&path.0).to_owned()).collect();
+        let reasons = if verdict == Verdict::Allowed { Vec::new() } else { reasons };
+        let changes = Changes { changes, red, reasons, only: only.to_vec(), compared: Some(output) };
+        let happening = Happening::Diff {
+            diff: changes.diff(),
+            files: changes.paths(),
+            red: changes.red.clone(),
+            reasons: changes.reasons.clone(),
+        };
         self.kernel.tell(&scope, happening).await?;
         Ok(changes)
     }
@@ -111,7 +129,7 @@ impl Host {
             return self.apply_all(changes, ops).await;
         };
         // The layer is the same, so what is left is a part of what was shown.
-        let rest = self.changes().await?;
+        let rest = self.changes_at(&changes.only).await?;
         if !rest.is_empty() {
             let more = self.apply_all(&rest, ops).await?;
             merged.files.extend(more.files);
@@ -237,7 +255,7 @@ impl Host {
         let mut waiting = Vec::from_iter(std::iter::once(0..changes.len()));
         while let Some(part) = waiting.pop() {
             let some = changes.get(part.clone()).unwrap_or_default();
-            let (verdict, reasons) = self.judge(scope, some.iter()).await?;
+            let Preview { verdict, reasons, .. } = self.judge(scope, some.iter()).await?;
             match part.len() {
                 _ if verdict != Verdict::Denied => {}
                 0 | 1 => denied.push((part.start, reasons.join("; "))),
@@ -259,11 +277,11 @@ impl Host {
         &self,
         scope: &Scope,
         changes: impl Iterator<Item = &'a Change>,
-    ) -> Result<(Verdict, Vec<String>), HostError> {
+    ) -> Result<Preview, HostError> {
         let files = changes.filter(|change| change.refused.is_none());
         let files: Vec<MergeFile> = files.map(|change| change.file.clone()).collect();
         if files.is_empty() {
-            return Ok((Verdict::Allowed, Vec::new()));
+            return Ok(Preview { verdict: Verdict::Allowed, reasons: Vec::new(), red: Vec::new() });
         }
         let merge = Merge { direction: MergeKind::Apply, of: None, files };
         Ok(self.kernel.preview(scope, Action::Merge(merge)).await?)
@@ -289,6 +307,23 @@ impl Host {
         }
         Ok(merged)
     }
+}
+
+/// Leaves what lies at or below these paths.
+fn narrow(changes: &mut Vec<Change>, only: &[String]) -> Result<(), HostError> {
+    let lies = |change: &Change, at: &str| {
+        let below = change.path.strip_prefix(at);
+        at.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    for at in only {
+        if !changes.iter().any(|change| lies(change, at)) {
+            return Err(HostError::Merge(format!("this session changes nothing at `{at}`")));
+        }
+    }
+    if !only.is_empty() {
+        changes.retain(|change| only.iter().any(|at| lies(change, at)));
+    }
+    Ok(())
 }
 
 fn diff_report(output: &Output) -> Result<&DiffReport, HostError> {

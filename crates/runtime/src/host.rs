@@ -154,6 +154,12 @@ impl Host {
         self.session
     }
 
+    /// The project, canonical.
+    #[must_use]
+    pub fn workspace(&self) -> &WsPath {
+        &self.workspace
+    }
+
     /// Performs one action of the owner's own, such as a command inside the walls.
     ///
     /// # Errors

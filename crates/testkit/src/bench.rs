@@ -8,7 +8,7 @@ use bailey_kernel::{
 };
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
-use bailey_protocol::{Action, CallId, Card, CardPart, Cost, Event, Happening, Inbound, SessionId, ToolCall};
+use bailey_protocol::{CallId, Card, CardPart, Cost, Event, Happening, Inbound, SessionId, ToolCall};
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{
     path::{Path, PathBuf},
@@ -263,11 +263,11 @@ fn config(setup: &Setup) -> Config {
         programs: vec!["/usr/bin/bailey".into()],
         session_limit: Cost { tokens: setup.limit },
         grace: setup.grace,
-        draw: |action: &Action, reasons, seen| Card {
-            title: action.kind().name().into(),
-            reasons: reasons.to_vec(),
-            parts: vec![CardPart::Field { name: "target".into(), value: action.target() }],
-            caveats: vec![format!("{} outputs were seen", seen.len())],
+        draw: |question| Card {
+            title: question.action.kind().name().into(),
+            reasons: question.reasons.to_vec(),
+            parts: vec![CardPart::Field { name: "target".into(), value: question.action.target() }],
+            caveats: vec![format!("{} outputs were seen", question.seen.len())],
         },
     }
 }

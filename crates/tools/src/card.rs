@@ -5,26 +5,29 @@ use crate::{
     diff,
     typed::{count, first_line},
 };
-use bailey_kernel::Output;
+use bailey_kernel::{Output, Question, RED_FILES_MAX};
 use bailey_protocol::{
     Action, Card, CardPart, Command, FileChange, FileDiff, FileState, HttpRequest, Merge, MergeFile,
-    MergeKind, Report,
+    MergeKind, Report, WsPath,
 };
+use std::collections::HashSet;
 
 /// Most lines of the diff of one file.
 const DIFF_LINES_MAX: usize = 400;
 /// Most lines of all diffs of a card.
 const CARD_LINES_MAX: usize = 2_000;
-/// Most files that are shown one by one.
-const FILES_MAX: usize = 100;
+/// Most files that are shown one by one: the Red ones first, and there are no more of those.
+const FILES_MAX: usize = RED_FILES_MAX;
 /// Most lines of one value.
 const VALUE_LINES_MAX: usize = 60;
 
-/// The card of an action: `reasons` say why the gate asks; `seen` holds what was read on the way (contents of
-/// files that change, the comparison that a merge is made of). What is not in it is shown by its new content
-/// alone, and the card says so.
+/// The card of a question. What was read on the way is in `seen`: contents of files that change, the comparison that a
+/// merge is made of. What is not in it is shown by its new content alone, and the card says so. Files that the gate asks
+/// about stand first.
 #[must_use]
-pub fn card(action: &Action, reasons: &[String], seen: &[Output]) -> Card {
+pub fn card(question: &Question<'_>) -> Card {
+    let Question { action, reasons, red, seen } = *question;
+    let red: HashSet<&WsPath> = red.iter().collect();
     let mut draft = Draft { parts: Vec::new(), caveats: Vec::new(), lines: CARD_LINES_MAX };
     let title = match action {
         Action::Exec(command) => draft.exec(command),
@@ -42,8 +45,8 @@ pub fn card(action: &Action, reasons: &[String], seen: &[Output]) -> Card {
             draft.optional("glob", glob.as_deref());
             format!("Search {root}")
         }
-        Action::Change { files } => draft.change(files, seen),
-        Action::Merge(merge) => draft.merge(merge, seen),
+        Action::Change { files } => draft.change(files, &red, seen),
+        Action::Merge(merge) => draft.merge(merge, &red, seen),
         Action::Model { provider, model, request } => {
             draft.field("model", &format!("{provider}/{model}"));
             draft.http(request);
@@ -119,8 +122,8 @@ impl Draft {
         format!("Run {line}")
     }
 
-    fn change(&mut self, files: &[FileChange], seen: &[Output]) -> String {
-        for file in files.iter().take(FILES_MAX) {
+    fn change(&mut self, files: &[FileChange], red: &HashSet<&WsPath>, seen: &[Output]) -> String {
+        for file in first(files, |file| red.contains(&file.path)) {
             let (diff, known) = diff::of_change(file, seen, DIFF_LINES_MAX.min(self.lines));
             if !known {
                 let path = &file.path;
@@ -129,15 +132,18 @@ impl Draft {
             }
             self.diff(&file.path.0, diff);
         }
-        self.rest(files.len());
+        self.rest(files.len(), red.len());
         match files {
             [file] => format!("{} {}", verb(file.base.is_some(), file.new.is_some()), file.path),
             _ => format!("Change {}", count(files.len(), "file")),
         }
     }
 
-    fn merge(&mut self, merge: &Merge, seen: &[Output]) -> String {
-        for file in merge.files.iter().take(FILES_MAX) {
+    fn merge(&mut self, merge: &Merge, red: &HashSet<&WsPath>, seen: &[Output]) -> String {
+        if merge.files.len() > 1 && !red.is_empty() {
+            self.field("asked about", &count(red.len(), "Red file"));
+        }
+        for file in first(&merge.files, |file| red.contains(&file.path)) {
             let verb = verb(file.base.is_some(), file.new.is_some());
             self.field(&verb.to_lowercase(), &file.path.0);
             match compared(file, seen) {
@@ -145,7 +151,7 @@ impl Draft {
                 None => self.caveats.push(format!("the content of {} is not shown", file.path)),
             }
         }
-        self.rest(merge.files.len());
+        self.rest(merge.files.len(), red.len());
         let files = count(merge.files.len(), "file");
         match merge.direction {
             MergeKind::Apply => format!("Apply {files} to the project"),
@@ -191,9 +197,14 @@ impl Draft {
         self.parts.push(CardPart::Diff { path: path.into(), diff: diff.text });
     }
 
-    fn rest(&mut self, files: usize) {
+    fn rest(&mut self, files: usize, red: usize) {
         if files > FILES_MAX {
-            self.caveats.push(format!("{} more are not shown", count(files - FILES_MAX, "file")));
+            let red = match red.saturating_sub(FILES_MAX) {
+                0 => "none of them Red".into(),
+                more => format!("{more} of them Red"),
+            };
+            let files = count(files - FILES_MAX, "file");
+            self.caveats.push(format!("{files} more are not shown, {red}; `bailey sessions diff` shows all"));
         }
     }
 
@@ -203,6 +214,14 @@ impl Draft {
         self.field("address", &request.url);
         self.field("body", &format!("{} bytes", request.body.0.len()));
     }
+}
+
+/// As many as a card shows, those in front that it asks about.
+fn first<T>(files: &[T], is_red: impl Fn(&T) -> bool) -> Vec<&T> {
+    let (mut shown, others): (Vec<&T>, Vec<&T>) = files.iter().partition(|file| is_red(file));
+    shown.extend(others);
+    shown.truncate(FILES_MAX);
+    shown
 }
 
 fn verb(before: bool, after: bool) -> &'static str {

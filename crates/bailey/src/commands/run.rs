@@ -134,8 +134,8 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
             );
         }
     }
-    for red in &changes.red {
-        printer.line(printer.paint(Style::Red, &format!("  Red: {red}")));
+    for reason in &changes.reasons {
+        printer.line(printer.paint(Style::Red, &format!("  Red: {reason}")));
     }
 }
 

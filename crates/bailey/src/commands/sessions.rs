@@ -13,7 +13,10 @@ use crate::{
 use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
 use bailey_runtime::{Host, Opening};
-use std::process::ExitCode;
+use std::{
+    path::{Component, PathBuf},
+    process::ExitCode,
+};
 use tokio::sync::mpsc;
 
 pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Result<ExitCode> {
@@ -35,8 +38,12 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
             };
             one_task::turn(session, message, printer).await
         }
-        Sessions::Diff { session } => visit(home, &session, Approve::Never, printer, What::Diff).await,
-        Sessions::Apply { session, approve } => visit(home, &session, approve, printer, What::Apply).await,
+        Sessions::Diff { session, paths, red } => {
+            visit(home, &session, Approve::Never, printer, What::Diff { paths, red }).await
+        }
+        Sessions::Apply { session, paths, approve } => {
+            visit(home, &session, approve, printer, What::Apply { paths }).await
+        }
         Sessions::Discard { session } => visit(home, &session, Approve::Never, printer, What::Discard).await,
         Sessions::Undo { session } => visit(home, &session, Approve::Ask, printer, What::Undo).await,
     }
@@ -112,10 +119,10 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
 }
 
 /// What to do with a session's changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
-    Diff,
-    Apply,
+    Diff { paths: Vec<PathBuf>, red: bool },
+    Apply { paths: Vec<PathBuf> },
     Discard,
     Undo,
 }
@@ -141,16 +148,22 @@ async fn act(
 ) -> Result<ExitCode> {
     let printer = front.printer;
     let (merged, word) = match what {
-        What::Diff => {
-            let changes = front.during(host.changes()).await?;
+        What::Diff { paths, red } => {
+            let mut changes = front.during(host.changes_at(&below(host, &paths)?)).await?;
+            if red {
+                let red: std::collections::HashSet<&String> = changes.red.iter().collect();
+                changes.changes.retain(|change| red.contains(&change.path));
+            }
             one_task::show(printer, &changes);
-            if changes.changes.is_empty() {
+            if red && changes.changes.is_empty() {
+                printer.note("nothing of it is Red");
+            } else if changes.changes.is_empty() {
                 printer.note("this session changes nothing");
             }
             return Ok(ExitCode::SUCCESS);
         }
-        What::Apply => {
-            let changes = front.during(host.changes()).await?;
+        What::Apply { paths } => {
+            let changes = front.during(host.changes_at(&below(host, &paths)?)).await?;
             if changes.is_empty() && !host.is_half_applied().await? {
                 one_task::show(printer, &changes);
                 bail!("this session has nothing that can be applied");
@@ -166,6 +179,21 @@ async fn act(
     };
     one_task::tell_merged(printer, word, &merged);
     Ok(ExitCode::from(if merged.conflicts.is_empty() { exit::DONE } else { exit::CONFLICT }))
+}
+
+/// Paths that a person typed, absolute or as a diff names them, relative to the workspace.
+fn below(host: &Host, paths: &[PathBuf]) -> Result<Vec<String>> {
+    let root = &host.workspace().0;
+    let relative = |path: &PathBuf| {
+        let clean: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+        let Some(path) = clean.to_str() else { bail!("`{}` is no text", clean.display()) };
+        if clean.is_relative() {
+            return Ok(path.to_owned());
+        }
+        let below = bailey_protocol::WsPath::from(path).relative_to(root).map(str::to_owned);
+        below.ok_or_else(|| anyhow::anyhow!("`{path}` is not in the workspace `{root}`"))
+    };
+    paths.iter().map(relative).collect()
 }
 
 async fn find(home: &Home, name: &str, printer: &Printer) -> Result<(Config, Keys, SessionInfo)> {

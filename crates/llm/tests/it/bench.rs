@@ -58,7 +58,7 @@ impl Bench {
             programs: vec![],
             session_limit: Cost { tokens: 100_000_000 },
             grace: Duration::from_secs(5),
-            draw: |_, _, _| Card { title: String::new(), reasons: vec![], parts: vec![], caveats: vec![] },
+            draw: |_| Card { title: String::new(), reasons: vec![], parts: vec![], caveats: vec![] },
         };
         let session = SessionId::new(1, [7; 10]);
         let new = NewSession { workspace: workspace.into(), principal: "owner".into(), model: "p/m".into() };

@@ -1,5 +1,5 @@
 use crate::world::{act, done, file, stat};
-use bailey_kernel::Output;
+use bailey_kernel::{Output, Question};
 use bailey_protocol::{
     Action, Blob, Card, CardPart, DiffReport, Digest, FileChange, FileDiff, FileKind, FileState, HeaderValue,
     HttpRequest, Merge, MergeFile, MergeKind, Report, WsPath,
@@ -9,7 +9,13 @@ use serde_json::json;
 
 /// The card as plain lines.
 fn drawn(action: &Action, seen: &[Output]) -> String {
-    let Card { title, reasons, parts, caveats } = card(action, &["rule `x` asks".into()], seen);
+    drawn_red(action, &[], seen)
+}
+
+/// The same, where the gate asks about these paths.
+fn drawn_red(action: &Action, red: &[WsPath], seen: &[Output]) -> String {
+    let reasons = &["rule `x` asks".to_owned()];
+    let Card { title, reasons, parts, caveats } = card(&Question { action, reasons, red, seen });
     let part = |part: CardPart| match part {
         CardPart::Field { name, value } => format!("{name}: {value}"),
         CardPart::Diff { path, diff } => format!("[{path}]\n{diff}"),
@@ -78,7 +84,9 @@ fn what_is_too_long_is_cut_with_a_caveat() {
     assert!(long.lines().count() < 420 && long.contains("! the change of /w/0 is not shown whole"));
     let many = drawn(&change(150, 300), &[]);
     assert!(many.lines().count() < 2_500, "{}", many.lines().count());
-    assert!(many.ends_with("! 50 files more are not shown"));
+    assert!(
+        many.ends_with("! 50 files more are not shown, none of them Red; `bailey sessions diff` shows all")
+    );
     assert!(many.starts_with("Change 150 files"));
     // The control: what fits has no caveat.
     assert!(!drawn(&change(3, 10), &[]).contains('!'));
@@ -188,6 +196,30 @@ fn every_other_action_has_a_title() {
         (Action::Search { root: "/a".into(), pattern: Some("x".into()), glob: None }, "Search /a"),
         (Action::Foreign { tool: "t".into(), args: "{}".into() }, "Run the unknown tool t"),
     ] {
-        assert_eq!(card(&action, &[], &[]).title, title);
+        let question = Question { action: &action, reasons: &[], red: &[], seen: &[] };
+        assert_eq!(card(&question).title, title);
     }
+}
+
+#[test]
+fn red_files_stand_first_and_no_file_is_left_out_in_silence() {
+    let file = |n: u32| MergeFile {
+        path: format!("/w/{n:03}").as_str().into(),
+        base: None,
+        new: Some(Digest([1; 32])),
+    };
+    let merge = Merge { direction: MergeKind::Apply, of: None, files: (0..150).map(file).collect() };
+    let action = Action::Merge(merge);
+    let red: Vec<WsPath> = [120_u32, 149].iter().map(|n| file(*n).path).collect();
+    let shown = drawn_red(&action, &red, &[]);
+    let place = |name: &str| shown.find(&format!("create: /w/{name}"));
+    assert!(place("120") < place("149") && place("149") < place("000"), "{shown}");
+    assert!(place("120").is_some() && place("097").is_some() && place("098").is_none(), "{shown}");
+    assert!(shown.contains("asked about: 2 Red files"), "{shown}");
+    assert!(
+        shown.contains("50 files more are not shown, none of them Red; `bailey sessions diff` shows all"),
+        "{shown}"
+    );
+    // The control: without Red ones the order is the merge's.
+    assert!(drawn(&action, &[]).contains("create: /w/099"));
 }

@@ -1,7 +1,7 @@
 //! What the host runs later is Red; ignored outputs and git's own files never leave the layer (A21, A52, A53).
 
 use super::{event, same, sessions, work};
-use crate::{stage::Stage, tree::Tree};
+use crate::{stage::Stage, terminal::Terminal, tree::Tree};
 use std::{fs, path::Path};
 
 /// A52's list, and the files of A21 that a merge could carry.
@@ -53,6 +53,48 @@ fn what_the_host_runs_later_is_red_and_is_not_applied_unasked() {
     assert_eq!(event(&diff, "diff")["red"].to_string(), "[]");
     assert_eq!(stage.ran(&["sessions", "apply", &session, "--approve", "never"]).code, Some(0));
     assert_eq!(stage.read("sub/plain.txt"), "x\n");
+}
+
+/// A card that leaves files out could hide one.
+#[test]
+fn more_red_files_than_a_card_names_are_refused_until_they_are_taken_in_parts() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let before = Tree::of(&stage.project());
+    let session = work(
+        &stage,
+        "for n in $(seq 101 201); do mkdir -p b/$n a/$n; echo x > b/$n/Makefile; echo x > a/$n/plain; done",
+    );
+    let applied = stage.ran(&["sessions", "apply", &session]);
+    assert_eq!(applied.code, Some(3), "{applied:?}");
+    assert!(
+        applied.stderr.contains("101 of these files are Red, and a card names 100 at most"),
+        "{applied:?}"
+    );
+    assert_eq!(Tree::of(&stage.project()), before, "nothing of it was written");
+    let red = stage.ran(&["sessions", "diff", "--red", &session]).stdout;
+    for n in 101..=201 {
+        assert!(red.contains(&format!("+++ b/b/{n}/Makefile")), "{n}: {red}");
+    }
+    assert!(!red.contains("plain"), "{red}");
+    let nowhere = stage.ran(&["sessions", "apply", &session, "c"]);
+    assert!(nowhere.code == Some(1) && nowhere.stderr.contains("changes nothing at `c`"), "{nowhere:?}");
+    // What is not Red needs nobody, and one less is a card, with each of them on it.
+    let plain = stage.ran(&["sessions", "apply", &session, "./a/"]);
+    assert_eq!(plain.code, Some(0), "{plain:?}");
+    assert!(stage.project().join("a/201/plain").exists() && !stage.project().join("b").exists());
+    let one = stage.ran(&["sessions", "apply", "--approve", "never", &session, "b/101"]);
+    assert!(one.code == Some(3) && one.stderr.contains("not approved"), "{one:?}");
+    let hundred: Vec<String> = (102..=201).map(|n| format!("b/{n}")).collect();
+    let mut arguments = vec!["sessions", "apply", &session];
+    arguments.extend(hundred.iter().map(String::as_str));
+    let Some(mut terminal) = Terminal::start(&stage, &arguments) else { return };
+    let card = terminal.wait_for("or [n]o and why: ");
+    for n in 102..=201 {
+        assert!(card.contains(&format!(": {}/b/{n}/Makefile", stage.project().display())), "{n}: {card}");
+    }
+    terminal.keys("y\n");
+    assert_eq!(terminal.end().0, 0);
+    assert!(stage.project().join("b/201/Makefile").exists() && !stage.project().join("b/101").exists());
 }
 
 #[test]
