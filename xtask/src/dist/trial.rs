@@ -25,7 +25,7 @@ pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
     let script = format!(
         "tar -xzf /{} --strip-components=1 -C /usr/local\n{USE}\n\
          rm -r /usr/local/bin/bailey /usr/local/share/doc/bailey\n\
-         ! command -v bailey\ntest -f /root/.bailey/journal.db && echo 'uninstalled; the home stays'",
+         test ! -e /usr/local/bin/bailey\ntest -f /root/.bailey/journal.db && echo 'uninstalled; the home stays'",
         name(&tarball)?
     );
     print!("{}", root::run(&place, &script)?);
@@ -41,7 +41,7 @@ pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
          sleep 1; dpkg -i /{}\n\
          bailey sandbox run -- echo 'the new program runs beside it'\n\
          wait $live; cat /tmp/live\nbailey audit verify\n\
-         dpkg -r bailey; ! command -v bailey; test -f /root/.bailey/journal.db && echo 'removed; the home stays'",
+         dpkg -r bailey; test ! -e /usr/bin/bailey; test -f /root/.bailey/journal.db && echo 'removed; the home stays'",
         name(&old)?,
         name(&new)?
     );
