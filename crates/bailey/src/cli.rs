@@ -2,7 +2,8 @@
 
 mod setup;
 
-pub(crate) use setup::{Config, Trust};
+pub(crate) use crate::config::Store;
+pub(crate) use setup::{Config, Secrets, Trust};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -14,6 +15,11 @@ Exit codes:
   2  wrong arguments, rules    6    changes kept back: the project had changed meanwhile
      or configuration
   3  denied, or not approved   130  ended by Ctrl-C";
+
+const DOCTOR: &str = "\
+Example:
+  bailey doctor                    exit code 1 when something fails
+  bailey --json doctor             one finding a line: check, grade, says, fix";
 
 /// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing passes
 /// without a permit.
@@ -62,9 +68,15 @@ pub(crate) enum Command {
     Sandbox(Sandbox),
     /// Write a commented configuration and the default rules
     Init,
+    /// Say whether everything that Bailey stands on is there, and how to get what is not
+    #[command(after_help = DOCTOR)]
+    Doctor,
     /// Show, edit and check the configuration
     #[command(subcommand)]
     Config(Config),
+    /// Keep keys where Bailey finds them and nobody else does
+    #[command(subcommand)]
+    Secrets(Secrets),
     /// Say whether a repository's own settings are used
     #[command(subcommand)]
     Trust(Trust),
@@ -208,4 +220,9 @@ pub(crate) enum Sandbox {
         #[arg(required = true, last = true)]
         command: Vec<String>,
     },
+    /// Try the walls, and say which of them stand here
+    #[command(after_help = "\
+Example:
+  bailey sandbox doctor")]
+    Doctor,
 }

@@ -2,10 +2,12 @@
 
 mod audit;
 mod config;
+mod doctor;
 mod init;
 mod policy;
 mod run;
 mod sandbox;
+mod secrets;
 mod sessions;
 mod trust;
 mod version;
@@ -31,7 +33,9 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Init => init::run(&home()?, printer),
+        Command::Doctor => wait(doctor::run(cli.home.clone(), printer)),
         Command::Config(command) => config::run(&home()?, command, printer),
+        Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Trust(command) => trust::run(&home()?, command, printer),
         Command::Policy(command) => policy::run(&home()?, command, printer),
         Command::Run(run) => wait(run::run(&home()?, run, printer)),

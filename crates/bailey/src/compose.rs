@@ -1,6 +1,6 @@
 //! The composition root: chooses the concrete parts and puts the circle together.
 
-use crate::{cli::TurnOptions, config::Config, home::Home, print::Printer};
+use crate::{cli::TurnOptions, config::Config, home::Home, print::Printer, stores::Stores};
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::{Loop, Models, Retry};
 use bailey_egress::Egress;
@@ -11,7 +11,7 @@ use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{Cost, Event, SessionId, WsPath};
 use bailey_runtime::{Host, Opening, Parts};
 use bailey_sandbox::{Native, Walls, Warden, Yard};
-use bailey_secrets::{Redactor, Secret, Vault, read_env_file};
+use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::{ToolConfig, Toolbox};
 use std::{
     path::{Path, PathBuf},
@@ -41,15 +41,38 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// From the environment and Bailey's own `.env`; a repository's is never read. What is loaded is never printed.
+    /// From the environment and Bailey's own stores; a repository's is never read. What is loaded is never printed.
+    ///
+    /// # Errors
+    /// When a store cannot be read, or others can read it.
     pub(crate) fn load(home: &Home, config: &Config, printer: &Printer) -> Result<Self> {
+        Self::gather(home, config, printer, false)
+    }
+
+    /// The same for a turn: where a provider's key is sealed with a passphrase, that is asked for.
+    ///
+    /// # Errors
+    /// Those of [`Keys::load`]; or nobody is there to ask, or the passphrase is not the one.
+    pub(crate) fn unlocked(home: &Home, config: &Config, printer: &Printer) -> Result<Self> {
+        Self::gather(home, config, printer, true)
+    }
+
+    fn gather(home: &Home, config: &Config, printer: &Printer, asks: bool) -> Result<Self> {
         let named: Vec<&str> = config.providers.values().filter_map(|p| p.key_env.as_deref()).collect();
         let mut vault = Vault::from_env(
             std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
             &named,
         );
-        for (name, secret) in read_env_file(&home.env_file())?.unwrap_or_default() {
+        let stores = Stores::new(home, config);
+        let mut stored = stores.open()?;
+        if asks {
+            let is_there =
+                |name: &str| vault.get(name).is_some() || stored.iter().any(|(stored, _)| stored == name);
+            let wanted: Vec<&str> = named.into_iter().filter(|name| !is_there(name)).collect();
+            stored.extend(stores.open_by_passphrase(&wanted)?);
+        }
+        for (name, secret) in stored {
             if vault.get(&name).is_none() {
                 vault.insert(name, secret);
             }

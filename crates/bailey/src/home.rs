@@ -52,6 +52,11 @@ impl Home {
         self.root.join(".env")
     }
 
+    /// The sealed store of secrets.
+    pub(crate) fn sealed(&self) -> PathBuf {
+        self.root.join("secrets.sealed")
+    }
+
     /// Which projects' own settings are trusted.
     pub(crate) fn trust(&self) -> PathBuf {
         self.root.join("trust")

@@ -13,6 +13,8 @@ mod front;
 mod home;
 mod print;
 mod project;
+mod prompt;
+mod stores;
 mod trust;
 
 use clap::Parser as _;

@@ -109,6 +109,81 @@ pub fn parse_dotenv(text: &str) -> Result<Vec<(String, Secret)>, DotenvError> {
     Ok(pairs)
 }
 
+/// The text of a `.env` file in which `name` has this value: its line is replaced, or one is added at the end. Everything
+/// else, comments too, stays as it is.
+///
+/// # Errors
+/// When the text has a mistake, or the name or value cannot stand in it.
+pub fn set(text: &str, name: &str, secret: &Secret) -> Result<Zeroizing<String>, DotenvError> {
+    let line = Zeroizing::new(format!("{name}={}", quote(secret.expose()).as_str()));
+    let lines = text.lines().count();
+    let wrong = |what: &str| DotenvError { line: lines + 1, what: what.into() };
+    let (read, value) = pair(&line).map_err(wrong)?;
+    if read != name || value.expose() != secret.expose() || line.contains(['\n', '\r']) {
+        return Err(wrong("the value cannot be written down on one line"));
+    }
+    change(text, name, Some(&line))
+}
+
+/// The text of a `.env` file without the line of `name`.
+///
+/// # Errors
+/// When the text has a mistake.
+pub fn unset(text: &str, name: &str) -> Result<Zeroizing<String>, DotenvError> {
+    change(text, name, None)
+}
+
+fn change(text: &str, name: &str, line: Option<&str>) -> Result<Zeroizing<String>, DotenvError> {
+    parse_dotenv(text)?;
+    // The room is taken at once, because a growing string leaves unzeroised copies behind.
+    let mut changed = Zeroizing::new(String::with_capacity(text.len() + line.map_or(0, str::len) + 2));
+    let mut new = line;
+    for old in text.lines() {
+        let is_it =
+            !old.trim_start().starts_with('#') && pair(old.trim()).is_ok_and(|(known, _)| known == name);
+        match (is_it, new.take()) {
+            (true, Some(new)) => changed.push_str(new),
+            (true, None) => continue,
+            (false, kept) => {
+                new = kept;
+                changed.push_str(old);
+            }
+        }
+        changed.push('\n');
+    }
+    if let Some(new) = new {
+        changed.push_str(new);
+        changed.push('\n');
+    }
+    parse_dotenv(&changed)?;
+    Ok(changed)
+}
+
+/// A value as a line of the file can hold it.
+fn quote(value: &str) -> Zeroizing<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:+=@%,".contains(c);
+    let mut quoted = Zeroizing::new(String::with_capacity(2 * value.len() + 2));
+    if !value.is_empty() && value.chars().all(plain) {
+        quoted.push_str(value);
+        return quoted;
+    }
+    quoted.push('"');
+    for c in value.chars() {
+        match c {
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '"' | '\\' | '$' => {
+                quoted.push('\\');
+                quoted.push(c);
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 fn pair(line: &str) -> Result<(&str, Secret), &'static str> {
     let exported = line.strip_prefix("export").filter(|rest| rest.starts_with([' ', '\t']));
     let (name, value) = exported.unwrap_or(line).split_once('=').ok_or("expected `NAME=value`")?;

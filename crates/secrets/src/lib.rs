@@ -5,8 +5,10 @@
 //! `[redacted:GITHUB_TOKEN]`, in whole texts and in streams alike. [`neutralise`] makes control, bidirectional
 //! and invisible characters visible.
 //!
-//! What this crate refuses to be: a store on disk, a reader of the environment (the names and values come in as
-//! arguments), or a wall. A program that *wants* to smuggle a value past the redactor can reverse it, wrap it
+//! Two forms of keeping them are here as text: `.env` ([`parse_dotenv`]) and the [`Sealed`] store; whoever owns the files
+//! reads and writes them.
+//!
+//! What this crate refuses to be: a reader of the environment (the names and values come in as arguments), or a wall. A program that *wants* to smuggle a value past the redactor can reverse it, wrap it
 //! over lines or encrypt it; what keeps secrets from such a program is that they never enter its sandbox.
 //!
 //! Read `redactor` first; `scan` is its heart.
@@ -18,13 +20,18 @@ mod neutralise;
 mod pem;
 mod redactor;
 mod scan;
+mod sealed;
 mod secret;
 mod shape;
 mod vault;
 
-pub use dotenv::{DOTENV_BYTES_MAX, DotenvError, EnvFileError, parse_dotenv, read_env_file};
+pub use dotenv::{
+    DOTENV_BYTES_MAX, DotenvError, EnvFileError, parse_dotenv, read_env_file, set as set_in_dotenv,
+    unset as unset_in_dotenv,
+};
 pub use mark::{has_mark, marks};
 pub use neutralise::neutralise;
 pub use redactor::{Redacted, Redactor, StreamRedactor};
+pub use sealed::{Key, Needs, SEAL_RANDOM, SEALED_BYTES_MAX, Sealed, SealedError};
 pub use secret::Secret;
 pub use vault::{Vault, is_secret_name};

@@ -1,5 +1,6 @@
 //! The arguments of what sets Bailey up and looks after it.
 
+use super::Store;
 use clap::Subcommand;
 use std::path::PathBuf;
 
@@ -64,5 +65,40 @@ Example:
         /// This directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
         directory: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Secrets {
+    /// Store a secret; it is read from standard input, or asked for without showing it
+    #[command(after_help = "\
+Example:
+  bailey secrets set ANTHROPIC_API_KEY              asks for it
+  pass show anthropic | bailey secrets set ANTHROPIC_API_KEY")]
+    Set {
+        /// Its name, such as ANTHROPIC_API_KEY
+        name: String,
+        /// Where to keep it [default: `secrets.store` of config.toml]
+        #[arg(long, value_enum)]
+        store: Option<Store>,
+        /// Never given: a value among the arguments could be read by every user of this machine
+        #[arg(hide = true, num_args = 0..)]
+        value: Vec<String>,
+    },
+    /// List names, where each lies, and which provider uses it; never a value
+    #[command(after_help = "\
+Example:
+  bailey --json secrets list")]
+    List,
+    /// Remove a secret from wherever Bailey keeps it
+    #[command(after_help = "\
+Example:
+  bailey secrets rm OLD_API_KEY")]
+    Rm {
+        /// Its name
+        name: String,
+        /// Only from here
+        #[arg(long, value_enum)]
+        store: Option<Store>,
     },
 }

@@ -28,7 +28,7 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     let (root, workspace) = project::find(run.directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
-    let keys = Keys::load(home, &config, printer)?;
+    let keys = Keys::unlocked(home, &config, printer)?;
     let opening = Opening::New(compose::new_session()?);
     let session = Session {
         home,

@@ -16,7 +16,9 @@ use bailey_runtime::Opening;
 use std::{collections::BTreeMap, process::ExitCode};
 
 pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Result<ExitCode> {
-    let Sandbox::Run { directory, keep, command } = command;
+    let Sandbox::Run { directory, keep, command } = command else {
+        return super::doctor::walls(home, printer).await;
+    };
     let (root, workspace) = project::find(directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;

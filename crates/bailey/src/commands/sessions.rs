@@ -24,7 +24,8 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
         Sessions::List => list(home, printer).await,
         Sessions::Show { session } => show(home, &session, printer).await,
         Sessions::Resume { session, message, options } => {
-            let (config, keys, info) = find(home, &session, printer).await?;
+            let keys = Keys::unlocked(home, &Config::load(home)?, printer)?;
+            let (config, _, info) = find(home, &session, printer).await?;
             let opening = Opening::Resume(info.id);
             let workspace = info.workspace;
             let session = Session {

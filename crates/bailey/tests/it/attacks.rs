@@ -29,6 +29,7 @@ macro_rules! attack {
 mod actor;
 mod bombs;
 mod calls;
+mod doctor;
 mod files;
 mod git;
 mod network;

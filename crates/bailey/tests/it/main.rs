@@ -12,6 +12,7 @@ mod attacks;
 mod cards;
 mod config;
 mod house;
+mod keys;
 mod models;
 mod review;
 mod run;

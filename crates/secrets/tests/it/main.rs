@@ -4,6 +4,7 @@
 mod dotenv;
 mod neutralise;
 mod redact;
+mod sealed;
 mod shapes;
 mod stream;
 mod vault;

@@ -192,6 +192,12 @@ impl Actor {
         Ran::of(command.output().unwrap())
     }
 
+    /// Any command of the program whose walls can be taken away, without these.
+    pub(crate) fn bailey_without(&self, walls: &str, arguments: &[&str]) -> Ran {
+        let mut command = self.enter(controls(), &self.argv(arguments));
+        Ran::of(command.env("BAILEY_CONTROL_WITHOUT", walls).output().unwrap())
+    }
+
     /// One task with a scripted model and nobody at the terminal, events as JSON.
     pub(crate) fn task(&self, script: Vec<Reply>, options: &[&str]) -> (Ran, ModelServer) {
         let server = self.stage.model(script);

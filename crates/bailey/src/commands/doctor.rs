@@ -1,0 +1,127 @@
+//! `bailey doctor`: whether everything that Bailey stands on is there, truly tried where it can be, each with its fix.
+
+mod host;
+mod inside;
+mod own;
+
+use crate::{
+    config::Config,
+    exit,
+    home::Home,
+    print::{Printer, Style},
+};
+use anyhow::Result;
+use serde::Serialize;
+use std::{path::PathBuf, process::ExitCode};
+
+/// How well a thing stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Grade {
+    /// It is as it should be.
+    Ok,
+    /// Bailey works, but less well or less safely than it could.
+    Warn,
+    /// Bailey does not work.
+    Fail,
+}
+
+/// What was found about one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    /// The thing.
+    check: &'static str,
+    grade: Grade,
+    /// What is.
+    says: String,
+    /// How to get it right.
+    fix: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, says: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Ok, says: says.into(), fix: None }
+    }
+
+    fn warn(check: &'static str, says: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Warn, says: says.into(), fix: Some(fix.into()) }
+    }
+
+    fn fail(check: &'static str, says: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Fail, says: says.into(), fix: Some(fix.into()) }
+    }
+}
+
+/// Looks at all of it.
+pub(super) async fn run(home: Option<PathBuf>, printer: &Printer) -> Result<ExitCode> {
+    let mut report = Report::new(printer);
+    report.add(host::kernel(host::read));
+    // What a person sets wrong is itself a finding, and hides nothing of the rest.
+    let Some(home) = report.take(own::home(home)) else { return Ok(report.end()) };
+    report.add(own::storage(&home));
+    let config = report.take(own::config(&home));
+    report.add(own::rules(&home));
+    report.add(own::journal(&home, config.as_ref(), printer).await);
+    if let Some(config) = &config {
+        report.add(own::keys(&home, config));
+    }
+    report.add(inside::tried(&home, &config.unwrap_or_default(), printer).await);
+    Ok(report.end())
+}
+
+/// The walls' part of it: `bailey sandbox doctor`.
+pub(super) async fn walls(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    let mut report = Report::new(printer);
+    report.add(host::kernel(host::read));
+    report.add(inside::tried(home, &Config::load(home)?, printer).await);
+    Ok(report.end())
+}
+
+/// Prints findings as they come, so that a slow one does not hide the others.
+struct Report<'a> {
+    printer: &'a Printer,
+    worst: Grade,
+}
+
+impl<'a> Report<'a> {
+    fn new(printer: &'a Printer) -> Self {
+        Self { printer, worst: Grade::Ok }
+    }
+
+    fn take<T>(&mut self, (findings, value): (Vec<Finding>, Option<T>)) -> Option<T> {
+        self.add(findings);
+        value
+    }
+
+    fn add(&mut self, findings: Vec<Finding>) {
+        for finding in findings {
+            self.worst = self.worst.max(finding.grade);
+            if self.printer.is_json() {
+                self.printer.json(&finding);
+                continue;
+            }
+            let (style, word) = match finding.grade {
+                Grade::Ok => (Style::Green, "ok  "),
+                Grade::Warn => (Style::Yellow, "warn"),
+                Grade::Fail => (Style::Red, "FAIL"),
+            };
+            self.printer.line(format!(
+                "{}  {}  {}",
+                self.printer.paint(style, word),
+                self.printer.paint(Style::Bold, &format!("{:<16}", finding.check)),
+                self.printer.paint(Style::Plain, &finding.says)
+            ));
+            if let Some(fix) = &finding.fix {
+                self.printer.line(self.printer.paint(Style::Dim, &format!("{:24}fix: {fix}", "")));
+            }
+        }
+    }
+
+    fn end(self) -> ExitCode {
+        if self.worst == Grade::Fail {
+            self.printer.note("not everything that Bailey needs is there; each FAIL says what to do");
+            return ExitCode::from(exit::FAILED);
+        }
+        ExitCode::from(exit::DONE)
+    }
+}

@@ -1,0 +1,154 @@
+//! The walls, truly tried: a command over a project of its own, in a home of its own beside everything else, through the
+//! gate like any other effect.
+
+use super::Finding;
+use crate::{
+    compose::{self, Keys, Open, Session},
+    config::Config,
+    home::{self, Home, make_private},
+    print::Printer,
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_kernel::Acted;
+use bailey_protocol::{Action, Command, Enforced, ExecReport, Report, Status, Wall, WsPath};
+use bailey_runtime::Opening;
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// The longest that all of it may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What runs inside: writes into the layer, and says which git there is.
+const SCRIPT: &str = "echo inside > tried.txt && git --version 2>/dev/null; test -f tried.txt";
+
+/// What the walls did.
+struct Tried {
+    enforced: Enforced,
+    report: ExecReport,
+    changed: usize,
+    took: Duration,
+}
+
+/// Tries the walls.
+pub(super) async fn tried(home: &Home, config: &Config, printer: &Printer) -> Vec<Finding> {
+    let scratch = home.root.join(format!("doctor-{}", std::process::id()));
+    let tried = match tokio::time::timeout(PATIENCE, inside(home, config, &scratch, printer)).await {
+        Ok(tried) => tried,
+        Err(_) => Err(anyhow::anyhow!("no answer within {} seconds", PATIENCE.as_secs())),
+    };
+    if scratch.exists()
+        && let Err(error) = home::remove(&scratch)
+    {
+        printer.note(&format!("`{}` could not be removed: {error}", scratch.display()));
+    }
+    match tried {
+        Ok(tried) => findings(&tried),
+        Err(error) => {
+            let says = format!("no command can run: {error:#}");
+            vec![Finding::fail("walls", says, "what is said here and above; nothing runs without walls")]
+        }
+    }
+}
+
+async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer) -> Result<Tried> {
+    let own = Home { root: scratch.join("home"), user: home.user.clone() };
+    let project = scratch.join("project");
+    for dir in [scratch, &own.root, &project] {
+        make_private(dir)?;
+    }
+    let text = project.to_str().context("the home's path is not UTF-8")?;
+    let workspace = WsPath(text.into());
+    let keys = Keys::load(home, config, printer)?;
+    let opening = Opening::New(compose::new_session()?);
+    let session = Session {
+        home: &own,
+        config,
+        keys,
+        workspace: workspace.clone(),
+        opening,
+        options: None,
+        unattended: true,
+    };
+    let begin = Instant::now();
+    let Open { host, .. } = compose::open(session).await?;
+    let command = Command {
+        argv: ["/bin/sh", "-c", SCRIPT].map(Into::into).into(),
+        cwd: workspace,
+        env: BTreeMap::new(),
+        stdin: None,
+        network: false,
+        limits: config.command.clone(),
+    };
+    let output = match host.act(Action::Exec(command)).await? {
+        Acted::Done(output) => output,
+        Acted::Denied(reasons) => bail!("{}", reasons.join("; ")),
+        Acted::Waiting(_) => bail!("the rules ask for a human before a command"),
+    };
+    let took = begin.elapsed();
+    let outcome = output.outcome();
+    if let Status::Failed { reason } = &outcome.status {
+        bail!("{reason}");
+    }
+    let (Report::Exec(report), Some(enforced)) = (output.report(), &outcome.enforced) else {
+        bail!("the command came to no end")
+    };
+    let changed = host.changes().await?.changes.len();
+    Ok(Tried { enforced: enforced.clone(), report: report.clone(), changed, took })
+}
+
+fn findings(tried: &Tried) -> Vec<Finding> {
+    let Tried { enforced, report, changed, took } = tried;
+    let walls: Vec<&str> = enforced.walls.iter().map(|wall| wall.name()).collect();
+    let mut findings = vec![Finding::ok(
+        "walls",
+        format!(
+            "a command ran behind {} walls in {} ms (landlock ABI {}): {}",
+            walls.len(),
+            took.as_millis(),
+            enforced.landlock_abi,
+            walls.join(", ")
+        ),
+    )];
+    findings.push(match (report.exit, changed) {
+        (Some(0), 1) => Finding::ok("layer", "what it wrote stayed in the session's layer"),
+        (exit, changed) => Finding::fail(
+            "layer",
+            format!("it ended with {exit:?}, and {changed} changes were seen where one was made"),
+            "put the home on a local disk (BAILEY_HOME)",
+        ),
+    });
+    findings.push(limits(enforced));
+    findings.push(git(&String::from_utf8_lossy(&report.stdout.head.0)));
+    findings
+}
+
+/// No kernel holds how much a tree of processes writes, so that the disk is watched everywhere.
+fn limits(enforced: &Enforced) -> Finding {
+    const CHECK: &str = "limits";
+    let watched: Vec<&str> =
+        enforced.watched.iter().filter(|wall| **wall != Wall::DiskLimit).map(|wall| wall.name()).collect();
+    if watched.is_empty() {
+        return Finding::ok(CHECK, "memory and processes are held by control groups, the disk is watched");
+    }
+    let why =
+        if enforced.absent.is_empty() { String::new() } else { format!(" ({})", enforced.absent.join("; ")) };
+    Finding::warn(
+        CHECK,
+        format!("watched every moment, but not held by the kernel: {}{why}", watched.join(", ")),
+        "run it with control groups of its own: systemd-run --user --scope -p Delegate=yes bailey …",
+    )
+}
+
+fn git(printed: &str) -> Finding {
+    match printed.lines().find_map(|line| line.strip_prefix("git version ")) {
+        Some(version) => Finding::ok("git", format!("{version}, inside the walls too")),
+        None => Finding::warn(
+            "git",
+            "not found inside the walls: an agent cannot read a project's history",
+            "install git in /usr, or put its directory on PATH",
+        ),
+    }
+}

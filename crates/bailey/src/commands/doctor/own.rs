@@ -1,0 +1,194 @@
+//! Bailey's own things: its home and what lies there, configuration, rules, journal, keys, the clock.
+
+use super::Finding;
+use crate::{
+    compose::{self, Keys},
+    config::{Config, unknown_variables},
+    home::Home,
+    print::Printer,
+    stores::Stores,
+};
+use bailey_journal::{Clock as _, Query, SystemClock};
+use bailey_protocol::Timestamp;
+use rustix::fs::{statfs, statvfs};
+use std::path::PathBuf;
+
+/// Less room than this and nothing can be relied on, in bytes.
+const ROOM_FAIL: u64 = 100 << 20;
+/// Less room than this is soon too little, in bytes.
+const ROOM_WARN: u64 = 2 << 30;
+/// Entries of the journal that are checked here; `bailey audit verify` checks all.
+const ENTRIES: u64 = 200;
+/// A clock that shows less than this is wrong: it was before this program. Seconds since 1970.
+const NOW_MIN: i64 = 1_750_000_000;
+
+/// File systems by the magic number that `statfs` gives, with what is wrong with them; none where nothing is.
+const FILE_SYSTEMS: &[(i64, &str, Option<&str>)] = &[
+    (0xef53, "ext4", None),
+    (0x9123_683e, "btrfs", None),
+    (0x5846_5342, "xfs", None),
+    (0x2fc1_2fc1, "zfs", None),
+    (0x0102_1994, "tmpfs", Some("what lies in memory is gone at the next start")),
+    (0x794c_7630, "overlayfs", Some("it cannot hold a session's layer")),
+    (0x6969, "NFS", Some("it cannot hold a session's layer, and its locks are not to be relied on")),
+    (0xff53_4d42, "SMB", Some("it cannot hold a session's layer, and its locks are not to be relied on")),
+    (0x0102_1997, "9p", Some("it cannot hold a session's layer")),
+    (0x6573_5546, "FUSE", Some("it may not hold a session's layer")),
+    (0x4d44, "FAT", Some("it keeps no owners and no permissions")),
+];
+
+/// The home, and whether it is ours.
+pub(super) fn home(flag: Option<PathBuf>) -> (Vec<Finding>, Option<Home>) {
+    match Home::open(flag) {
+        Ok(home) => {
+            let says = format!("{}, yours alone", home.root.display());
+            (vec![Finding::ok("home", says)], Some(home))
+        }
+        Err(error) => {
+            let fix = "name a home of your own with --home DIR or BAILEY_HOME";
+            (vec![Finding::fail("home", format!("{error:#}"), fix)], None)
+        }
+    }
+}
+
+/// Where the home lies, and the clock.
+pub(super) fn storage(home: &Home) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Ok(stat) = statfs(&home.root) {
+        #[expect(clippy::unnecessary_cast, reason = "the type of the field depends on the platform")]
+        let magic = stat.f_type as i64;
+        let known = FILE_SYSTEMS.iter().find(|(number, ..)| *number == magic);
+        findings.push(match known {
+            Some((_, name, None)) => Finding::ok("file system", *name),
+            Some((_, name, Some(why))) => Finding::warn(
+                "file system",
+                format!("{name}: {why}"),
+                "put the home on a local disk: BAILEY_HOME",
+            ),
+            None => Finding::ok("file system", format!("of kind {magic:#x}; the walls below tell")),
+        });
+    }
+    if let Ok(stat) = statvfs(&home.root) {
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        let says = format!("{} MiB free", free >> 20);
+        let fix = "free some, or remove old sessions: bailey sessions list";
+        findings.push(match free {
+            ..ROOM_FAIL => Finding::fail("disk space", says, fix),
+            ROOM_FAIL..ROOM_WARN => Finding::warn("disk space", says, fix),
+            _ => Finding::ok("disk space", says),
+        });
+    }
+    findings.push(clock(SystemClock.now()));
+    findings
+}
+
+fn clock(now: Timestamp) -> Finding {
+    let seconds = now.as_second();
+    let says = now.to_string();
+    match seconds >= NOW_MIN {
+        true => Finding::ok("clock", says.get(..19).unwrap_or(&says).to_owned() + " UTC"),
+        false => Finding::fail(
+            "clock",
+            format!("it shows {says}, which is past: certificates will be refused"),
+            "set it: sudo timedatectl set-ntp true",
+        ),
+    }
+}
+
+/// The configuration with the environment.
+pub(super) fn config(home: &Home) -> (Vec<Finding>, Option<Config>) {
+    match Config::load(home) {
+        Ok(config) => {
+            let path = home.config();
+            let says =
+                if path.exists() { path.display().to_string() } else { "none: all at its default".into() };
+            let mut findings = vec![Finding::ok("configuration", says)];
+            let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+            findings.extend(unknown_variables(names).into_iter().map(|name| {
+                Finding::warn(
+                    "environment",
+                    format!("Bailey knows no variable {name}"),
+                    "correct or unset it",
+                )
+            }));
+            (findings, Some(config))
+        }
+        Err(error) => {
+            (vec![Finding::fail("configuration", format!("{error:#}"), "bailey config edit")], None)
+        }
+    }
+}
+
+/// The rules.
+pub(super) fn rules(home: &Home) -> Vec<Finding> {
+    match compose::policy(home) {
+        Ok((policy, warnings)) if warnings.is_empty() => {
+            vec![Finding::ok("rules", format!("well formed (policy {})", policy.digest().short()))]
+        }
+        Ok((_, warnings)) => {
+            let warn = |warning| Finding::warn("rules", warning, "bailey policy check");
+            warnings.into_iter().map(warn).collect()
+        }
+        Err(error) => {
+            vec![Finding::fail("rules", format!("{error:#}"), "correct the file, then: bailey policy check")]
+        }
+    }
+}
+
+/// The journal's newest entries, and whether the clock has gone back behind them.
+pub(super) async fn journal(home: &Home, config: Option<&Config>, printer: &Printer) -> Vec<Finding> {
+    const CHECK: &str = "journal";
+    if !home.journal().exists() {
+        return vec![Finding::ok(CHECK, "none yet")];
+    }
+    let read = async {
+        let config = config.cloned().unwrap_or_default();
+        let keys = Keys::load(home, &config, printer)?;
+        let (journal, _mint) = compose::journal(home, &keys).await?;
+        let verified = journal.verify_tail(ENTRIES).await?;
+        let newest = journal.entries(Query { last: Some(1), ..Query::default() }).await?;
+        anyhow::Ok((verified.entries, newest.last().map(|recorded| recorded.entry.time)))
+    };
+    match read.await {
+        Ok((entries, newest)) => {
+            let mut findings = vec![Finding::ok(CHECK, format!("the newest {entries} entries fit together"))];
+            if newest.is_some_and(|newest| newest.as_second() > SystemClock.now().as_second() + 60) {
+                let says = format!(
+                    "behind the journal's newest entry of {}",
+                    newest.map(|time| time.to_string()).unwrap_or_default()
+                );
+                findings.push(Finding::warn("clock", says, "set it: sudo timedatectl set-ntp true"));
+            }
+            findings
+        }
+        Err(error) => vec![Finding::fail(
+            CHECK,
+            format!("{error:#}"),
+            "bailey audit verify says more; a home that is not damaged: --home DIR",
+        )],
+    }
+}
+
+/// Keys of providers.
+pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
+    const CHECK: &str = "model keys";
+    let stored = match Stores::new(home, config).names() {
+        Ok(stored) => stored,
+        Err(error) => return vec![Finding::fail(CHECK, format!("{error:#}"), "chmod 600 that file")],
+    };
+    let is_there = |name: &str| {
+        std::env::var_os(name).is_some_and(|value| !value.is_empty())
+            || stored.iter().any(|(known, _)| known == name)
+    };
+    let with_key =
+        config.providers.iter().filter(|(_, provider)| provider.key_env.as_deref().is_some_and(is_there));
+    let with_key: Vec<&str> = with_key.map(|(name, _)| name.as_str()).collect();
+    if with_key.is_empty() {
+        return vec![Finding::warn(
+            CHECK,
+            "no provider has a key: only models that ask for none can be used",
+            "bailey secrets set ANTHROPIC_API_KEY, or OPENAI_API_KEY",
+        )];
+    }
+    vec![Finding::ok(CHECK, format!("for {}", with_key.join(", ")))]
+}

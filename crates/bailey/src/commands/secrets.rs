@@ -1,0 +1,155 @@
+//! `bailey secrets`: puts keys where Bailey finds them. A value is never an argument and never printed.
+
+use crate::{
+    cli::{Secrets, Store},
+    config::Config,
+    home::Home,
+    print::{Printer, Style},
+    prompt,
+    stores::Stores,
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_secrets::{Secret, is_secret_name};
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal as _, Read as _},
+    process::ExitCode,
+};
+use zeroize::Zeroizing;
+
+/// The longest secret that is read, in bytes.
+const SECRET_BYTES_MAX: usize = 32 << 10;
+
+pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<ExitCode> {
+    let config = Config::load(home)?;
+    let stores = Stores::new(home, &config);
+    match command {
+        Secrets::Set { value, .. } if !value.is_empty() => bail!(
+            "a secret is no argument: every user of this machine could read it there, and the shell keeps it; take it back at \
+             its issuer if it is real, and give the new one on standard input or when asked"
+        ),
+        Secrets::Set { name, store, .. } => {
+            let store = store.unwrap_or(config.secrets.store);
+            let secret = given(&name)?;
+            stores.set(store, &name, secret)?;
+            tell(printer, "stored", &name, store);
+            if !is_secret_name(&name) && users(&config, &name).next().is_none() {
+                printer.note(&format!(
+                    "no provider uses `{name}`; it is there for one whose `key_env` in config.toml names it"
+                ));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Secrets::List => list(&config, stores, printer),
+        Secrets::Rm { name, store } => {
+            let places = store.map_or_else(|| vec![Store::Env, Store::Sealed], |store| vec![store]);
+            let mut was_there = false;
+            for place in places {
+                if stores.remove(place, &name)? {
+                    was_there = true;
+                    tell(printer, "removed", &name, place);
+                }
+            }
+            if !was_there {
+                bail!(
+                    "there is no secret `{name}` that Bailey keeps; `bailey secrets list` shows what there is"
+                );
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn tell(printer: &Printer, what: &str, name: &str, store: Store) {
+    if printer.is_json() {
+        printer.json(&json!({ "done": what, "name": name, "origin": store }));
+    } else {
+        printer.line(format!(
+            "{} {} {} {}",
+            printer.paint(Style::Green, &format!("{what}:")),
+            printer.paint(Style::Plain, name),
+            if what == "stored" { "in" } else { "from" },
+            place(store)
+        ));
+    }
+}
+
+fn place(store: Store) -> &'static str {
+    match store {
+        Store::Env => ".env",
+        Store::Sealed => "the sealed store",
+    }
+}
+
+/// The providers whose key has this name.
+fn users<'a>(config: &'a Config, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let uses =
+        move |(_, provider): &(&String, &crate::config::Provider)| provider.key_env.as_deref() == Some(name);
+    config.providers.iter().filter(uses).map(|(provider, _)| provider.as_str())
+}
+
+fn list(config: &Config, stores: Stores<'_>, printer: &Printer) -> Result<ExitCode> {
+    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let named: Vec<&str> =
+        config.providers.values().filter_map(|provider| provider.key_env.as_deref()).collect();
+    for (name, value) in std::env::vars_os() {
+        if let Ok(name) = name.into_string()
+            && !value.is_empty()
+            && (named.contains(&name.as_str()) || is_secret_name(&name))
+        {
+            found.entry(name).or_default().push("environment");
+        }
+    }
+    for (name, store) in stores.names()? {
+        found.entry(name).or_default().push(place(store));
+    }
+    for name in named {
+        found.entry(name.into()).or_default();
+    }
+    for (name, places) in &found {
+        let used_by: Vec<&str> = users(config, name).collect();
+        if printer.is_json() {
+            printer.json(&json!({ "name": name, "origin": places, "used_by": used_by }));
+            continue;
+        }
+        let (style, origin) = match places.split_first() {
+            None => (Style::Yellow, "not set".to_owned()),
+            Some((first, [])) => (Style::Plain, (*first).to_owned()),
+            Some((first, rest)) => (Style::Plain, format!("{first} (hides {})", rest.join(", "))),
+        };
+        let users = match used_by.as_slice() {
+            [] => String::new(),
+            users => format!("used by {}", users.join(", ")),
+        };
+        printer.line(format!(
+            "{}  {}  {}",
+            printer.paint(Style::Bold, &format!("{name:<24}")),
+            printer.paint(style, &format!("{origin:<16}")),
+            printer.paint(Style::Dim, &users)
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The secret from standard input, without the end of its line; on a terminal it is asked for.
+fn given(name: &str) -> Result<Secret> {
+    let secret = if std::io::stdin().is_terminal() { prompt::secret(name)? } else { piped()? };
+    if secret.expose().is_empty() {
+        bail!("nothing was given, so `{name}` was not stored; `bailey secrets rm {name}` removes one");
+    }
+    Ok(secret)
+}
+
+fn piped() -> Result<Secret> {
+    let mut text = Zeroizing::new(String::with_capacity(SECRET_BYTES_MAX + 1));
+    std::io::stdin()
+        .take(SECRET_BYTES_MAX as u64 + 1)
+        .read_to_string(&mut text)
+        .context("cannot read the secret from standard input")?;
+    if text.len() > SECRET_BYTES_MAX {
+        bail!("it is longer than 32 KiB: that is no key");
+    }
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(Secret::new(line.strip_suffix('\r').unwrap_or(line).to_owned()))
+}

@@ -1,0 +1,151 @@
+//! `bailey secrets`: where keys lie, and that their values are seen by nobody but the provider.
+
+use crate::{
+    stage::{Ran, Stage},
+    terminal::Terminal,
+};
+use bailey_testkit::{ModelServer, Reply};
+use std::{fs, io::Write as _, os::unix::fs::PermissionsExt as _, process::Stdio};
+
+const VALUE: &str = "sk-test-Zq8 'quoted' \"twice\" $x 4711";
+
+fn piped(stage: &Stage, arguments: &[&str], input: &str) -> Ran {
+    let mut child = stage
+        .bailey(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+/// A stage whose provider `test` takes the key TEST_API_KEY.
+fn keyed(secrets: &str) -> (Stage, ModelServer) {
+    let stage = Stage::new(&[]);
+    let server = ModelServer::start(vec![Reply::text("hello")]);
+    fs::create_dir_all(stage.home()).unwrap();
+    let config = format!(
+        "[secrets]\n{secrets}\n[providers.test]\nwire = \"anthropic\"\nbase_url = \"{}\"\nkey_env = \"TEST_API_KEY\"\n",
+        server.base_url()
+    );
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    (stage, server)
+}
+
+fn listed(stage: &Stage, name: &str) -> serde_json::Value {
+    let ran = stage.ran(&["--json", "secrets", "list"]);
+    assert!(!ran.stdout.contains("4711"), "no value is ever listed: {ran:?}");
+    ran.lines().into_iter().find(|line| line["name"] == name).unwrap_or_default()
+}
+
+fn run(stage: &Stage) -> Ran {
+    stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "hello"])
+}
+
+#[test]
+fn a_secret_is_stored_listed_used_and_removed_in_each_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let key_file = folder.path().join("key");
+    let sealed = format!("store = \"sealed\"\nkey_file = \"{}\"", key_file.display());
+    for (secrets, file, origin) in
+        [("", ".env", ".env"), (sealed.as_str(), "secrets.sealed", "the sealed store")]
+    {
+        let (stage, server) = keyed(secrets);
+        assert!(run(&stage).stderr.contains("TEST_API_KEY"), "the control: without it there is no call");
+        assert_eq!(listed(&stage, "TEST_API_KEY")["origin"], serde_json::json!([]));
+        fs::write(stage.home().join(".env"), "# mine\nOTHER=1\n").unwrap();
+        fs::set_permissions(stage.home().join(".env"), fs::Permissions::from_mode(0o600)).unwrap();
+        let ran = piped(&stage, &["secrets", "set", "TEST_API_KEY"], &format!("{VALUE}\n"));
+        assert!(ran.code == Some(0) && !format!("{ran:?}").contains("4711"), "{ran:?}");
+        let path = stage.home().join(file);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::read_to_string(&path).unwrap().contains("4711"),
+            file == ".env",
+            "sealed means sealed"
+        );
+        assert!(fs::read_to_string(stage.home().join(".env")).unwrap().starts_with("# mine\nOTHER=1\n"));
+        let line = listed(&stage, "TEST_API_KEY");
+        assert_eq!(
+            (&line["origin"], &line["used_by"]),
+            (&serde_json::json!([origin]), &serde_json::json!(["test"]))
+        );
+        let ran = run(&stage);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(format!("{:?}", server.requests()).contains("4711"), "the provider gets it");
+        let ran = stage.ran(&["secrets", "rm", "TEST_API_KEY"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(listed(&stage, "TEST_API_KEY")["origin"], serde_json::json!([]));
+        assert_eq!(stage.ran(&["secrets", "rm", "TEST_API_KEY"]).code, Some(1));
+    }
+}
+
+#[test]
+fn a_value_is_never_an_argument_and_what_cannot_be_stored_is_refused() {
+    let (stage, _server) = keyed("");
+    let ran = stage.ran(&["secrets", "set", "TEST_API_KEY", "sk-test-4711"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("no argument"), "{ran:?}");
+    assert!(!format!("{ran:?}").contains("4711"), "not even to say so: {ran:?}");
+    for (name, value, words) in
+        [("1BAD", "x", "digit"), ("TEST_API_KEY", "", "nothing was given"), ("TEST_API_KEY", "a\0b", "NUL")]
+    {
+        let ran = piped(&stage, &["secrets", "set", name], value);
+        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{ran:?}");
+    }
+    assert!(!stage.home().join(".env").exists());
+    fs::write(stage.home().join(".env"), "A=1\n").unwrap();
+    fs::set_permissions(stage.home().join(".env"), fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = piped(&stage, &["secrets", "set", "TEST_API_KEY"], "x");
+    assert!(ran.code == Some(1) && ran.stderr.contains("chmod 600"), "{ran:?}");
+}
+
+#[test]
+fn a_wrong_or_missing_key_of_the_sealed_store_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let key_file = folder.path().join("key");
+    let (stage, _server) = keyed(&format!("store = \"sealed\"\nkey_file = \"{}\"", key_file.display()));
+    assert_eq!(piped(&stage, &["secrets", "set", "TEST_API_KEY"], VALUE).code, Some(0));
+    let text = fs::read_to_string(&key_file).unwrap();
+    fs::write(&key_file, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n").unwrap();
+    let ran = run(&stage);
+    assert!(ran.code == Some(1) && ran.stderr.contains("not the one"), "{ran:?}");
+    fs::remove_file(&key_file).unwrap();
+    let ran = run(&stage);
+    assert!(ran.code == Some(1) && ran.stderr.contains("bring it back"), "{ran:?}");
+    assert!(!listed(&stage, "TEST_API_KEY")["origin"].as_array().unwrap().is_empty(), "names need no key");
+    fs::write(&key_file, text).unwrap();
+    assert!(run(&stage).stderr.contains("chmod 600") || run(&stage).code == Some(0));
+}
+
+/// With a passphrase somebody must be there to type it; what needs no key asks nobody.
+#[test]
+fn a_passphrase_is_asked_for_at_a_turn_and_never_shown() {
+    let (stage, server) = keyed("store = \"sealed\"");
+    let typed = |arguments: &[&str], answers: &[(&str, &str)]| {
+        let mut terminal = Terminal::start(&stage, arguments)?;
+        for (question, answer) in answers {
+            terminal.wait_for(question);
+            terminal.keys(answer);
+        }
+        Some(terminal.end().1)
+    };
+    let set = ["secrets", "set", "TEST_API_KEY"];
+    let answers = [
+        ("TEST_API_KEY: ", "value-4711\r"),
+        ("new sealed store: ", "open sesame\r"),
+        ("again: ", "open sesame\r"),
+    ];
+    let Some(shown) = typed(&set, &answers) else { return };
+    assert!(shown.contains("stored") && !shown.contains("4711") && !shown.contains("sesame"), "{shown}");
+    assert_eq!(stage.ran(&["sessions", "list"]).code, Some(0));
+    let turn = ["run", "--model", "test/model", "--approve", "never", "hello"];
+    let shown = typed(&turn, &[("sealed store: ", "open sesame\r")]).unwrap();
+    assert!(shown.contains("hello") && !shown.contains("sesame"), "{shown}");
+    assert!(format!("{:?}", server.requests()).contains("value-4711"));
+    let shown = typed(&turn, &[("sealed store: ", "open says me\r")]).unwrap();
+    assert!(shown.contains("not the one"), "{shown}");
+    let shown = typed(&["secrets", "set", "B_TOKEN"], &[("B_TOKEN: ", "x\u{3}")]).unwrap();
+    assert!(shown.contains("nothing was given"), "{shown}");
+}
