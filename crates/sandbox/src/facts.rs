@@ -41,6 +41,8 @@ impl Namespaces {
 pub(crate) struct Known {
     /// The Landlock ABI in force; 0 for none.
     pub(crate) landlock_abi: u32,
+    /// Whether our own filter of system calls was taken: a container's may have stood before.
+    pub(crate) has_filter: bool,
     /// Limits that the kernel holds.
     pub(crate) limits: BTreeSet<Wall>,
     /// Limits that init or the holder watches.
@@ -60,7 +62,7 @@ pub(crate) fn look(outside: &Namespaces, isolation: &Isolation, known: Known) ->
             .map(str::trim)
             .unwrap_or_default()
     };
-    if field("Seccomp") == "2" {
+    if known.has_filter && field("Seccomp") == "2" {
         walls.insert(Wall::Seccomp);
     }
     if field("NoNewPrivs") == "1" {

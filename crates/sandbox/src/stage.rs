@@ -11,7 +11,10 @@ use crate::{
     tree::{self, Access, Content, Kind},
     wire::View,
 };
-use rustix::mount::{MountAttrFlags, MountPropagationFlags};
+use rustix::{
+    io::Errno,
+    mount::{MountAttrFlags, MountPropagationFlags},
+};
 use std::{
     fs::{self, DirBuilder},
     io,
@@ -60,7 +63,15 @@ pub(crate) struct StageError {
 
 fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> StageError {
     let what = what.into();
-    move |source| StageError { what, source }
+    move |source| StageError { what, source: explained(source) }
+}
+
+/// An error of a step of the root's, with what it takes where the kernel does not know the call.
+pub(crate) fn explained(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) {
+        return io::Error::other(format!("{error}: the walls need Linux 5.12 or newer"));
+    }
+    error
 }
 
 /// Makes the directories of a session's folder, and opens what its holder will not be able to.

@@ -40,9 +40,10 @@ pub(super) struct Birth {
     pub(super) socket: OwnedFd,
 }
 
-/// Between two looks at the session's folder, at least and at most.
-const TICK: Duration = Duration::from_millis(500);
-const TICK_MAX: Duration = Duration::from_millis(1500);
+/// Between two looks at the session's folder, at least and at most: a breach is over within two seconds, as long as a look
+/// takes less than one.
+const TICK: Duration = Duration::from_millis(250);
+const TICK_MAX: Duration = Duration::from_secs(1);
 
 /// A holder's life. It ends with the warden's socket.
 pub(super) fn main(ground: &Ground, header: &Header, birth: Birth) -> ! {
@@ -131,7 +132,7 @@ impl Holder<'_> {
             if Instant::now() >= look_at {
                 let begin = Instant::now();
                 self.look_at_disk();
-                look_at = Instant::now() + (begin.elapsed() * 4).clamp(TICK, TICK_MAX);
+                look_at = Instant::now() + (begin.elapsed() * 3).clamp(TICK, TICK_MAX);
             }
             if has_order {
                 let Some((forward, fds)) = wire::receive::<Forward>(self.socket.as_fd())? else {
@@ -175,8 +176,9 @@ impl Holder<'_> {
     /// Tells each sandbox whose folder has grown too big; one that does not go by the next look is killed.
     fn look_at_disk(&mut self) {
         let Some(stage) = &self.stage else { return };
+        let most = self.live.values().map(|live| live.disk_bytes).max().unwrap_or(0);
         // A folder that cannot be measured cannot be bounded.
-        let used = watch::disk_used(stage.folder.as_fd()).unwrap_or(u64::MAX);
+        let used = watch::disk_used(stage.folder.as_fd(), most).unwrap_or(u64::MAX);
         for (pid, live) in self.live.iter_mut().filter(|(_, live)| used > live.disk_bytes) {
             let signal = if live.is_told { Signal::KILL } else { Signal::USR1 };
             live.is_told = true;

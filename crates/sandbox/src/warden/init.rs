@@ -8,7 +8,7 @@ use super::{
 use crate::{
     cgroup,
     facts::Known,
-    mask,
+    mask, stage,
     sys::{self, SignalFd, attr},
     tree::{self, Access},
     wire::{self, Ended, Forward, Job, Message, Streams, View},
@@ -102,7 +102,7 @@ fn known(ground: &Ground, forward: &Forward) -> Known {
     let watched = watched.filter(|wall| !limits.contains(wall) && !without.contains(wall)).collect();
     let absent = forward.absent.iter().cloned();
     let absent = absent.chain(without.iter().map(|wall| format!("{wall}: left away by a test"))).collect();
-    Known { landlock_abi: 0, limits, watched, absent }
+    Known { limits, watched, absent, ..Known::default() }
 }
 
 /// The rest of the root, for this effect alone, and then no way back: the old root goes, capabilities go. Returns what is
@@ -117,8 +117,8 @@ fn enclose(
     let without = &ground.config.without;
     let mut covered = Vec::new();
     if has_root {
-        covered =
-            finish_root(ground, forward, job, extra).map_err(|(what, error)| format!("{what}: {error}"))?;
+        covered = finish_root(ground, forward, job, extra)
+            .map_err(|(what, error)| format!("{what}: {}", stage::explained(error)))?;
     }
     if !without.contains(&Wall::NetNamespace) {
         sys::loopback_up().map_err(|error| format!("the loopback device: {error}"))?;

@@ -77,10 +77,11 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
             Err(reason) => known.absent.push(reason),
         }
     }
-    if !without.contains(&Wall::Seccomp)
-        && let Err(error) = sys::set_seccomp_filter(seccomp::program(profile(&job)))
-    {
-        known.absent.push(format!("seccomp: {error}"));
+    if !without.contains(&Wall::Seccomp) {
+        match sys::set_seccomp_filter(seccomp::program(profile(&job))) {
+            Ok(()) => known.has_filter = true,
+            Err(error) => known.absent.push(format!("seccomp: {error}")),
+        }
     }
     let enforced = facts::look(&ground.namespaces, &job.isolation, known);
     #[cfg(feature = "controls")]

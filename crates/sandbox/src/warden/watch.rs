@@ -78,11 +78,11 @@ fn out_no_routes_in_6(snmp6: &str) -> u64 {
     snmp6.lines().find_map(value).unwrap_or(0)
 }
 
-/// Bytes that the parts of a session's folder take on disk.
+/// Bytes that the parts of a session's folder take on disk; counted no further than just above `most`.
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub(super) fn disk_used(folder: BorrowedFd<'_>) -> io::Result<u64> {
+pub(super) fn disk_used(folder: BorrowedFd<'_>, most: u64) -> io::Result<u64> {
     let mut used = 0;
     let mut waiting: Vec<(OwnedFd, usize)> = Vec::new();
     for part in ["upper", "home", "tmp"] {
@@ -99,6 +99,9 @@ pub(super) fn disk_used(folder: BorrowedFd<'_>) -> io::Result<u64> {
             let Ok(stat) = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             let blocks = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
             used += blocks.saturating_add(ENTRY_BYTES);
+            if used > most {
+                return Ok(used);
+            }
             let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
             if is_directory && depth < DEPTH_MAX {
                 match open(directory.as_fd(), name) {

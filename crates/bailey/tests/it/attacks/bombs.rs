@@ -114,6 +114,63 @@ for _ in range(60):\n  if os.fork() == 0: time.sleep(1); os._exit(0)\nprint(\"gr
     assert!(!marked(&mark).is_empty(), "the control");
 }
 
+const GROW: &str = include_str!("../probes/grow.py");
+
+const LOW_LIMITS: &str = "[limits]\ncommand_memory_mib = 100\ncommand_disk_mib = 4\n";
+
+/// What grows, past which of the low limits, in bytes, and what ends it.
+const GROWTHS: [(&str, u64, &str); 4] = [
+    ("memory", 100 << 20, "memory limit"),
+    ("processes", 100 << 20, "memory limit"),
+    ("disk", 4 << 20, "disk limit"),
+    ("inodes", 4 << 20, "disk limit"),
+];
+
+/// From a breach to the tree's end, in seconds.
+const ENDED_WITHIN: f64 = 2.0;
+
+attack!(a25_what_grows_past_a_limit_ends_within_two_seconds);
+fn a25_what_grows_past_a_limit_ends_within_two_seconds(who: Who) {
+    let actor = Actor::new(who, &[("grow.py", GROW)]);
+    actor.configure(LOW_LIMITS);
+    for (way, limit, name) in GROWTHS {
+        let limit = limit.to_string();
+        let outcome = actor.outcome(&["/usr/bin/python3", "grow.py", way, &limit, "15"]);
+        assert_eq!(find(&outcome["report"], "limit"), json!(name), "{way}: {outcome}");
+        if !outcome["enforced"]["watched"].to_string().contains(&name.replace(' ', "_")) {
+            println!("held: {way} (enforced)");
+            continue;
+        }
+        let (took, held_up) = lasted(&outcome);
+        assert!(took < ENDED_WITHIN + held_up, "{way}: {took} s, the machine held it up for {held_up} s");
+        println!(
+            "held: {way} (watched): {took:.2} s after the breach (the machine held it up for {held_up:.2} s)"
+        );
+    }
+    // The control: with room enough the same tree goes on for longer than that.
+    actor.configure("");
+    for (way, limit, _) in GROWTHS {
+        let outcome = actor.outcome(&["/usr/bin/python3", "grow.py", way, &limit.to_string(), "3"]);
+        assert_eq!(find(&outcome["report"], "limit"), Value::Null, "{way}: {outcome}");
+        assert!(lasted(&outcome).0 > ENDED_WITHIN, "the control of {way}: {outcome}");
+    }
+}
+
+/// How long a tree that grew went on after it was over the limit, and for how long the machine held it up meanwhile: both
+/// in seconds, by its own clock.
+fn lasted(outcome: &Value) -> (f64, f64) {
+    let text = find(&outcome["report"], "stdout")["head"].as_str().unwrap_or_default().to_owned();
+    let times = |word: &str| -> Vec<f64> {
+        let time = |line: &str| line.strip_prefix(word)?.trim().parse().ok();
+        text.lines().filter_map(time).collect()
+    };
+    let over = *times("over").first().unwrap_or_else(|| panic!("it never went over: {outcome}"));
+    let beats: Vec<f64> = times("beat").into_iter().filter(|beat| *beat >= over).collect();
+    let last = beats.last().copied().unwrap_or(over);
+    let held_up = beats.windows(2).map(|pair| (pair[1] - pair[0] - 0.025).max(0.0)).sum();
+    (last - over, held_up)
+}
+
 /// The value of a name, however deep.
 fn find(value: &Value, name: &str) -> Value {
     match value {

@@ -68,6 +68,98 @@ fn a26_without_user_namespaces_nothing_runs(who: Who) {
     assert_eq!(actor.inside(&["echo", "ran"]).stdout, "ran\n");
 }
 
+const OLDER: &str = include_str!("../probes/older.py");
+
+/// Kernels and containers that lack something, as a filter of system calls plays them; and what the refusal names.
+const OLDER_KERNELS: [(&str, &[&str], &[&str]); 9] = [
+    ("without Landlock (before 5.13, or not built in)", &["landlock_create_ruleset=ENOSYS"], &["landlock"]),
+    ("with Landlock not among `lsm=`", &["landlock_create_ruleset=EOPNOTSUPP"], &["landlock"]),
+    ("without filters of system calls", &["seccomp=ENOSYS", "prctl-seccomp=EINVAL"], &["seccomp"]),
+    ("without openat2 (before 5.6)", &["openat2=ENOSYS"], &["5.12"]),
+    (
+        "without mounts by descriptor (before 5.2)",
+        &["fsopen=ENOSYS", "open_tree=ENOSYS", "move_mount=ENOSYS"],
+        &["5.12"],
+    ),
+    ("without mount_setattr (before 5.12)", &["mount_setattr=ENOSYS"], &["5.12"]),
+    ("in a container that forbids namespaces", &["clone-namespaces=EPERM", "clone3=ENOSYS"], &["namespace"]),
+    (
+        "in a container that forbids mounts",
+        &["fsopen=EPERM", "open_tree=EPERM", "move_mount=EPERM"],
+        &["permitted"],
+    ),
+    ("in a container that forbids pivot_root", &["pivot_root=EPERM"], &["pivot_root"]),
+];
+
+attack!(a26_on_an_older_kernel_or_in_a_container_nothing_runs);
+fn a26_on_an_older_kernel_or_in_a_container_nothing_runs(who: Who) {
+    let actor = Actor::new(who, &[("older.py", OLDER)]);
+    let script = actor.stage.project().join("older.py").display().to_string();
+    let program = actor.stage.folder().join("bin/bailey").display().to_string();
+    let home = actor.stage.home().display().to_string();
+    let bailey = [
+        program.as_str(),
+        "--home",
+        &home,
+        "sandbox",
+        "run",
+        "--",
+        "sh",
+        "-c",
+        "echo ran > ran.txt; echo ran",
+    ];
+    let on = |lacking: &[&str], command: &[&str]| {
+        actor.outside(&[&["/usr/bin/python3", &script], lacking, &["--"], command].concat())
+    };
+    for (what, lacking, named) in OLDER_KERNELS {
+        let ran = on(lacking, &bailey);
+        if ran.code == Some(98) {
+            super::actor::could_not_be_tried(what, &ran.stderr);
+            continue;
+        }
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{what}: {ran:?}");
+        assert!(named.iter().all(|name| ran.stderr.contains(name)), "{what}: {ran:?}");
+        assert!(!actor.stage.project().join("ran.txt").exists(), "{what}");
+        // The control: there a plain command runs.
+        assert_eq!(on(lacking, &["echo", "ran"]).stdout, "ran\n", "{what}");
+        println!("held: {what}: {}", ran.stderr.trim());
+    }
+    // The control: under a filter that refuses nothing that is needed, Bailey's command runs.
+    let ran = on(&["memfd_create=ENOSYS"], &["echo", "ran"]);
+    assert_eq!(ran.stdout, "ran\n", "{ran:?}");
+    assert_eq!(on(&[], &bailey).stdout, "ran\n");
+}
+
+attack!(a26_without_control_groups_limits_are_watched_and_said_to_be);
+fn a26_without_control_groups_limits_are_watched_and_said_to_be(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n")]);
+    // A mount namespace in which no control group can be reached.
+    let hide = "mount -t tmpfs none /sys/fs/cgroup || exit 98; exec \"$@\"";
+    let program = actor.stage.folder().join("bin/bailey").display().to_string();
+    let home = actor.stage.home().display().to_string();
+    let run = |enter: &[&str]| {
+        let bailey = [program.as_str(), "--home", &home, "--json", "sandbox", "run", "--", "true"];
+        actor.outside(&[enter, &bailey].concat())
+    };
+    let enforced = |ran: &crate::stage::Ran| ran.lines().pop().unwrap_or_default()["enforced"].clone();
+    let ran = run(&["unshare", "--mount", "sh", "-c", hide, "hide"]);
+    if ran.code != Some(0) {
+        return super::actor::could_not_be_tried("control groups hidden", &ran.stderr);
+    }
+    let found = enforced(&ran);
+    for limit in ["memory_limit", "disk_limit"] {
+        assert!(found["watched"].as_array().unwrap().contains(&json!(limit)), "{found}");
+    }
+    assert!(found["absent"].to_string().contains("no control group of its own can be made here"), "{found}");
+    // The control: where root can reach them they hold the memory.
+    let found = enforced(&run(&[]));
+    let held = found["walls"].as_array().unwrap().contains(&json!("memory_limit"));
+    match held {
+        true => println!("held: control groups hidden: watched, and said so"),
+        false => super::actor::could_not_be_tried("control groups hidden", "there are none to hide"),
+    }
+}
+
 attack!(every_result_says_what_was_enforced);
 fn every_result_says_what_was_enforced(who: Who) {
     let actor = Actor::new(who, &[("a.txt", "a\n")]);
