@@ -1,12 +1,20 @@
 //! The arguments of every command.
 
+mod examples;
+mod reference;
 mod setup;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use crate::config::Store;
-pub(crate) use setup::{Config, Secrets, Trust};
+pub(crate) use reference::reference;
+pub(crate) use setup::{Config, Explain, Role, Secrets, Tools, Trust};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+
+/// The heading of what every command takes.
+const GENERAL: &str = "General options";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -16,27 +24,35 @@ Exit codes:
      or configuration
   3  denied, or not approved   130  ended by Ctrl-C";
 
-const DOCTOR: &str = "\
-Example:
-  bailey doctor                    exit code 1 when something fails
-  bailey --json doctor             one finding a line: check, grade, says, fix";
-
 /// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing passes
 /// without a permit.
 #[derive(Debug, Parser)]
 #[command(name = "bailey", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
     /// Print JSON, one object a line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GENERAL)]
     pub(crate) json: bool,
     /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    #[arg(long, global = true, help_heading = GENERAL, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
     /// Bailey's home [default: $BAILEY_HOME, or ~/.bailey]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = GENERAL, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// What was typed; who typed something wrong, or asked for help, gets that and the program ends.
+    pub(crate) fn typed() -> Self {
+        let matches = command().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// The whole command line, with its examples.
+pub(crate) fn command() -> clap::Command {
+    examples::add(Cli::command())
 }
 
 /// When to use colour.
@@ -60,7 +76,7 @@ pub(crate) enum Command {
     /// Read and verify the journal
     #[command(subcommand)]
     Audit(Audit),
-    /// Check the rules
+    /// Show, check and explain the rules
     #[command(subcommand)]
     Policy(Policy),
     /// Use the walls without an agent
@@ -69,7 +85,6 @@ pub(crate) enum Command {
     /// Write a commented configuration and the default rules
     Init,
     /// Say whether everything that Bailey stands on is there, and how to get what is not
-    #[command(after_help = DOCTOR)]
     Doctor,
     /// Show, edit and check the configuration
     #[command(subcommand)]
@@ -80,13 +95,24 @@ pub(crate) enum Command {
     /// Say whether a repository's own settings are used
     #[command(subcommand)]
     Trust(Trust),
+    /// Show the tools that a model gets
+    #[command(subcommand)]
+    Tools(Tools),
     /// Print a completion script
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Print the man page, or write a page for each command
+    Man {
+        /// Write them to this directory
+        directory: Option<PathBuf>,
+    },
     /// Print the version and how this program was built
     Version,
+    /// Print the help of all commands as one Markdown document: docs/commands.md
+    #[command(hide = true)]
+    Reference,
 }
 
 /// What `run` and `sessions resume` share.
@@ -202,8 +228,15 @@ pub(crate) enum Audit {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
+    /// Show the rules in force, Bailey's own first
+    Show {
+        /// This rule in full
+        rule: Option<String>,
+    },
     /// Read the rule files and say what is wrong with them
     Check,
+    /// Say of an action, or of an entry of the journal, what each rule makes of it; nothing is done
+    Explain(Explain),
 }
 
 #[derive(Debug, Subcommand)]
@@ -221,8 +254,5 @@ pub(crate) enum Sandbox {
         command: Vec<String>,
     },
     /// Try the walls, and say which of them stand here
-    #[command(after_help = "\
-Example:
-  bailey sandbox doctor")]
     Doctor,
 }

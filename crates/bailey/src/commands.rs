@@ -4,11 +4,13 @@ mod audit;
 mod config;
 mod doctor;
 mod init;
+mod man;
 mod policy;
 mod run;
 mod sandbox;
 mod secrets;
 mod sessions;
+mod tools;
 mod trust;
 mod version;
 
@@ -20,7 +22,6 @@ use crate::{
     print::Printer,
 };
 use anyhow::{Context as _, Result};
-use clap::CommandFactory as _;
 use std::{future::Future, process::ExitCode};
 
 /// Runs a command.
@@ -29,7 +30,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
     match cli.command {
         Command::Version => version::run(printer),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "bailey", &mut std::io::stdout());
+            clap_complete::generate(shell, &mut crate::cli::command(), "bailey", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)
         }
         Command::Init => init::run(&home()?, printer),
@@ -37,7 +38,13 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Config(command) => config::run(&home()?, command, printer),
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Trust(command) => trust::run(&home()?, command, printer),
-        Command::Policy(command) => policy::run(&home()?, command, printer),
+        Command::Policy(command) => wait(policy::run(&home()?, command, printer)),
+        Command::Tools(command) => tools::run(&home()?, command, printer),
+        Command::Man { directory } => man::run(directory.as_deref(), printer),
+        Command::Reference => {
+            printer.part(crate::cli::reference());
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Run(run) => wait(run::run(&home()?, run, printer)),
         Command::Sessions(command) => wait(sessions::run(&home()?, command, printer)),
         Command::Audit(command) => wait(audit::run(&home()?, command, printer)),

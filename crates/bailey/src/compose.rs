@@ -196,7 +196,7 @@ fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {
     }
 }
 
-fn tool_config(config: &Config, workspace: &WsPath) -> ToolConfig {
+pub(crate) fn tool_config(config: &Config, workspace: &WsPath) -> ToolConfig {
     ToolConfig {
         workspace: workspace.0.clone(),
         shell: "/bin/sh".into(),

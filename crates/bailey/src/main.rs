@@ -17,7 +17,6 @@ mod prompt;
 mod stores;
 mod trust;
 
-use clap::Parser as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -25,7 +24,7 @@ fn main() -> ExitCode {
     if let Some(code) = bailey_sandbox::warden_main(std::env::args_os()) {
         return code;
     }
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::typed();
     let printer = print::Printer::new(cli.json, cli.color);
     match commands::run(cli, &printer) {
         Ok(code) => code,

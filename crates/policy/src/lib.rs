@@ -23,6 +23,7 @@ extern crate std;
 mod built_in;
 mod command;
 mod condition;
+mod explain;
 #[cfg(feature = "std")]
 pub mod file;
 mod fit;
@@ -40,6 +41,7 @@ mod verdict;
 pub use built_in::{Names, rules as built_in_rules};
 pub use command::{CommandError, CommandPrefix};
 pub use condition::Condition;
+pub use explain::{Considered, Heard};
 pub use glob::{Glob, GlobError};
 pub use host::{HostError, HostGlob};
 pub use names::{RUN_BY_HOST, SECRET_LOOKING, protected_places};

@@ -101,6 +101,11 @@ impl Policy {
         }
     }
 
+    /// All rules: the binding ones first, each group in the order it was given.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.binding.rules.iter().chain(&self.file.rules)
+    }
+
     /// Names all rules and their meaning: what a verdict carries, and what an approval is void without.
     #[must_use]
     pub fn digest(&self) -> Digest {
@@ -202,7 +207,7 @@ impl Phase {
 }
 
 /// Whether a rule speaks about a resource. What is not known binds and never frees: see [`Condition`].
-fn speaks(rule: &Rule, subject: &Subject, resource: &Resource<'_>) -> bool {
+pub(crate) fn speaks(rule: &Rule, subject: &Subject, resource: &Resource<'_>) -> bool {
     let (enough, exempt) = match rule.answer {
         Answer::Allow => (Fit::Yes, Fit::Maybe),
         Answer::Pass | Answer::Review | Answer::Deny => (Fit::Maybe, Fit::Yes),

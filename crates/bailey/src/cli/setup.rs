@@ -1,15 +1,12 @@
 //! The arguments of what sets Bailey up and looks after it.
 
 use super::Store;
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Show every value in force
-    #[command(after_help = "\
-Example:
-  bailey config show --origin      each value with the file and line, or the variable, that it came from")]
     Show {
         /// Say where each value came from
         #[arg(long)]
@@ -19,14 +16,8 @@ Example:
         directory: Option<PathBuf>,
     },
     /// Open config.toml in $VISUAL or $EDITOR; it is replaced only when it has no mistake
-    #[command(after_help = "\
-Example:
-  EDITOR=nano bailey config edit")]
     Edit,
     /// Say what is wrong with config.toml and the environment
-    #[command(after_help = "\
-Example:
-  bailey config check && bailey run \"make the tests pass\"")]
     Check {
         /// This file instead
         file: Option<PathBuf>,
@@ -36,10 +27,6 @@ Example:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Trust {
     /// Show what a repository's .bailey/config.toml sets, and whether it is used
-    #[command(after_help = "\
-Example:
-  bailey trust show                this repository's own settings
-  bailey trust show --all          every repository whose settings you trust")]
     Show {
         /// This directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
@@ -49,18 +36,12 @@ Example:
         all: bool,
     },
     /// Use this repository's settings from now on, as long as they stay as they are
-    #[command(after_help = "\
-Example:
-  bailey trust add -C ~/src/project")]
     Add {
         /// This directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
         directory: Option<PathBuf>,
     },
     /// Use this repository's settings no more
-    #[command(after_help = "\
-Example:
-  bailey trust rm -C ~/src/project")]
     Rm {
         /// This directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
@@ -71,10 +52,6 @@ Example:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Secrets {
     /// Store a secret; it is read from standard input, or asked for without showing it
-    #[command(after_help = "\
-Example:
-  bailey secrets set ANTHROPIC_API_KEY              asks for it
-  pass show anthropic | bailey secrets set ANTHROPIC_API_KEY")]
     Set {
         /// Its name, such as ANTHROPIC_API_KEY
         name: String,
@@ -86,14 +63,8 @@ Example:
         value: Vec<String>,
     },
     /// List names, where each lies, and which provider uses it; never a value
-    #[command(after_help = "\
-Example:
-  bailey --json secrets list")]
     List,
     /// Remove a secret from wherever Bailey keeps it
-    #[command(after_help = "\
-Example:
-  bailey secrets rm OLD_API_KEY")]
     Rm {
         /// Its name
         name: String,
@@ -101,4 +72,45 @@ Example:
         #[arg(long, value_enum)]
         store: Option<Store>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tools {
+    /// List the tools that a model gets
+    List,
+    /// Show one tool: what the model is told of it, its arguments, what it reads and writes
+    Show {
+        /// Its name or an alias
+        name: String,
+    },
+}
+
+/// What `policy explain` asks about.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    /// What the journal's entry of this number was about, then and by the rules of today
+    #[arg(long, value_name = "SEQ", conflicts_with = "action")]
+    pub(crate) entry: Option<u64>,
+    /// Who asks
+    #[arg(long, value_enum, default_value_t = Role::Agent)]
+    pub(crate) role: Role,
+    /// As if the command asked for a way to the network
+    #[arg(long)]
+    pub(crate) network: bool,
+    /// In this directory's repository
+    #[arg(long, short = 'C', value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// read, stat, list, search, change, diff, apply, undo or discard with PATHs; exec -- COMMAND; http URL; model
+    /// PROVIDER/NAME
+    #[arg(required_unless_present = "entry")]
+    pub(crate) action: Vec<String>,
+}
+
+/// Who asks for an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// The agent
+    Agent,
+    /// You, at a command of your own
+    Owner,
 }

@@ -1,25 +1,38 @@
-//! `bailey init`: a commented configuration and the default rules. It asks nothing and overwrites nothing.
+//! `bailey init`: a commented configuration and the default rules. It asks nothing, finds out what it can, overwrites
+//! nothing, and says what comes next.
 
 use crate::{
-    config::TEMPLATE,
+    config::{Config, TEMPLATE},
     home::{Home, make_private},
     print::{Printer, Style},
+    project,
+    stores::Stores,
 };
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use std::{
     fs::OpenOptions,
     io::{ErrorKind, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::Path,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
 const ENV: &str =
-    "# Keys, one NAME=value a line. Read by Bailey alone: never given to a command, a log or a model.
+    "# Keys, one NAME=value a line; `bailey secrets set NAME` writes them here. Read by Bailey alone: never given to a
+# command, a log or a model.
 # ANTHROPIC_API_KEY=
 # OPENAI_API_KEY=
 ";
+
+/// What is on this machine already.
+struct Found {
+    /// Providers whose key is there, each with the key's name.
+    keys: Vec<(String, String)>,
+    git: Option<PathBuf>,
+    /// The repository that we stand in.
+    repository: Option<PathBuf>,
+}
 
 pub(super) fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
     make_private(&home.policy())?;
@@ -33,15 +46,87 @@ pub(super) fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
         if printer.is_json() {
             printer.json(&json!({ "file": path, "made": made }));
         } else {
-            let what = if made { "made" } else { "kept" };
+            let what = if made { "made " } else { "kept " };
             printer.line(format!("{what}  {}", printer.paint(Style::Plain, &path.display().to_string())));
         }
     }
-    if !printer.is_json() {
-        printer.line("\nNext: put a key into .env (or the environment), then, in a repository:");
-        printer.line("  bailey run \"make the tests pass\"");
+    let found = look(home)?;
+    let next = next(&found);
+    if printer.is_json() {
+        let keys: Vec<&String> = found.keys.iter().map(|(_, key)| key).collect();
+        printer
+            .json(&json!({ "keys": keys, "git": found.git, "repository": found.repository, "next": next }));
+        return Ok(ExitCode::SUCCESS);
     }
+    tell(&found, printer);
+    printer.line("\nNext:");
+    next.iter().for_each(|line| printer.line(format!("  {}", printer.paint(Style::Bold, line))));
     Ok(ExitCode::SUCCESS)
+}
+
+fn look(home: &Home) -> Result<Found> {
+    let config = Config::load(home)?;
+    let stored = Stores::new(home, &config).names()?;
+    let is_there = |name: &String| {
+        std::env::var_os(name).is_some_and(|value| !value.is_empty())
+            || stored.iter().any(|(known, _)| known == name)
+    };
+    let keys = config.providers.iter().filter_map(|(provider, settings)| {
+        let key = settings.key_env.clone().filter(is_there)?;
+        Some((provider.clone(), key))
+    });
+    let repository = project::find(None, home).ok().map(|(root, _)| root);
+    Ok(Found {
+        keys: keys.collect(),
+        git: on_path("git"),
+        repository: repository.filter(|root| root.join(".git").exists()),
+    })
+}
+
+fn tell(found: &Found, printer: &Printer) {
+    let line = |style, word: &str, text: &str| {
+        printer.line(format!("{}  {}", printer.paint(style, word), printer.paint(Style::Plain, text)));
+    };
+    for (provider, key) in &found.keys {
+        line(Style::Green, "found", &format!("{key}, the key of {provider}"));
+    }
+    if found.keys.is_empty() {
+        line(Style::Yellow, "none ", "no key of a provider, in the environment or in .env");
+    }
+    match &found.git {
+        Some(git) => line(Style::Green, "found", &format!("{}", git.display())),
+        None => line(
+            Style::Yellow,
+            "none ",
+            "git is not on PATH: install it, so that agents can read a project's history",
+        ),
+    }
+    if let Some(repository) = &found.repository {
+        line(Style::Green, "found", &format!("the repository {}", repository.display()));
+    }
+}
+
+/// The commands that come next, the first first.
+fn next(found: &Found) -> Vec<&'static str> {
+    let mut next = Vec::new();
+    if found.keys.is_empty() {
+        next.push("bailey secrets set ANTHROPIC_API_KEY      (or OPENAI_API_KEY, or your own provider: bailey config edit)");
+    }
+    next.push("bailey doctor");
+    next.push(match found.repository {
+        Some(_) => "bailey run \"make the tests pass\"",
+        None => "cd your/repository && bailey run \"make the tests pass\"",
+    });
+    next
+}
+
+/// Where a program lies; it is not started.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let is_program = |file: &PathBuf| {
+        file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(is_program)
 }
 
 /// Writes a file of mode 600 unless it is there.

@@ -10,6 +10,7 @@
 
 mod attacks;
 mod cards;
+mod commands;
 mod config;
 mod house;
 mod keys;

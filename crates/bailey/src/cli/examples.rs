@@ -1,0 +1,113 @@
+//! An example or two of each command, in one table, so that all help has one shape. A test reads every line of it with the
+//! parser itself.
+
+use clap::Command;
+
+/// A command's words, and its examples: what is typed, and what it is for.
+type Examples = (&'static [&'static str], &'static [(&'static str, &'static str)]);
+
+pub(super) const EXAMPLES: &[Examples] = &[
+    (
+        &["run"],
+        &[
+            ("bailey run \"make the tests pass\"", "in a repository"),
+            ("bailey --json run --approve never \"explain src/main.rs\"", "from a script"),
+        ],
+    ),
+    (&["sessions", "list"], &[("bailey sessions list", "")]),
+    (&["sessions", "show"], &[("bailey sessions show 3f2a", "by its last digits")]),
+    (&["sessions", "resume"], &[("bailey sessions resume 3f2a \"now the documentation\"", "")]),
+    (&["sessions", "diff"], &[("bailey sessions diff 3f2a", "")]),
+    (&["sessions", "apply"], &[("bailey sessions apply 3f2a", "")]),
+    (&["sessions", "discard"], &[("bailey sessions discard 3f2a", "")]),
+    (&["sessions", "undo"], &[("bailey sessions undo 3f2a", "")]),
+    (&["audit", "log"], &[("bailey audit log -n 20", ""), ("bailey --json audit log --session 3f2a", "")]),
+    (&["audit", "verify"], &[("bailey audit verify", "exit code 5 when the chain is broken")]),
+    (&["audit", "export"], &[("bailey audit export > journal.jsonl", "")]),
+    (
+        &["policy", "show"],
+        &[
+            ("bailey policy show", "every rule in force"),
+            ("bailey policy show outside-reads", "one, in full"),
+        ],
+    ),
+    (&["policy", "check"], &[("bailey policy check", "after an edit of ~/.bailey/policy")]),
+    (
+        &["policy", "explain"],
+        &[
+            ("bailey policy explain read ~/notes.txt", ""),
+            ("bailey policy explain --network exec -- cargo fetch", ""),
+            ("bailey policy explain --entry 42", "what the journal says was decided"),
+        ],
+    ),
+    (&["sandbox", "run"], &[("bailey sandbox run -- cargo test", "")]),
+    (&["sandbox", "doctor"], &[("bailey sandbox doctor", "exit code 1 when a wall is missing")]),
+    (&["init"], &[("bailey init", "")]),
+    (
+        &["doctor"],
+        &[
+            ("bailey doctor", "exit code 1 when something fails"),
+            ("bailey --json doctor", "a finding a line: check, grade, says, fix"),
+        ],
+    ),
+    (
+        &["config", "show"],
+        &[(
+            "bailey config show --origin",
+            "each value with the file and line, or the variable, it came from",
+        )],
+    ),
+    (&["config", "edit"], &[("bailey config edit", "in $VISUAL, else $EDITOR")]),
+    (&["config", "check"], &[("bailey config check", "exit code 2 when there is a mistake")]),
+    (
+        &["secrets", "set"],
+        &[
+            ("bailey secrets set ANTHROPIC_API_KEY", "asks for it"),
+            ("pass show anthropic | bailey secrets set ANTHROPIC_API_KEY", ""),
+        ],
+    ),
+    (&["secrets", "list"], &[("bailey --json secrets list", "names only, never a value")]),
+    (&["secrets", "rm"], &[("bailey secrets rm OLD_API_KEY", "")]),
+    (
+        &["trust", "show"],
+        &[
+            ("bailey trust show", "this repository's settings"),
+            ("bailey trust show --all", "every trusted one"),
+        ],
+    ),
+    (&["trust", "add"], &[("bailey trust add -C src/project", "")]),
+    (&["trust", "rm"], &[("bailey trust rm -C src/project", "")]),
+    (&["tools", "list"], &[("bailey tools list", "")]),
+    (&["tools", "show"], &[("bailey tools show fs.edit", "")]),
+    (
+        &["completions"],
+        &[("bailey completions bash > ~/.local/share/bash-completion/completions/bailey", "")],
+    ),
+    (&["man"], &[("bailey man ~/.local/share/man/man1", "a page for each command")]),
+    (&["version"], &[("bailey version", ""), ("bailey --json version", "")]),
+];
+
+/// Puts the examples into the help of their commands.
+pub(super) fn add(command: Command) -> Command {
+    EXAMPLES.iter().fold(command, |command, (words, examples)| at(command, words, text(examples)))
+}
+
+fn at(command: Command, words: &[&'static str], help: String) -> Command {
+    match words.split_first() {
+        None => command.after_help(help),
+        Some((word, rest)) if command.find_subcommand(word).is_some() => {
+            command.mut_subcommand(word, |command| at(command, rest, help))
+        }
+        Some(_) => command,
+    }
+}
+
+fn text(examples: &[(&str, &str)]) -> String {
+    let width = examples.iter().map(|(typed, _)| typed.len()).max().unwrap_or_default();
+    let line = |(typed, what): &(&str, &str)| match *what {
+        "" => format!("  {typed}"),
+        what => format!("  {typed:width$}    {what}"),
+    };
+    let lines: Vec<String> = examples.iter().map(line).collect();
+    format!("Example:\n{}", lines.join("\n"))
+}

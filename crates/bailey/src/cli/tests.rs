@@ -1,0 +1,93 @@
+//! The command line as a whole: one shape of help, examples that are true, documents that say what the program says.
+
+use super::{EXIT_CODES, command, examples::EXAMPLES, reference};
+use clap::Command;
+use std::path::Path;
+
+fn leaves<'a>(command: &'a Command, above: &[&'a str], into: &mut Vec<(Vec<&'a str>, &'a Command)>) {
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set()) {
+        let words: Vec<&str> = above.iter().copied().chain([sub.get_name()]).collect();
+        if sub.has_subcommands() {
+            leaves(sub, &words, into);
+        } else {
+            into.push((words, sub));
+        }
+    }
+}
+
+#[test]
+fn the_command_line_is_well_formed() {
+    command().debug_assert();
+}
+
+#[test]
+fn every_command_says_what_it_does_and_shows_an_example() {
+    let command = command();
+    let mut all = Vec::new();
+    leaves(&command, &[], &mut all);
+    assert!(all.len() > 20, "{}", all.len());
+    let without: Vec<String> = all
+        .iter()
+        .filter(|(words, sub)| {
+            let listed = EXAMPLES.iter().any(|(known, _)| known == words);
+            sub.get_about().is_none() || !listed
+        })
+        .map(|(words, _)| words.join(" "))
+        .collect();
+    assert!(without.is_empty(), "add an example in cli/examples.rs, and a first line, for: {without:?}");
+    let gone: Vec<_> =
+        EXAMPLES.iter().filter(|(words, _)| !all.iter().any(|(known, _)| known == words)).collect();
+    assert!(gone.is_empty(), "there is no such command: {gone:?}");
+    for (words, sub) in all {
+        for argument in sub.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            assert!(argument.get_help().is_some(), "{words:?}: {}", argument.get_id());
+        }
+    }
+}
+
+#[test]
+fn every_example_is_a_command_that_the_parser_takes() {
+    for (words, examples) in EXAMPLES {
+        for (typed, _) in *examples {
+            let typed = typed.rsplit(" | ").next().unwrap().split(" > ").next().unwrap();
+            let mut parts: Vec<String> = Vec::new();
+            for (number, part) in typed.split('"').enumerate() {
+                match number % 2 {
+                    0 => parts.extend(part.split_whitespace().map(Into::into)),
+                    _ => parts.push(part.into()),
+                }
+            }
+            let parsed = command().try_get_matches_from(&parts);
+            assert!(parsed.is_ok(), "{words:?}: {typed}: {}", parsed.unwrap_err());
+        }
+    }
+}
+
+#[test]
+fn the_exit_codes_of_the_help_are_those_of_the_program() {
+    use crate::exit;
+    let said: Vec<u8> = EXIT_CODES.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let mut said_sorted = said.clone();
+    said_sorted.sort_unstable();
+    let mut known = vec![
+        exit::DONE,
+        exit::FAILED,
+        exit::WRONG,
+        exit::DENIED,
+        exit::MODEL,
+        exit::JOURNAL,
+        exit::CONFLICT,
+        exit::CANCELLED,
+    ];
+    known.sort_unstable();
+    assert_eq!(said_sorted, known);
+}
+
+/// docs/commands.md is what `bailey reference` prints.
+#[test]
+fn the_document_of_all_commands_says_what_the_help_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    let document = std::fs::read_to_string(path).unwrap_or_default();
+    let same = document == reference();
+    assert!(same, "it differs; write it anew: cargo run -q -p bailey -- reference > docs/commands.md");
+}

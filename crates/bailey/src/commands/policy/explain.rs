@@ -1,0 +1,226 @@
+//! `bailey policy explain`: one action, every rule about its kind, and the verdict; or what an entry of the journal says of
+//! one, and what the rules of today would.
+
+use super::line;
+use crate::{
+    cli::{Explain, Role as Asker},
+    compose,
+    config::Config,
+    home::Home,
+    print::{Printer, Style},
+    project,
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{Clock as _, Fact, SystemClock, fact::Stored};
+use bailey_policy::{Facts, Heard, Places, Policy, Verdict};
+use bailey_protocol::{
+    Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Merge, MergeFile,
+    MergeKind, Role, Sealed, SessionId, WsPath,
+};
+use serde::Deserialize;
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path, PathBuf},
+    process::ExitCode,
+};
+
+pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Result<ExitCode> {
+    let (policy, _) = compose::policy(home)?;
+    match asked.entry {
+        Some(seq) => entry(home, &policy, seq, printer).await,
+        None => {
+            let (root, workspace) = project::find(asked.directory.as_deref(), home)?;
+            let config = Config::load(home)?;
+            let action = action(&asked, &root, &config)?;
+            let role = if asked.role == Asker::Owner { Role::Owner } else { Role::Agent };
+            let effect = Effect {
+                id: EffectId::new(0, [0; 10]),
+                session: SessionId::new(0, [0; 10]),
+                parent: None,
+                call: None,
+                role,
+                action,
+                labels: Labels::default(),
+                cost: Cost::default(),
+            };
+            explain(home, &policy, effect, &workspace.0, printer)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// One line of an export.
+#[derive(Deserialize)]
+struct Exported {
+    entry: Stored,
+    payload: Option<Blob>,
+}
+
+async fn entry(home: &Home, policy: &Policy, seq: u64, printer: &Printer) -> Result<ExitCode> {
+    let journal = crate::commands::journal(home, printer).await?;
+    let lines = journal.export(seq.saturating_sub(1), 1).await?;
+    let found = lines.first().filter(|(found, _)| *found == seq);
+    let (_, text) =
+        found.with_context(|| format!("the journal has no entry {seq}: see `bailey audit log`"))?;
+    let Exported { entry, payload } = serde_json::from_str(text).context("the entry cannot be read")?;
+    let (verdict, reasons) = match &entry.fact {
+        Fact::Intent { reasons, .. } => ("let through", reasons),
+        Fact::Denied { reasons, .. } => ("denied", reasons),
+        other => bail!(
+            "entry {seq} is a `{}`: only an `intent` or a `denied` was decided; `bailey audit log` shows which",
+            other.name()
+        ),
+    };
+    if printer.is_json() {
+        printer.json(&json!({ "entry": seq, "then": verdict, "reasons": reasons }));
+    } else {
+        let time = entry.time.to_string();
+        let time = time.get(..19).unwrap_or(&time);
+        printer.line(printer.paint(Style::Bold, &format!("then, {time}: {verdict}")));
+        reasons.iter().for_each(|reason| printer.line(printer.paint(Style::Plain, &format!("  {reason}"))));
+        printer.line(printer.paint(Style::Bold, "\nby the rules of today:"));
+    }
+    let effect: Option<Effect> = payload.and_then(|payload| serde_json::from_slice(&payload.0).ok());
+    let Some(effect) = effect else {
+        printer.note("what it was in full is not in the journal any more, so that it cannot be judged again");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let workspace = match entry.session {
+        Some(session) => journal.session(&session.to_string()).await?.workspace.0,
+        None => String::new(),
+    };
+    explain(home, policy, effect, &workspace, printer)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printer: &Printer) -> Result<()> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let places = Places {
+        workspace: workspace.into(),
+        user_home: home.user.display().to_string(),
+        bailey_home: home.root.display().to_string(),
+        programs: vec![program.display().to_string()],
+    };
+    let sealed = Sealed::new(effect).map_err(anyhow::Error::msg)?;
+    let facts =
+        Facts { effect: &sealed, now: SystemClock.now(), places: &places, parents: &[], revealed: &[] };
+    let decided = policy.decide(&facts);
+    let considered = policy.consider(&facts);
+    let (word, style) = match &decided.verdict {
+        Verdict::Allow(_) => ("allow", Style::Green),
+        Verdict::Review(_) => ("review", Style::Yellow),
+        Verdict::Deny(_) => ("deny", Style::Red),
+    };
+    let effect = sealed.effect();
+    let (kind, target) = (effect.action.kind().name(), effect.action.target());
+    if printer.is_json() {
+        let rules: Vec<_> = considered
+            .iter()
+            .map(|it| {
+                json!({ "rule": it.rule.name, "tier": it.rule.tier, "answer": it.rule.answer, "heard": it.heard,
+                        "text": it.rule.text })
+            })
+            .collect();
+        let reasons: Vec<String> = decided.reasons.iter().map(ToString::to_string).collect();
+        printer.json(&json!({
+            "action": kind, "target": target, "role": effect.role.name(), "verdict": word, "reasons": reasons,
+            "rules": rules, "policy": policy.digest(),
+        }));
+        return Ok(());
+    }
+    printer
+        .line(printer.paint(Style::Bold, &format!("{kind} {target}, asked by the {}", effect.role.name())));
+    for it in &considered {
+        let after = match it.heard {
+            Heard::Spoke => "",
+            Heard::Excepted => "  — one of its exceptions fits",
+            Heard::Silent => "  — does not fit",
+            Heard::NotAsked => "  — not asked any more",
+        };
+        let mark = if it.heard == Heard::Spoke { "→" } else { " " };
+        printer.line(format!("{mark} {}", line(printer, it.rule, after)));
+    }
+    printer.line(format!("{} {}", printer.paint(Style::Bold, "verdict:"), printer.paint(style, word)));
+    for reason in &decided.reasons {
+        printer.line(printer.paint(Style::Dim, &format!("  {reason}")));
+    }
+    Ok(())
+}
+
+/// The action that the words name. Paths become what they lead to, as the walls would make them.
+fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
+    const ACTIONS: &str = "read, stat, list, search, change, diff, apply, undo or discard with PATHs; exec -- COMMAND; http URL; \
+                           model PROVIDER/NAME";
+    let (kind, rest) = asked.action.split_first().context("name an action")?;
+    let start = std::fs::canonicalize(asked.directory.as_deref().unwrap_or(Path::new(".")))?;
+    let path = |text: &String| WsPath(resolved(&start.join(text)).display().to_string());
+    let paths: Vec<WsPath> = rest.iter().map(path).collect();
+    let one = || match paths.as_slice() {
+        [] => Ok(WsPath(root.display().to_string())),
+        [path] => Ok(path.clone()),
+        _ => bail!("`{kind}` takes one path"),
+    };
+    let merge = |direction| {
+        let file = |path: &WsPath| MergeFile { path: path.clone(), base: None, new: None };
+        Action::Merge(Merge { direction, of: None, files: paths.iter().map(file).collect() })
+    };
+    Ok(match kind.as_str() {
+        "read" => Action::Read { path: one()? },
+        "stat" => Action::Stat { path: one()? },
+        "list" => Action::List { path: one()? },
+        "search" => Action::Search { root: one()?, pattern: None, glob: None },
+        "diff" => Action::Diff { root: one()? },
+        "change" => {
+            let file =
+                |path: &WsPath| FileChange { path: path.clone(), base: None, new: Some(Blob(Vec::new())) };
+            Action::Change { files: paths.iter().map(file).collect() }
+        }
+        "apply" => merge(MergeKind::Apply),
+        "undo" => merge(MergeKind::Undo),
+        "discard" => merge(MergeKind::Discard),
+        "exec" if rest.is_empty() => bail!("name the command: bailey policy explain exec -- cargo test"),
+        "exec" => Action::Exec(Command {
+            argv: rest.to_vec(),
+            cwd: WsPath(start.display().to_string()),
+            env: BTreeMap::new(),
+            stdin: None,
+            network: asked.network,
+            limits: config.command.clone(),
+        }),
+        "http" => Action::Http(request("GET", rest.first().context("name the URL")?)),
+        "model" => {
+            let (provider, found, model) = config.find(rest.first().context("name PROVIDER/NAME")?)?;
+            Action::Model {
+                provider: provider.into(),
+                model: model.into(),
+                request: request("POST", &found.base_url),
+            }
+        }
+        other => bail!("there is no action `{other}`: {ACTIONS}"),
+    })
+}
+
+fn request(method: &str, url: &str) -> HttpRequest {
+    HttpRequest { method: method.into(), url: url.into(), headers: Vec::new(), body: Blob(Vec::new()) }
+}
+
+/// What a path leads to: links are followed as far as it exists, and the rest is taken by the letter. Only names are looked
+/// at.
+fn resolved(path: &Path) -> PathBuf {
+    for there in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (std::fs::canonicalize(there), path.strip_prefix(there)) {
+            return rest.components().fold(real, |mut path, part| {
+                match part {
+                    Component::ParentDir => {
+                        path.pop();
+                    }
+                    Component::Normal(name) => path.push(name),
+                    Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+                }
+                path
+            });
+        }
+    }
+    path.to_path_buf()
+}

@@ -1,0 +1,174 @@
+//! The commands that set Bailey up and explain it: `init`, `policy`, `tools`, `man`, `version`, `completions`.
+
+use crate::stage::{Ran, Stage};
+use bailey_testkit::Reply;
+use serde_json::{Value, json};
+use std::fs;
+
+fn explained(stage: &Stage, arguments: &[&str]) -> Value {
+    let ran = stage.ran(&[&["--json", "policy", "explain"], arguments].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.lines().pop().unwrap()
+}
+
+fn heard<'a>(explained: &'a Value, rule: &str) -> &'a str {
+    let rules = explained["rules"].as_array().unwrap();
+    rules.iter().find(|it| it["rule"] == rule).and_then(|it| it["heard"].as_str()).unwrap_or("not considered")
+}
+
+#[test]
+fn explain_says_what_each_rule_makes_of_an_action() {
+    let stage = Stage::new(&[("src/a.txt", "a\n")]);
+    let read = explained(&stage, &["read", "src/a.txt"]);
+    assert_eq!((&read["verdict"], heard(&read, "workspace-reads")), (&"allow".into(), "spoke"), "{read}");
+    assert_eq!((heard(&read, "outside-reads"), heard(&read, "models")), ("excepted", "not considered"));
+    assert_eq!(read["target"], stage.project().join("src/a.txt").display().to_string());
+    let outside = explained(&stage, &["read", "../outside.txt"]);
+    let outside_path = stage.project().parent().unwrap().join("outside.txt");
+    assert_eq!(outside["target"], outside_path.display().to_string(), "what the words lead to");
+    let home = explained(&stage, &["read", &stage.home().join("config.toml").display().to_string()]);
+    assert_eq!(home["verdict"], "deny");
+    assert_eq!(
+        (heard(&home, "bailey-home"), heard(&home, "workspace-reads")),
+        ("spoke", "not_asked"),
+        "{home}"
+    );
+    let run = explained(&stage, &["exec", "--", "cargo", "test", "--workspace"]);
+    assert_eq!((&run["verdict"], &run["target"]), (&"allow".into(), &"cargo test --workspace".into()));
+    assert_eq!(explained(&stage, &["--network", "exec", "--", "curl", "x"])["verdict"], "deny");
+    assert_eq!(explained(&stage, &["--role", "owner", "apply", "src/a.txt"])["verdict"], "allow");
+    assert_eq!(
+        explained(&stage, &["apply", "src/a.txt"])["verdict"],
+        "deny",
+        "the control: an agent never merges"
+    );
+    // A rule of the human's own is heard at once.
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let rule = "[[rule]]\nname = \"no-a\"\nanswer = \"deny\"\nreason = \"not this one\"\nmatch = { path = \"src/a.txt\" }\n";
+    fs::write(stage.home().join("policy/own.toml"), rule).unwrap();
+    let read = explained(&stage, &["read", "src/a.txt"]);
+    assert_eq!((&read["verdict"], heard(&read, "no-a")), (&"deny".into(), "spoke"));
+    let shown = stage.ran(&["policy", "show"]);
+    assert!(shown.stdout.contains("no-a") && shown.stdout.contains("home-secrets"), "{shown:?}");
+    let shown = stage.ran(&["policy", "show", "no-a"]);
+    assert!(shown.stdout.contains("src/a.txt") && !shown.stdout.contains("home-secrets"), "{shown:?}");
+    assert_eq!(stage.ran(&["policy", "show", "no-b"]).code, Some(1));
+    let ran = stage.ran(&["policy", "explain", "fly"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("there is no action `fly`"), "{ran:?}");
+}
+
+#[test]
+fn explain_judges_what_the_journal_holds_by_the_rules_of_today() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    let rule = |path: &str| {
+        let text = format!(
+            "[[rule]]\nname = \"no-reads\"\nanswer = \"deny\"\nreason = \"x\"\nmatch = {{ action = \"read\", path = \"{path}\" }}\n"
+        );
+        fs::write(stage.home().join("policy/own.toml"), text).unwrap();
+    };
+    rule("b.txt");
+    let reply = Reply::calls([
+        ("c1", "fs_read", json!({ "path": "a.txt" })),
+        ("c2", "fs_read", json!({ "path": "b.txt" })),
+    ]);
+    let (ran, _) = stage.task(vec![reply, Reply::text("done")], &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let seq = |kind: &str| {
+        let trail = stage.trail();
+        let found = trail.iter().find(|entry| entry["type"] == kind && entry["kind"] == "read");
+        found.unwrap_or_else(|| panic!("{trail:#?}"))["seq"].as_str().unwrap().to_owned()
+    };
+    let both = |seq: &str| {
+        let ran = stage.ran(&["--json", "policy", "explain", "--entry", seq]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let lines = ran.lines();
+        (lines[0]["then"].clone(), lines[1]["verdict"].clone())
+    };
+    let (read, denied) = (seq("intent"), seq("denied"));
+    assert_eq!(both(&read), ("let through".into(), "allow".into()));
+    assert_eq!(both(&denied), ("denied".into(), "deny".into()));
+    rule("a.txt");
+    assert_eq!(both(&read), ("let through".into(), "deny".into()), "the rules of today");
+    assert_eq!(both(&denied), ("denied".into(), "allow".into()));
+    for (seq, words) in [("1", "genesis"), ("999999", "no entry 999999")] {
+        let ran = stage.ran(&["policy", "explain", "--entry", seq]);
+        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{ran:?}");
+    }
+}
+
+#[test]
+fn init_finds_what_is_there_asks_nothing_and_overwrites_nothing() {
+    let stage = Stage::new(&[]);
+    let key = [("ANTHROPIC_API_KEY", "sk-ant-test-4711")];
+    let init = |variables: &[(&str, &str)], arguments: &[&str]| {
+        Ran::of(stage.bailey(arguments).envs(variables.iter().copied()).output().unwrap())
+    };
+    let ran = init(&key, &["init"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stdout.contains("ANTHROPIC_API_KEY, the key of anthropic") && !ran.stdout.contains("4711"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.stdout.contains("git") && ran.stdout.contains("the repository") && ran.stdout.contains("Next:")
+    );
+    assert!(!ran.stdout.contains("bailey secrets set"), "what is there is not asked for: {ran:?}");
+    assert_eq!(stage.ran(&["config", "check"]).code, Some(0));
+    let config = stage.home().join("config.toml");
+    // Every setting that the commented file names is one.
+    let text = fs::read_to_string(&config).unwrap();
+    let uncommented = text.lines().map(|line| {
+        let setting = line.strip_prefix("# ").filter(|rest| {
+            rest.starts_with('[') || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '))
+        });
+        setting.unwrap_or(line)
+    });
+    let all = stage.folder().join("all.toml");
+    fs::write(&all, uncommented.collect::<Vec<_>>().join("\n")).unwrap();
+    let ran = stage.ran(&["config", "check", &all.display().to_string()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    fs::write(&config, "# mine\n").unwrap();
+    let lines = init(&[], &["--json", "init"]).lines();
+    assert!(lines[..3].iter().all(|line| line["made"] == false), "{lines:?}");
+    assert!(lines[3]["next"][0].as_str().unwrap().contains("secrets set"), "{lines:?}");
+    assert_eq!(fs::read_to_string(&config).unwrap(), "# mine\n");
+}
+
+#[test]
+fn tools_say_what_they_read_and_write() {
+    let stage = Stage::new(&[]);
+    let lines = stage.ran(&["--json", "tools", "list"]).lines();
+    let touches = |name: &str| {
+        let found =
+            lines.iter().find(|line| line["name"] == name).unwrap_or_else(|| panic!("{name}: {lines:?}"));
+        found["touches"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(touches("fs.read"), "reads PATH; writes nothing");
+    assert!(touches("fs.edit").ends_with("writes PATH"), "{}", touches("fs.edit"));
+    assert_eq!(touches("fs.patch"), "reads nothing; writes FILE");
+    assert!(touches("command.run").contains("anything"));
+    let shown = stage.ran(&["--json", "tools", "show", "apply_patch"]).lines();
+    assert_eq!(shown[0]["spec"]["name"], "fs.patch");
+    assert!(shown[0]["spec"]["schema"]["properties"]["patch"].is_object());
+    assert!(stage.ran(&["tools", "show", "nothing"]).stderr.contains("fs.read"));
+}
+
+#[test]
+fn man_pages_completions_and_the_version_come_from_the_program() {
+    let stage = Stage::new(&[]);
+    let folder = stage.folder().join("man");
+    assert_eq!(stage.ran(&["man", &folder.display().to_string()]).code, Some(0));
+    let page = fs::read_to_string(folder.join("bailey-policy-explain.1")).unwrap();
+    assert!(page.starts_with(".ie") && page.contains("\\-\\-entry"), "{page}");
+    assert!(stage.ran(&["man"]).stdout.contains("Exit codes"));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(stage.ran(&["completions", shell]).stdout.contains("doctor"), "{shell}");
+    }
+    let version = stage.ran(&["--json", "version"]).lines();
+    for field in ["version", "commit", "target", "profile", "rustc"] {
+        assert!(version[0][field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {version:?}");
+    }
+    assert!(version[0]["features"].is_array());
+    assert!(!stage.home().exists(), "nothing of this needs a home");
+}

@@ -1,0 +1,69 @@
+//! What each rule came to for one effect: for people who ask why.
+
+use crate::{
+    Facts, Policy,
+    fit::Fit,
+    policy::speaks,
+    rule::{Answer, Rule},
+    subject::{Resource, Subject},
+};
+use alloc::vec::Vec;
+use serde::Serialize;
+
+/// One rule, and what it came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Considered<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// What it came to.
+    pub heard: Heard,
+}
+
+/// What a rule came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Heard {
+    /// It gave its answer.
+    Spoke,
+    /// It would have, but for one of its exceptions.
+    Excepted,
+    /// Its conditions do not fit.
+    Silent,
+    /// Nobody asked it: a binding rule had denied already.
+    NotAsked,
+}
+
+impl Policy {
+    /// Every rule about this kind of action, with what it came to, in the order of [`Policy::rules`]. The verdict itself is
+    /// [`Policy::decide`]'s.
+    #[must_use]
+    pub fn consider(&self, facts: &Facts<'_>) -> Vec<Considered<'_>> {
+        let (subject, resources) = (Subject::new(facts), Resource::all(facts));
+        let concerned = self.rules().filter(|rule| rule.matches.concerns(subject.kind));
+        let mut denied = false;
+        let mut considered = Vec::new();
+        for rule in concerned {
+            let heard = match denied && !rule.tier.binds() {
+                true => Heard::NotAsked,
+                false => heard(rule, &subject, &resources),
+            };
+            denied |= heard == Heard::Spoke && rule.answer == Answer::Deny && rule.tier.binds();
+            considered.push(Considered { rule, heard });
+        }
+        considered
+    }
+}
+
+fn heard(rule: &Rule, subject: &Subject, resources: &[Resource<'_>]) -> Heard {
+    let enough = if rule.answer == Answer::Allow { Fit::Yes } else { Fit::Maybe };
+    let fits = |resource: &&Resource<'_>| rule.matches.fit(subject, resource) >= enough;
+    if rule.answer == Answer::Pass {
+        Heard::Silent
+    } else if resources.iter().any(|resource| speaks(rule, subject, resource)) {
+        Heard::Spoke
+    } else if resources.iter().any(|resource| fits(&resource)) {
+        Heard::Excepted
+    } else {
+        Heard::Silent
+    }
+}
