@@ -12,7 +12,10 @@ use crate::{
 };
 use anyhow::Result;
 use serde::Serialize;
-use std::{path::PathBuf, process::ExitCode};
+use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
+
+/// Where the right column begins.
+const INDENT: usize = 24;
 
 /// How well a thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -81,11 +84,12 @@ pub(super) async fn walls(home: &Home, printer: &Printer) -> Result<ExitCode> {
 struct Report<'a> {
     printer: &'a Printer,
     worst: Grade,
+    is_terminal: bool,
 }
 
 impl<'a> Report<'a> {
     fn new(printer: &'a Printer) -> Self {
-        Self { printer, worst: Grade::Ok }
+        Self { printer, worst: Grade::Ok, is_terminal: std::io::stdout().is_terminal() }
     }
 
     fn take<T>(&mut self, (findings, value): (Vec<Finding>, Option<T>)) -> Option<T> {
@@ -109,12 +113,33 @@ impl<'a> Report<'a> {
                 "{}  {}  {}",
                 self.printer.paint(style, word),
                 self.printer.paint(Style::Bold, &format!("{:<16}", finding.check)),
-                self.printer.paint(Style::Plain, &finding.says)
+                self.printer.paint(Style::Plain, &self.folded(&finding.says))
             ));
             if let Some(fix) = &finding.fix {
-                self.printer.line(self.printer.paint(Style::Dim, &format!("{:24}fix: {fix}", "")));
+                let fix = self.folded(&format!("fix: {fix}"));
+                self.printer.line(self.printer.paint(Style::Dim, &format!("{:INDENT$}{fix}", "")));
             }
         }
+    }
+
+    /// Text for the right column: on a terminal folded to 80 columns, in a pipe on one line.
+    fn folded(&self, text: &str) -> String {
+        if !self.is_terminal {
+            return text.to_owned();
+        }
+        let (mut folded, mut width) = (String::new(), 0);
+        for word in text.split(' ') {
+            let length = word.chars().count() + 1;
+            if width > 0 && width + length > 80 - INDENT {
+                folded.push_str(&format!("\n{:INDENT$}", ""));
+                width = 0;
+            } else if width > 0 {
+                folded.push(' ');
+            }
+            folded.push_str(word);
+            width += length;
+        }
+        folded
     }
 
     fn end(self) -> ExitCode {

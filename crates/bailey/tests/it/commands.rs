@@ -172,3 +172,26 @@ fn man_pages_completions_and_the_version_come_from_the_program() {
     assert!(version[0]["features"].is_array());
     assert!(!stage.home().exists(), "nothing of this needs a home");
 }
+
+/// A journal of a newer Bailey is not touched, and the message says what to do.
+#[test]
+fn a_newer_database_is_told_and_left_alone() {
+    let stage = Stage::new(&[]);
+    assert_eq!(stage.ran(&["sessions", "list"]).code, Some(0), "the control");
+    let path = stage.home().join("journal.db");
+    let newer = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('PRAGMA user_version = 999'); \
+                 c.execute('PRAGMA wal_checkpoint(TRUNCATE)'); c.close()";
+    let made = std::process::Command::new("python3").args(["-c", newer]).arg(&path).status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: no python3 with sqlite3 to make a newer database with");
+        return;
+    }
+    let bytes = fs::read(&path).unwrap();
+    for arguments in [&["sessions", "list"][..], &["audit", "verify"], &["run", "--model", "ollama/x", "x"]] {
+        let ran = stage.ran(arguments);
+        assert!(ran.code == Some(5) && ran.stderr.contains("a newer Bailey wrote it; upgrade"), "{ran:?}");
+    }
+    let ran = stage.ran(&["doctor"]);
+    assert!(ran.code == Some(1) && ran.stdout.contains("schema version 999"), "{ran:?}");
+    assert_eq!(fs::read(&path).unwrap(), bytes, "nothing was written");
+}
