@@ -237,6 +237,8 @@ fn model(
         model: model.into(),
         key: found.key_env.clone(),
         max_tokens: config.reply_tokens,
+        window_tokens: None,
+        prices: Vec::new(),
     };
     let allowed =
         bailey_egress::Endpoint { url: endpoint.url(), secrets: found.key_env.iter().cloned().collect() };
@@ -264,6 +266,8 @@ fn replay(config: &Config, file: &Path, workspace: &WsPath, journal: &Journal) -
         model: cassette.model.clone(),
         key: None,
         max_tokens: config.reply_tokens,
+        window_tokens: None,
+        prices: Vec::new(),
     };
     let player = Player::new(cassette, Normaliser::new(&workspace.0), journal.seal());
     let retry = Retry { attempts: 1, ..Retry::default() };

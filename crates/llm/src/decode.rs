@@ -1,10 +1,13 @@
 //! Reading one response: errors apart from answers, events apart from plain JSON, everything within bounds.
 
 use crate::{
-    Endpoint, Wire, anthropic,
+    Endpoint, Wire,
     failure::{self, Fault},
-    openai,
+    lines::Lines,
+    message::Message,
+    price,
     sse::{Events, TooLong},
+    wire::set,
 };
 use bailey_kernel::{Answer, Decoder, Delta, ModelError, ModelErrorKind};
 use serde_json::Value;
@@ -33,6 +36,8 @@ pub fn decode_all(
         model: "model".into(),
         key: None,
         max_tokens: 1024,
+        window_tokens: None,
+        prices: Vec::new(),
     };
     let mut reading = Box::new(Reading::new(Arc::new(endpoint)));
     reading.head(status, headers);
@@ -59,46 +64,9 @@ enum Body {
     /// Nothing but white space so far.
     Unknown,
     Events(Events),
+    Lines(Lines),
     Json(Vec<u8>),
     Error(Vec<u8>),
-}
-
-/// The reply as far as it is there.
-#[derive(Debug)]
-enum Message {
-    Anthropic(anthropic::Message),
-    OpenAi(openai::Message),
-}
-
-impl Message {
-    fn new(wire: Wire) -> Self {
-        match wire {
-            Wire::Anthropic => Self::Anthropic(anthropic::Message::default()),
-            Wire::OpenAiChat => Self::OpenAi(openai::Message::default()),
-        }
-    }
-
-    fn event(&mut self, data: &str) -> Result<Vec<Delta>, Fault> {
-        match self {
-            Self::Anthropic(message) => message.event(data),
-            Self::OpenAi(message) => message.event(data),
-        }
-    }
-
-    fn whole(&mut self, json: &[u8]) -> Result<(), Fault> {
-        let value = serde_json::from_slice(json).map_err(|error| not_json(&error))?;
-        match self {
-            Self::Anthropic(message) => message.whole(&value),
-            Self::OpenAi(message) => message.whole(&value),
-        }
-    }
-
-    fn end(self) -> Result<Answer, Fault> {
-        match self {
-            Self::Anthropic(message) => message.end(),
-            Self::OpenAi(message) => message.end(),
-        }
-    }
 }
 
 /// A body or event that ends in the middle of its JSON was cut; any other that is no JSON makes no sense.
@@ -132,7 +100,7 @@ impl Reading {
             let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) else {
                 return Ok(Vec::new());
             };
-            self.body = kind_of_body(*first)?;
+            self.body = kind_of_body(self.endpoint.wire, *first)?;
         }
         match &mut self.body {
             Body::Unknown => Ok(Vec::new()),
@@ -146,40 +114,53 @@ impl Reading {
                 Ok(Vec::new())
             }
             Body::Events(events) => {
-                let events =
-                    events.push(bytes).map_err(|TooLong| Fault::TooLarge("one event of more than 8 MiB"))?;
-                let mut deltas = Vec::new();
-                for data in events {
-                    deltas.extend(self.message.event(&data)?);
-                }
-                Ok(deltas)
+                let events = events.push(bytes);
+                self.events(events.map_err(|TooLong| Fault::TooLarge("one event of more than 8 MiB"))?)
+            }
+            Body::Lines(lines) => {
+                let lines = lines.push(bytes);
+                self.events(lines.map_err(|TooLong| Fault::TooLarge("one line of more than 8 MiB"))?)
             }
         }
+    }
+
+    fn events(&mut self, events: Vec<String>) -> Result<Vec<Delta>, Fault> {
+        let mut deltas = Vec::new();
+        for data in events {
+            deltas.extend(self.message.event(&data)?);
+        }
+        Ok(deltas)
     }
 
     fn answer(mut self) -> Result<Answer, Fault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        match self.body {
+        let rest = match self.body {
             Body::Unknown | Body::Error(_) => return Err(Fault::Cut("it is empty")),
-            Body::Json(json) => self.message.whole(&json)?,
-            Body::Events(events) => {
-                // What the end cut off counts only when it can be read.
-                if let Some(Err(fault @ Fault::Reported(_))) =
-                    events.end().map(|data| self.message.event(&data))
-                {
-                    return Err(fault);
-                }
+            Body::Json(json) => {
+                self.message.whole(&json)?;
+                None
             }
-        }
-        self.message.end()
+            Body::Events(events) => events.end(),
+            Body::Lines(lines) => lines.end(),
+        };
+        let rest = rest.and_then(|data| self.message.event(&data).err());
+        let mut answer = match (rest, self.message.end()) {
+            (Some(fault @ Fault::Reported(_)), _) | (Some(fault), Err(_)) => return Err(fault),
+            // What the end cut off counts only when it can be read.
+            (_, ended) => ended?,
+        };
+        set(&mut answer.verbatim, "model", self.endpoint.model.clone());
+        answer.cost = price::cost(&self.endpoint.prices, &answer.usage);
+        Ok(answer)
     }
 }
 
 /// No line of an event stream starts with a brace, and whatever a server calls its answer, JSON does.
-fn kind_of_body(first: u8) -> Result<Body, Fault> {
+fn kind_of_body(wire: Wire, first: u8) -> Result<Body, Fault> {
     match first {
+        b'{' if wire == Wire::Ollama => Ok(Body::Lines(Lines::default())),
         b'{' | b'[' => Ok(Body::Json(Vec::new())),
         b'<' => Err(Fault::Malformed("it is a web page".into())),
         0x1f => Err(Fault::Malformed("it is compressed, though nobody asked for that".into())),

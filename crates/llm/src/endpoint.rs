@@ -1,6 +1,9 @@
 //! Where a model is served, and the codec for it.
 
-use crate::{Wire, anthropic, decode::Reading, estimate, openai, transcript};
+use crate::{
+    Price, Wire, anthropic, decode::Reading, estimate, gemini, ollama, openai, responses, transcript,
+    wire::word,
+};
 use bailey_kernel::{Context, Decoder, Encoded, Provider};
 use bailey_protocol::{Blob, Cost, HeaderValue, HttpRequest, ToolSpec};
 use serde_json::Value;
@@ -13,8 +16,9 @@ pub struct Endpoint {
     pub provider: String,
     /// What it speaks.
     pub wire: Wire,
-    /// Where it is: for Anthropic the part before `/v1/messages` (with or without `/v1`), for Chat Completions the
-    /// part before `/chat/completions`.
+    /// Where it is: for Anthropic the part before `/v1/messages` and for Gemini that before `/v1beta/models` (both with
+    /// or without the version), for Chat Completions the part before `/chat/completions`, for Responses that before
+    /// `/responses`, for Ollama that before `/api/chat`.
     pub base_url: String,
     /// The model's name as the provider knows it.
     pub model: String,
@@ -22,53 +26,88 @@ pub struct Endpoint {
     pub key: Option<String>,
     /// The most tokens that one reply may have.
     pub max_tokens: u32,
+    /// The most tokens that a request and its reply may have together; none where nobody knows.
+    pub window_tokens: Option<u64>,
+    /// What its tokens cost; empty where nobody knows.
+    pub prices: Vec<Price>,
 }
 
 impl Endpoint {
     /// The URL that model calls go to.
     #[must_use]
     pub fn url(&self) -> String {
+        let root = self.root();
         match self.wire {
-            Wire::Anthropic => format!("{}/v1/messages", self.root()),
-            Wire::OpenAiChat => format!("{}/chat/completions", self.root()),
+            Wire::Anthropic => format!("{root}/v1/messages"),
+            Wire::OpenAiChat => format!("{root}/chat/completions"),
+            Wire::OpenAiResponses => format!("{root}/responses"),
+            Wire::Gemini => {
+                format!("{root}/v1beta/{}:streamGenerateContent?alt=sse", gemini::model_path(&self.model))
+            }
+            Wire::Ollama => format!("{root}/api/chat"),
         }
     }
 
     /// The URL at which the provider lists its models.
     #[must_use]
     pub fn models_url(&self) -> String {
+        let root = self.root();
         match self.wire {
-            Wire::Anthropic => format!("{}/v1/models", self.root()),
-            Wire::OpenAiChat => format!("{}/models", self.root()),
+            Wire::Anthropic => format!("{root}/v1/models"),
+            Wire::OpenAiChat | Wire::OpenAiResponses => format!("{root}/models"),
+            Wire::Gemini => format!("{root}/v1beta/models"),
+            Wire::Ollama => format!("{root}/api/tags"),
         }
     }
 
     fn root(&self) -> &str {
         let root = self.base_url.trim_end_matches('/');
-        match self.wire {
-            Wire::Anthropic => root.strip_suffix("/v1").unwrap_or(root),
-            Wire::OpenAiChat => root,
-        }
+        let version = match self.wire {
+            Wire::Anthropic => "/v1",
+            Wire::Gemini => "/v1beta",
+            Wire::Ollama => "/api",
+            Wire::OpenAiChat | Wire::OpenAiResponses => "",
+        };
+        root.strip_suffix(version).unwrap_or(root)
+    }
+
+    /// The request that lists the provider's models: what asks whether it is there and takes the key, and costs nothing.
+    #[must_use]
+    pub fn models_request(&self) -> HttpRequest {
+        let (url, headers) = (self.models_url(), self.headers());
+        HttpRequest { method: "GET".into(), url, headers, body: Blob(Vec::new()) }
+    }
+
+    /// The names of the models in the body of the answer to [`Endpoint::models_request`]; none where it is no such list.
+    #[must_use]
+    pub fn listed_models(&self, body: &[u8]) -> Option<Vec<String>> {
+        let list: Value = serde_json::from_slice(body).ok()?;
+        let (models, name) = match self.wire {
+            Wire::Anthropic | Wire::OpenAiChat | Wire::OpenAiResponses => ("data", "id"),
+            Wire::Gemini | Wire::Ollama => ("models", "name"),
+        };
+        let names = list.get(models)?.as_array()?.iter().map(|model| word(model, name));
+        Some(names.map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned()).collect())
     }
 
     fn headers(&self) -> Vec<(String, HeaderValue)> {
         let text = |name: &str, value: &str| (name.to_owned(), HeaderValue::Text(value.into()));
         let mut headers = vec![
             text("content-type", "application/json"),
-            text("accept", "text/event-stream, application/json"),
+            text("accept", "text/event-stream, application/x-ndjson, application/json"),
             text("user-agent", concat!("bailey/", env!("CARGO_PKG_VERSION"))),
         ];
         let secret =
             |prefix: &str, key: &String| HeaderValue::Secret { name: key.clone(), prefix: prefix.into() };
-        match self.wire {
-            Wire::Anthropic => {
-                headers.push(text("anthropic-version", "2023-06-01"));
-                headers.extend(self.key.iter().map(|key| ("x-api-key".into(), secret("", key))));
-            }
-            Wire::OpenAiChat => {
-                headers.extend(self.key.iter().map(|key| ("authorization".into(), secret("Bearer ", key))));
-            }
+        if self.wire == Wire::Anthropic {
+            headers.push(text("anthropic-version", "2023-06-01"));
         }
+        let (name, prefix) = match self.wire {
+            Wire::Anthropic => ("x-api-key", ""),
+            Wire::Gemini => ("x-goog-api-key", ""),
+            Wire::OpenAiChat | Wire::OpenAiResponses | Wire::Ollama => ("authorization", "Bearer "),
+        };
+        headers.extend(self.key.iter().map(|key| (name.to_owned(), secret(prefix, key))));
         headers
     }
 }
@@ -114,13 +153,21 @@ impl Provider for Codec {
         &self.endpoint.model
     }
 
+    fn window_tokens(&self) -> Option<u64> {
+        self.endpoint.window_tokens
+    }
+
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded {
-        let turns = transcript::turns(context, self.name(), self.endpoint.wire);
+        let turns = transcript::turns(context, &self.endpoint);
         let instruction = context.instruction().text();
         let body = match self.endpoint.wire {
-            Wire::Anthropic => anthropic::body(&self.endpoint, instruction, &turns, tools),
-            Wire::OpenAiChat => openai::body(&self.endpoint, instruction, &turns, tools),
+            Wire::Anthropic => anthropic::body,
+            Wire::OpenAiChat => openai::body,
+            Wire::OpenAiResponses => responses::body,
+            Wire::Gemini => gemini::body,
+            Wire::Ollama => ollama::body,
         };
+        let body = body(&self.endpoint, instruction, &turns, tools);
         self.request(&body)
     }
 

@@ -1,6 +1,9 @@
 //! Failures of model calls, told to people: what happened, why, and what to do about it.
 
-use crate::Endpoint;
+use crate::{
+    Endpoint, Wire,
+    wire::{list, word},
+};
 use bailey_kernel::{ModelError, ModelErrorKind};
 use bailey_protocol::Timestamp;
 use serde_json::Value;
@@ -22,12 +25,14 @@ pub(crate) enum Fault {
 /// What a provider says of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Complaint {
-    /// Its own words for the kind: `type` and `code`, with a space between.
+    /// Its own words for the kind: `type`, `code` and `status`, with spaces between.
     pub(crate) kind: String,
     /// The HTTP status that it names itself, for errors inside a stream.
     pub(crate) status: Option<u16>,
     /// Its message.
     pub(crate) message: String,
+    /// How long it asks to wait, where it says so in the body.
+    pub(crate) wait: Option<Duration>,
 }
 
 /// The longest part of a provider's message that is quoted, in characters.
@@ -49,16 +54,26 @@ const OVERFLOW: &[&str] = &[
     "input token count",
     "too many tokens in",
     "request_too_large",
+    "input length exceeds",
+    "exceeds the context length",
 ];
+
+/// How providers say that a key is wrong where they call it a wrong request, in lower case.
+const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid"];
 
 /// How providers say that there is no money left, in lower case.
 const UNPAID: &[&str] =
     &["insufficient_quota", "credit balance is too low", "insufficient credits", "billing"];
 
+/// How Ollama says that a model knows no tools, in lower case.
+const NO_TOOLS: &[&str] = &["does not support tools"];
+
 /// The HTTP status that a provider's kind of error stands for.
 const STATUS_OF_KIND: &[(&str, u16)] = &[
     ("overloaded", 529),
     ("rate_limit", 429),
+    ("RESOURCE_EXHAUSTED", 429),
+    ("UNAVAILABLE", 503),
     ("authentication", 401),
     ("invalid_api_key", 401),
     ("permission", 403),
@@ -72,6 +87,8 @@ impl Complaint {
     /// Reads an error body of either wire, or of a server that only says something alike. `None` when the value
     /// holds no error.
     pub(crate) fn of(value: &Value) -> Option<Self> {
+        // Gemini puts an error into a list where a stream was asked for.
+        let value = value.get(0).unwrap_or(value);
         let error = value.get("error").filter(|error| !error.is_null());
         let detail = error.or_else(|| value.get("detail")).or_else(|| value.get("message").map(|_| value))?;
         let word = |name: &str| match detail.get(name) {
@@ -89,9 +106,10 @@ impl Complaint {
             _ => detail.get("message").and_then(Value::as_str).map_or_else(|| detail.to_string(), Into::into),
         };
         Some(Self {
-            kind: format!("{} {}", word("type"), word("code")).trim().into(),
+            kind: [word("type"), word("code"), word("status")].join(" ").trim().into(),
             status: status.and_then(|code| u16::try_from(code).ok()),
             message,
+            wait: retry_delay(detail),
         })
     }
 
@@ -110,7 +128,7 @@ impl Complaint {
     }
 
     /// The status of an error that came without one.
-    fn status(&self) -> u16 {
+    pub(crate) fn status(&self) -> u16 {
         let by_kind =
             || STATUS_OF_KIND.iter().find(|(kind, _)| self.kind.contains(kind)).map(|(_, status)| *status);
         self.status.or_else(by_kind).unwrap_or(500)
@@ -144,14 +162,15 @@ pub(crate) fn of_status(
         );
         return ModelError { kind: ModelErrorKind::NotFound, message };
     }
-    told(endpoint, status, wait(headers), &Complaint::of_body(body))
+    let complaint = Complaint::of_body(body);
+    told(endpoint, status, wait(headers).or(complaint.wait), &complaint)
 }
 
 /// The failure that this fault is.
 pub(crate) fn of_fault(endpoint: &Endpoint, fault: Fault) -> ModelError {
     let provider = &endpoint.provider;
     let (kind, message) = match fault {
-        Fault::Reported(complaint) => return told(endpoint, complaint.status(), None, &complaint),
+        Fault::Reported(complaint) => return told(endpoint, complaint.status(), complaint.wait, &complaint),
         Fault::Cut(how) => (
             ModelErrorKind::Cut,
             format!(
@@ -188,6 +207,9 @@ fn told(endpoint: &Endpoint, status: u16, wait: Option<Duration>, complaint: &Co
     let soon = wait.map_or("a moment".into(), |wait| format!("{} s", wait.as_secs_f64().ceil()));
     let message = match kind {
         ModelErrorKind::Auth => format!("`{provider}` refused the key ({why}); {}", key_hint(endpoint)),
+        ModelErrorKind::NotFound if endpoint.wire == Wire::Ollama => {
+            format!("Ollama has no model `{model}` ({why}); fetch it with `ollama pull {model}`")
+        }
         ModelErrorKind::NotFound => format!(
             "`{provider}` knows no model `{model}` at `{}` ({why}); check the model's name (`{}` lists them) and \
              `base_url`",
@@ -203,6 +225,9 @@ fn told(endpoint: &Endpoint, status: u16, wait: Option<Duration>, complaint: &Co
         }
         ModelErrorKind::Overloaded(_) => {
             format!("`{provider}` is overloaded or fails ({why}); try again in {soon}")
+        }
+        _ if complaint.says(NO_TOOLS) => {
+            format!("`{model}` cannot call tools ({why}); choose a model that can")
         }
         _ if complaint.says(UNPAID) => {
             format!(
@@ -221,6 +246,7 @@ fn kind(status: u16, wait: Option<Duration>, complaint: &Complaint) -> ModelErro
     match status {
         _ if complaint.says(UNPAID) && client_error && status != 401 => ModelErrorKind::Invalid,
         401 | 403 => ModelErrorKind::Auth,
+        _ if client_error && complaint.says(BAD_KEY) => ModelErrorKind::Auth,
         429 => ModelErrorKind::RateLimited(wait),
         413 => ModelErrorKind::Overflow,
         // llama.cpp of some releases answers 500 to a context that is too long.
@@ -254,7 +280,20 @@ pub(crate) fn wait(headers: &[(String, String)]) -> Option<Duration> {
             Some(wait.as_secs_f64().max(0.0))
         })
     })?;
-    (wait.is_finite() && wait >= 0.0).then(|| Duration::from_secs_f64(wait.min(WAIT_MAX.as_secs_f64())))
+    bounded(wait)
+}
+
+/// Google's `RetryInfo` in the details of an error: `"retryDelay": "17s"`.
+fn retry_delay(detail: &Value) -> Option<Duration> {
+    let delay =
+        list(detail, "details").map(|detail| word(detail, "retryDelay")).find(|delay| !delay.is_empty())?;
+    let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
+    bounded(seconds)
+}
+
+fn bounded(seconds: f64) -> Option<Duration> {
+    (seconds.is_finite() && seconds >= 0.0)
+        .then(|| Duration::from_secs_f64(seconds.min(WAIT_MAX.as_secs_f64())))
 }
 
 fn http_date(text: &str) -> Option<Timestamp> {

@@ -7,8 +7,8 @@
 //!
 //! Read [`endpoint`] first: an [`Endpoint`] says which server speaks which [`Wire`], and [`provider`] makes the
 //! codec of it. Each wire has a folder with an encoder (`encode`) and an assembler of streamed pieces
-//! (`message`). [`decode`] is the reader that both share: it tells events from plain JSON and answers from
-//! errors. [`cassette`] stands apart: a [`Player`] takes the network door's place in demos and tests.
+//! (`message`). [`decode`] is the reader that all share: it tells events and lines from plain JSON and answers from
+//! errors. A [`Catalogue`] holds what is known of models besides: how much they take, and what they cost. [`cassette`] stands apart: a [`Player`] takes the network door's place in demos and tests.
 //!
 //! Hostile bytes are expected everywhere: every buffer has a limit, and nothing panics. [`decode_all`] is the one
 //! pure entry for fuzzing.
@@ -19,13 +19,22 @@ pub mod endpoint;
 pub mod estimate;
 
 mod anthropic;
+mod catalogue;
 mod failure;
+mod gemini;
+mod lines;
+mod message;
+mod ollama;
 mod openai;
+mod price;
+mod responses;
 mod sse;
 mod transcript;
 mod wire;
 
 pub use cassette::{Cassette, Normaliser, Player, Recorder};
+pub use catalogue::{Catalogue, CatalogueError};
 pub use decode::decode_all;
 pub use endpoint::{Codec, Endpoint, provider};
+pub use price::Price;
 pub use wire::Wire;

@@ -1,9 +1,9 @@
 //! A context as wires want it: turns of the model and of everybody else, strictly alternating.
 //!
-//! Both wires demand that the results of a reply's calls come right behind the reply. Words of a person that
+//! All wires demand that the results of a reply's calls come right behind the reply. Words of a person that
 //! came in between are therefore moved behind them, and what answers no open call is told as text.
 
-use crate::{Wire, wire::wire_name};
+use crate::{Endpoint, Wire, wire::wire_name};
 use bailey_kernel::{Answer, Context, Segment};
 use bailey_protocol::CallId;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Turn<'a> {
-    /// The model's message as this very wire sent it.
+    /// The model's message as this very model sent it on this wire: what it signed means nothing to another.
     Own(&'a Value),
     /// What another model said, as text and calls.
     Foreign {
@@ -44,17 +44,23 @@ pub(crate) struct Heard<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallResult<'a> {
     pub(crate) id: String,
+    /// The tool's name as the model wrote it.
+    pub(crate) name: String,
     pub(crate) ok: bool,
     pub(crate) text: &'a str,
 }
 
-/// The turns of a context, for the provider of this name that speaks this wire.
-pub(crate) fn turns<'a>(context: &'a Context, provider: &str, wire: Wire) -> Vec<Turn<'a>> {
+/// The turns of a context, for this endpoint.
+pub(crate) fn turns<'a>(context: &'a Context, endpoint: &Endpoint) -> Vec<Turn<'a>> {
     let mut turns = Turns::default();
     for segment in context.segments() {
         match segment {
             Segment::User(message) => turns.user(message.text()),
-            Segment::Reply(reply) => turns.reply(reply.answer(), reply.provider() == provider, wire),
+            Segment::Reply(reply) => {
+                let same_model = reply.provider() == endpoint.provider
+                    && reply.answer().verbatim.get("model").is_none_or(|model| *model == endpoint.model);
+                turns.reply(reply.answer(), same_model, endpoint.wire);
+            }
             Segment::Observation(seen) => turns.result(seen.call(), seen.tool(), seen.is_ok(), seen.text()),
         }
     }
@@ -79,11 +85,11 @@ impl<'a> Turns<'a> {
         }
     }
 
-    pub(crate) fn reply(&mut self, answer: &'a Answer, same_provider: bool, wire: Wire) {
+    pub(crate) fn reply(&mut self, answer: &'a Answer, same_model: bool, wire: Wire) {
         self.flush();
         self.open.clear();
         // A provider's name may come to stand for another wire when the configuration changes.
-        let own = same_provider && answer.verbatim.get("wire").and_then(Value::as_str) == Some(wire.name());
+        let own = same_model && answer.verbatim.get("wire").and_then(Value::as_str) == Some(wire.name());
         let ids: Vec<String> = answer
             .calls
             .iter()
@@ -107,7 +113,10 @@ impl<'a> Turns<'a> {
 
     pub(crate) fn result(&mut self, call: &CallId, tool: &str, ok: bool, text: &'a str) {
         match self.open.remove(call) {
-            Some(id) => self.heard.results.push(CallResult { id, ok, text }),
+            Some(id) => {
+                let name = wire_name(tool);
+                self.heard.results.push(CallResult { id, name, ok, text });
+            }
             None => self.heard.texts.push(format!("[late result of `{tool}`, call {call}]\n{text}")),
         }
     }

@@ -1,6 +1,6 @@
 //! The wires, and what they write alike.
 
-use bailey_protocol::ToolSpec;
+use bailey_protocol::{Digest, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,20 +12,33 @@ pub enum Wire {
     Anthropic,
     /// OpenAI's Chat Completions API and the many servers that are compatible with it.
     OpenAiChat,
+    /// OpenAI's Responses API.
+    OpenAiResponses,
+    /// Google's Gemini API, version v1beta.
+    Gemini,
+    /// Ollama's own API.
+    Ollama,
 }
 
 impl Wire {
-    /// Its name in the configuration and in recorded messages.
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini, Self::Ollama];
+
+    /// Its name in recorded messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
             Self::OpenAiChat => "open-ai-chat",
+            Self::OpenAiResponses => "open-ai-responses",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
         }
     }
 }
 
-/// A tool's name as both wires allow it: `[A-Za-z0-9_-]{1,64}`, so `fs.read` is sent as `fs_read`.
+/// A tool's name as every wire allows it: `[A-Za-z0-9_-]{1,64}`, so `fs.read` is sent as `fs_read`.
 pub(crate) fn wire_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = name.chars().take(64).map(plain).collect();
@@ -41,9 +54,41 @@ pub(crate) fn description(tool: &ToolSpec) -> String {
     }
 }
 
+/// An identifier for a call that came without one, made from what is there: the same bytes give the same one, and other
+/// replies another.
+pub(crate) fn made_id(reply: &str, place: usize, name: &str, arguments: &str) -> String {
+    let parts = [reply.as_bytes(), &place.to_be_bytes(), name.as_bytes(), arguments.as_bytes()];
+    format!("call_{}", Digest::of_parts(&parts).short())
+}
+
+/// A call's arguments as the object that some wires demand. What is no object is kept as text inside one, so that the
+/// model sees what it wrote.
+pub(crate) fn input(arguments: &str) -> Value {
+    match serde_json::from_str(arguments) {
+        Ok(object @ Value::Object(_)) => object,
+        _ if arguments.trim().is_empty() => serde_json::json!({}),
+        _ => serde_json::json!({ "unreadable_arguments": arguments }),
+    }
+}
+
 /// Sets a field of an object.
 pub(crate) fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
     if let Some(object) = object.as_object_mut() {
         object.insert(name.into(), value.into());
     }
+}
+
+/// The text of a field; empty where there is none.
+pub(crate) fn word<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The elements of a field that is a list; none where it is not.
+pub(crate) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The count in a field.
+pub(crate) fn count(value: &Value, name: &str) -> Option<u64> {
+    value.get(name).and_then(Value::as_u64)
 }

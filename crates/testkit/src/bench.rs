@@ -214,6 +214,8 @@ impl Bench {
             model: "model".into(),
             key: None,
             max_tokens,
+            window_tokens: None,
+            prices: Vec::new(),
         })
     }
 

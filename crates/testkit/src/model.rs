@@ -1,7 +1,8 @@
-//! A model server with a script: real HTTP/1.1 on a loopback socket, Anthropic Messages and OpenAI Chat Completions
-//! as server-sent events. Plain threads, so that it serves tests of the binary as well.
+//! A model server with a script: real HTTP/1.1 on a loopback socket, every wire that Bailey speaks, streamed. Plain
+//! threads, so that it serves tests of the binary as well.
 //!
-//! Which wire is spoken follows from the path that is asked: `/v1/messages` or `/chat/completions`.
+//! Which wire is spoken follows from the path that is asked: `/v1/messages` (Anthropic), `/chat/completions` and
+//! `/responses` (OpenAI), `…:streamGenerateContent` (Gemini) or `/api/chat` (Ollama).
 
 mod http;
 mod script;
@@ -84,7 +85,7 @@ impl ModelServer {
         server
     }
 
-    /// Where it is, such as `http://127.0.0.1:41234`: the base URL of both wires.
+    /// Where it is, such as `http://127.0.0.1:41234`: the base URL of every wire.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
@@ -129,11 +130,13 @@ impl Drop for ModelServer {
 impl Shared {
     /// Records a request and says what the script answers.
     fn answer(&self, request: Request) -> Answer {
+        let path = request.path.clone();
         let reply = match self.author.get() {
+            // A list of models is no part of the script.
+            _ if request.method == "GET" => lock(&self.always).clone().unwrap_or(Reply::Silent),
             Some(author) => author.reply(&request),
             None => self.next(),
         };
-        let path = request.path.clone();
         lock(&self.requests).push(request);
         self.came.notify_all();
         wire::answer(&path, reply)

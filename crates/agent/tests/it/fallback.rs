@@ -27,6 +27,8 @@ fn named(name: &str, url: &str) -> Arc<dyn Provider> {
         model: "m".into(),
         key: None,
         max_tokens: 100,
+        window_tokens: None,
+        prices: Vec::new(),
     })
 }
 

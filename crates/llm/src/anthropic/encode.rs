@@ -3,7 +3,7 @@
 use crate::{
     Endpoint,
     transcript::{Call, Heard, Turn},
-    wire::{description, set, wire_name},
+    wire::{description, input, set, wire_name},
 };
 use bailey_protocol::ToolSpec;
 use serde_json::{Value, json};
@@ -63,16 +63,6 @@ fn assistant(text: &str, calls: &[Call<'_>]) -> Value {
 
 fn block_of(text: &str) -> Value {
     json!({ "type": "text", "text": text })
-}
-
-/// The arguments as the object that the wire demands. What is no object is kept as text inside one, so that the
-/// model sees what it wrote.
-pub(super) fn input(arguments: &str) -> Value {
-    match serde_json::from_str(arguments) {
-        Ok(object @ Value::Object(_)) => object,
-        _ if arguments.trim().is_empty() => json!({}),
-        _ => json!({ "unreadable_arguments": arguments }),
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! A Messages reply, put together from its events.
 
-use super::encode::input;
 use crate::{
     Wire,
     decode::not_json,
     failure::{Complaint, Fault},
-    wire::set,
+    wire::{count, input, set},
 };
 use bailey_kernel::{Answer, Delta, Stop};
 use bailey_protocol::{CallId, ToolCall, Usage};
@@ -155,12 +154,14 @@ impl Message {
     /// written to the cache was read, too.
     fn usage(&mut self, value: &Value) -> Option<Delta> {
         let usage = value.get("usage")?;
-        let count = |name: &str| usage.get(name).and_then(Value::as_u64);
         let inputs = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
-        let input = inputs.iter().filter_map(|name| count(name)).fold(0, u64::saturating_add);
+        let [plain, written, read] = inputs.map(|name| count(usage, name).unwrap_or_default());
+        let input = plain.saturating_add(written).saturating_add(read);
         // Some servers repeat the input as 0 in later events.
         self.usage.input_tokens = self.usage.input_tokens.max(input);
-        self.usage.output_tokens = count("output_tokens").unwrap_or(self.usage.output_tokens);
+        self.usage.cache_write_tokens = self.usage.cache_write_tokens.max(written);
+        self.usage.cache_read_tokens = self.usage.cache_read_tokens.max(read);
+        self.usage.output_tokens = count(usage, "output_tokens").unwrap_or(self.usage.output_tokens);
         Some(Delta::Usage(self.usage))
     }
 }

@@ -11,6 +11,8 @@ fn cassette() -> Cassette {
         model: "m".into(),
         key: Some("KEY".into()),
         max_tokens: 1,
+        window_tokens: None,
+        prices: Vec::new(),
     };
     let body = vec![Blob::from("data: {}\r"), Blob(vec![0xff]), Blob::from("")];
     let headers = vec![("content-type".into(), "text/event-stream".into())];

@@ -11,6 +11,8 @@ fn endpoint() -> Endpoint {
         model: "m-1".into(),
         key: Some("ACME_API_KEY".into()),
         max_tokens: 100,
+        window_tokens: None,
+        prices: Vec::new(),
     }
 }
 

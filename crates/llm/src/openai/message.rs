@@ -5,10 +5,10 @@ use crate::{
     Wire,
     decode::not_json,
     failure::{Complaint, Fault},
-    wire::set,
+    wire::{count, made_id, set},
 };
 use bailey_kernel::{Answer, Delta, Stop};
-use bailey_protocol::{CallId, Digest, ToolCall, Usage};
+use bailey_protocol::{CallId, ToolCall, Usage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -160,20 +160,21 @@ impl Message {
 
     fn usage(&mut self, chunk: &Value) -> Option<Delta> {
         let usage = chunk.get("usage").filter(|usage| usage.is_object())?;
-        let count = |name: &str| usage.get(name).and_then(Value::as_u64);
-        self.usage.input_tokens = count("prompt_tokens").unwrap_or(self.usage.input_tokens);
-        self.usage.output_tokens = count("completion_tokens").unwrap_or(self.usage.output_tokens);
+        let details = usage.get("prompt_tokens_details").and_then(|details| count(details, "cached_tokens"));
+        // DeepSeek's name for it.
+        let cached = details.or_else(|| count(usage, "prompt_cache_hit_tokens"));
+        self.usage.input_tokens = count(usage, "prompt_tokens").unwrap_or(self.usage.input_tokens);
+        self.usage.output_tokens = count(usage, "completion_tokens").unwrap_or(self.usage.output_tokens);
+        self.usage.cache_read_tokens = cached.unwrap_or(self.usage.cache_read_tokens);
         Some(Delta::Usage(self.usage))
     }
 }
 
 impl Partial {
-    /// The call, and how the wire wants to see it again. A missing identifier is made from what is there, so
-    /// that the same bytes give the same one and other replies another.
+    /// The call, and how the wire wants to see it again.
     fn end(self, reply: &str, place: usize) -> (ToolCall, Value) {
-        let parts = [reply.as_bytes(), &place.to_be_bytes(), self.name.as_bytes(), self.arguments.as_bytes()];
-        let id =
-            if self.id.is_empty() { format!("call_{}", Digest::of_parts(&parts).short()) } else { self.id };
+        let made = || made_id(reply, place, &self.name, &self.arguments);
+        let id = if self.id.is_empty() { made() } else { self.id };
         let arguments = if self.arguments.trim().is_empty() { "{}".into() } else { self.arguments };
         let mut value = call_value(&id, &self.name, &arguments);
         if let Some(extra) = self.extra_content {

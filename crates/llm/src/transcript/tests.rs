@@ -15,7 +15,7 @@ fn answer(text: &str, calls: &[ToolCall], wire: Wire) -> Answer {
 }
 
 fn result<'a>(id: &str, text: &'a str) -> CallResult<'a> {
-    CallResult { id: id.into(), ok: true, text }
+    CallResult { id: id.into(), name: "x".into(), ok: true, text }
 }
 
 #[test]
@@ -41,7 +41,8 @@ fn another_provider_or_wire_is_told_as_text_and_calls() {
         turns.reply(&reply, same_provider, wire);
         turns.result(&CallId("call:1".into()), "fs.read", true, "text");
         let calls = vec![Call { id: "call_1".into(), name: "fs_read".into(), arguments: "{}" }];
-        let heard = Heard { results: vec![result("call_1", "text")], texts: vec![] };
+        let answered = CallResult { name: "fs_read".into(), ..result("call_1", "text") };
+        let heard = Heard { results: vec![answered], texts: vec![] };
         assert_eq!(turns.end(), [Turn::Foreign { text: "hello", calls }, Turn::Heard(heard)]);
     }
 }

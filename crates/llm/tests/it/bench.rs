@@ -34,6 +34,8 @@ pub(crate) fn codec(name: &str, wire: Wire, base_url: &str) -> Arc<Codec> {
         model: format!("{name}-1"),
         key: Some("TEST_API_KEY".into()),
         max_tokens: 256,
+        window_tokens: None,
+        prices: Vec::new(),
     })
 }
 

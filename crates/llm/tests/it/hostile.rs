@@ -4,10 +4,11 @@ use crate::bench::codec;
 use bailey_kernel::{Answer, Delta, ModelError, ModelErrorKind, Provider as _};
 use bailey_llm::{Wire, decode_all};
 use proptest::prelude::*;
+use serde_json::json;
 
-const WIRES: [Wire; 2] = [Wire::Anthropic, Wire::OpenAiChat];
+const WIRES: [Wire; 5] = Wire::ALL;
 
-/// Pieces of both wires and of neither, from which streams are put together.
+/// Pieces of every wire and of none, from which streams are put together.
 const PIECES: &[&str] = &[
     r#"data: {"type":"message_start","message":{"usage":{"input_tokens":3}}}"#,
     r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}"#,
@@ -23,6 +24,17 @@ const PIECES: &[&str] = &[
     r#"data: {"choices":[{"delta":{"content":[{"text":"c"},{}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":-1}}"#,
     r#"data: {"choices":[]}"#,
     r#"data: {"error":null}"#,
+    r#"data: {"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f"}}"#,
+    r#"data: {"type":"response.output_item.done","output_index":3,"item":{"type":"message","content":[{"text":"d"},7]}}"#,
+    r#"data: {"type":"response.output_text.delta","output_index":1,"delta":"ö"}"#,
+    r#"data: {"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}"#,
+    r#"data: {"type":"response.refusal.delta","output_index":18446744073709551615,"delta":"no"}"#,
+    r#"data: {"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}"#,
+    r#"data: {"candidates":[{"content":{"parts":[{"text":"e"},{"text":"t","thought":true},{"functionCall":{"name":"f"}}]}}]}"#,
+    r#"data: {"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"s"},7,{"text":"g"}]},"finishReason":"SAFETY"}]}"#,
+    r#"data: {"candidates":[{"content":7}],"usageMetadata":{"promptTokenCount":-1,"cachedContentTokenCount":18446744073709551615}}"#,
+    r#"{"message":{"content":"h","thinking":"i","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}},7]},"done":false}"#,
+    r#"{"message":{"content":"ü"},"done":true,"done_reason":"length","eval_count":18446744073709551615}"#,
     r#"{"choices":[{"message":{"content":"whole"},"finish_reason":"stop"}]}"#,
     "data: [DONE]",
     "event: ping",
@@ -33,9 +45,16 @@ const PIECES: &[&str] = &[
 
 const ENDS: &[&str] = &["\n\n", "\n\n", "\n\n", "\r\n\r\n", "\n", ""];
 
-/// What ends a reply on both wires.
-const LAST: &str =
-    "\n\ndata: {\"type\":\"message_stop\"}\n\ndata: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n";
+/// What ends a reply on this wire.
+fn last(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Anthropic => "\n\ndata: {\"type\":\"message_stop\"}\n\n",
+        Wire::OpenAiChat => "\n\ndata: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n",
+        Wire::OpenAiResponses => "\n\ndata: {\"type\":\"response.completed\",\"response\":{}}\n\n",
+        Wire::Gemini => "\n\ndata: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n",
+        Wire::Ollama => "\n{\"message\":{},\"done\":true}\n",
+    }
+}
 
 proptest! {
     #[test]
@@ -51,11 +70,12 @@ proptest! {
         whole in any::<bool>(),
         chunk in 1usize..40,
     ) {
-        let mut body: String = pieces.into_iter().flat_map(|(piece, end)| [piece, end]).collect();
-        if whole {
-            body.push_str(LAST);
-        }
+        let pieces: String = pieces.into_iter().flat_map(|(piece, end)| [piece, end]).collect();
         for wire in WIRES {
+            let mut body = pieces.clone();
+            if whole {
+                body.push_str(last(wire));
+            }
             let (all_at_once, _) = read(wire, &body, usize::MAX);
             let (piecewise, said) = read(wire, &body, chunk);
             match (piecewise, all_at_once) {
@@ -63,7 +83,7 @@ proptest! {
                     prop_assert_eq!(&piecewise, &all_at_once);
                     // An event that the end of the stream cut off is read, but nobody hears of it before.
                     prop_assert!(piecewise.text.starts_with(&said));
-                    if whole && !body.trim_start().starts_with('{') {
+                    if whole && (wire == Wire::Ollama || !body.trim_start().starts_with('{')) {
                         prop_assert_eq!(said, piecewise.text);
                     }
                 }
@@ -91,18 +111,23 @@ fn read(wire: Wire, body: &str, chunk: usize) -> (Result<Answer, ModelError>, St
 
 #[test]
 fn an_endless_answer_is_too_large() {
-    let piece = [b"data: {\"choices\":[]}\n\n: ".as_slice(), &vec![b'x'; 1 << 20], b"\n"].concat();
+    let events = [b"data: {\"choices\":[]}\n\n: ".as_slice(), &vec![b'x'; 1 << 20], b"\n"].concat();
+    let line = json!({ "message": { "content": "x".repeat(1 << 20) }, "done": false }).to_string() + "\n";
     for wire in WIRES {
+        let piece = if wire == Wire::Ollama { line.as_bytes() } else { &events };
         let mut decoder = codec("provider", wire, "http://127.0.0.1").decoder();
         decoder.head(200, &[]);
         for _ in 0..50 {
-            decoder.push(&piece);
+            decoder.push(piece);
         }
         let error = decoder.end().unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::TooLarge, "{error}");
     }
     let line = [b"data: ".as_slice(), &vec![b'x'; 9 << 20]].concat();
     let error = decode_all(Wire::OpenAiChat, 200, &[], &line).unwrap_err();
+    assert_eq!((error.kind, error.message.contains("8 MiB")), (ModelErrorKind::TooLarge, true));
+    let line = [b"{".as_slice(), &vec![b' '; 9 << 20]].concat();
+    let error = decode_all(Wire::Ollama, 200, &[], &line).unwrap_err();
     assert_eq!((error.kind, error.message.contains("8 MiB")), (ModelErrorKind::TooLarge, true));
 }
 

@@ -4,6 +4,7 @@
 mod aimock;
 mod bench;
 mod cassette;
+mod chunks;
 mod encode;
 mod hostile;
 mod server;

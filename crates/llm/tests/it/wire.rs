@@ -8,7 +8,7 @@ use bailey_kernel::{Answer, ModelError, ModelErrorKind};
 use bailey_llm::Wire;
 use std::time::Duration;
 
-const WIRES: [Wire; 2] = [Wire::Anthropic, Wire::OpenAiChat];
+const WIRES: [Wire; 5] = Wire::ALL;
 
 async fn ask(wire: Wire, reply: Vec<u8>) -> Result<Answer, ModelError> {
     let server = Server::start(vec![reply]).await;

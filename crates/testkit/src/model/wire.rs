@@ -1,54 +1,103 @@
-//! Replies as the two wires write them.
+//! Replies as the wires write them.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod ollama;
+mod responses;
 
 use super::{Message, Reply, http::Answer};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// What is spoken, as the path that is asked says.
 #[derive(Clone, Copy)]
 enum Wire {
     Anthropic,
-    OpenAiChat,
+    Chat,
+    Responses,
+    Gemini,
+    Ollama,
+}
+
+impl Wire {
+    fn of(path: &str) -> Option<Self> {
+        match path.split('?').next().unwrap_or_default() {
+            "/v1/messages" => Some(Self::Anthropic),
+            "/api/chat" => Some(Self::Ollama),
+            path if path.ends_with("/chat/completions") => Some(Self::Chat),
+            path if path.ends_with("/responses") => Some(Self::Responses),
+            path if path.ends_with(":streamGenerateContent") => Some(Self::Gemini),
+            _ => None,
+        }
+    }
+
+    fn events(self, message: &Message) -> Vec<String> {
+        match self {
+            Self::Anthropic => anthropic::events(message),
+            Self::Chat => chat::events(message),
+            Self::Responses => responses::events(message),
+            Self::Gemini => gemini::events(message),
+            Self::Ollama => ollama::lines(message),
+        }
+    }
+
+    /// The beginning of an endless reply, and what comes again and again.
+    fn endless(self) -> (Vec<String>, String) {
+        let mut first = self.events(&Message::text("it begins"));
+        let long = "x".repeat(1000);
+        let (kept, filler) = match self {
+            Self::Anthropic => (2, anthropic::text_delta(0, &long)),
+            Self::Chat => (1, chat::choice(&json!({ "content": long }), None)),
+            Self::Responses => (2, responses::text_delta(0, &long)),
+            Self::Gemini => (1, gemini::chunk(&json!([{ "text": long }]), None)),
+            Self::Ollama => (1, ollama::line(&json!({ "role": "assistant", "content": long }))),
+        };
+        first.truncate(kept);
+        (first, filler)
+    }
 }
 
 /// The answer to a request for this path.
 pub(super) fn answer(path: &str, reply: Reply) -> Answer {
-    let wire = match path.split('?').next().unwrap_or_default() {
-        "/v1/messages" => Wire::Anthropic,
-        path if path.ends_with("/chat/completions") => Wire::OpenAiChat,
-        _ => return whole(Reply::error(404, "not_found_error", "there is nothing at this path")),
+    let Some(wire) = Wire::of(path) else {
+        return match (reply, models(path)) {
+            (error @ Reply::Error { .. }, _) => whole(error),
+            (_, Some(list)) => list,
+            (_, None) => whole(Reply::error(404, "not_found_error", "there is nothing at this path")),
+        };
     };
-    let events = |message: &Message| match wire {
-        Wire::Anthropic => anthropic(message),
-        Wire::OpenAiChat => openai(message),
+    let streamed = |message: &Message, pace, gate| {
+        let events = wire.events(message);
+        Answer::Events { events, pace, gate, cut: false }
     };
-    let no_pace = Duration::ZERO;
     match reply {
-        Reply::Message(message) => {
-            Answer::Events { events: events(&message), pace: no_pace, gate: None, cut: false }
-        }
-        Reply::Slow(message, pace) => {
-            Answer::Events { events: events(&message), pace, gate: None, cut: false }
-        }
-        Reply::Held(gate, message) => {
-            Answer::Events { events: events(&message), pace: no_pace, gate: Some(gate), cut: false }
-        }
+        Reply::Message(message) => streamed(&message, Duration::ZERO, None),
+        Reply::Slow(message, pace) => streamed(&message, pace, None),
+        Reply::Held(gate, message) => streamed(&message, Duration::ZERO, Some(gate)),
         Reply::Cut(message) => {
-            let mut events = events(&message);
+            let mut events = wire.events(&message);
             events.truncate(events.len() / 2);
-            Answer::Events { events, pace: no_pace, gate: None, cut: true }
+            Answer::Events { events, pace: Duration::ZERO, gate: None, cut: true }
         }
         Reply::Huge(bytes) => {
-            let filler = match wire {
-                Wire::Anthropic => text_delta(0, &"x".repeat(1000)),
-                Wire::OpenAiChat => choice(&json!({ "content": "x".repeat(1000) }), None),
-            };
-            let mut first = events(&Message::text("it begins"));
-            first.truncate(if matches!(wire, Wire::Anthropic) { 2 } else { 1 });
+            let (first, filler) = wire.endless();
             Answer::Endless { first, filler, bytes }
         }
         Reply::Silent => Answer::Silent,
         error @ Reply::Error { .. } => whole(error),
     }
+}
+
+/// The list of models, as each wire's servers give it: one model, `m`.
+fn models(path: &str) -> Option<Answer> {
+    let body = match path {
+        "/v1/models" | "/models" => json!({ "data": [{ "id": "m" }] }),
+        "/v1beta/models" => json!({ "models": [{ "name": "models/m" }] }),
+        "/api/tags" => json!({ "models": [{ "name": "m" }] }),
+        _ => return None,
+    };
+    Some(Answer::Whole { status: 200, headers: Vec::new(), body: body.to_string() })
 }
 
 fn whole(reply: Reply) -> Answer {
@@ -64,98 +113,12 @@ fn halves(text: &str) -> [&str; 2] {
     [first, second]
 }
 
-/// Anthropic Messages, version 2023-06-01.
-fn anthropic(message: &Message) -> Vec<String> {
-    let (input, output) = message.usage;
-    let usage = json!({ "input_tokens": input, "output_tokens": 0 });
-    let start =
-        json!({ "id": "msg_1", "type": "message", "role": "assistant", "content": [], "usage": usage });
-    let mut events = vec![event("message_start", &json!({ "type": "message_start", "message": start }))];
-    let mut index = 0;
-    if !message.text.is_empty() {
-        events.push(block_start(index, &json!({ "type": "text", "text": "" })));
-        events.extend(halves(&message.text).map(|half| text_delta(index, half)));
-        events.push(block_stop(index));
-        index += 1;
-    }
-    for call in &message.calls {
-        let block = json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": {} });
-        events.push(block_start(index, &block));
-        let arguments = call.arguments.to_string();
-        events.extend(halves(&arguments).map(|half| {
-            let delta = json!({ "type": "input_json_delta", "partial_json": half });
-            block_delta(index, &delta)
-        }));
-        events.push(block_stop(index));
-        index += 1;
-    }
-    let stop =
-        message.stop.as_deref().unwrap_or(if message.calls.is_empty() { "end_turn" } else { "tool_use" });
-    let delta = json!({ "type": "message_delta", "delta": { "stop_reason": stop }, "usage": { "output_tokens": output } });
-    events.push(event("message_delta", &delta));
-    events.push(event("message_stop", &json!({ "type": "message_stop" })));
-    events
-}
-
-fn event(name: &str, data: &Value) -> String {
-    format!("event: {name}\ndata: {data}\n\n")
-}
-
-fn block_start(index: usize, block: &Value) -> String {
-    let data = json!({ "type": "content_block_start", "index": index, "content_block": block });
-    event("content_block_start", &data)
-}
-
-fn block_delta(index: usize, delta: &Value) -> String {
-    event("content_block_delta", &json!({ "type": "content_block_delta", "index": index, "delta": delta }))
-}
-
-fn text_delta(index: usize, text: &str) -> String {
-    block_delta(index, &json!({ "type": "text_delta", "text": text }))
-}
-
-fn block_stop(index: usize) -> String {
-    event("content_block_stop", &json!({ "type": "content_block_stop", "index": index }))
-}
-
-/// OpenAI Chat Completions.
-fn openai(message: &Message) -> Vec<String> {
-    let mut events = vec![choice(&json!({ "role": "assistant", "content": "" }), None)];
-    if !message.text.is_empty() {
-        events.extend(halves(&message.text).map(|half| choice(&json!({ "content": half }), None)));
-    }
-    for (index, call) in message.calls.iter().enumerate() {
-        let arguments = call.arguments.to_string();
-        let [first, second] = halves(&arguments);
-        let function = json!({ "name": call.name, "arguments": first });
-        let start = json!({ "index": index, "id": call.id, "type": "function", "function": function });
-        events.push(choice(&json!({ "tool_calls": [start] }), None));
-        let more = json!({ "index": index, "function": { "arguments": second } });
-        events.push(choice(&json!({ "tool_calls": [more] }), None));
-    }
-    let stop = match message.stop.as_deref() {
-        Some("max_tokens") => "length",
-        Some("refusal") => "content_filter",
-        Some("tool_use") => "tool_calls",
-        None if !message.calls.is_empty() => "tool_calls",
-        _ => "stop",
-    };
-    events.push(choice(&json!({}), Some(stop)));
-    let (input, output) = message.usage;
-    let usage =
-        json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
-    events.push(data(
-        &json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [], "usage": usage }),
-    ));
-    events.push("data: [DONE]\n\n".into());
-    events
-}
-
-fn choice(delta: &Value, finish: Option<&str>) -> String {
-    let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
-    data(&json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice] }))
-}
-
+/// An event that holds only data.
 fn data(value: &Value) -> String {
     format!("data: {value}\n\n")
+}
+
+/// An event with a name.
+fn event(name: &str, data: &Value) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
 }

@@ -14,6 +14,8 @@ fn endpoint() -> Endpoint {
         model: "claude".into(),
         key: None,
         max_tokens: 64,
+        window_tokens: None,
+        prices: Vec::new(),
     }
 }
 
@@ -50,8 +52,8 @@ fn its_own_messages_go_back_verbatim_and_results_in_one_message() {
     ]);
     let verbatim = json!({ "wire": "anthropic", "content": content });
     let results = vec![
-        CallResult { id: "t1".into(), ok: true, text: "fine" },
-        CallResult { id: "t2".into(), ok: false, text: "no" },
+        CallResult { id: "t1".into(), name: "fs_read".into(), ok: true, text: "fine" },
+        CallResult { id: "t2".into(), name: "fs_read".into(), ok: false, text: "no" },
     ];
     let heard = Heard { results, texts: vec!["and now?".into()] };
     let expected = json!([

@@ -62,7 +62,10 @@ fn a_streamed_reply_with_thinking_text_and_a_call() {
         deltas.iter().filter_map(|d| if let Delta::Text(t) = d { Some(t.as_str()) } else { None }).collect();
     assert_eq!(streamed, answer.text);
     assert_eq!(answer.stop, Stop::Calls);
-    assert_eq!(answer.usage, Usage { input_tokens: 25, output_tokens: 9, ..Usage::default() });
+    assert_eq!(
+        answer.usage,
+        Usage { input_tokens: 25, output_tokens: 9, cache_read_tokens: 20, cache_write_tokens: 0 }
+    );
     assert_eq!(answer.calls[0].arguments, r#"{"path":"a"}"#);
     let content = json!([
         { "type": "thinking", "thinking": "let me see", "signature": "c2ln" },
@@ -80,7 +83,7 @@ fn the_same_reply_unstreamed_is_the_same_answer() {
     let mut message = Message::default();
     let whole = json!({
         "content": streamed.verbatim["content"], "stop_reason": "tool_use",
-        "usage": { "input_tokens": 25, "output_tokens": 9 },
+        "usage": { "input_tokens": 5, "cache_read_input_tokens": 20, "output_tokens": 9 },
     });
     message.whole(&whole).unwrap();
     assert_eq!(message.end().unwrap(), streamed);
