@@ -67,7 +67,7 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-journal", 92),
     ("bailey-kernel", 95),
     ("bailey-sandbox", 115),
-    ("bailey-egress", 122),
+    ("bailey-egress", 123),
     ("bailey-llm", 99),
     ("bailey-tools", 96),
     ("bailey-agent", 96),

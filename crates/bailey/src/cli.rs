@@ -66,6 +66,20 @@ pub(crate) enum Color {
     Never,
 }
 
+const MODELS_HELP: &str = "\
+Asking costs nothing: each provider is asked for its list of models. Exit code 4 when the provider of a model
+that is in use is not there or refuses its key.";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Models {
+    /// Ask nobody: only show what is configured
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Also list the models that this provider names
+    #[arg(value_name = "PROVIDER")]
+    pub(crate) provider: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Give the agent a task in this repository
@@ -92,6 +106,9 @@ pub(crate) enum Command {
     /// Keep keys where Bailey finds them and nobody else does
     #[command(subcommand)]
     Secrets(Secrets),
+    /// Show which models are configured, and ask each provider whether it is there and takes its key
+    #[command(after_help = MODELS_HELP)]
+    Models(Models),
     /// Say whether a repository's own settings are used
     #[command(subcommand)]
     Trust(Trust),

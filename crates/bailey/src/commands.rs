@@ -5,6 +5,7 @@ mod config;
 mod doctor;
 mod init;
 mod man;
+mod models;
 mod policy;
 mod run;
 mod sandbox;
@@ -37,6 +38,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Doctor => wait(doctor::run(cli.home.clone(), printer)),
         Command::Config(command) => config::run(&home()?, command, printer),
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
+        Command::Models(command) => wait(models::run(&home()?, command, printer)),
         Command::Trust(command) => trust::run(&home()?, command, printer),
         Command::Policy(command) => wait(policy::run(&home()?, command, printer)),
         Command::Tools(command) => tools::run(&home()?, command, printer),

@@ -1,18 +1,21 @@
 //! The composition root: chooses the concrete parts and puts the circle together.
 
+mod models;
+
+pub(crate) use models::{catalogue, door, endpoint};
+
 use crate::{cli::TurnOptions, config::Config, home::Home, print::Printer, stores::Stores};
-use anyhow::{Context as _, Result, bail};
-use bailey_agent::{Loop, Models, Retry};
-use bailey_egress::Egress;
-use bailey_journal::{Journal, SystemClock};
-use bailey_kernel::{Config as KernelConfig, Executor, Instruction, Kernel, Provider};
-use bailey_llm::{Cassette, Endpoint, Normaliser, Player, Recorder};
+use anyhow::{Context as _, Result};
+use bailey_agent::{Loop, Retry};
+use bailey_journal::{Journal, NewSession, SystemClock};
+use bailey_kernel::{Config as KernelConfig, Executor, Instruction, Kernel, Scope};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{Cost, Event, SessionId, WsPath};
 use bailey_runtime::{Host, Opening, Parts};
 use bailey_sandbox::{Native, Walls, Warden, Yard};
 use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::{ToolConfig, Toolbox};
+use models::{Models, models};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -35,9 +38,10 @@ When you are done, say in a few sentences what you changed and how you know that
 ";
 
 /// The secrets and the redactor made from them.
+#[derive(Clone)]
 pub(crate) struct Keys {
-    vault: Arc<Vault>,
-    redactor: Redactor,
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) redactor: Redactor,
 }
 
 impl Keys {
@@ -82,7 +86,8 @@ impl Keys {
         Ok(Self { vault: Arc::new(vault), redactor })
     }
 
-    fn has(&self, name: &str) -> bool {
+    /// Whether there is a value for this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.vault.get(name).is_some_and(|secret: &Secret| !secret.expose().is_empty())
     }
 }
@@ -142,8 +147,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     }));
     let (models, network, retry) = match options {
         Some(options) => {
-            let model = model(config, &keys, options, &workspace, &journal)?;
-            (Some(Models::only(model.provider)), model.executor, model.retry)
+            let Models { by_role, door, retry } = models(home, config, &keys, options, &workspace, &journal)?;
+            (Some(by_role), Some(door), retry)
         }
         None => (None, None, Retry::default()),
     };
@@ -205,73 +210,34 @@ pub(crate) fn tool_config(config: &Config, workspace: &WsPath) -> ToolConfig {
     }
 }
 
-/// A model and the way to it.
-struct Model {
-    provider: Arc<dyn Provider>,
-    executor: Option<Arc<dyn Executor>>,
-    retry: Retry,
+/// The session that the owner's own questions to providers belong to: one for all of them.
+pub(crate) fn owner_session() -> SessionId {
+    SessionId::new(0, [0; 10])
 }
 
-fn model(
+/// The owner's own authority, with the door to these endpoints and nothing else: no walls, no tools.
+pub(crate) async fn owner(
+    home: &Home,
     config: &Config,
-    keys: &Keys,
-    options: &TurnOptions,
-    workspace: &WsPath,
-    journal: &Journal,
-) -> Result<Model> {
-    if let Some(file) = options.model.as_deref().and_then(|model| model.strip_prefix("replay:")) {
-        return replay(config, Path::new(file), workspace, journal);
+    keys: Keys,
+    endpoints: &[bailey_llm::Endpoint],
+) -> Result<(Kernel, Scope, mpsc::Receiver<Event>)> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let (journal, mint) = journal(home, &keys).await?;
+    let (rules, _) = policy(home)?;
+    let door = door(config, &keys, &journal, endpoints)?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    registrar.register(vec![Arc::new(door)]);
+    let workspace = WsPath(home.root.display().to_string());
+    let session = owner_session();
+    if journal.session(&session.to_string()).await.is_err() {
+        let new =
+            NewSession { workspace: workspace.clone(), principal: "owner".into(), model: String::new() };
+        journal.open_session(session, new).await?;
     }
-    let name = match &options.model {
-        Some(name) => name.clone(),
-        None => config.default_model(|key| keys.has(key))?,
-    };
-    let (provider, found, model) = config.find(&name)?;
-    if let Some(key) = found.key_env.as_deref().filter(|key| !keys.has(key)) {
-        bail!("provider `{provider}` needs a key: set {key} in the environment or in Bailey's own .env");
-    }
-    let endpoint = Endpoint {
-        provider: provider.into(),
-        wire: found.wire,
-        base_url: found.base_url.clone(),
-        model: model.into(),
-        key: found.key_env.clone(),
-        max_tokens: config.reply_tokens,
-        window_tokens: None,
-        prices: Vec::new(),
-    };
-    let allowed =
-        bailey_egress::Endpoint { url: endpoint.url(), secrets: found.key_env.iter().cloned().collect() };
-    let door = bailey_egress::Config { endpoints: vec![allowed], ..bailey_egress::Config::default() };
-    let egress = Egress::new(door, keys.vault.clone(), journal.seal())?;
-    let mut executor: Arc<dyn Executor> = Arc::new(egress);
-    if let Some(file) = &options.record {
-        let redactor = keys.redactor.clone();
-        let normaliser =
-            Normaliser::new(&workspace.0).redacting(move |text| redactor.redact(text).text.into_owned());
-        executor = Arc::new(Recorder::new(executor, Cassette::new(&endpoint), file, normaliser));
-    }
-    Ok(Model { provider: bailey_llm::provider(endpoint), executor: Some(executor), retry: Retry::default() })
-}
-
-/// A recording in place of a model: its words are played, everything else happens.
-fn replay(config: &Config, file: &Path, workspace: &WsPath, journal: &Journal) -> Result<Model> {
-    let bytes =
-        std::fs::read(file).with_context(|| format!("cannot read the recording `{}`", file.display()))?;
-    let cassette = Cassette::parse(&bytes).with_context(|| format!("`{}`", file.display()))?;
-    let endpoint = Endpoint {
-        provider: cassette.provider.clone(),
-        wire: cassette.wire,
-        base_url: "http://recorded.invalid".into(),
-        model: cassette.model.clone(),
-        key: None,
-        max_tokens: config.reply_tokens,
-        window_tokens: None,
-        prices: Vec::new(),
-    };
-    let player = Player::new(cassette, Normaliser::new(&workspace.0), journal.seal());
-    let retry = Retry { attempts: 1, ..Retry::default() };
-    Ok(Model { provider: bailey_llm::provider(endpoint), executor: Some(Arc::new(player)), retry })
+    let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+    let connection = registrar.connect(session, workspace, sender);
+    Ok((kernel, registrar.owner(&connection), events))
 }
 
 /// A new session's name.

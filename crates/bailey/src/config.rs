@@ -6,17 +6,18 @@
 mod document;
 mod environment;
 mod error;
+mod models;
 mod origin;
 mod project;
 
 pub(crate) use document::Document;
 pub(crate) use environment::unknown as unknown_variables;
 pub(crate) use error::ConfigError;
+pub(crate) use models::{ModelsByUse, Provider, wire_name};
 pub(crate) use origin::Origin;
 
 use crate::home::Home;
-use anyhow::{Context as _, Result};
-use bailey_llm::Wire;
+use anyhow::Result;
 use bailey_protocol::Limits;
 use origin::Origins;
 use serde::{Deserialize, Serialize};
@@ -27,8 +28,12 @@ use std::{collections::BTreeMap, path::PathBuf};
 pub(crate) struct Config {
     /// `provider/model`; none: chosen by the keys that are there.
     pub(crate) model: Option<String>,
+    /// By what they are asked for.
+    pub(crate) models: ModelsByUse,
     /// By name.
     pub(crate) providers: BTreeMap<String, Provider>,
+    /// Time limits of the way to a model.
+    pub(crate) network: Network,
     /// Tokens of one session.
     pub(crate) session_tokens: u64,
     /// Tool calls of one turn.
@@ -40,6 +45,23 @@ pub(crate) struct Config {
     /// Where secrets are kept.
     pub(crate) secrets: Secrets,
     origins: Origins,
+}
+
+/// Time limits of the way to a model, in seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Network {
+    /// To reach the server.
+    pub(crate) connect_seconds: u64,
+    /// From there to the first byte of the answer.
+    pub(crate) first_byte_seconds: u64,
+    /// Without any further byte; a stream that keeps moving has no limit.
+    pub(crate) idle_seconds: u64,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { connect_seconds: 30, first_byte_seconds: 30, idle_seconds: 120 }
+    }
 }
 
 /// Where secrets are kept.
@@ -63,24 +85,12 @@ pub(crate) enum Store {
     Sealed,
 }
 
-/// A provider of models.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Provider {
-    /// What it speaks: `anthropic` or `openai`.
-    #[serde(deserialize_with = "wire", serialize_with = "wire_name")]
-    pub(crate) wire: Wire,
-    /// Where it is.
-    pub(crate) base_url: String,
-    /// The name of the variable that holds its key; none for servers that ask for none.
-    pub(crate) key_env: Option<String>,
-}
-
 /// The shape of `config.toml`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
     model: Option<String>,
+    models: ModelsByUse,
     providers: BTreeMap<String, Provider>,
     limits: FileLimits,
     secrets: Secrets,
@@ -92,53 +102,22 @@ struct FileLimits {
     session_tokens: Option<u64>,
     tool_calls: Option<usize>,
     reply_tokens: Option<u32>,
+    connect_seconds: Option<u64>,
+    first_byte_seconds: Option<u64>,
+    idle_seconds: Option<u64>,
     command_seconds: Option<u64>,
     command_memory_mib: Option<u64>,
     command_disk_mib: Option<u64>,
     command_processes: Option<u32>,
 }
 
-fn wire<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Wire, D::Error> {
-    wire_of(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-}
-
-fn wire_of(name: &str) -> Result<Wire, String> {
-    match name {
-        "anthropic" => Ok(Wire::Anthropic),
-        "openai" => Ok(Wire::OpenAiChat),
-        _ => Err(format!("`{name}` is no wire format: use `anthropic` or `openai`")),
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn wire_name<S: serde::Serializer>(wire: &Wire, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(match wire {
-        Wire::Anthropic => "anthropic",
-        Wire::OpenAiChat => "openai",
-    })
-}
-
 impl Default for Config {
     fn default() -> Self {
-        let provider = |wire, base_url: &str, key: Option<&str>| Provider {
-            wire,
-            base_url: base_url.into(),
-            key_env: key.map(Into::into),
-        };
-        let providers = BTreeMap::from([
-            (
-                "anthropic".into(),
-                provider(Wire::Anthropic, "https://api.anthropic.com", Some("ANTHROPIC_API_KEY")),
-            ),
-            (
-                "openai".into(),
-                provider(Wire::OpenAiChat, "https://api.openai.com/v1", Some("OPENAI_API_KEY")),
-            ),
-            ("ollama".into(), provider(Wire::OpenAiChat, "http://127.0.0.1:11434/v1", None)),
-        ]);
         Self {
             model: None,
-            providers,
+            models: ModelsByUse::default(),
+            providers: models::providers(),
+            network: Network::default(),
             session_tokens: 4_000_000,
             tool_calls: 200,
             reply_tokens: 16_384,
@@ -179,7 +158,7 @@ impl Config {
     }
 
     fn take(&mut self, document: &Document) -> Result<(), ConfigError> {
-        let File { model, providers, limits, secrets } = document.read()?;
+        let File { model, models, providers, limits, secrets } = document.read()?;
         for (name, provider) in &providers {
             if !["http://", "https://"].iter().any(|scheme| provider.base_url.starts_with(scheme)) {
                 let key = format!("providers.{}.base_url", document::bare(name));
@@ -189,7 +168,13 @@ impl Config {
             }
         }
         self.model = model;
+        self.models = models;
         self.providers.extend(providers);
+        let named: Vec<(String, String)> =
+            self.models.named().map(|(key, model)| (key, model.to_owned())).collect();
+        for (key, model) in named {
+            self.find(&model).map_err(|error| document.mistake(&key, error.to_string()))?;
+        }
         self.secrets = secrets;
         self.limit(&limits);
         self.origins.note_all(document);
@@ -218,11 +203,15 @@ impl Config {
     fn as_file(&self) -> File {
         File {
             model: self.model.clone(),
+            models: self.models.clone(),
             providers: self.providers.clone(),
             limits: FileLimits {
                 session_tokens: Some(self.session_tokens),
                 tool_calls: Some(self.tool_calls),
                 reply_tokens: Some(self.reply_tokens),
+                connect_seconds: Some(self.network.connect_seconds),
+                first_byte_seconds: Some(self.network.first_byte_seconds),
+                idle_seconds: Some(self.network.idle_seconds),
                 command_seconds: Some(self.command.wall_ms / 1000),
                 command_memory_mib: Some(self.command.memory_bytes >> 20),
                 command_disk_mib: Some(self.command.disk_bytes >> 20),
@@ -235,40 +224,15 @@ impl Config {
     fn limit(&mut self, limits: &FileLimits) {
         let set = |field: &mut u64, value: Option<u64>| *field = value.unwrap_or(*field);
         set(&mut self.session_tokens, limits.session_tokens);
+        set(&mut self.network.connect_seconds, limits.connect_seconds);
+        set(&mut self.network.first_byte_seconds, limits.first_byte_seconds);
+        set(&mut self.network.idle_seconds, limits.idle_seconds);
         self.tool_calls = limits.tool_calls.unwrap_or(self.tool_calls);
         self.reply_tokens = limits.reply_tokens.unwrap_or(self.reply_tokens);
         self.command.pids = limits.command_processes.unwrap_or(self.command.pids);
         set(&mut self.command.wall_ms, limits.command_seconds.map(|s| s.saturating_mul(1000)));
         set(&mut self.command.memory_bytes, limits.command_memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
         set(&mut self.command.disk_bytes, limits.command_disk_mib.map(|mib| mib.saturating_mul(1 << 20)));
-    }
-
-    /// The provider and the model's name in `PROVIDER/MODEL`.
-    pub(crate) fn find<'a>(&self, model: &'a str) -> Result<(&str, &Provider, &'a str)> {
-        let known = || self.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let (provider, name) = model.split_once('/').with_context(|| {
-            format!("`{model}` names no model: write PROVIDER/MODEL; providers: {}", known())
-        })?;
-        let (provider, found) = self.providers.get_key_value(provider).with_context(|| {
-            format!(
-                "there is no provider `{provider}`: there are {}; add it to config.toml under [providers.{provider}]",
-                known()
-            )
-        })?;
-        Ok((provider, found, name))
-    }
-
-    /// The model when nobody named one: that of the first key found.
-    pub(crate) fn default_model(&self, has_key: impl Fn(&str) -> bool) -> Result<String> {
-        if let Some(model) = &self.model {
-            return Ok(model.clone());
-        }
-        const BY_KEY: [(&str, &str); 2] =
-            [("ANTHROPIC_API_KEY", "anthropic/claude-sonnet-4-5"), ("OPENAI_API_KEY", "openai/gpt-5")];
-        BY_KEY.into_iter().find(|(key, _)| has_key(key)).map(|(_, model)| model.to_owned()).context(
-            "no model is configured: set ANTHROPIC_API_KEY or OPENAI_API_KEY (in the environment or in Bailey's own \
-             .env), name one with --model PROVIDER/MODEL, or set `model` in config.toml",
-        )
     }
 }
 

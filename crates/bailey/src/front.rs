@@ -2,9 +2,11 @@
 
 mod ask;
 mod draw;
+mod spent;
 
 pub(crate) use ask::{Asker, diff_lines, one_line};
 pub(crate) use draw::{barred, packets, short};
+pub(crate) use spent::Spent;
 
 use crate::print::Printer;
 use anyhow::{Context as _, Result};

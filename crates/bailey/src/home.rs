@@ -62,6 +62,11 @@ impl Home {
         self.root.join("trust")
     }
 
+    /// The human's own facts about models: windows and prices.
+    pub(crate) fn catalogue(&self) -> PathBuf {
+        self.root.join("models.toml")
+    }
+
     pub(crate) fn journal(&self) -> PathBuf {
         self.root.join("journal.db")
     }

@@ -1,5 +1,6 @@
 //! What the composition root tells the door.
 
+use crate::Proxies;
 use hyper::Uri;
 use std::{fmt, time::Duration};
 
@@ -8,6 +9,8 @@ use std::{fmt, time::Duration};
 pub struct Config {
     /// Where it may send to; anything else is refused.
     pub endpoints: Vec<Endpoint>,
+    /// The proxies on the way.
+    pub proxies: Proxies,
     /// Certificate authorities trusted besides the system's, as PEM text (RFC 7468).
     pub extra_authorities: Option<String>,
     /// The longest time to reach a server: name, TCP and TLS together.
@@ -21,10 +24,11 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// No endpoints; 30 s to connect, 30 s to the first byte, 120 s without any byte, 32 MiB.
+    /// No endpoints, no proxies; 30 s to connect, 30 s to the first byte, 120 s without any byte, 32 MiB.
     fn default() -> Self {
         Self {
             endpoints: Vec::new(),
+            proxies: Proxies::default(),
             extra_authorities: None,
             connect_timeout: Duration::from_secs(30),
             first_byte_timeout: Duration::from_secs(30),
@@ -41,6 +45,9 @@ pub struct Endpoint {
     pub url: String,
     /// The names of the secrets that may be sent there.
     pub secrets: Vec<String>,
+    /// The longest time to the first byte there, where it is another than [`Config::first_byte_timeout`]: a server that
+    /// loads a model first needs longer.
+    pub first_byte_timeout: Option<Duration>,
 }
 
 /// The configuration makes no sense.
@@ -51,6 +58,11 @@ pub enum ConfigError {
         "`{0}` is no endpoint; write it as `https://host` or `http://host:port`, without user or password"
     )]
     NoOrigin(String),
+    /// A variable names a proxy that cannot be used.
+    #[error(
+        "{0} is `{1}`, and only proxies of the kind `http://host:port` can be used; set another, or unset it"
+    )]
+    Proxy(String, String),
 }
 
 /// Scheme, host and port: who is spoken to.
@@ -88,24 +100,33 @@ impl fmt::Display for Origin {
 
 /// The endpoints, ready to be looked up.
 #[derive(Debug)]
-pub(crate) struct Endpoints(Vec<(Origin, Vec<String>)>);
+pub(crate) struct Endpoints(Vec<(Origin, Endpoint)>);
 
 impl Endpoints {
     pub(crate) fn new(endpoints: Vec<Endpoint>) -> Result<Self, ConfigError> {
         let origin = |endpoint: Endpoint| {
             let origin = endpoint.url.parse().ok().as_ref().and_then(Origin::of);
-            let origin = origin.ok_or(ConfigError::NoOrigin(endpoint.url))?;
-            Ok((origin, endpoint.secrets))
+            let origin = origin.ok_or_else(|| ConfigError::NoOrigin(endpoint.url.clone()))?;
+            Ok((origin, endpoint))
         };
         endpoints.into_iter().map(origin).collect::<Result<_, _>>().map(Self)
     }
 
     pub(crate) fn allow(&self, origin: &Origin) -> bool {
-        self.0.iter().any(|(known, _)| known == origin)
+        self.at(origin).next().is_some()
     }
 
     /// Whether the secret of this name may be sent there.
     pub(crate) fn allow_secret(&self, origin: &Origin, name: &str) -> bool {
-        self.0.iter().any(|(known, secrets)| known == origin && secrets.iter().any(|secret| secret == name))
+        self.at(origin).any(|endpoint| endpoint.secrets.iter().any(|secret| secret == name))
+    }
+
+    /// The longest time to the first byte there, where one is named.
+    pub(crate) fn first_byte_timeout(&self, origin: &Origin) -> Option<Duration> {
+        self.at(origin).filter_map(|endpoint| endpoint.first_byte_timeout).max()
+    }
+
+    fn at(&self, origin: &Origin) -> impl Iterator<Item = &Endpoint> {
+        self.0.iter().filter(move |(known, _)| known == origin).map(|(_, endpoint)| endpoint)
     }
 }

@@ -1,11 +1,19 @@
 //! The one client: connections are made, trusted and reused here.
 
-use crate::failure::Failure;
+use crate::{
+    Config,
+    failure::Failure,
+    proxy::{self, Connector},
+};
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
+    client::{
+        legacy::{Client, connect::HttpConnector},
+        proxy::matcher::Matcher,
+    },
     rt::{TokioExecutor, TokioTimer},
 };
 use rustls::{
@@ -21,20 +29,33 @@ const IDLE_CONNECTION: Duration = Duration::from_secs(90);
 /// How many unused connections to one server are kept.
 const IDLE_CONNECTIONS_MAX: usize = 4;
 
-pub(crate) type HttpsClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+pub(crate) type HttpsClient = Client<HttpsConnector<Connector>, Full<Bytes>>;
 
 /// The client. Who is trusted is read from the system at the first `https` request, not at start-up.
 #[derive(Debug)]
 pub(crate) struct Clients {
     connect_timeout: Duration,
     extra_authorities: Option<String>,
+    proxies: Arc<Matcher>,
     plain: OnceCell<HttpsClient>,
     trusting: OnceCell<HttpsClient>,
 }
 
 impl Clients {
-    pub(crate) fn new(connect_timeout: Duration, extra_authorities: Option<String>) -> Self {
-        Self { connect_timeout, extra_authorities, plain: OnceCell::new(), trusting: OnceCell::new() }
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            connect_timeout: config.connect_timeout,
+            extra_authorities: config.extra_authorities.clone(),
+            proxies: Arc::new(config.proxies.matcher()),
+            plain: OnceCell::new(),
+            trusting: OnceCell::new(),
+        }
+    }
+
+    /// The proxy on the way to this place, without a password.
+    pub(crate) fn proxy(&self, destination: &Uri) -> Option<String> {
+        let proxy = proxy::on_the_way(&self.proxies, destination)?;
+        Some(proxy.uri().to_string().trim_end_matches('/').to_owned())
     }
 
     /// The client for `http` (which trusts no certificate at all) or for `https`.
@@ -66,7 +87,7 @@ impl Clients {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_CONNECTION)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .build(connector.wrap_connector(tcp)))
+            .build(connector.wrap_connector(Connector::new(tcp, self.proxies.clone()))))
     }
 }
 

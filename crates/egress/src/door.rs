@@ -40,7 +40,7 @@ impl Egress {
     /// When an endpoint is no URL.
     pub fn new(config: Config, vault: Arc<Vault>, seal: Seal) -> Result<Self, ConfigError> {
         let endpoints = Endpoints::new(config.endpoints.clone())?;
-        let clients = Clients::new(config.connect_timeout, config.extra_authorities.clone());
+        let clients = Clients::new(&config);
         Ok(Self { config, endpoints, vault, seal, clients })
     }
 
@@ -67,7 +67,9 @@ impl Egress {
         origin: &Origin,
     ) -> Result<Response<Incoming>, Failure> {
         let Config { connect_timeout, first_byte_timeout, .. } = self.config;
+        let first_byte_timeout = self.endpoints.first_byte_timeout(origin).unwrap_or(first_byte_timeout);
         let client = self.clients.get(origin.tls).await?;
+        let proxy = self.clients.proxy(request.uri());
         let mut connection = capture_connection(&mut request);
         let connected =
             async { timeout(connect_timeout, connection.wait_for_connection_metadata()).await.is_ok() };
@@ -85,7 +87,7 @@ impl Egress {
                     .map_err(|_| Failure::FirstByteTimeout(origin.clone(), first_byte_timeout))?
             }
         };
-        answer.map_err(|error| Failure::of(origin, &error, connect_timeout))
+        answer.map_err(|error| Failure::of(origin, proxy, &error, connect_timeout))
     }
 
     async fn body(

@@ -34,6 +34,10 @@ pub(crate) enum Failure {
     Tls(Origin, String),
     #[error("`{0}` cannot be reached ({1}); check the network and the provider's `base_url`")]
     Unreachable(Origin, String),
+    #[error(
+        "`{0}` cannot be reached through the proxy `{1}` ({2}); check the variables HTTPS_PROXY and HTTP_PROXY, or name the host in NO_PROXY"
+    )]
+    Proxy(Origin, String, String),
     #[error("`{0}` closed the connection without an answer ({1}); try again")]
     NoAnswer(Origin, String),
     #[error("the connection to `{0}` broke in the middle of its answer ({1}); try again")]
@@ -53,7 +57,12 @@ impl Failure {
     }
 
     /// What this error of the client means.
-    pub(crate) fn of(origin: &Origin, error: &hyper_util::client::legacy::Error, limit: Duration) -> Self {
+    pub(crate) fn of(
+        origin: &Origin,
+        proxy: Option<String>,
+        error: &hyper_util::client::legacy::Error,
+        limit: Duration,
+    ) -> Self {
         let origin = origin.clone();
         let cause = innermost(error);
         if !error.is_connect() {
@@ -64,6 +73,9 @@ impl Failure {
                 rustls::Error::InvalidCertificate(why) => Self::Certificate(origin, why.to_string()),
                 other => Self::Tls(origin, other.to_string()),
             };
+        }
+        if let Some(proxy) = proxy {
+            return Self::Proxy(origin, proxy, cause);
         }
         match find::<io::Error>(error).map(io::Error::kind) {
             _ if chain(error).any(|error| error.to_string().contains("dns error")) => {

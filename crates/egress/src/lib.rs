@@ -3,20 +3,22 @@
 //! It is an executor. Everything that leaves the machine reaches it as a permitted effect, in which secrets are
 //! only named; the door puts their values into headers at the last moment, so that no effect, journal entry or
 //! error ever holds one. It sends to configured endpoints and nowhere else, whatever a permit says, and each secret
-//! goes to the endpoints that it was configured for. It never follows a redirect, never retries, and reads no
-//! proxy settings from the environment.
+//! goes to the endpoints that it was configured for. It never follows a redirect and never retries; where a proxy is on
+//! the way, everything goes through a tunnel.
 //!
 //! It refuses to be a general HTTP client: HTTP/1.1 only, no cookies, no compression, no uploads from files.
 //!
 //! Read [`door`] first ([`Egress`], how an effect is performed), then `request` (what is checked before anything is
-//! sent) and `connect` (the one client, and whom it trusts).
+//! sent), `connect` (the one client, and whom it trusts) and `proxy` (the way there).
 
 pub mod config;
 pub mod door;
 
 mod connect;
 mod failure;
+mod proxy;
 mod request;
 
 pub use config::{Config, ConfigError, Endpoint};
 pub use door::Egress;
+pub use proxy::Proxies;

@@ -1,8 +1,8 @@
 //! Where a model is served, and the codec for it.
 
 use crate::{
-    Price, Wire, anthropic, decode::Reading, estimate, gemini, ollama, openai, responses, transcript,
-    wire::word,
+    Price, Wire, anthropic, decode::Reading, estimate, failure, gemini, ollama, openai, responses,
+    transcript, wire::word,
 };
 use bailey_kernel::{Context, Decoder, Encoded, Provider};
 use bailey_protocol::{Blob, Cost, HeaderValue, HttpRequest, ToolSpec};
@@ -88,6 +88,12 @@ impl Endpoint {
         };
         let names = list.get(models)?.as_array()?.iter().map(|model| word(model, name));
         Some(names.map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned()).collect())
+    }
+
+    /// What an answer of another status than success means, for people: what, why, and how to fix it.
+    #[must_use]
+    pub fn refusal(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> String {
+        failure::of_status(self, status, headers, body).message
     }
 
     fn headers(&self) -> Vec<(String, HeaderValue)> {

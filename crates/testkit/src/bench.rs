@@ -128,7 +128,11 @@ impl Bench {
         let seal = setup.seal.unwrap_or_else(|| journal.seal());
         let world = Arc::new(World::new(seal, Self::WORKSPACE));
         let names: Vec<String> = setup.secrets.iter().map(|(name, _)| name.clone()).collect();
-        let endpoint = |url: &String| bailey_egress::Endpoint { url: url.clone(), secrets: names.clone() };
+        let endpoint = |url: &String| bailey_egress::Endpoint {
+            url: url.clone(),
+            secrets: names.clone(),
+            first_byte_timeout: None,
+        };
         let door = bailey_egress::Config {
             endpoints: setup.models.iter().map(endpoint).collect(),
             ..bailey_egress::Config::default()

@@ -23,6 +23,7 @@ const ENV: &str =
 # command, a log or a model.
 # ANTHROPIC_API_KEY=
 # OPENAI_API_KEY=
+# GEMINI_API_KEY=
 ";
 
 /// What is on this machine already.

@@ -6,7 +6,7 @@ use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
-    front::{Asker, Front, barred, one_line, short},
+    front::{Asker, Front, Spent, barred, one_line, short},
     home::Home,
     print::{Printer, Style},
 };
@@ -51,7 +51,8 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
 }
 
 async fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
-    let sessions = super::journal(home, printer).await?.sessions().await?;
+    let mut sessions = super::journal(home, printer).await?.sessions().await?;
+    sessions.retain(|session| session.id != compose::owner_session());
     if sessions.is_empty() && !printer.is_json() {
         printer.note("no sessions yet; `bailey run \"…\"` in a repository makes one");
     }
@@ -76,15 +77,28 @@ async fn show(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     let journal = super::journal(home, printer).await?;
     let session = journal.session(name).await?;
     let entries = journal.entries(Query { session: Some(session.id), ..Query::default() }).await?;
+    let mut spent = Spent::default();
     for recorded in &entries {
         if printer.is_json() {
             let text = recorded.text();
             printer.json(&serde_json::json!({ "entry": recorded.entry, "payload": text }));
-        } else {
-            show_entry(printer, recorded);
+            continue;
         }
+        if let Some(answer) = reply(recorded) {
+            spent.add(&answer.usage, answer.cost.as_ref());
+        }
+        show_entry(printer, recorded);
+    }
+    if !printer.is_json() {
+        printer.line(printer.paint(Style::Dim, &format!("\n{spent}")));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a model said, where the entry holds that.
+fn reply(recorded: &Recorded) -> Option<bailey_kernel::Answer> {
+    let is_reply = matches!(recorded.entry.fact, Fact::Reply { .. });
+    is_reply.then(|| serde_json::from_str(&recorded.text()).ok())?
 }
 
 fn show_entry(printer: &Printer, recorded: &Recorded) {
@@ -92,8 +106,7 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
     match &recorded.entry.fact {
         Fact::Accepted { .. } => printer.line(printer.paint(Style::Bold, &format!("\n> {text}"))),
         Fact::Reply { .. } => {
-            let answer: Option<bailey_kernel::Answer> = serde_json::from_str(&text).ok();
-            let Some(answer) = answer else { return };
+            let Some(answer) = reply(recorded) else { return };
             if !answer.text.is_empty() {
                 printer.line("");
                 answer.text.lines().for_each(|line| printer.line(barred(printer, line)));

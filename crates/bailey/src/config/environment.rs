@@ -2,7 +2,7 @@
 //! limits. It never lowers a wall: no variable names a rule, raises a limit, or redirects a provider of the file, whose key
 //! it would then get.
 
-use super::{Config, ConfigError, Origin, Provider, wire_of};
+use super::{Config, ConfigError, Origin, Provider, models::wire_of};
 
 /// Every variable of Bailey's own, with what it does. Keys of providers have the names that `key_env` gives them.
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
@@ -79,6 +79,8 @@ impl Config {
             wire: wire_of(&wire).map_err(|why| wrong(WIRE, &wire, why))?,
             base_url,
             key_env: get(API_KEY).map(|_| API_KEY.into()),
+            window_tokens: None,
+            first_byte_seconds: None,
         };
         // What the human wrote down stands, and gets no other address for its key.
         if self.providers.contains_key(PROVIDER) {

@@ -1,8 +1,11 @@
 //! Draws what happens for a person.
 
-use super::ask::{diff_lines, one_line};
+use super::{
+    ask::{diff_lines, one_line},
+    spent::Spent,
+};
 use crate::print::{Printer, Style};
-use bailey_protocol::{CallId, Happening, Usage, Verdict};
+use bailey_protocol::{CallId, Happening, Verdict};
 use std::{
     collections::HashMap,
     io::IsTerminal as _,
@@ -34,7 +37,7 @@ pub(super) struct Drawing<'a> {
     calls: HashMap<CallId, Call>,
     /// Whether the last thing printed was text without an end of line.
     in_text: bool,
-    usage: Usage,
+    spent: Spent,
     live: bool,
     live_drawn: bool,
 }
@@ -47,7 +50,7 @@ impl<'a> Drawing<'a> {
             workspace: String::new(),
             calls: HashMap::new(),
             in_text: false,
-            usage: Usage::default(),
+            spent: Spent::default(),
             live: std::io::stdout().is_terminal() && !printer.is_json(),
             live_drawn: false,
         }
@@ -98,10 +101,7 @@ impl<'a> Drawing<'a> {
                 }
             }
             Happening::Notice { text } => self.line(Style::Yellow, text),
-            Happening::Usage { usage, .. } => {
-                self.usage.input_tokens += usage.input_tokens;
-                self.usage.output_tokens += usage.output_tokens;
-            }
+            Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
             Happening::End { reason, .. } => self.ended(reason),
             Happening::Accepted
             | Happening::Heard { .. }
@@ -197,13 +197,12 @@ impl<'a> Drawing<'a> {
 
     fn ended(&mut self, reason: &str) {
         self.end_text();
-        let Usage { input_tokens, output_tokens, .. } = self.usage;
         let text = match reason {
             "limit" => {
                 "the turn reached its limit of tool calls and pauses here; resume the session to go on".into()
             }
             "cancelled" => "cancelled".into(),
-            _ => format!("{input_tokens} tokens read, {output_tokens} written"),
+            _ => self.spent.to_string(),
         };
         self.line(Style::Dim, &text);
     }

@@ -15,6 +15,7 @@ mod config;
 mod house;
 mod keys;
 mod models;
+mod providers;
 mod review;
 mod run;
 mod secrets;

@@ -14,8 +14,12 @@ fn request(url: &str) -> HttpRequest {
 }
 
 fn endpoints() -> Endpoints {
-    Endpoints::new(vec![Endpoint { url: "https://Example.com/v1".into(), secrets: vec!["KEY".into()] }])
-        .unwrap()
+    Endpoints::new(vec![Endpoint {
+        url: "https://Example.com/v1".into(),
+        secrets: vec!["KEY".into()],
+        first_byte_timeout: None,
+    }])
+    .unwrap()
 }
 
 #[test]
@@ -42,8 +46,12 @@ fn the_port_and_the_scheme_count() {
 
 #[test]
 fn spellings_of_another_origin_are_refused() {
-    let endpoints =
-        Endpoints::new(vec![Endpoint { url: "http://127.0.0.1:8080".into(), secrets: vec![] }]).unwrap();
+    let endpoints = Endpoints::new(vec![Endpoint {
+        url: "http://127.0.0.1:8080".into(),
+        secrets: vec![],
+        first_byte_timeout: None,
+    }])
+    .unwrap();
     let sent =
         |url: &str| build(HttpRequest { headers: vec![], ..request(url) }, &endpoints, &Vault::default());
     for url in [

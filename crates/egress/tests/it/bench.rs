@@ -56,7 +56,11 @@ impl Seen {
 
 /// Short times, so that tests are quick.
 pub(crate) fn config(urls: &[&str]) -> Config {
-    let endpoint = |url: &&str| Endpoint { url: (*url).into(), secrets: vec!["TEST_API_KEY".into()] };
+    let endpoint = |url: &&str| Endpoint {
+        url: (*url).into(),
+        secrets: vec!["TEST_API_KEY".into()],
+        first_byte_timeout: None,
+    };
     Config {
         endpoints: urls.iter().map(endpoint).collect(),
         connect_timeout: Duration::from_millis(600),

@@ -70,7 +70,7 @@ async fn connections_are_reused() {
 async fn an_endpoint_that_is_no_url_is_refused_at_start_up() {
     let bench = Bench::new(config(&[])).await;
     for url in ["", "example.com", "ftp://example.com", "https://me@example.com", "https://"] {
-        let endpoints = vec![Endpoint { url: url.into(), secrets: vec![] }];
+        let endpoints = vec![Endpoint { url: url.into(), secrets: vec![], first_byte_timeout: None }];
         let config = Config { endpoints, ..Config::default() };
         assert!(Egress::new(config, Default::default(), bench.kernel.journal().seal()).is_err(), "{url}");
     }

@@ -23,7 +23,7 @@ async fn secrets_stay_outside() {
 async fn a_secret_goes_to_its_own_endpoint_only() {
     let (own, other) = (serve(answer("200 OK", b"")).await, serve(answer("200 OK", b"")).await);
     let mut config = config(&[&own.url]);
-    config.endpoints.push(Endpoint { url: other.url.clone(), secrets: vec![] });
+    config.endpoints.push(Endpoint { url: other.url.clone(), secrets: vec![], first_byte_timeout: None });
     let bench = Bench::new(config).await;
     let send = |url: &str| with_header(url, "authorization", key("TEST_API_KEY"));
     let refused = bench.send(send(&other.url)).await;

@@ -43,7 +43,8 @@ pub(crate) fn codec(name: &str, wire: Wire, base_url: &str) -> Arc<Codec> {
 pub(crate) fn door(url: &str, seal: Seal) -> Arc<dyn Executor> {
     let mut vault = Vault::default();
     vault.insert("TEST_API_KEY".into(), Secret::new(KEY.into()));
-    let endpoints = vec![Allowed { url: url.into(), secrets: vec!["TEST_API_KEY".into()] }];
+    let endpoints =
+        vec![Allowed { url: url.into(), secrets: vec!["TEST_API_KEY".into()], first_byte_timeout: None }];
     Arc::new(Egress::new(Config { endpoints, ..Config::default() }, Arc::new(vault), seal).unwrap())
 }
 

@@ -25,12 +25,14 @@ pub(super) fn events(message: &Message) -> Vec<String> {
 
 /// One chunk; the last one says why, and what was counted.
 pub(super) fn chunk(parts: &Value, end: Option<(&str, (u64, u64))>) -> String {
-    let mut candidate = json!({ "content": { "role": "model", "parts": parts }, "index": 0 });
-    let mut chunk = json!({ "responseId": "r1", "modelVersion": "model" });
-    if let Some((reason, (read, written))) = end {
-        candidate["finishReason"] = reason.into();
-        chunk["usageMetadata"] = json!({ "promptTokenCount": read, "candidatesTokenCount": written });
-    }
-    chunk["candidates"] = json!([candidate]);
+    let content = json!({ "role": "model", "parts": parts });
+    let chunk = match end {
+        None => json!({ "responseId": "r1", "candidates": [{ "content": content }] }),
+        Some((reason, (read, written))) => json!({
+            "responseId": "r1",
+            "candidates": [{ "content": content, "finishReason": reason }],
+            "usageMetadata": { "promptTokenCount": read, "candidatesTokenCount": written },
+        }),
+    };
     data(&chunk)
 }

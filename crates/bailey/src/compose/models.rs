@@ -1,0 +1,165 @@
+//! The models of a session and the door to them.
+
+use super::Keys;
+use crate::{cli::TurnOptions, config::Config, home::Home};
+use anyhow::{Context as _, Result, anyhow, bail};
+use bailey_agent::{Models as ByRole, Retry, Route};
+use bailey_egress::{Egress, Proxies};
+use bailey_journal::Journal;
+use bailey_kernel::{Executor, Provider};
+use bailey_llm::{Cassette, Catalogue, Endpoint, Normaliser, Player, Recorder};
+use bailey_protocol::WsPath;
+use std::{fs, io, path::Path, sync::Arc, time::Duration};
+
+/// The models of a session, by what they are asked for, and the way to them.
+pub(super) struct Models {
+    pub(super) by_role: ByRole,
+    pub(super) door: Arc<dyn Executor>,
+    pub(super) retry: Retry,
+}
+
+/// Chooses the models: what the flags say, else the configuration, else the first key that is there.
+pub(super) fn models(
+    home: &Home,
+    config: &Config,
+    keys: &Keys,
+    options: &TurnOptions,
+    workspace: &WsPath,
+    journal: &Journal,
+) -> Result<Models> {
+    if let Some(file) = options.model.as_deref().and_then(|model| model.strip_prefix("replay:")) {
+        return replay(config, Path::new(file), workspace, journal);
+    }
+    let name = match &options.model {
+        Some(name) => name.clone(),
+        None => config.default_model(|key| keys.has(key))?,
+    };
+    let catalogue = catalogue(home)?;
+    let usable = |model: &str| usable(config, keys, &catalogue, model);
+    let main = usable(&name)?;
+    if let Some(file) = &options.record {
+        // A cassette holds one conversation with one model.
+        let door = Arc::new(door(config, keys, journal, std::slice::from_ref(&main))?);
+        let redactor = keys.redactor.clone();
+        let normaliser =
+            Normaliser::new(&workspace.0).redacting(move |text| redactor.redact(text).text.into_owned());
+        let door = Arc::new(Recorder::new(door, Cassette::new(&main), file, normaliser));
+        let by_role = ByRole::only(bailey_llm::provider(main));
+        return Ok(Models { by_role, door, retry: Retry::default() });
+    }
+    let of_key = |(key, model): (String, &str)| {
+        usable(model).with_context(|| format!("`{key}`, from {}", config.origin(&key)))
+    };
+    let mut endpoints: Vec<Endpoint> = config.models.named().map(of_key).collect::<Result<_>>()?;
+    endpoints.push(main);
+    let provider = |model: &str| -> Result<Arc<dyn Provider>> { Ok(bailey_llm::provider(usable(model)?)) };
+    let route = |model: &str| {
+        let instead = config.models.fallback.iter().filter(|other| *other != model);
+        let instead = instead.map(|model| provider(model)).collect::<Result<Vec<_>>>()?;
+        anyhow::Ok(Route::new(provider(model)?, instead))
+    };
+    let mut by_role = ByRole::new(route(&name)?);
+    for (role, model) in config.models.roles() {
+        by_role = by_role.with_role(role, route(model)?);
+    }
+    for (skill, model) in &config.models.skills {
+        by_role = by_role.with_skill(skill, route(model)?);
+    }
+    let door = Arc::new(door(config, keys, journal, &endpoints)?);
+    Ok(Models { by_role, door, retry: Retry::default() })
+}
+
+/// Where `PROVIDER/MODEL` is served.
+///
+/// # Errors
+/// When there is no such provider.
+pub(crate) fn endpoint(config: &Config, catalogue: &Catalogue, model: &str) -> Result<Endpoint> {
+    let (provider, found, model) = config.find(model)?;
+    let url = found.base_url.as_str();
+    Ok(Endpoint {
+        provider: provider.into(),
+        wire: found.wire,
+        base_url: url.into(),
+        model: model.into(),
+        key: found.key_env.clone(),
+        max_tokens: config.reply_tokens,
+        window_tokens: found.window_tokens.or_else(|| catalogue.window_tokens(url, model)),
+        prices: catalogue.prices(url, model),
+    })
+}
+
+/// The network door to these endpoints, with the configured time limits and the environment's proxies.
+///
+/// # Errors
+/// When a URL is none, or a proxy is of a kind that cannot be used.
+pub(crate) fn door(
+    config: &Config,
+    keys: &Keys,
+    journal: &Journal,
+    endpoints: &[Endpoint],
+) -> Result<Egress> {
+    let allowed = endpoints.iter().map(|endpoint| {
+        let provider = config.providers.get(&endpoint.provider);
+        let seconds = provider.and_then(|provider| provider.first_byte_seconds);
+        bailey_egress::Endpoint {
+            url: endpoint.url(),
+            secrets: endpoint.key.iter().cloned().collect(),
+            first_byte_timeout: seconds.map(Duration::from_secs),
+        }
+    });
+    let network = &config.network;
+    let door = bailey_egress::Config {
+        endpoints: allowed.collect(),
+        proxies: Proxies::of(|name| std::env::var(name).ok())?,
+        connect_timeout: Duration::from_secs(network.connect_seconds),
+        first_byte_timeout: Duration::from_secs(network.first_byte_seconds),
+        idle_timeout: Duration::from_secs(network.idle_seconds),
+        ..bailey_egress::Config::default()
+    };
+    Ok(Egress::new(door, keys.vault.clone(), journal.seal())?)
+}
+
+/// What is known of models, the human's own `models.toml` first.
+///
+/// # Errors
+/// When that file cannot be read.
+pub(crate) fn catalogue(home: &Home) -> Result<Catalogue> {
+    let path = home.catalogue();
+    let own = match fs::read_to_string(&path) {
+        Ok(own) => Some(own),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(anyhow!(error).context(format!("cannot read `{}`", path.display()))),
+    };
+    Catalogue::with(own.as_deref()).with_context(|| format!("`{}`", path.display()))
+}
+
+/// An endpoint whose key is there.
+fn usable(config: &Config, keys: &Keys, catalogue: &Catalogue, model: &str) -> Result<Endpoint> {
+    let endpoint = endpoint(config, catalogue, model)?;
+    if let Some(key) = endpoint.key.as_deref().filter(|key| !keys.has(key)) {
+        bail!(
+            "provider `{}` needs a key: set {key} in the environment or in Bailey's own .env",
+            endpoint.provider
+        );
+    }
+    Ok(endpoint)
+}
+
+/// A recording in place of a model: its words are played, everything else happens.
+fn replay(config: &Config, file: &Path, workspace: &WsPath, journal: &Journal) -> Result<Models> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read the recording `{}`", file.display()))?;
+    let cassette = Cassette::parse(&bytes).with_context(|| format!("`{}`", file.display()))?;
+    let endpoint = Endpoint {
+        provider: cassette.provider.clone(),
+        wire: cassette.wire,
+        base_url: "http://recorded.invalid".into(),
+        model: cassette.model.clone(),
+        key: None,
+        max_tokens: config.reply_tokens,
+        window_tokens: None,
+        prices: Vec::new(),
+    };
+    let door = Arc::new(Player::new(cassette, Normaliser::new(&workspace.0), journal.seal()));
+    let retry = Retry { attempts: 1, ..Retry::default() };
+    Ok(Models { by_role: ByRole::only(bailey_llm::provider(endpoint)), door, retry })
+}
