@@ -22,7 +22,9 @@ Exit codes:
   1  failed                    5    the journal is broken or cannot be written
   2  wrong arguments, rules    6    changes kept back: the project had changed meanwhile
      or configuration
-  3  denied, or not approved   130  ended by Ctrl-C";
+  3  denied, or not approved   129  ended because the terminal was closed
+                               130  ended by Ctrl-C
+                               143  ended because it was asked to (SIGTERM)";
 
 /// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing passes
 /// without a permit.
@@ -84,6 +86,8 @@ pub(crate) struct Models {
 pub(crate) enum Command {
     /// Give the agent a task in this repository
     Run(Run),
+    /// Talk with the agent about this repository
+    Chat(Chat),
     /// Look at sessions, and move what they changed to the project and back
     #[command(subcommand)]
     Sessions(Sessions),
@@ -167,6 +171,18 @@ pub(crate) enum Approve {
 pub(crate) struct Run {
     /// What to do; `-` reads it from standard input
     pub(crate) task: String,
+    /// Work in this directory's repository
+    #[arg(long, short = 'C', value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) options: TurnOptions,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Chat {
+    /// Go on with this session, by its name or its last digits
+    #[arg(long, value_name = "SESSION", conflicts_with = "directory")]
+    pub(crate) resume: Option<String>,
     /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod audit;
+mod chat;
 mod config;
 mod doctor;
 mod init;
@@ -40,6 +41,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Models(command) => wait(models::run(&home()?, command, printer)),
         Command::Trust(command) => trust::run(&home()?, command, printer),
+        Command::Chat(chat) => wait(chat::run(&home()?, chat, printer)),
         Command::Policy(command) => wait(policy::run(&home()?, command, printer)),
         Command::Tools(command) => tools::run(&home()?, command, printer),
         Command::Man { directory } => man::run(directory.as_deref(), printer),

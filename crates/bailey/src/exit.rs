@@ -23,6 +23,18 @@ pub(crate) const CONFLICT: u8 = 6;
 /// Ended by Ctrl-C.
 pub(crate) const CANCELLED: u8 = 130;
 
+/// Ended because the terminal was closed.
+pub(crate) const HUNG_UP: u8 = 129;
+/// Ended because somebody asked for that.
+pub(crate) const TERMINATED: u8 = 143;
+
+/// Ends the program where it stands; the warden takes everything inside the walls with it. The terminal is left as it
+/// was found.
+pub(crate) fn now(code: u8) -> ! {
+    crate::front::restore();
+    std::process::exit(code.into())
+}
+
 /// The code for an error.
 pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
     let host = error.downcast_ref::<HostError>();

@@ -1,37 +1,65 @@
-//! The terminal: draws events, asks questions, and turns Ctrl-C into a cancellation.
+//! The terminal: draws events, asks questions, takes messages, and turns Ctrl-C into a cancellation. It knows a session
+//! by its Ops and Events alone.
+//!
+//! Read [`Front::during`] first. `screen.rs` is what may change at the end of what is printed; `chat.rs` is the message
+//! being written there.
 
 mod ask;
+mod chat;
 mod draw;
+mod history;
+mod keys;
+mod line;
+mod markdown;
+mod screen;
+mod signals;
 mod spent;
+mod story;
+mod terminal;
+mod text;
 
 pub(crate) use ask::{Asker, diff_lines, one_line};
+pub(crate) use chat::{Chat, Leave};
 pub(crate) use draw::{barred, packets, short};
 pub(crate) use spent::Spent;
+pub(crate) use terminal::restore;
 
-use crate::print::Printer;
-use anyhow::{Context as _, Result};
-use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op};
-use draw::Drawing;
-use std::{collections::VecDeque, future::Future, pin::Pin, time::Duration};
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::mpsc,
+use crate::{
+    exit,
+    print::{Printer, Style},
 };
+use anyhow::Result;
+use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op};
+use chat::{Came, Doing};
+use draw::Drawing;
+use screen::{Live, Screen};
+use signals::{Heard, Signals};
+use std::{collections::VecDeque, future::Future, pin::Pin, time::Duration};
+use tokio::sync::mpsc;
 
-/// How often the line of what runs is drawn again.
+/// How often what runs is drawn again.
 const TICK: Duration = Duration::from_millis(250);
 
 /// An answer on its way.
 type Answering<'a> = Pin<Box<dyn Future<Output = (ApprovalId, Answer, String)> + 'a>>;
 
-/// One front end on a terminal, a pipe, or for a script. It owns what is read from the person: answers and Ctrl-C.
+/// One front end on a terminal, a pipe, or for a script. It owns what is read from the person: messages, answers and
+/// signals.
 pub(crate) struct Front<'a> {
     pub(crate) printer: &'a Printer,
     pub(crate) asker: Asker,
     events: mpsc::Receiver<Event>,
-    ops: mpsc::Sender<Op>,
-    verbose: bool,
-    interrupts: Signal,
+    /// None once the session has been told to end.
+    ops: Option<mpsc::Sender<Op>>,
+    signals: Signals,
+    drawing: Drawing<'a>,
+    screen: Screen<'a>,
+    chat: Option<Chat>,
+    asked: VecDeque<(ApprovalId, Card)>,
+    answering: Option<Answering<'a>>,
+    is_cancelled: bool,
+    /// The exit code of the signal that asked this program to end.
+    ending: Option<u8>,
 }
 
 impl<'a> Front<'a> {
@@ -42,83 +70,215 @@ impl<'a> Front<'a> {
         asker: Asker,
         verbose: bool,
     ) -> Result<Self> {
-        let interrupts = signal(SignalKind::interrupt()).context("Ctrl-C cannot be heard")?;
-        Ok(Self { printer, asker, events, ops, verbose, interrupts })
+        printer.watch();
+        Ok(Self {
+            printer,
+            asker,
+            events,
+            ops: Some(ops),
+            signals: Signals::listen()?,
+            drawing: Drawing::new(printer, verbose),
+            screen: Screen::new(printer),
+            chat: None,
+            asked: VecDeque::new(),
+            answering: None,
+            is_cancelled: false,
+            ending: None,
+        })
+    }
+
+    /// The exit code of the signal that asked this program to end; the caller asks nothing more and leaves.
+    pub(crate) fn ending(&self) -> Option<u8> {
+        self.ending
     }
 
     /// Drives `work` to its end, drawing what happens meanwhile and asking what is asked, one question at a time. The
     /// first Ctrl-C cancels the turn, also while a question is open; a second one ends the program, which takes
     /// everything inside the walls with it.
     pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let mut drawing = Drawing::new(self.printer, self.verbose);
         let mut tick = tokio::time::interval(TICK);
-        let mut asked: VecDeque<(ApprovalId, Card)> = VecDeque::new();
-        let mut answering: Option<Answering<'a>> = None;
-        let mut is_cancelled = false;
+        self.is_cancelled = false;
         tokio::pin!(work);
         let done = loop {
-            if answering.is_none() && !is_cancelled {
-                answering = asked.pop_front().map(|(id, card)| self.ask(id, card));
+            self.ask_next();
+            self.draw();
+            if self.printer.is_closed() && self.ending.is_none() {
+                self.end(exit::FAILED);
             }
+            let is_free = self.answering.is_none();
             tokio::select! {
                 biased;
-                _ = self.interrupts.recv() => {
-                    if is_cancelled {
-                        std::process::exit(crate::exit::CANCELLED.into());
-                    }
-                    is_cancelled = true;
-                    answering = None;
-                    self.printer.note("\ncancelling (Ctrl-C again to leave at once)");
-                    self.ops.send(Op::Cancel).await.ok();
+                heard = self.signals.next() => self.heard(heard),
+                (id, answer, why) = answered(&mut self.answering) => {
+                    self.answering = None;
+                    self.is_asked_over();
+                    self.send(Op::Answer { id, answer, why });
                 }
-                (id, answer, why) = answered(&mut answering) => {
-                    answering = None;
-                    self.ops.send(Op::Answer { id, answer, why }).await.ok();
-                }
+                came = chat::came(&mut self.chat), if is_free => self.came(came),
                 // What happens while a question stands on the screen is drawn after it.
-                Some(event) = self.events.recv(), if answering.is_none() => {
-                    asked.extend(self.take(&mut drawing, event));
-                }
+                Some(event) = self.events.recv(), if is_free => self.take(event),
                 done = &mut work => break done,
-                _ = tick.tick(), if answering.is_none() => drawing.tick(),
+                _ = tick.tick(), if is_free => {}
             }
         };
         while let Ok(event) = self.events.try_recv() {
-            self.take(&mut drawing, event);
+            self.take(event);
         }
-        drawing.end();
+        self.drawing.end_text(&mut self.screen);
+        self.screen.clear();
         done
     }
 
-    /// Asks a plain yes-or-no question; Ctrl-C is a no.
+    /// Asks a plain yes-or-no question; a signal is a no.
     pub(crate) async fn confirm(&mut self, question: &str) -> bool {
-        tokio::select! {
-            yes = ask::confirm(question.to_owned()) => yes,
-            _ = self.interrupts.recv() => false,
+        let heard = tokio::select! {
+            yes = ask::confirm(question) => return yes,
+            heard = self.signals.next() => heard,
+        };
+        self.printer.note("");
+        self.ending = code_of(heard);
+        false
+    }
+
+    /// Notes what the person asked for.
+    pub(crate) fn asked(&mut self, message: &str) {
+        self.drawing.story.asked(message);
+    }
+
+    /// Tells the story.
+    pub(crate) fn tell_story(&self) {
+        if !self.printer.is_json() {
+            let lines = self.drawing.story.lines(self.printer, self.screen.cells());
+            lines.iter().for_each(|line| self.printer.line(line));
         }
     }
 
-    fn ask(&self, id: ApprovalId, card: Card) -> Answering<'a> {
+    fn heard(&mut self, heard: Heard) {
+        match heard {
+            Heard::Resize => {}
+            Heard::Suspend => self.suspend(),
+            // A closed terminal says so to its session and to whom it was lent: that may be twice.
+            Heard::HangUp if self.ending.is_some() => {}
+            Heard::HangUp => self.end(exit::HUNG_UP),
+            Heard::Terminate if self.ending.is_some() => exit::now(exit::TERMINATED),
+            Heard::Terminate => self.end(exit::TERMINATED),
+            Heard::Cancel if self.is_cancelled => {
+                self.screen.clear();
+                exit::now(exit::CANCELLED);
+            }
+            Heard::Cancel if self.is_idle() => self.interrupted(),
+            Heard::Cancel => {
+                self.cancel();
+                self.screen.clear();
+                self.printer.note("cancelling (Ctrl-C again to leave at once)");
+            }
+        }
+    }
+
+    /// Cancels what runs; questions are answered by that.
+    fn cancel(&mut self) {
+        self.is_cancelled = true;
+        self.asked.clear();
+        if self.answering.take().is_some() {
+            self.printer.line("");
+            self.is_asked_over();
+        }
+        self.send(Op::Cancel);
+    }
+
+    /// Ends because of a signal, or because nobody reads: what runs is cancelled, and nothing more is asked.
+    fn end(&mut self, code: u8) {
+        self.ending = Some(code);
+        self.cancel();
+        match &mut self.chat {
+            Some(_) => self.leave(Leave::Quit),
+            None => self.is_cancelled = true,
+        }
+    }
+
+    fn ask_next(&mut self) {
+        if self.answering.is_some() || self.is_cancelled {
+            return;
+        }
+        let Some((id, card)) = self.asked.pop_front() else { return };
+        self.drawing.end_text(&mut self.screen);
+        self.screen.clear();
+        self.pause_keys();
         let (asker, printer) = (self.asker, self.printer);
-        Box::pin(async move {
+        self.answering = Some(Box::pin(async move {
             let (answer, why) = asker.ask(printer, &card).await;
             // The reason of a yes is the yes.
             let why = if answer == Answer::No { why } else { String::new() };
             (id, answer, why)
-        })
+        }));
     }
 
-    /// Shows an event, and hands a question back.
-    fn take(&self, drawing: &mut Drawing<'_>, event: Event) -> Option<(ApprovalId, Card)> {
+    /// The screen is ours again.
+    fn is_asked_over(&mut self) {
+        self.screen.forget();
+        self.resume_keys();
+    }
+
+    /// Never waits: whoever is sent to may wait for this loop.
+    fn send(&mut self, op: Op) {
+        let Some(ops) = &self.ops else { return };
+        if ops.try_send(op).is_err() {
+            self.note(Style::Yellow, "the session is too busy to hear that; try again");
+        }
+    }
+
+    fn note(&mut self, style: Style, text: &str) {
+        if !self.printer.is_json() {
+            self.drawing.line(&mut self.screen, style, text);
+        }
+    }
+
+    fn draw(&mut self) {
+        if self.answering.is_some() || self.printer.is_json() {
+            return;
+        }
+        let mut live = Live { rows: self.drawing.rows(&self.screen), cursor: None };
+        if let Some(chat) = self.chat.as_ref().filter(|_| self.screen.is_live()) {
+            chat.draw(self.printer, self.screen.cells(), &mut live);
+        }
+        self.screen.draw(live);
+    }
+
+    /// Shows an event, and keeps a question.
+    fn take(&mut self, event: Event) {
         if self.printer.is_json() {
             self.printer.json(&event);
         } else {
-            drawing.draw(&event.happening);
+            self.drawing.draw(&mut self.screen, &event.happening);
         }
-        match event.happening {
-            Happening::Ask { id, card, .. } => Some((id, card)),
-            _ => None,
+        if self.chat.is_some() {
+            self.follow(&event.happening);
         }
+        if let Happening::Ask { id, card, .. } = event.happening {
+            self.asked.push_back((id, card));
+        }
+    }
+
+    /// Whether a person is asked what to do, and nothing runs.
+    fn is_idle(&self) -> bool {
+        self.chat.as_ref().is_some_and(|chat| chat.doing == Doing::Nothing)
+    }
+
+    fn came(&mut self, came: Came) {
+        match came {
+            Came::Keys(bytes) => self.typed(&bytes),
+            Came::Line(line) => self.submit(&line),
+            Came::End => self.leave(Leave::Quit),
+        }
+    }
+}
+
+fn code_of(heard: Heard) -> Option<u8> {
+    match heard {
+        Heard::Cancel => Some(exit::CANCELLED),
+        Heard::HangUp => Some(exit::HUNG_UP),
+        Heard::Terminate => Some(exit::TERMINATED),
+        Heard::Suspend | Heard::Resize => None,
     }
 }
 

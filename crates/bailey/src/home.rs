@@ -71,6 +71,11 @@ impl Home {
         self.root.join("journal.db")
     }
 
+    /// The messages of conversations.
+    pub(crate) fn history(&self) -> PathBuf {
+        self.root.join("chat-history")
+    }
+
     /// A session's own folder; it is made.
     pub(crate) fn session(&self, id: bailey_protocol::SessionId) -> Result<PathBuf> {
         let folder = self.root.join("sessions").join(id.to_string());

@@ -1,15 +1,23 @@
 //! Everything that is printed passes here: without the keys that Bailey holds, neutralised for a terminal, coloured
 //! only there.
 
+mod out;
+
+pub(crate) use out::unstick;
+
 use crate::{cli::Color, exit};
 use bailey_secrets::{Redactor, neutralise};
+use out::Out;
 use serde::Serialize;
 use serde_json::Value;
 use std::{
     borrow::Cow,
     fmt,
-    io::{IsTerminal as _, Write as _},
-    sync::OnceLock,
+    io::{self, IsTerminal as _},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 /// A style of text.
@@ -22,31 +30,61 @@ pub(crate) enum Style {
     Red,
     Yellow,
     Cyan,
+    /// Code within text.
+    Code,
 }
 
 /// Prints to standard output and standard error.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Printer {
     json: bool,
+    out: Out,
+    err: Out,
     out_color: bool,
     err_color: bool,
+    is_live: bool,
     redactor: OnceLock<Redactor>,
+    /// Whether somebody wants to know when nobody reads any more, and whether that is so.
+    is_watched: AtomicBool,
+    is_closed: AtomicBool,
 }
 
 impl Printer {
     pub(crate) fn new(json: bool, color: Color) -> Self {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         let color = |terminal: bool| match color {
-            Color::Auto => terminal && !no_color,
+            Color::Auto => terminal && !no_color && !is_dumb,
             Color::Always => true,
             Color::Never => false,
         };
+        let is_terminal = io::stdout().is_terminal();
         Self {
             json,
-            out_color: color(std::io::stdout().is_terminal()),
-            err_color: color(std::io::stderr().is_terminal()),
+            out: Out::new(&io::stdout()),
+            err: Out::new(&io::stderr()),
+            out_color: color(is_terminal),
+            err_color: color(io::stderr().is_terminal()),
+            is_live: is_terminal && !is_dumb && !json,
             redactor: OnceLock::new(),
+            is_watched: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
         }
+    }
+
+    /// Whether standard output is a terminal whose rows can be drawn anew, for a person.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// From now on it is remembered when nobody reads any more; before, the program ends there.
+    pub(crate) fn watch(&self) {
+        self.is_watched.store(true, Relaxed);
+    }
+
+    /// Whether nobody reads any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Relaxed)
     }
 
     /// Whether scripts read this.
@@ -80,19 +118,22 @@ impl Printer {
         self.part(format_args!("{line}\n"));
     }
 
-    /// The same without an end of line. When nobody reads any more there is nothing left to do, and the warden takes
-    /// everything inside the walls with it.
+    /// The same without an end of line. When nobody reads any more there is nothing left to do, but for who watches
+    /// for that and has work to end.
     pub(crate) fn part(&self, part: impl fmt::Display) {
-        let mut out = std::io::stdout().lock();
-        if write!(out, "{part}").and_then(|()| out.flush()).is_err() {
-            std::process::exit(exit::FAILED.into());
+        if self.is_closed() || self.out.write(part.to_string().as_bytes()).is_ok() {
+            return;
         }
+        if !self.is_watched.load(Relaxed) {
+            exit::now(exit::FAILED);
+        }
+        self.is_closed.store(true, Relaxed);
     }
 
     /// A line on standard error, for what is not the result.
     pub(crate) fn note(&self, text: &str) {
-        writeln!(std::io::stderr(), "{}", paint(self.err_color, Style::Dim, &neutralise(&self.redact(text))))
-            .ok();
+        let text = paint(self.err_color, Style::Dim, &neutralise(&self.redact(text)));
+        self.err.write(format!("{text}\n").as_bytes()).ok();
     }
 
     /// One JSON object on a line of standard output.
@@ -131,8 +172,8 @@ impl Printer {
         if self.json {
             self.json(&serde_json::json!({ "type": "error", "error": text }));
         }
-        writeln!(std::io::stderr(), "{} {}", paint(self.err_color, Style::Red, "error:"), neutralise(&text))
-            .ok();
+        let line = format!("{} {}\n", paint(self.err_color, Style::Red, "error:"), neutralise(&text));
+        self.err.write(line.as_bytes()).ok();
     }
 }
 
@@ -168,7 +209,7 @@ fn paint(color: bool, style: Style, text: &str) -> String {
         Style::Red => 31,
         Style::Green => 32,
         Style::Yellow => 33,
-        Style::Cyan => 36,
+        Style::Cyan | Style::Code => 36,
     };
     format!("\x1b[{code}m{text}\x1b[0m")
 }

@@ -28,7 +28,9 @@ mod tool;
 
 pub use act::Acted;
 pub use admit::Preview;
-pub use bailey_journal::{Clock, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionLock};
+pub use bailey_journal::{
+    Clock, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionInfo, SessionLock,
+};
 pub use call::Step;
 pub use context::{Context, Instruction, Observation, Provenance, Reply, Segment, UserMessage};
 pub use door::Door;

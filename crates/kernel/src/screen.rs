@@ -86,6 +86,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
         | Happening::Session { .. }
         | Happening::Accepted
         | Happening::Heard { .. }
+        | Happening::Sessions { .. }
         | Happening::Usage { .. }
         | Happening::End { error: None, .. } => {}
     }

@@ -95,6 +95,19 @@ pub struct Usage {
     pub cache_write_tokens: u64,
 }
 
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLine {
+    /// Its name.
+    pub session: SessionId,
+    /// Its workspace.
+    pub workspace: String,
+    /// The first line of its first message.
+    pub title: String,
+    /// When something last happened, RFC 3339.
+    pub updated: String,
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -217,6 +230,11 @@ pub enum Happening {
         red: Vec<String>,
         /// Why, one line for each rule that spoke.
         reasons: Vec<String>,
+    },
+    /// The sessions of this home.
+    Sessions {
+        /// The newest first.
+        sessions: Vec<SessionLine>,
     },
     /// What the front end asked for was not done.
     Failed {

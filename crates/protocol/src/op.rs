@@ -27,6 +27,8 @@ pub enum Op {
     Apply,
     /// Take the last apply back.
     Undo,
+    /// Name the sessions of this home.
+    Sessions,
 }
 
 impl Op {
@@ -40,6 +42,7 @@ impl Op {
             Self::Changes => "changes",
             Self::Apply => "apply",
             Self::Undo => "undo",
+            Self::Sessions => "sessions",
         }
     }
 }

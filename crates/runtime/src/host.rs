@@ -3,12 +3,15 @@
 use bailey_agent::{Brain, Hands, ModelRole, Models, News, Questions, Retry, Settled, TurnEnd};
 use bailey_kernel::{
     Acted, Connection, Context, Instruction, Kernel, NewSession, Refused, Registrar, Scope, Segment,
-    SessionLock,
+    SessionInfo, SessionLock,
 };
-use bailey_protocol::{Action, Event, Happening, Inbound, Op, SessionId, TurnId, WsPath};
+use bailey_protocol::{Action, Event, Happening, Inbound, Op, SessionId, SessionLine, TurnId, WsPath};
 use bailey_tools::Toolbox;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
+
+/// Sessions that are told at once.
+const SESSIONS_MAX: usize = 20;
 
 /// What a host is made of.
 pub struct Parts {
@@ -219,6 +222,10 @@ impl Host {
                 Op::Changes => self.changes().await.map(drop),
                 Op::Apply => self.apply_now(ops).await,
                 Op::Undo => self.undo(ops).await.map(drop),
+                Op::Sessions => {
+                    let scope = self.kernel.turn_of(&self.connection);
+                    tell_sessions(&self.kernel, &scope).await.map_err(Into::into)
+                }
                 // Nothing runs, and nothing is asked.
                 Op::Cancel | Op::Answer { .. } => continue,
             };
@@ -295,6 +302,19 @@ impl Host {
     }
 }
 
+/// Tells the newest sessions of this home.
+async fn tell_sessions(kernel: &Kernel, scope: &Scope) -> Result<(), Refused> {
+    let sessions = kernel.journal().sessions().await?;
+    let line = |info: SessionInfo| SessionLine {
+        session: info.id,
+        workspace: info.workspace.0,
+        title: info.title,
+        updated: info.updated.to_string(),
+    };
+    let sessions = sessions.into_iter().take(SESSIONS_MAX).map(line).collect();
+    kernel.tell(scope, Happening::Sessions { sessions }).await
+}
+
 /// A turn's ear to the front end.
 struct Front<'a> {
     kernel: &'a Kernel,
@@ -313,6 +333,7 @@ impl Front<'_> {
                 let (_, message, _) = self.kernel.accept(self.connection, inbound).await?;
                 self.news.push(message);
             }
+            Op::Sessions => tell_sessions(self.kernel, self.scope).await?,
             // The work is not at rest: a comparison now would show half of it.
             Op::Changes | Op::Apply | Op::Undo => {
                 let error = "a turn is running: wait for its end, or cancel it".to_owned();

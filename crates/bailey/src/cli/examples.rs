@@ -14,6 +14,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey --json run --approve never \"explain src/main.rs\"", "from a script"),
         ],
     ),
+    (&["chat"], &[("bailey chat", "in a repository"), ("bailey chat --resume 3f2a", "go on with a session")]),
     (&["sessions", "list"], &[("bailey sessions list", "")]),
     (&["sessions", "show"], &[("bailey sessions show 3f2a", "by its last digits")]),
     (&["sessions", "resume"], &[("bailey sessions resume 3f2a \"now the documentation\"", "")]),

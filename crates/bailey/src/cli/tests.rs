@@ -78,6 +78,8 @@ fn the_exit_codes_of_the_help_are_those_of_the_program() {
         exit::JOURNAL,
         exit::CONFLICT,
         exit::CANCELLED,
+        exit::HUNG_UP,
+        exit::TERMINATED,
     ];
     known.sort_unstable();
     assert_eq!(said_sorted, known);

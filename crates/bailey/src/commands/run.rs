@@ -56,6 +56,7 @@ pub(super) async fn turn(
     reveal(&kernel, &host, options, &workspace).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
+    message.iter().for_each(|message| front.asked(message));
     let ended = match message {
         Some(text) => front.during(host.say(Inbound { text }, &mut inbox)).await,
         None if host.is_interrupted() => front.during(host.go_on(&mut inbox)).await,
@@ -75,22 +76,46 @@ async fn finish(
     ended: Result<TurnEnd, HostError>,
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
 ) -> Result<ExitCode> {
+    if let Some(code) = front.ending() {
+        return Ok(ExitCode::from(code));
+    }
     let printer = front.printer;
     let changes = front.during(host.changes()).await;
     let ended = match (ended, &changes) {
         (Ok(end), _) => end,
-        (Err(error), Ok(changes)) => {
-            if !changes.is_empty() {
-                printer.note(&format!("what changed so far is kept in session {}", name(host)));
-            }
+        (Err(error), _) => {
+            front.tell_story();
             return Err(error.into());
         }
-        (Err(error), Err(_)) => return Err(error.into()),
     };
     let changes = changes?;
     show(printer, &changes);
+    let merged = merge(front, host, options, ended, &changes, inbox).await;
+    front.tell_story();
+    if let Some(code) = front.ending() {
+        return Ok(ExitCode::from(code));
+    }
+    Ok(ExitCode::from(match (merged?, ended) {
+        (Some(merged), _) if !merged.conflicts.is_empty() => exit::CONFLICT,
+        (_, TurnEnd::Cancelled) => exit::CANCELLED,
+        _ => exit::DONE,
+    }))
+}
+
+/// Applies what changed where that is wanted.
+async fn merge(
+    front: &mut Front<'_>,
+    host: &Host,
+    options: &TurnOptions,
+    ended: TurnEnd,
+    changes: &Changes,
+    inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
+) -> Result<Option<Merged>> {
+    let printer = front.printer;
     let is_half_applied = host.is_half_applied().await?;
-    let can_apply = is_half_applied || !changes.is_empty();
+    if ended != TurnEnd::Answered || changes.is_empty() && !is_half_applied {
+        return Ok(None);
+    }
     // What is Red is asked on a card of its own: one question is enough.
     let asks = !front.asker.is_nobody() && !printer.is_json();
     let question = if is_half_applied {
@@ -98,26 +123,12 @@ async fn finish(
     } else {
         "Apply these changes?"
     };
-    let is_wanted = can_apply
-        && ended == TurnEnd::Answered
-        && (options.apply || asks && (!changes.red.is_empty() || front.confirm(question).await));
-    if is_wanted {
-        let merged = front.during(host.apply(&changes, inbox)).await?;
-        tell_merged(printer, "applied", &merged);
-        if !merged.conflicts.is_empty() {
-            return Ok(ExitCode::from(exit::CONFLICT));
-        }
-    } else if can_apply {
-        printer.note(&format!(
-            "nothing was applied; `bailey sessions diff|apply|discard {}` when you like",
-            name(host)
-        ));
+    if !options.apply && !(asks && (!changes.red.is_empty() || front.confirm(question).await)) {
+        return Ok(None);
     }
-    Ok(ExitCode::from(if ended == TurnEnd::Cancelled { exit::CANCELLED } else { exit::DONE }))
-}
-
-fn name(host: &Host) -> String {
-    crate::front::short(&host.session())
+    let merged = front.during(host.apply(changes, inbox)).await?;
+    tell_merged(printer, "applied", &merged);
+    Ok(Some(merged))
 }
 
 /// Shows a session's changes; under `--json` the event has told them.
@@ -166,7 +177,7 @@ fn task(task: &str) -> Result<String> {
 }
 
 /// Notes what the human reveals by a flag, before the turn.
-async fn reveal(
+pub(super) async fn reveal(
     kernel: &bailey_kernel::Kernel,
     host: &Host,
     options: &TurnOptions,

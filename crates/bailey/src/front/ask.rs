@@ -1,12 +1,8 @@
 //! Cards: answered on the controlling terminal only, after what was typed ahead is thrown away.
 
+use super::terminal::Terminal;
 use crate::print::{Printer, Style};
 use bailey_protocol::{Answer, Card, CardPart};
-use rustix::termios::{QueueSelector, tcflush};
-use std::{
-    fs::{File, OpenOptions},
-    io::{BufRead as _, BufReader, Write as _},
-};
 
 /// Who answers cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +18,7 @@ const NOBODY: &str = "there is no terminal to ask on";
 impl Asker {
     /// The terminal, where there is one and nobody said never.
     pub(crate) fn new(never: bool) -> Self {
-        if never || controlling_terminal().is_err() { Self::Nobody } else { Self::Terminal }
+        if never || std::fs::File::open("/dev/tty").is_err() { Self::Nobody } else { Self::Terminal }
     }
 
     /// Whether nobody can answer.
@@ -35,53 +31,44 @@ impl Asker {
         if self == Self::Nobody {
             return (Answer::No, NOBODY.into());
         }
-        let text = draw(printer, card);
-        let answered = tokio::task::spawn_blocking(move || ask_terminal(&text)).await;
-        match answered {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => (Answer::No, format!("the terminal could not be read: {error}")),
-            Err(_) => (Answer::No, "the question was interrupted".into()),
+        match ask_terminal(&draw(printer, card)).await {
+            Ok(answer) => answer,
+            Err(error) => (Answer::No, format!("the terminal could not be read: {error}")),
         }
     }
 }
 
-fn controlling_terminal() -> std::io::Result<File> {
-    OpenOptions::new().read(true).write(true).open("/dev/tty")
-}
-
-fn ask_terminal(text: &str) -> std::io::Result<(Answer, String)> {
-    let mut terminal = controlling_terminal()?;
-    terminal.write_all(text.as_bytes())?;
+async fn ask_terminal(text: &str) -> std::io::Result<(Answer, String)> {
+    let terminal = Terminal::open()?;
+    terminal.write(text).await?;
     // What was typed before the question was seen is no answer to it.
-    tcflush(&terminal, QueueSelector::IFlush)?;
-    let mut reader = BufReader::new(terminal.try_clone()?);
+    terminal.flush()?;
     loop {
-        terminal.write_all(b"  [y]es once, yes for this [s]ession, or [n]o and why: ")?;
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
+        terminal.write("  [y]es once, yes for this [s]ession, or [n]o and why: ").await?;
+        let Some(line) = terminal.read_line().await? else {
             return Ok((Answer::No, "the terminal was closed".into()));
-        }
+        };
         let (word, why) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         match word.to_lowercase().as_str() {
             "y" | "yes" => return Ok((Answer::Yes, String::new())),
             "s" | "session" => return Ok((Answer::YesForSession, String::new())),
             "n" | "no" => return Ok((Answer::No, why.trim().to_owned())),
-            _ => terminal.write_all(b"  Please type y, s or n.\n")?,
+            _ => terminal.write("  Please type y, s or n.\n").await?,
         }
     }
 }
 
 /// Asks a plain yes-or-no question on the controlling terminal; no where there is none.
-pub(crate) async fn confirm(question: String) -> bool {
-    let asked = move || -> std::io::Result<bool> {
-        let mut terminal = controlling_terminal()?;
-        tcflush(&terminal, QueueSelector::IFlush)?;
-        terminal.write_all(format!("{question} [y/N] ").as_bytes())?;
-        let mut line = String::new();
-        BufReader::new(terminal).read_line(&mut line)?;
-        Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+pub(super) async fn confirm(question: &str) -> bool {
+    let asked = async {
+        let terminal = Terminal::open()?;
+        terminal.flush()?;
+        terminal.write(&format!("{question} [y/N] ")).await?;
+        terminal.read_line().await
     };
-    tokio::task::spawn_blocking(asked).await.is_ok_and(|answer| answer.unwrap_or(false))
+    let line: std::io::Result<Option<String>> = asked.await;
+    let line = line.ok().flatten().unwrap_or_default();
+    matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 fn draw(printer: &Printer, card: &Card) -> String {

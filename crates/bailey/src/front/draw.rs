@@ -2,44 +2,54 @@
 
 use super::{
     ask::{diff_lines, one_line},
-    spent::Spent,
+    markdown::Markdown,
+    screen::{Row, Screen},
+    story::{Done, Story},
+    text::{self, Span, cut, span, wrap},
 };
 use crate::print::{Printer, Style};
-use bailey_protocol::{CallId, Happening, Verdict};
+use bailey_protocol::{CallId, Happening, SessionId, Verdict};
 use std::{
     collections::HashMap,
-    io::IsTerminal as _,
     time::{Duration, Instant},
 };
 
-/// The longest target that is shown on a line, in characters.
+/// The longest target that is shown where rows have no width, in characters.
 const TARGET_CHARS_MAX: usize = 100;
-/// Stands before each line of the model's text.
+/// The shortest target that is shown, however narrow the terminal is.
+const TARGET_CHARS_MIN: usize = 16;
+/// Stands before each row of the model's text.
 const BAR: &str = "│ ";
 /// Diff lines shown below an edit; the whole diff comes at the end.
 const DIFF_LINES_MAX: usize = 40;
+/// What takes longer is shown while it runs.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Rows of running calls.
+const RUNNING_ROWS_MAX: usize = 4;
 
 /// A call as far as it is known.
 #[derive(Debug)]
 struct Call {
     tool: String,
     target: String,
+    is_command: bool,
     verdict: Option<Verdict>,
     reasons: Vec<String>,
     since: Instant,
+    /// The last line that it printed.
+    last: String,
 }
 
-/// The state of one turn's drawing.
+/// The state of the drawing, from the session's opening to its end.
 pub(super) struct Drawing<'a> {
     printer: &'a Printer,
     verbose: bool,
     workspace: String,
     calls: HashMap<CallId, Call>,
-    /// Whether the last thing printed was text without an end of line.
-    in_text: bool,
-    spent: Spent,
-    live: bool,
-    live_drawn: bool,
+    said: Markdown,
+    /// What Bailey itself waits for.
+    waiting: Option<(String, Instant)>,
+    pub(super) story: Story,
 }
 
 impl<'a> Drawing<'a> {
@@ -49,121 +59,171 @@ impl<'a> Drawing<'a> {
             verbose,
             workspace: String::new(),
             calls: HashMap::new(),
-            in_text: false,
-            spent: Spent::default(),
-            live: std::io::stdout().is_terminal() && !printer.is_json(),
-            live_drawn: false,
+            said: if printer.is_live() { Markdown::default() } else { Markdown::as_written() },
+            waiting: None,
+            story: Story::default(),
         }
     }
 
-    pub(super) fn draw(&mut self, happening: &Happening) {
-        self.erase_live();
+    /// Draws one event.
+    pub(super) fn draw(&mut self, screen: &mut Screen<'_>, happening: &Happening) {
+        self.story.take(happening);
         match happening {
             Happening::Session { session, workspace, model, resumed } => {
                 self.workspace = format!("{workspace}/");
                 let again = if *resumed { " (resumed)" } else { "" };
-                self.line(
-                    Style::Dim,
-                    &format!("bailey · {model} · {workspace} · session {}{again}", short(session)),
-                );
+                let text = format!("bailey · {model} · {workspace} · session {}{again}", short(session));
+                self.line(screen, Style::Dim, &text);
             }
-            Happening::Text { text } => self.text(text),
-            Happening::Call { call, tool, target } => {
-                let target = target.clone();
-                let call_of = Call {
-                    tool: tool.clone(),
-                    target,
-                    verdict: None,
-                    reasons: Vec::new(),
-                    since: Instant::now(),
-                };
-                self.calls.insert(call.clone(), call_of);
+            Happening::Text { text } => self.text(screen, text),
+            Happening::Call { call, tool, target } => self.called(call, tool, target),
+            Happening::Decided { call, action, target, verdict, reasons, .. } => {
+                self.decided(call.as_ref(), action, target, *verdict, reasons);
             }
-            Happening::Decided { call: Some(call), target, verdict, reasons, .. } => {
-                if let Some(call) = self.calls.get_mut(call) {
-                    // Inside the workspace the path below it says enough.
-                    call.target = target.strip_prefix(&self.workspace).unwrap_or(target).to_owned();
-                    call.verdict = Some(*verdict);
-                    call.reasons.clone_from(reasons);
-                }
-            }
-            Happening::Output { text, .. } if self.verbose => {
-                for line in text.lines() {
-                    self.line(Style::Dim, &format!("    {line}"));
-                }
-            }
+            Happening::Output { call, text } => self.output(screen, call, text),
             Happening::Result { call, ok, summary, text, duration_ms, enforced } => {
-                self.result(call, *ok, summary, text, *duration_ms);
-                if let Some(lost) =
-                    enforced.as_ref().map(|walls| walls.out_no_routes).filter(|lost| *lost > 0)
-                {
-                    self.line(Style::Red, &format!("    no way to the network: {} refused", packets(lost)));
+                self.result(screen, call, *ok, summary, text, *duration_ms);
+                let lost = enforced.as_ref().map_or(0, |walls| walls.out_no_routes);
+                if lost > 0 {
+                    let text = format!("    no way to the network: {} refused", packets(lost));
+                    self.line(screen, Style::Red, &text);
                 }
             }
-            Happening::Notice { text } => self.line(Style::Yellow, text),
-            Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
-            Happening::End { reason, .. } => self.ended(reason),
-            Happening::Accepted
-            | Happening::Heard { .. }
-            | Happening::Failed { .. }
-            | Happening::Decided { .. }
-            | Happening::Output { .. }
-            | Happening::Ask { .. }
-            | Happening::Answered { .. }
-            | Happening::Diff { .. }
-            | Happening::Merged { .. } => {}
-        }
-    }
-
-    /// Says what runs and for how long, on a terminal, once it takes over a second.
-    pub(super) fn tick(&mut self) {
-        if !self.live || self.in_text {
-            return;
-        }
-        let longest = self.calls.values().max_by_key(|call| call.since.elapsed());
-        if let Some(call) = longest.filter(|call| call.since.elapsed() > Duration::from_secs(1)) {
-            let text =
-                format!("  … {} {} ({} s)", call.tool, cut(&call.target), call.since.elapsed().as_secs());
-            self.printer.part(format!("\r\x1b[K{}", self.printer.paint(Style::Dim, &text)));
-            self.live_drawn = true;
-        }
-    }
-
-    pub(super) fn end(&mut self) {
-        self.erase_live();
-        self.end_text();
-    }
-
-    fn erase_live(&mut self) {
-        if std::mem::take(&mut self.live_drawn) {
-            self.printer.part("\r\x1b[K");
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        // The bar is what the model cannot draw: a line without it is Bailey's own.
-        for piece in text.split_inclusive('\n') {
-            if !self.in_text {
-                self.printer.part(self.printer.paint(Style::Cyan, BAR));
+            Happening::Notice { text } => {
+                self.waiting = None;
+                self.line(screen, Style::Yellow, text);
             }
-            self.printer.part(self.printer.paint(Style::Plain, piece));
-            self.in_text = !piece.ends_with('\n');
+            Happening::Usage { .. } => {
+                self.waiting = None;
+                self.end_text(screen);
+            }
+            Happening::End { reason, error } => self.ended(screen, reason, error.as_deref()),
+            Happening::Diff { .. } | Happening::Merged { .. } | Happening::Failed { .. } => {
+                self.waiting = None
+            }
+            _ => {}
         }
     }
 
-    fn end_text(&mut self) {
-        if std::mem::take(&mut self.in_text) {
-            self.printer.line("");
+    /// The rows that still change: what is being said, and what takes over a second.
+    pub(super) fn rows(&self, screen: &Screen<'_>) -> Vec<Row> {
+        let cells = screen.cells();
+        let open = self.said.open(self.printer, cells.saturating_sub(text::width(BAR)));
+        let mut rows: Vec<Row> = open.into_iter().map(|row| self.barred(row)).collect();
+        let slow = |since: &Instant| since.elapsed() > PATIENCE;
+        if let Some((what, since)) = self.waiting.as_ref().filter(|(_, since)| slow(since)) {
+            rows.push(self.waits(&format!("{what} {}", seconds(*since)), cells));
+        }
+        let is_asked = |call: &&Call| call.verdict == Some(Verdict::Asked);
+        let mut running: Vec<&Call> =
+            self.calls.values().filter(|call| slow(&call.since) && !is_asked(call)).collect();
+        running.sort_by_key(|call| call.since);
+        for call in running.iter().take(RUNNING_ROWS_MAX) {
+            let target = cut(&one_line(&call.target), (cells / 2).clamp(TARGET_CHARS_MIN, TARGET_CHARS_MAX));
+            let last = if call.last.is_empty() { String::new() } else { format!(": {}", call.last) };
+            rows.push(self.waits(&format!("{} {target} {}{last}", call.tool, seconds(call.since)), cells));
+        }
+        if running.len() > RUNNING_ROWS_MAX {
+            rows.push(self.waits(&format!("and {} more", running.len() - RUNNING_ROWS_MAX), cells));
+        }
+        rows
+    }
+
+    /// A line of Bailey's own, wrapped.
+    pub(super) fn line(&mut self, screen: &mut Screen<'_>, style: Style, text: &str) {
+        self.end_text(screen);
+        let indent = text.len() - text.trim_start().len();
+        for row in wrap(&[span(self.printer, style, text)], screen.cells(), indent) {
+            screen.line(&text::paint(self.printer, &row));
         }
     }
 
-    fn line(&mut self, style: Style, text: &str) {
-        self.end_text();
-        self.printer.line(self.printer.paint(style, text));
+    /// Ends the line of the model's text.
+    pub(super) fn end_text(&mut self, screen: &mut Screen<'_>) {
+        if self.said.is_open() {
+            let rows = self.said.end(self.printer, screen.cells().saturating_sub(text::width(BAR)));
+            rows.into_iter().for_each(|row| screen.line(&self.barred(row).painted));
+        }
     }
 
-    fn result(&mut self, call: &CallId, ok: bool, summary: &str, text: &str, duration_ms: u64) {
-        self.end_text();
+    fn text(&mut self, screen: &mut Screen<'_>, text: &str) {
+        self.waiting = None;
+        let rows = self.said.push(self.printer, text, screen.cells().saturating_sub(text::width(BAR)));
+        rows.into_iter().for_each(|row| screen.line(&self.barred(row).painted));
+    }
+
+    /// The bar is what the model cannot draw: a row without it is Bailey's own.
+    fn barred(&self, row: Vec<Span>) -> Row {
+        let bar = std::iter::once((Style::Cyan, BAR.to_owned()));
+        Row::of(self.printer, &bar.chain(row).collect::<Vec<_>>())
+    }
+
+    fn waits(&self, what: &str, cells: usize) -> Row {
+        let (style, what) = span(self.printer, Style::Dim, &format!("  … {what}"));
+        Row::of(self.printer, &[(style, cut(&what, cells))])
+    }
+
+    fn called(&mut self, call: &CallId, tool: &str, target: &str) {
+        self.waiting = None;
+        let of = Call {
+            tool: tool.to_owned(),
+            target: target.to_owned(),
+            is_command: false,
+            verdict: None,
+            reasons: Vec::new(),
+            since: Instant::now(),
+            last: String::new(),
+        };
+        self.calls.insert(call.clone(), of);
+    }
+
+    fn decided(
+        &mut self,
+        call: Option<&CallId>,
+        action: &str,
+        target: &str,
+        verdict: Verdict,
+        reasons: &[String],
+    ) {
+        if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
+            // Inside the workspace the path below it says enough.
+            call.target = target.strip_prefix(&self.workspace).unwrap_or(target).to_owned();
+            call.is_command = action == "exec";
+            call.verdict = Some(verdict);
+            call.reasons = reasons.to_vec();
+            // A human's time is not the call's.
+            call.since = Instant::now();
+        } else if call.is_none() && matches!(verdict, Verdict::Allowed | Verdict::Approved) {
+            let what = match action {
+                "model" => "thinking".into(),
+                "diff" => "comparing with the project".into(),
+                "merge" => target.to_owned(),
+                other => format!("{other} {target}"),
+            };
+            self.waiting = Some((what, Instant::now()));
+        }
+    }
+
+    fn output(&mut self, screen: &mut Screen<'_>, call: &CallId, text: &str) {
+        if self.verbose {
+            text.lines().for_each(|line| self.line(screen, Style::Dim, &format!("    {line}")));
+        }
+        let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        if let (Some(last), Some(call)) = (last, self.calls.get_mut(call)) {
+            call.last = last.to_owned();
+        }
+    }
+
+    fn result(
+        &mut self,
+        screen: &mut Screen<'_>,
+        call: &CallId,
+        ok: bool,
+        summary: &str,
+        text: &str,
+        duration_ms: u64,
+    ) {
+        self.end_text(screen);
         let Some(call) = self.calls.remove(call) else { return };
         let denied = call.verdict == Some(Verdict::Denied);
         let (mark, style) = match (denied, ok) {
@@ -178,33 +238,50 @@ impl<'a> Drawing<'a> {
             Some(Verdict::Denied) => "DENIED",
             None => "not run",
         };
-        let printer = self.printer;
-        printer.line(format!(
-            "  {} {} {}  {}",
-            printer.paint(style, mark),
-            printer.paint(Style::Bold, &call.tool),
-            printer.paint(Style::Plain, &cut(&call.target)),
-            printer.paint(Style::Dim, &format!("{verdict} · {}", duration(duration_ms))),
-        ));
+        let why = if denied { call.reasons.join("; ") } else { summary.to_owned() };
+        let end = format!("  {verdict} · {}", duration(duration_ms));
+        let (_, tool) = span(self.printer, Style::Bold, &call.tool);
+        let taken = 5 + text::width(&tool) + text::width(&end);
+        let room = screen.cells().saturating_sub(taken).clamp(TARGET_CHARS_MIN, TARGET_CHARS_MAX);
+        let (_, target) = span(self.printer, Style::Plain, &one_line(&call.target));
+        let row = [
+            (style, format!("  {mark} ")),
+            (Style::Bold, tool),
+            (Style::Plain, format!(" {}", cut(&target, room))),
+            (Style::Dim, end),
+        ];
+        screen.line(&text::paint(self.printer, &row));
         if !ok || denied {
-            let why = if denied { call.reasons.join("; ") } else { summary.to_owned() };
-            printer.line(printer.paint(Style::Dim, &format!("    {}", one_line(&why))));
+            self.line(screen, Style::Dim, &format!("    {}", one_line(&why)));
         }
         if ok && let Some(diff) = diff_of(&call.tool, text) {
-            diff_lines(printer, diff).iter().take(DIFF_LINES_MAX).for_each(|line| printer.line(line));
+            diff_lines(self.printer, diff).iter().take(DIFF_LINES_MAX).for_each(|line| screen.line(line));
         }
+        let refused = matches!(call.verdict, Some(Verdict::Denied | Verdict::Asked));
+        let Call { tool, target, is_command, .. } = call;
+        self.story.done(Done { tool, target, is_command, ok, end: why, refused });
     }
 
-    fn ended(&mut self, reason: &str) {
-        self.end_text();
-        let text = match reason {
-            "limit" => {
-                "the turn reached its limit of tool calls and pauses here; resume the session to go on".into()
+    fn ended(&mut self, screen: &mut Screen<'_>, reason: &str, error: Option<&str>) {
+        self.waiting = None;
+        self.calls.clear();
+        self.end_text(screen);
+        match reason {
+            "limit" => self.line(
+                screen,
+                Style::Yellow,
+                "the turn reached its limit of tool calls and pauses here; say something to go on",
+            ),
+            "cancelled" => self.line(screen, Style::Yellow, "cancelled"),
+            "answered" if self.story.is_chat => {
+                let text = format!("  done in {}", self.story.turn_took());
+                self.line(screen, Style::Dim, &text);
             }
-            "cancelled" => "cancelled".into(),
-            _ => self.spent.to_string(),
-        };
-        self.line(Style::Dim, &text);
+            _ => {}
+        }
+        if let Some(error) = error.filter(|_| self.story.is_chat) {
+            self.line(screen, Style::Red, &format!("error: {error}"));
+        }
     }
 }
 
@@ -216,17 +293,9 @@ fn diff_of<'a>(tool: &str, text: &'a str) -> Option<&'a str> {
 }
 
 /// The last digits of a session's name, which are random; the first ones are the time.
-pub(crate) fn short(session: &bailey_protocol::SessionId) -> String {
+pub(crate) fn short(session: &SessionId) -> String {
     let name = session.to_string();
     name.get(name.len() - 8..).unwrap_or(&name).to_owned()
-}
-
-fn cut(target: &str) -> String {
-    let line = one_line(target);
-    match line.char_indices().nth(TARGET_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or(&line)),
-        None => line,
-    }
 }
 
 /// A line of the model's text, behind the bar.
@@ -239,6 +308,15 @@ pub(crate) fn packets(count: u64) -> String {
     if count == 1 { "1 packet".into() } else { format!("{count} packets") }
 }
 
-fn duration(ms: u64) -> String {
-    if ms < 1000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1000, ms % 1000 / 100) }
+fn seconds(since: Instant) -> String {
+    format!("{} s", since.elapsed().as_secs())
+}
+
+/// `120 ms`, `1.2 s`, `3 min 20 s`.
+pub(super) fn duration(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..120_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
 }

@@ -10,8 +10,10 @@
 
 mod attacks;
 mod cards;
+mod chat;
 mod commands;
 mod config;
+mod endings;
 mod house;
 mod keys;
 mod models;

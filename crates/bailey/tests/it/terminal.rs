@@ -99,6 +99,21 @@ impl Terminal {
         children.split_whitespace().next().unwrap().parse().unwrap()
     }
 
+    /// Makes it so many cells wide and high.
+    pub(crate) fn size(&self, columns: u16, rows: u16) {
+        let terminal = format!("/proc/{}/fd/0", self.process());
+        let terminal = std::fs::canonicalize(terminal).unwrap();
+        let mut stty = Command::new("stty");
+        stty.arg("-F").arg(terminal).args(["cols", &columns.to_string(), "rows", &rows.to_string()]);
+        assert!(stty.status().unwrap().success());
+    }
+
+    /// Closes it in the middle, as a window is closed.
+    pub(crate) fn close(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Waits for the end; gives the exit code and the whole screen.
     pub(crate) fn end(mut self) -> (i32, String) {
         let deadline = Instant::now() + PATIENCE;

@@ -1,0 +1,483 @@
+//! The conversation's side of the front end: the message being written, what its slash commands ask for, and what waits
+//! until the model sees it.
+//!
+//! The editor is our own. It is a few keys and a string, and it must do what no library's blocking call does: leave the
+//! keyboard to a card in the middle of a message, let a half-said line of the model stand above it, and be given up at
+//! any moment.
+
+mod command;
+mod input;
+
+pub(super) use input::{Came, came};
+
+use super::{
+    Front,
+    history::History,
+    keys::Keys,
+    line::{Line, Wish},
+    screen::{Live, Row},
+    terminal::Terminal,
+    text::{cut, span, width},
+};
+use crate::print::{Printer, Style};
+use anyhow::Result;
+use bailey_protocol::{Event, Happening, Inbound, Op};
+use command::Command;
+use input::Input;
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+use tokio::sync::mpsc;
+
+/// Stands before the message; rows after the first begin with as many blanks.
+const PROMPT: &str = "› ";
+/// Rows of waiting messages that are shown.
+const QUEUED_ROWS_MAX: usize = 3;
+/// How long a first Ctrl-C counts.
+const TWICE: Duration = Duration::from_secs(2);
+
+/// Why a conversation ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// The person leaves.
+    Quit,
+    /// A new session takes its place.
+    Clear,
+    /// The same session goes on with another model.
+    Model(String),
+}
+
+/// What the session does for this front end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    Nothing,
+    Turn,
+    /// A comparison, an apply, an undo, by [`Op::name`].
+    Op(&'static str),
+}
+
+/// A conversation.
+pub(crate) struct Chat {
+    input: Input,
+    keys: Keys,
+    line: Line,
+    history: History,
+    /// What `/model` offers.
+    models: Vec<String>,
+    pub(super) doing: Doing,
+    /// Said during the turn, and not seen by the model yet.
+    queued: VecDeque<String>,
+    /// Said while the session could not take it.
+    held: VecDeque<String>,
+    /// A line about the message being written.
+    hint: String,
+    interrupted: Option<Instant>,
+    leaving: Option<Leave>,
+    model: String,
+}
+
+impl Chat {
+    /// A conversation over the terminal's keys, its lines where it is a dumb one, or the lines of a pipe.
+    ///
+    /// # Errors
+    /// When the terminal cannot be set up.
+    pub(crate) fn new(printer: &Printer, history: PathBuf, models: Vec<String>) -> Result<Self> {
+        let input = Input::open(printer)?;
+        let history = History::new(history);
+        let earlier = if matches!(input, Input::Keys(_)) { history.load() } else { Vec::new() };
+        Ok(Self {
+            input,
+            keys: Keys::default(),
+            line: Line::new(earlier),
+            history,
+            models,
+            doing: Doing::Nothing,
+            queued: VecDeque::new(),
+            held: VecDeque::new(),
+            hint: String::new(),
+            interrupted: None,
+            leaving: None,
+            model: String::new(),
+        })
+    }
+
+    fn terminal(&self) -> Option<&Terminal> {
+        match &self.input {
+            Input::Keys(terminal) => Some(terminal),
+            Input::Lines(_) | Input::Pipe(_) => None,
+        }
+    }
+
+    /// Adds what waits, the hint and the message to what may change on the screen.
+    pub(super) fn draw(&self, printer: &Printer, cells: usize, live: &mut Live) {
+        for text in self.queued.iter().chain(&self.held).take(QUEUED_ROWS_MAX) {
+            let (style, text) = span(printer, Style::Yellow, &format!("  queued: {text}"));
+            live.rows.push(Row::of(printer, &[(style, cut(&text, cells))]));
+        }
+        let more = (self.queued.len() + self.held.len()).saturating_sub(QUEUED_ROWS_MAX);
+        if more > 0 {
+            live.rows.push(Row::of(printer, &[span(printer, Style::Yellow, &format!("  and {more} more"))]));
+        }
+        if !self.hint.is_empty() {
+            let (style, hint) = span(printer, Style::Dim, &format!("  {}", self.hint));
+            live.rows.push(Row::of(printer, &[(style, cut(&hint, cells))]));
+        }
+        if self.leaving.is_none() {
+            self.draw_message(printer, cells, live);
+        }
+    }
+
+    fn draw_message(&self, printer: &Printer, cells: usize, live: &mut Live) {
+        let indent = width(PROMPT);
+        let mut rows = vec![String::new()];
+        let (mut used, mut cursor) = (indent, (0, indent));
+        for (at, c) in self.line.text().char_indices() {
+            if at == self.line.before().len() {
+                cursor = (rows.len() - 1, used);
+            }
+            let (_, shown) = span(printer, Style::Plain, c.encode_utf8(&mut [0; 4]));
+            if c == '\n' || used + width(&shown) > cells {
+                rows.push(String::new());
+                used = indent;
+            }
+            if c != '\n'
+                && let Some(row) = rows.last_mut()
+            {
+                used += width(&shown);
+                row.push_str(&shown);
+            }
+        }
+        if self.line.before().len() == self.line.text().len() {
+            cursor = (rows.len() - 1, used);
+        }
+        // A message higher than the screen is shown around the cursor.
+        let most = super::terminal::size().1.saturating_sub(live.rows.len() + 2).max(1);
+        let first = (cursor.0 + 1).saturating_sub(most);
+        live.cursor = Some((live.rows.len() + cursor.0 - first, cursor.1));
+        for (at, row) in rows.into_iter().enumerate().skip(first).take(most) {
+            let mark = if at == 0 { PROMPT.to_owned() } else { " ".repeat(indent) };
+            live.rows.push(Row::of(printer, &[(Style::Green, mark), (Style::Plain, row)]));
+        }
+    }
+}
+
+impl Front<'_> {
+    /// Begins a conversation.
+    ///
+    /// # Errors
+    /// When the terminal cannot be set up.
+    pub(crate) fn converse(&mut self, chat: Chat) -> Result<()> {
+        if let Some(terminal) = chat.terminal() {
+            terminal.keys()?;
+            self.signals.listen_suspend()?;
+        }
+        self.drawing.story.is_chat = true;
+        self.chat = Some(chat);
+        self.prompt();
+        Ok(())
+    }
+
+    /// Goes on with another session, or the same one opened anew.
+    pub(crate) fn connect(&mut self, events: mpsc::Receiver<Event>, ops: mpsc::Sender<Op>) {
+        (self.events, self.ops) = (events, Some(ops));
+        if let Some(chat) = &mut self.chat {
+            (chat.leaving, chat.doing) = (None, Doing::Nothing);
+        }
+    }
+
+    /// Says something of Bailey's own, such as why a model cannot be had.
+    pub(crate) fn say_own(&mut self, text: &str) {
+        self.note(Style::Yellow, text);
+    }
+
+    /// Why the conversation ended.
+    pub(crate) fn left(&mut self) -> Leave {
+        self.chat.as_mut().and_then(|chat| chat.leaving.take()).unwrap_or(Leave::Quit)
+    }
+
+    /// Leaves the keyboard to a card.
+    pub(super) fn pause_keys(&self) {
+        if let Some(terminal) = self.chat.as_ref().and_then(Chat::terminal) {
+            terminal.lines();
+        }
+    }
+
+    /// Takes the keyboard back; what was typed to no purpose is gone.
+    pub(super) fn resume_keys(&self) {
+        if let Some(terminal) = self.chat.as_ref().and_then(Chat::terminal) {
+            terminal.flush().ok();
+            terminal.keys().ok();
+        }
+    }
+
+    /// Ctrl-Z: the shell gets the terminal as it gave it.
+    pub(super) fn suspend(&mut self) {
+        self.screen.clear();
+        self.pause_keys();
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP).ok();
+        self.resume_keys();
+    }
+
+    /// Ctrl-C when nothing runs.
+    pub(super) fn interrupted(&mut self) {
+        let Some(chat) = &mut self.chat else { return };
+        let is_twice = chat.interrupted.is_some_and(|at| at.elapsed() < TWICE);
+        if chat.line.text().is_empty() && is_twice {
+            return self.leave(Leave::Quit);
+        }
+        chat.line.clear();
+        chat.interrupted = Some(Instant::now());
+        chat.hint = "Ctrl-C again, or Ctrl-D, leaves".into();
+    }
+
+    pub(super) fn typed(&mut self, bytes: &[u8]) {
+        let Some(chat) = &mut self.chat else { return };
+        for key in chat.keys.push(bytes) {
+            let Some(chat) = &mut self.chat else { return };
+            chat.hint.clear();
+            match chat.line.key(key) {
+                Wish::Nothing => {}
+                Wish::Submit(text) => self.submit(&text),
+                Wish::Complete => chat.complete(),
+                Wish::Redraw => self.screen.wipe(),
+                Wish::Leave => self.leave(Leave::Quit),
+            }
+        }
+    }
+
+    /// Takes one whole message or command.
+    pub(super) fn submit(&mut self, text: &str) {
+        let Some(chat) = &mut self.chat else { return };
+        if chat.leaving.is_some() || text.trim().is_empty() {
+            return self.prompt();
+        }
+        if chat.terminal().is_some() {
+            chat.line.remember(text);
+            chat.history.add(self.printer, text);
+        }
+        match command::parse(text) {
+            None => self.message(text.trim().to_owned()),
+            Some(command) => {
+                self.echo(text.trim());
+                match command {
+                    Ok(command) => self.command(command),
+                    Err(error) => self.note(Style::Yellow, &error),
+                }
+            }
+        }
+        self.prompt();
+    }
+
+    fn message(&mut self, text: String) {
+        let Some(chat) = &mut self.chat else { return };
+        match chat.doing {
+            Doing::Nothing => {
+                chat.doing = Doing::Turn;
+                self.say(text);
+            }
+            Doing::Turn => {
+                self.send(Op::Say(Inbound { text: text.clone() }));
+                self.queue(text);
+            }
+            Doing::Op(_) => {
+                chat.held.push_back(text);
+            }
+        }
+    }
+
+    /// Begins a turn.
+    fn say(&mut self, text: String) {
+        self.show_message(&text);
+        self.is_cancelled = false;
+        self.send(Op::Say(Inbound { text }));
+    }
+
+    fn queue(&mut self, text: String) {
+        if !self.screen.is_live() {
+            self.note(Style::Yellow, &format!("queued: {text}"));
+        }
+        self.chat.iter_mut().for_each(|chat| chat.queued.push_back(text.clone()));
+    }
+
+    /// A message in its place in the conversation.
+    fn show_message(&mut self, text: &str) {
+        self.drawing.story.asked(text);
+        self.echo(text);
+    }
+
+    /// What the person said, where the message was written is free again.
+    fn echo(&mut self, text: &str) {
+        // A terminal that shows what is typed has shown it.
+        if matches!(self.chat.as_ref().map(|chat| &chat.input), Some(Input::Lines(_))) {
+            return;
+        }
+        let mut mark = PROMPT;
+        self.note(Style::Plain, "");
+        for line in text.lines() {
+            self.note(Style::Bold, &format!("{mark}{line}"));
+            mark = "  ";
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        let Some(chat) = &mut self.chat else { return };
+        let is_free = chat.doing == Doing::Nothing;
+        match command {
+            Command::Help => command::HELP.lines().for_each(|line| self.note(Style::Plain, line)),
+            Command::Cost => {
+                let spent = self.drawing.story.spent();
+                self.note(Style::Plain, &format!("  {spent}"));
+            }
+            Command::Model(None) => {
+                let (model, models) = (chat.model.clone(), chat.models.join(", "));
+                self.note(Style::Plain, &format!("  {model}; /model NAME takes another one: {models}"));
+            }
+            Command::Sessions => self.send(Op::Sessions),
+            Command::Quit => self.leave(Leave::Quit),
+            _ if !is_free => {
+                self.note(Style::Yellow, "  not while something runs: wait for its end, or press Ctrl-C")
+            }
+            Command::Clear => {
+                if let Some(session) = self.drawing.story.session() {
+                    self.note(
+                        Style::Dim,
+                        &format!("  session {session} stays as it is: bailey chat --resume {session}"),
+                    );
+                }
+                self.leave(Leave::Clear);
+            }
+            Command::Model(Some(name)) => self.leave(Leave::Model(name)),
+            Command::Diff => self.ask_for(Op::Changes),
+            Command::Apply => self.ask_for(Op::Apply),
+            Command::Undo => self.ask_for(Op::Undo),
+        }
+    }
+
+    fn ask_for(&mut self, op: Op) {
+        let name = op.name();
+        self.chat.iter_mut().for_each(|chat| chat.doing = Doing::Op(name));
+        self.is_cancelled = false;
+        self.send(op);
+    }
+
+    /// Ends the conversation: what runs is cancelled first, and the story wants to know what changed.
+    pub(super) fn leave(&mut self, leave: Leave) {
+        let Some(chat) = &mut self.chat else { return };
+        if chat.leaving.is_some() {
+            return;
+        }
+        let wants_changes = leave == Leave::Quit && self.ending.is_none();
+        (chat.leaving, chat.hint) = (Some(leave), String::new());
+        match chat.doing {
+            Doing::Nothing if wants_changes => self.ask_for(Op::Changes),
+            Doing::Nothing => self.ops = None,
+            Doing::Turn | Doing::Op(_) if !self.is_cancelled => self.cancel(),
+            Doing::Turn | Doing::Op(_) => {}
+        }
+    }
+
+    /// Follows what the session does.
+    pub(super) fn follow(&mut self, happening: &Happening) {
+        let Some(chat) = &mut self.chat else { return };
+        match happening {
+            Happening::Session { model, .. } => chat.model.clone_from(model),
+            Happening::Heard { messages } => {
+                for _ in 0..*messages {
+                    let Some(text) = self.chat.as_mut().and_then(|chat| chat.queued.pop_front()) else {
+                        break;
+                    };
+                    self.show_message(&text);
+                }
+            }
+            // Said too late for the last turn, it begins one of its own.
+            Happening::Accepted if chat.doing == Doing::Nothing => {
+                chat.doing = Doing::Turn;
+                if let Some(text) = chat.queued.pop_front() {
+                    self.show_message(&text);
+                }
+            }
+            Happening::End { .. } => self.rested(),
+            Happening::Diff { .. } if chat.doing == Doing::Op("apply") => {}
+            Happening::Diff { diff, .. } => {
+                if chat.leaving.is_none() {
+                    let diff = diff.clone();
+                    self.show_diff(&diff);
+                }
+                self.rested();
+            }
+            Happening::Merged { direction, files, conflicts } => {
+                let files = if files.is_empty() { "nothing".into() } else { files.join(", ") };
+                let what = if direction == "undo" { "undone" } else { "applied" };
+                self.note(Style::Green, &format!("  {what}: {files}"));
+                conflicts
+                    .iter()
+                    .for_each(|kept| self.note(Style::Yellow, &format!("  kept as it is: {kept}")));
+                self.rested();
+            }
+            Happening::Failed { op, error } => {
+                if chat.leaving.is_none() {
+                    self.note(
+                        Style::Yellow,
+                        &format!("  /{op}: {error}", op = if op == "changes" { "diff" } else { op }),
+                    );
+                }
+                self.rested();
+            }
+            Happening::Sessions { sessions } => {
+                for session in sessions {
+                    let name = super::short(&session.session);
+                    let updated = session.updated.get(..16).unwrap_or_default().replace('T', " ");
+                    self.note(
+                        Style::Plain,
+                        &format!("  {name}  {updated}  {}  {}", session.workspace, session.title),
+                    );
+                }
+                self.prompt();
+            }
+            _ => {}
+        }
+    }
+
+    fn show_diff(&mut self, diff: &str) {
+        if diff.is_empty() {
+            return self.note(Style::Plain, "  this session changes nothing");
+        }
+        self.drawing.end_text(&mut self.screen);
+        for line in super::diff_lines(self.printer, diff) {
+            self.screen.line(&line);
+        }
+        let counts = self.drawing.story.changes();
+        counts.iter().for_each(|count| self.note(Style::Plain, &format!("  {count}")));
+    }
+
+    /// Nothing runs any more.
+    fn rested(&mut self) {
+        let Some(chat) = &mut self.chat else { return };
+        let was_op = matches!(chat.doing, Doing::Op("changes"));
+        chat.doing = Doing::Nothing;
+        self.is_cancelled = false;
+        if let Some(leave) = chat.leaving.clone() {
+            if was_op || leave != Leave::Quit || self.ending.is_some() {
+                self.ops = None;
+            } else {
+                self.ask_for(Op::Changes);
+            }
+            return;
+        }
+        if let Some(text) = chat.held.pop_front() {
+            return self.message(text);
+        }
+        self.prompt();
+    }
+
+    /// Where rows cannot be drawn anew, a mark says that a line is waited for.
+    fn prompt(&mut self) {
+        let Some(chat) = &self.chat else { return };
+        if matches!(chat.input, Input::Lines(_)) && chat.doing == Doing::Nothing && chat.leaving.is_none() {
+            self.screen.clear();
+            self.printer.part("> ");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The messages of earlier conversations, in Bailey's home: one JSON string a line, for the owner's eyes only. What holds
+//! a secret is never written.
+
+use crate::print::Printer;
+use std::{
+    borrow::Cow,
+    fs::{self, OpenOptions},
+    io::{Read as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+/// Messages that are kept.
+const MESSAGES_MAX: usize = 1_000;
+/// The longest message that is kept, in bytes.
+const MESSAGE_BYTES_MAX: usize = 16 << 10;
+/// The most that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The history of a home.
+#[derive(Debug)]
+pub(super) struct History {
+    file: PathBuf,
+}
+
+impl History {
+    pub(super) fn new(file: PathBuf) -> Self {
+        Self { file }
+    }
+
+    /// The messages, the newest last. What cannot be read is no history.
+    pub(super) fn load(&self) -> Vec<String> {
+        let mut bytes = Vec::new();
+        let read =
+            fs::File::open(&self.file).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+        if read.is_err() {
+            return Vec::new();
+        }
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let mut messages: Vec<String> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        if messages.len() > 2 * MESSAGES_MAX || bytes.len() as u64 == FILE_BYTES_MAX {
+            messages.drain(..messages.len().saturating_sub(MESSAGES_MAX));
+            self.shorten(&messages).ok();
+        }
+        messages
+    }
+
+    /// Keeps a message, unless it holds a secret or begins with a blank.
+    pub(super) fn add(&self, printer: &Printer, message: &str) {
+        let is_secret = matches!(printer.redact(message), Cow::Owned(_));
+        if is_secret || message.starts_with(' ') || message.len() > MESSAGE_BYTES_MAX {
+            return;
+        }
+        let Ok(mut line) = serde_json::to_string(message) else { return };
+        line.push('\n');
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).ok();
+    }
+
+    fn shorten(&self, messages: &[String]) -> std::io::Result<()> {
+        let fresh = beside(&self.file);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+        for message in messages {
+            writeln!(file, "{}", serde_json::to_string(message)?)?;
+        }
+        fs::rename(fresh, &self.file)
+    }
+}
+
+fn beside(file: &Path) -> PathBuf {
+    file.with_extension("new")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{History, MESSAGES_MAX};
+    use crate::{cli::Color, print::Printer};
+    use bailey_secrets::{Redactor, Secret, Vault};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn messages_come_back_and_what_holds_a_secret_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(folder.path().join("history"));
+        let mut vault = Vault::default();
+        vault.insert("KEY".into(), Secret::new("sk-very-secret-0123456789".into()));
+        let printer = Printer::new(false, Color::Never);
+        printer.hide(Redactor::new(&vault));
+        for message in [
+            "one\ntwo",
+            "the key is sk-very-secret-0123456789",
+            " not this",
+            "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+            "three",
+        ] {
+            history.add(&printer, message);
+        }
+        assert_eq!(history.load(), ["one\ntwo", "three"]);
+        let mode = std::fs::metadata(folder.path().join("history")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_long_history_is_shortened() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::new(folder.path().join("history"));
+        let lines: String = (0..3 * MESSAGES_MAX).map(|n| format!("\"m{n}\"\n")).collect();
+        std::fs::write(folder.path().join("history"), lines).unwrap();
+        assert_eq!(history.load().len(), MESSAGES_MAX);
+        assert_eq!(history.load().last().unwrap(), &format!("m{}", 3 * MESSAGES_MAX - 1));
+    }
+}

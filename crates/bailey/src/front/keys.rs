@@ -1,0 +1,253 @@
+//! What a terminal sends, as keys. Its own replies to queries and every unknown sequence are taken and thrown away, so
+//! that nothing which makes a terminal answer can type.
+
+/// The longest escape sequence that is looked for, in bytes.
+const SEQUENCE_BYTES_MAX: usize = 256;
+/// The longest paste that is taken whole, in bytes.
+const PASTE_BYTES_MAX: usize = 1 << 20;
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+/// A key, or a paste.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Key {
+    Char(char),
+    Paste(String),
+    Enter,
+    /// Alt-Enter, or Ctrl-J: a new line in the message.
+    NewLine,
+    Tab,
+    Backspace,
+    Delete,
+    Left,
+    Right,
+    WordLeft,
+    WordRight,
+    Up,
+    Down,
+    Home,
+    End,
+    /// Ctrl-U.
+    KillBefore,
+    /// Ctrl-K.
+    KillAfter,
+    /// Ctrl-W, Alt-Backspace.
+    KillWord,
+    /// Ctrl-L.
+    Redraw,
+    /// Ctrl-D.
+    Eof,
+}
+
+/// Turns bytes into keys, over the borders of reads.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    rest: Vec<u8>,
+    paste: Option<Vec<u8>>,
+}
+
+/// What the start of the bytes is.
+enum Found {
+    /// A key of so many bytes; none: something to throw away.
+    Key(usize, Option<Key>),
+    Paste(usize),
+    /// More must come.
+    Part,
+}
+
+impl Keys {
+    /// Takes what was read; gives the keys in it.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
+        // A lone Escape was a key of its own, unless what follows makes a sequence of it.
+        if self.rest == [0x1b] && !matches!(bytes.first(), Some(b'[' | b'O' | b'\r' | b'\n')) {
+            self.rest.clear();
+        }
+        self.rest.extend_from_slice(bytes);
+        let mut keys = Vec::new();
+        loop {
+            if self.paste.is_some() {
+                match self.pasted() {
+                    Some(text) => keys.push(Key::Paste(text)),
+                    None => return keys,
+                }
+            }
+            match found(&self.rest) {
+                Found::Key(length, key) => {
+                    self.rest.drain(..length);
+                    keys.extend(key);
+                }
+                Found::Paste(length) => {
+                    self.rest.drain(..length);
+                    self.paste = Some(Vec::new());
+                }
+                Found::Part if self.rest.len() > SEQUENCE_BYTES_MAX => self.rest.clear(),
+                Found::Part => return keys,
+            }
+        }
+    }
+
+    /// Moves what belongs to the paste; gives its text when it has ended.
+    fn pasted(&mut self) -> Option<String> {
+        let paste = self.paste.as_mut()?;
+        let end = self.rest.windows(PASTE_END.len()).position(|window| window == PASTE_END);
+        // The end mark may be cut in two.
+        let take = end.unwrap_or(self.rest.len().saturating_sub(PASTE_END.len() - 1));
+        let room = PASTE_BYTES_MAX.saturating_sub(paste.len());
+        paste.extend(self.rest.drain(..take).take(room));
+        end?;
+        self.rest.drain(..PASTE_END.len());
+        let paste = self.paste.take()?;
+        Some(String::from_utf8_lossy(&paste).into_owned())
+    }
+}
+
+fn found(bytes: &[u8]) -> Found {
+    let Some(&first) = bytes.first() else { return Found::Part };
+    match first {
+        0x1b => escape(bytes),
+        0..0x20 | 0x7f => Found::Key(1, control(first)),
+        0x20..0x80 => Found::Key(1, Some(Key::Char(char::from(first)))),
+        _ => letter(bytes, first),
+    }
+}
+
+fn control(byte: u8) -> Option<Key> {
+    Some(match byte {
+        0x01 => Key::Home,
+        0x02 => Key::Left,
+        0x04 => Key::Eof,
+        0x05 => Key::End,
+        0x06 => Key::Right,
+        b'\t' => Key::Tab,
+        b'\n' => Key::NewLine,
+        0x0b => Key::KillAfter,
+        0x0c => Key::Redraw,
+        b'\r' => Key::Enter,
+        0x0e => Key::Down,
+        0x10 => Key::Up,
+        0x15 => Key::KillBefore,
+        0x17 => Key::KillWord,
+        0x08 | 0x7f => Key::Backspace,
+        _ => return None,
+    })
+}
+
+/// A character of several bytes.
+fn letter(bytes: &[u8], first: u8) -> Found {
+    let length = match first {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => return Found::Key(1, None),
+    };
+    match bytes.get(..length) {
+        None => Found::Part,
+        Some(letter) => match std::str::from_utf8(letter) {
+            Ok(letter) => Found::Key(length, letter.chars().next().map(Key::Char)),
+            Err(_) => Found::Key(1, None),
+        },
+    }
+}
+
+fn escape(bytes: &[u8]) -> Found {
+    match bytes.get(1) {
+        None => Found::Part,
+        Some(b'[') => sequence(bytes),
+        Some(b'O') => match bytes.get(2) {
+            None => Found::Part,
+            Some(&end) => Found::Key(3, arrow(end, false)),
+        },
+        // A string that a terminal sends: to its end, which is BEL or ESC \.
+        Some(b']' | b'P' | b'_' | b'^' | b'X') => {
+            let end = bytes.iter().position(|byte| *byte == 0x07).map(|at| at + 1);
+            let end =
+                end.or_else(|| bytes.windows(2).skip(1).position(|pair| pair == b"\x1b\\").map(|at| at + 3));
+            end.map_or(Found::Part, |length| Found::Key(length, None))
+        }
+        Some(b'\r' | b'\n') => Found::Key(2, Some(Key::NewLine)),
+        Some(b'b') => Found::Key(2, Some(Key::WordLeft)),
+        Some(b'f') => Found::Key(2, Some(Key::WordRight)),
+        Some(0x7f) => Found::Key(2, Some(Key::KillWord)),
+        Some(_) => Found::Key(2, None),
+    }
+}
+
+/// `ESC [`, parameters, and a last byte.
+fn sequence(bytes: &[u8]) -> Found {
+    let body = bytes.get(2..).unwrap_or_default();
+    let Some(end) = body.iter().position(|byte| matches!(byte, 0x40..=0x7e)) else { return Found::Part };
+    let length = end + 3;
+    let (parameters, last) =
+        (body.get(..end).unwrap_or_default(), body.get(end).copied().unwrap_or_default());
+    let key = match (parameters, last) {
+        (b"200", b'~') => return Found::Paste(length),
+        (b"1" | b"7", b'~') => Some(Key::Home),
+        (b"4" | b"8", b'~') => Some(Key::End),
+        (b"3", b'~') => Some(Key::Delete),
+        // Enter with a modifier, where the terminal tells it.
+        (b"13;2" | b"13;3" | b"13;5", b'u') | (b"27;2;13" | b"27;3;13" | b"27;5;13", b'~') => {
+            Some(Key::NewLine)
+        }
+        (b"", end) => arrow(end, false),
+        (b"1;3" | b"1;5", end) => arrow(end, true),
+        _ => None,
+    };
+    Found::Key(length, key)
+}
+
+fn arrow(end: u8, by_word: bool) -> Option<Key> {
+    Some(match (end, by_word) {
+        (b'A', _) => Key::Up,
+        (b'B', _) => Key::Down,
+        (b'C', false) => Key::Right,
+        (b'C', true) => Key::WordRight,
+        (b'D', false) => Key::Left,
+        (b'D', true) => Key::WordLeft,
+        (b'H', _) => Key::Home,
+        (b'F', _) => Key::End,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Keys};
+
+    fn check(bytes: &str, expected: &[Key]) {
+        let mut whole = Keys::default();
+        assert_eq!(whole.push(bytes.as_bytes()), expected);
+        // A read may end anywhere but behind a lone Escape.
+        for cut in 1..bytes.len() {
+            if bytes.as_bytes()[cut - 1] == 0x1b && !matches!(bytes.as_bytes()[cut], b'[' | b'O' | b'\r') {
+                continue;
+            }
+            let mut parts = Keys::default();
+            let mut keys = parts.push(&bytes.as_bytes()[..cut]);
+            keys.extend(parts.push(&bytes.as_bytes()[cut..]));
+            assert_eq!(keys, expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn letters_and_keys() {
+        check("aä漢\r", &[Key::Char('a'), Key::Char('ä'), Key::Char('漢'), Key::Enter]);
+        check("\x1b[A\x1bOB\x1b[3~\x1b[1;5D", &[Key::Up, Key::Down, Key::Delete, Key::WordLeft]);
+        check("\x1b\rx", &[Key::NewLine, Key::Char('x')]);
+    }
+
+    #[test]
+    fn a_paste_is_one_key_whatever_is_in_it() {
+        check("\x1b[200~one\rtwo\x1b[A\x1b[201~!", &[Key::Paste("one\rtwo\x1b[A".into()), Key::Char('!')]);
+    }
+
+    #[test]
+    fn what_a_terminal_answers_is_no_typing() {
+        check("\x1b[?62;1c\x1b[12;40R\x1b]11;rgb:0/0/0\x07\x1bP1$r0m\x1b\\\x1b[8;24;80ty", &[Key::Char('y')]);
+    }
+
+    #[test]
+    fn a_lone_escape_takes_nothing_with_it() {
+        let mut keys = Keys::default();
+        assert_eq!(keys.push(b"\x1b"), []);
+        assert_eq!(keys.push(b"h"), [Key::Char('h')]);
+    }
+}

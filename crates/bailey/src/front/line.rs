@@ -1,0 +1,255 @@
+//! The message that is being written: text, cursor, and the earlier messages behind the arrow keys. It knows no
+//! terminal.
+
+use super::keys::Key;
+
+/// The longest message, in bytes.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// A message that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    text: String,
+    /// In bytes, between characters.
+    cursor: usize,
+    earlier: Vec<String>,
+    /// Which earlier message is shown; none: the draft.
+    at: Option<usize>,
+    draft: String,
+}
+
+/// What a key asks for beyond the text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Nothing,
+    Submit(String),
+    Complete,
+    Redraw,
+    Leave,
+}
+
+impl Line {
+    pub(super) fn new(earlier: Vec<String>) -> Self {
+        Self { earlier, ..Self::default() }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text before the cursor.
+    pub(super) fn before(&self) -> &str {
+        self.text.get(..self.cursor).unwrap_or_default()
+    }
+
+    /// Puts a text in place of what is written.
+    pub(super) fn set(&mut self, text: String) {
+        self.cursor = text.len();
+        self.text = text;
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.set(String::new());
+        self.at = None;
+    }
+
+    pub(super) fn remember(&mut self, message: &str) {
+        if self.earlier.last().is_none_or(|last| last != message) {
+            self.earlier.push(message.to_owned());
+        }
+    }
+
+    pub(super) fn key(&mut self, key: Key) -> Wish {
+        match key {
+            Key::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
+            Key::Paste(text) => self.insert(&text.replace("\r\n", "\n").replace('\r', "\n")),
+            Key::NewLine => self.insert("\n"),
+            Key::Enter => return self.enter(),
+            Key::Tab => return Wish::Complete,
+            Key::Redraw => return Wish::Redraw,
+            Key::Eof if self.text.is_empty() => return Wish::Leave,
+            Key::Eof | Key::Delete => self.remove(self.cursor, self.right()),
+            Key::Backspace => self.remove(self.left(), self.cursor),
+            Key::KillBefore => self.remove(self.line_start(), self.cursor),
+            Key::KillAfter => self.remove(self.cursor, self.line_end()),
+            Key::KillWord => self.remove(self.word_left(), self.cursor),
+            Key::Left => self.cursor = self.left(),
+            Key::Right => self.cursor = self.right(),
+            Key::WordLeft => self.cursor = self.word_left(),
+            Key::WordRight => self.cursor = self.word_right(),
+            Key::Home => self.cursor = self.line_start(),
+            Key::End => self.cursor = self.line_end(),
+            Key::Up => self.up(),
+            Key::Down => self.down(),
+        }
+        Wish::Nothing
+    }
+
+    fn enter(&mut self) -> Wish {
+        // A backslash at the end asks for one more line.
+        if let Some(text) = self.text.strip_suffix('\\') {
+            let text = format!("{text}\n");
+            self.set(text);
+            return Wish::Nothing;
+        }
+        let text = std::mem::take(&mut self.text);
+        self.clear();
+        Wish::Submit(text)
+    }
+
+    /// Puts text at the cursor; of control characters only line feeds and tabs are text.
+    fn insert(&mut self, text: &str) {
+        let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        if self.text.len() + text.len() <= MESSAGE_BYTES_MAX {
+            self.text.insert_str(self.cursor, &text);
+            self.cursor += text.len();
+        }
+    }
+
+    fn remove(&mut self, from: usize, to: usize) {
+        self.text.replace_range(from..to, "");
+        self.cursor = from;
+    }
+
+    fn left(&self) -> usize {
+        self.before().char_indices().next_back().map_or(0, |(at, _)| at)
+    }
+
+    fn right(&self) -> usize {
+        self.after().chars().next().map_or(self.cursor, |c| self.cursor + c.len_utf8())
+    }
+
+    fn after(&self) -> &str {
+        self.text.get(self.cursor..).unwrap_or_default()
+    }
+
+    fn word_left(&self) -> usize {
+        let before = self.before().trim_end();
+        before.char_indices().rev().find(|(_, c)| c.is_whitespace()).map_or(0, |(at, c)| at + c.len_utf8())
+    }
+
+    fn word_right(&self) -> usize {
+        let after = self.after();
+        let blanks = after.len() - after.trim_start().len();
+        let word = after.trim_start().find(char::is_whitespace).unwrap_or(after.len() - blanks);
+        self.cursor + blanks + word
+    }
+
+    fn line_start(&self) -> usize {
+        self.before().rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    fn line_end(&self) -> usize {
+        self.after().find('\n').map_or(self.text.len(), |at| self.cursor + at)
+    }
+
+    /// To the line above; from the first one to the message before.
+    fn up(&mut self) {
+        let start = self.line_start();
+        if start > 0 {
+            let column = self.before().get(start..).unwrap_or_default().chars().count();
+            self.cursor = start - 1;
+            self.cursor = self.column(column);
+            return;
+        }
+        let at = self.at.unwrap_or(self.earlier.len());
+        let Some(message) = at.checked_sub(1).and_then(|at| self.earlier.get(at)).cloned() else { return };
+        if self.at.is_none() {
+            self.draft = std::mem::take(&mut self.text);
+        }
+        self.at = Some(at - 1);
+        self.set(message);
+    }
+
+    /// To the line below; from the last one to the message after.
+    fn down(&mut self) {
+        let end = self.line_end();
+        if end < self.text.len() {
+            let column = self.before().get(self.line_start()..).unwrap_or_default().chars().count();
+            self.cursor = end + 1;
+            self.cursor = self.column(column);
+            return;
+        }
+        let Some(at) = self.at else { return };
+        match self.earlier.get(at + 1).cloned() {
+            Some(message) => {
+                self.at = Some(at + 1);
+                self.set(message);
+            }
+            None => {
+                self.at = None;
+                let draft = std::mem::take(&mut self.draft);
+                self.set(draft);
+            }
+        }
+    }
+
+    /// The place so many characters into the cursor's line, or its end.
+    fn column(&self, column: usize) -> usize {
+        let start = self.line_start();
+        let line = self.text.get(start..self.line_end()).unwrap_or_default();
+        line.char_indices().nth(column).map_or(start + line.len(), |(at, _)| start + at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Line, Wish};
+
+    fn typed(line: &mut Line, text: &str) {
+        text.chars().for_each(|c| assert_eq!(line.key(Key::Char(c)), Wish::Nothing));
+    }
+
+    #[test]
+    fn words_and_lines_are_edited_in_the_middle() {
+        let mut line = Line::default();
+        typed(&mut line, "one tvo");
+        line.key(Key::Left);
+        line.key(Key::Backspace);
+        typed(&mut line, "w");
+        assert_eq!(line.text(), "one two");
+        line.key(Key::Home);
+        line.key(Key::WordRight);
+        line.key(Key::KillAfter);
+        line.key(Key::NewLine);
+        typed(&mut line, "ünd");
+        line.key(Key::KillWord);
+        assert_eq!(line.text(), "one\n");
+        line.key(Key::Up);
+        assert_eq!(line.before(), "");
+    }
+
+    #[test]
+    fn a_backslash_at_the_end_asks_for_one_more_line() {
+        let mut line = Line::default();
+        typed(&mut line, "one\\");
+        assert_eq!(line.key(Key::Enter), Wish::Nothing);
+        typed(&mut line, "two");
+        assert_eq!(line.key(Key::Enter), Wish::Submit("one\ntwo".into()));
+        assert_eq!(line.text(), "");
+    }
+
+    #[test]
+    fn the_draft_comes_back_after_the_earlier_messages() {
+        let mut line = Line::new(vec!["first".into(), "second".into()]);
+        typed(&mut line, "draft");
+        line.key(Key::Up);
+        assert_eq!(line.text(), "second");
+        line.key(Key::Up);
+        line.key(Key::Up);
+        assert_eq!(line.text(), "first");
+        line.key(Key::Down);
+        line.key(Key::Down);
+        assert_eq!(line.text(), "draft");
+    }
+
+    #[test]
+    fn a_paste_brings_lines_and_no_controls() {
+        let mut line = Line::default();
+        line.key(Key::Paste("a\r\nb\u{1b}[2J\u{7}\tc".into()));
+        assert_eq!(line.text(), "a\nb[2J\tc");
+        assert_eq!(line.key(Key::Eof), Wish::Nothing);
+        line.clear();
+        assert_eq!(line.key(Key::Eof), Wish::Leave);
+    }
+}

@@ -1,0 +1,189 @@
+//! Markdown as models write it, drawn line by line while it comes: headings, lists, quotes, rules, fenced code, bold and
+//! inline code. What is not recognised is shown as it is written; nothing is hidden, and a link's address stays visible.
+//! A whole parser would need the whole document, and this text is read while it is said.
+
+use super::text::{Span, span, wrap};
+use crate::print::{Printer, Style};
+
+/// A line that is longer is drawn in pieces, in bytes: what has no end must not be held.
+const LINE_BYTES_MAX: usize = 4096;
+/// The widest rule, in cells.
+const RULE_CELLS_MAX: usize = 40;
+
+/// One stream of markdown.
+#[derive(Debug, Default)]
+pub(super) struct Markdown {
+    /// The line that has not ended yet.
+    line: String,
+    /// The fence that ends the code block; none outside of one.
+    fence: Option<String>,
+    /// Whether nothing is drawn but what is written, line by line: for who reads it later.
+    is_raw: bool,
+}
+
+/// A row and its spans.
+type Rows = Vec<Vec<Span>>;
+
+impl Markdown {
+    /// Lines as they are written.
+    pub(super) fn as_written() -> Self {
+        Self { is_raw: true, ..Self::default() }
+    }
+
+    /// Takes a piece; gives the rows that are ready.
+    pub(super) fn push(&mut self, printer: &Printer, piece: &str, cells: usize) -> Rows {
+        let mut rows = Vec::new();
+        for part in piece.split_inclusive('\n') {
+            self.line.push_str(part.trim_end_matches('\n'));
+            if part.ends_with('\n') || self.line.len() > LINE_BYTES_MAX {
+                rows.extend(self.end(printer, cells));
+            }
+        }
+        rows
+    }
+
+    /// Whether a line has not ended yet.
+    pub(super) fn is_open(&self) -> bool {
+        !self.line.is_empty()
+    }
+
+    /// The line that has not ended yet, as it would be drawn now.
+    pub(super) fn open(&self, printer: &Printer, cells: usize) -> Rows {
+        if self.line.is_empty() { Vec::new() } else { self.draw(printer, &self.line, cells) }
+    }
+
+    /// Ends the line.
+    pub(super) fn end(&mut self, printer: &Printer, cells: usize) -> Rows {
+        let line = std::mem::take(&mut self.line);
+        let fence = fence(&line).filter(|_| !self.is_raw);
+        match (&self.fence, fence) {
+            (None, Some((open, language))) => {
+                self.fence = Some(open);
+                let label = span(printer, Style::Dim, &language);
+                return if language.is_empty() {
+                    Vec::new()
+                } else {
+                    wrap(&[(Style::Plain, "  ".into()), label], cells, 2)
+                };
+            }
+            (Some(open), Some((close, language)))
+                if language.is_empty() && close.starts_with(open.as_str()) =>
+            {
+                self.fence = None;
+                return Vec::new();
+            }
+            _ => {}
+        }
+        self.draw(printer, &line, cells)
+    }
+
+    fn draw(&self, printer: &Printer, line: &str, cells: usize) -> Rows {
+        if self.is_raw {
+            return vec![vec![span(printer, Style::Plain, line)]];
+        }
+        if self.fence.is_some() {
+            return wrap(&[(Style::Plain, "  ".into()), span(printer, Style::Code, line)], cells, 2);
+        }
+        let text = line.trim_start();
+        let depth = line.len() - text.len();
+        let blank = " ".repeat(depth.min(16));
+        if let Some(heading) = heading(text) {
+            return wrap(&[span(printer, Style::Bold, &plain(heading))], cells, 0);
+        }
+        if is_rule(text) {
+            return vec![vec![(Style::Dim, "─".repeat(cells.min(RULE_CELLS_MAX)))]];
+        }
+        if let Some(quote) = text.strip_prefix('>') {
+            let mut spans = vec![(Style::Dim, format!("{blank}▏ "))];
+            spans.extend(inline(printer, quote.trim_start(), Style::Dim));
+            return wrap(&spans, cells, blank.len() + 2);
+        }
+        if let Some((mark, item)) = item(text) {
+            let indent = blank.len() + mark.chars().count();
+            let mut spans = vec![(Style::Plain, blank), (Style::Cyan, mark)];
+            spans.extend(inline(printer, item, Style::Plain));
+            return wrap(&spans, cells, indent);
+        }
+        let mut spans = vec![(Style::Plain, blank.clone())];
+        spans.extend(inline(printer, text, Style::Plain));
+        wrap(&spans, cells, blank.len())
+    }
+}
+
+/// A fence, and the language after it.
+fn fence(line: &str) -> Option<(String, String)> {
+    let text = line.trim_start();
+    let mark = text.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let fence: String = text.chars().take_while(|c| *c == mark).collect();
+    let rest = text.get(fence.len()..)?.trim();
+    (fence.len() >= 3 && !rest.contains('`')).then(|| (fence, rest.to_owned()))
+}
+
+fn heading(text: &str) -> Option<&str> {
+    let rest = text.trim_start_matches('#');
+    let depth = text.len() - rest.len();
+    ((1..=6).contains(&depth) && rest.starts_with(' ')).then(|| rest.trim())
+}
+
+fn is_rule(text: &str) -> bool {
+    let mark = text.chars().next().filter(|c| matches!(c, '-' | '*' | '_'));
+    mark.is_some_and(|mark| text.trim_end().len() >= 3 && text.trim_end().chars().all(|c| c == mark))
+}
+
+/// A list item: its mark as it is drawn, and its text.
+fn item(text: &str) -> Option<(String, &str)> {
+    if let Some(rest) = ["- ", "* ", "+ "].into_iter().find_map(|mark| text.strip_prefix(mark)) {
+        return Some(("• ".into(), rest.trim_start()));
+    }
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, rest) = text.split_at_checked(digits)?;
+    let rest = rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "))?;
+    (1..=9).contains(&digits).then(|| (format!("{number}. "), rest))
+}
+
+/// Bold, emphasis and code within a line.
+fn inline(printer: &Printer, text: &str, base: Style) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let mut written = String::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if let Some((style, inner, after)) = marked(rest) {
+            if !written.is_empty() {
+                spans.push(span(printer, base, &std::mem::take(&mut written)));
+            }
+            spans.push(span(printer, style, inner));
+            rest = after;
+            continue;
+        }
+        let escaped =
+            rest.strip_prefix('\\').and_then(|next| next.chars().next()).filter(char::is_ascii_punctuation);
+        written.push(escaped.unwrap_or(c));
+        rest = rest.get(escaped.map_or(c.len_utf8(), |_| 2)..).unwrap_or_default();
+    }
+    if !written.is_empty() || spans.is_empty() {
+        spans.push(span(printer, base, &written));
+    }
+    spans
+}
+
+/// What a marked piece at the start of `rest` is, and what follows it.
+fn marked(rest: &str) -> Option<(Style, &str, &str)> {
+    const MARKS: [(&str, Style); 4] =
+        [("``", Style::Code), ("`", Style::Code), ("**", Style::Bold), ("__", Style::Bold)];
+    for (mark, style) in MARKS {
+        let Some(after) = rest.strip_prefix(mark) else { continue };
+        let end = after.find(mark)?;
+        let (inner, after) = (after.get(..end)?, after.get(end + mark.len()..)?);
+        let is_tight = !inner.is_empty() && (style == Style::Code || inner.trim() == inner);
+        return is_tight.then_some((style, inner, after));
+    }
+    None
+}
+
+/// A text without its marks, for headings, which are bold already.
+fn plain(text: &str) -> String {
+    text.replace("**", "").replace('`', "")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Signals: Ctrl-C, the end of the terminal, a request to end, and what a terminal's user does to it.
+
+use crate::print;
+use anyhow::{Context as _, Result};
+use std::{future::poll_fn, task::Poll, thread};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Ctrl-C.
+    Cancel,
+    /// The terminal was closed.
+    HangUp,
+    /// Somebody asks this program to end.
+    Terminate,
+    /// Ctrl-Z.
+    Suspend,
+    /// The terminal has another size.
+    Resize,
+}
+
+/// The ear for signals.
+#[derive(Debug)]
+pub(super) struct Signals {
+    signals: Vec<(Heard, Signal)>,
+}
+
+impl Signals {
+    pub(super) fn listen() -> Result<Self> {
+        let mut kinds = vec![
+            (Heard::Cancel, SignalKind::interrupt()),
+            (Heard::Terminate, SignalKind::terminate()),
+            (Heard::Resize, SignalKind::window_change()),
+        ];
+        // Who started this with `nohup` wants it to go on.
+        if !is_ignored(SignalKind::hangup()) {
+            kinds.push((Heard::HangUp, SignalKind::hangup()));
+        }
+        let mut signals = Vec::new();
+        for (heard, kind) in kinds {
+            signals.push((heard, signal(kind).context("Ctrl-C and signals cannot be heard")?));
+        }
+        watch()?;
+        Ok(Self { signals })
+    }
+
+    /// Hears Ctrl-Z too, for whoever has the terminal's settings to put back first.
+    pub(super) fn listen_suspend(&mut self) -> Result<()> {
+        let suspend = signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()));
+        self.signals.push((Heard::Suspend, suspend.context("Ctrl-Z cannot be heard")?));
+        Ok(())
+    }
+
+    /// The next signal.
+    pub(super) async fn next(&mut self) -> Heard {
+        let heard = poll_fn(|context| {
+            for (heard, signal) in &mut self.signals {
+                if let Poll::Ready(Some(())) = signal.poll_recv(context) {
+                    return Poll::Ready(*heard);
+                }
+            }
+            Poll::Pending
+        });
+        let heard = heard.await;
+        print::unstick(false);
+        heard
+    }
+}
+
+/// Watches from a thread of its own: whoever waits for a reader of the output hears no signal, and is told so to stop
+/// waiting.
+fn watch() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let watching = move || {
+        runtime.block_on(async {
+            let (Ok(mut cancel), Ok(mut end)) =
+                (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+            else {
+                return;
+            };
+            loop {
+                tokio::select! {
+                    _ = cancel.recv() => print::unstick(true),
+                    _ = end.recv() => print::unstick(true),
+                }
+            }
+        });
+    };
+    thread::Builder::new().name("signals".into()).spawn(watching)?;
+    Ok(())
+}
+
+/// Whether this process was started with the signal ignored.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (kind.as_raw_value() - 1) & 1 == 1
+}

@@ -1,0 +1,319 @@
+//! The story at the end: what was asked, done, refused, changed and spent, and the way back, on one screen.
+
+use super::{
+    ask::one_line,
+    draw::{duration, short},
+    spent::Spent,
+    text::{self, Span, cut, span},
+};
+use crate::print::{Printer, Style};
+use bailey_protocol::{Happening, SessionId};
+use std::{collections::BTreeMap, time::Instant};
+
+/// Lines of one part; what is more is counted.
+const LINES_MAX: usize = 4;
+/// The widest line, in cells.
+const CELLS_MAX: usize = 100;
+
+/// A call that is over.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) tool: String,
+    pub(super) target: String,
+    pub(super) is_command: bool,
+    pub(super) ok: bool,
+    /// How it ended, or why it was refused, in one line.
+    pub(super) end: String,
+    pub(super) refused: bool,
+}
+
+/// One file that differs from the project.
+#[derive(Debug, PartialEq, Eq)]
+struct Changed {
+    path: String,
+    more: usize,
+    less: usize,
+}
+
+/// What came of it for the project.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Merge {
+    #[default]
+    Nothing,
+    Applied,
+    Undone,
+}
+
+/// What is told at the end. It is made of events alone.
+#[derive(Debug)]
+pub(crate) struct Story {
+    /// Whether a person talks, turn after turn.
+    pub(super) is_chat: bool,
+    session: Option<SessionId>,
+    asked: Vec<String>,
+    calls: BTreeMap<String, usize>,
+    commands: Vec<(String, String, bool)>,
+    refused: Vec<(String, String)>,
+    changed: Vec<Changed>,
+    merge: Merge,
+    spent: Spent,
+    since: Instant,
+    turn: Instant,
+}
+
+impl Default for Story {
+    fn default() -> Self {
+        Self {
+            is_chat: false,
+            session: None,
+            asked: Vec::new(),
+            calls: BTreeMap::new(),
+            commands: Vec::new(),
+            refused: Vec::new(),
+            changed: Vec::new(),
+            merge: Merge::Nothing,
+            spent: Spent::default(),
+            since: Instant::now(),
+            turn: Instant::now(),
+        }
+    }
+}
+
+impl Story {
+    /// A message of the person.
+    pub(super) fn asked(&mut self, message: &str) {
+        self.asked.push(message.to_owned());
+        self.turn = Instant::now();
+    }
+
+    /// How long it is since the last message.
+    pub(super) fn turn_took(&self) -> String {
+        took(self.turn)
+    }
+
+    /// The session's short name.
+    pub(super) fn session(&self) -> Option<String> {
+        self.session.as_ref().map(short)
+    }
+
+    /// What an event tells.
+    pub(super) fn take(&mut self, happening: &Happening) {
+        match happening {
+            Happening::Session { session, .. } => self.session = Some(*session),
+            Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
+            Happening::Diff { diff, files, .. } => self.changed = counted(diff, files),
+            Happening::Merged { direction, .. } => match direction.as_str() {
+                "apply" => self.merge = Merge::Applied,
+                "undo" => self.merge = Merge::Undone,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    pub(super) fn done(&mut self, done: Done) {
+        let Done { tool, target, is_command, ok, end, refused } = done;
+        if refused {
+            self.refused.push((format!("{tool} {target}"), end));
+            return;
+        }
+        *self.calls.entry(tool).or_default() += 1;
+        if is_command {
+            let end = if ok { "exit code: 0".into() } else { end };
+            self.commands.push((target, end, ok));
+        }
+    }
+
+    /// Files that differ, with the lines that were added and taken away.
+    pub(super) fn changes(&self) -> Vec<String> {
+        self.changed.iter().map(|file| format!("{}  +{} −{}", file.path, file.more, file.less)).collect()
+    }
+
+    /// What was spent.
+    pub(super) fn spent(&self) -> String {
+        self.spent.to_string()
+    }
+
+    /// The story as painted lines.
+    pub(crate) fn lines(&self, printer: &Printer, cells: usize) -> Vec<String> {
+        let cells = cells.min(CELLS_MAX);
+        let mut page = Page { printer, cells, lines: vec![String::new()] };
+        page.rule();
+        let asked: Vec<Vec<Span>> = self.asked.iter().map(|text| page.plain(&one_line(text))).collect();
+        page.part("asked", asked);
+        page.part("done", self.deeds(&page));
+        let refused = self.refused.iter().map(|(what, why)| page.two(Style::Plain, what, why)).collect();
+        page.part("refused", refused);
+        page.part("changed", self.files(&page));
+        let spent = page.plain(&format!("{} · {}", self.spent(), took(self.since)));
+        page.part("spent", vec![spent]);
+        let next = self.next(&page);
+        page.part("next", next);
+        page.lines
+    }
+
+    fn deeds(&self, page: &Page<'_>) -> Vec<Vec<Span>> {
+        let kinds: Vec<String> = self.calls.iter().map(|(tool, count)| format!("{count} {tool}")).collect();
+        if kinds.is_empty() {
+            return vec![page.plain("no tool was called")];
+        }
+        // The last ones tell how it came out.
+        let most = LINES_MAX - 1;
+        let early = self.commands.len().saturating_sub(most);
+        let mut lines = vec![page.plain(&kinds.join(", "))];
+        lines.extend(self.commands.iter().skip(early).map(|(command, end, ok)| {
+            let mark = if *ok { (Style::Green, "✓ ".to_owned()) } else { (Style::Yellow, "! ".to_owned()) };
+            std::iter::once(mark).chain(page.two(Style::Plain, command, end)).collect()
+        }));
+        if early > 0 {
+            let before = if early == 1 { "1 command".into() } else { format!("{early} commands") };
+            lines.insert(1, page.dim(&format!("{before} before these")));
+        }
+        lines
+    }
+
+    fn files(&self, page: &Page<'_>) -> Vec<Vec<Span>> {
+        let mut lines: Vec<Vec<Span>> = self
+            .changed
+            .iter()
+            .map(|file| {
+                let mut line = page.plain(&file.path);
+                line.push((Style::Green, format!("  +{}", file.more)));
+                line.push((Style::Red, format!(" −{}", file.less)));
+                line
+            })
+            .collect();
+        if lines.is_empty() {
+            lines.push(page.plain("nothing"));
+        }
+        lines
+    }
+
+    fn next(&self, page: &Page<'_>) -> Vec<Vec<Span>> {
+        let Some(name) = self.session() else { return Vec::new() };
+        match self.merge {
+            Merge::Applied => {
+                vec![page.two(Style::Bold, &format!("bailey sessions undo {name}"), "takes the apply back")]
+            }
+            _ if self.changed.is_empty() => {
+                vec![page.two(Style::Bold, &format!("bailey sessions resume {name} \"…\""), "goes on")]
+            }
+            Merge::Nothing | Merge::Undone => vec![page.two(
+                Style::Bold,
+                &format!("bailey sessions diff|apply|discard {name}"),
+                "nothing was applied",
+            )],
+        }
+    }
+}
+
+struct Page<'a> {
+    printer: &'a Printer,
+    cells: usize,
+    lines: Vec<String>,
+}
+
+impl Page<'_> {
+    fn rule(&mut self) {
+        let rule = "─".repeat(self.cells.min(72));
+        self.lines.push(self.printer.paint(Style::Dim, &rule));
+    }
+
+    fn plain(&self, text: &str) -> Vec<Span> {
+        vec![span(self.printer, Style::Plain, text)]
+    }
+
+    fn dim(&self, text: &str) -> Vec<Span> {
+        vec![span(self.printer, Style::Dim, text)]
+    }
+
+    /// A thing, and in dim what is said of it; the thing gives way.
+    fn two(&self, style: Style, what: &str, of_it: &str) -> Vec<Span> {
+        let (_, of_it) = span(self.printer, Style::Dim, &format!("  {}", one_line(of_it)));
+        let of_it = cut(&of_it, (self.cells / 2).max(20));
+        let room = self.cells.saturating_sub(12 + text::width(&of_it)).max(16);
+        let (_, what) = span(self.printer, style, &one_line(what));
+        vec![(style, cut(&what, room)), (Style::Dim, of_it)]
+    }
+
+    /// A part with its name; nothing where there is nothing to say.
+    fn part(&mut self, name: &str, lines: Vec<Vec<Span>>) {
+        let most = if lines.len() > LINES_MAX + 1 { LINES_MAX } else { lines.len() };
+        let more = lines.len() - most;
+        for (at, line) in lines.into_iter().take(most).enumerate() {
+            let head = if at == 0 { name } else { "" };
+            let mut row = vec![(Style::Cyan, format!("  {head:<8}"))];
+            let mut room = self.cells.saturating_sub(10);
+            for (style, text) in line {
+                let text = cut(&text, room);
+                room = room.saturating_sub(text::width(&text));
+                row.push((style, text));
+            }
+            self.lines.push(text::paint(self.printer, &row));
+        }
+        if more > 0 {
+            let row = [(Style::Dim, format!("          and {more} more"))];
+            self.lines.push(text::paint(self.printer, &row));
+        }
+    }
+}
+
+/// Counts each file's lines by what the hunks' heads say, so that a line that looks like a head is a line.
+fn counted(diff: &str, files: &[String]) -> Vec<Changed> {
+    let mut changed: Vec<Changed> = Vec::new();
+    let (mut old, mut new) = (0_usize, 0_usize);
+    for line in diff.lines() {
+        if old > 0 || new > 0 {
+            let file = changed.last_mut();
+            match (line.as_bytes().first(), file) {
+                (Some(b'+'), Some(file)) => {
+                    file.more += 1;
+                    new = new.saturating_sub(1);
+                }
+                (Some(b'-'), Some(file)) => {
+                    file.less += 1;
+                    old = old.saturating_sub(1);
+                }
+                (Some(b'\\'), _) => {}
+                _ => {
+                    old = old.saturating_sub(1);
+                    new = new.saturating_sub(1);
+                }
+            }
+        } else if let Some((before, after)) = line.strip_prefix("@@ -").and_then(|rest| rest.split_once(" +"))
+        {
+            old = length(before);
+            new = length(after);
+        } else if line.starts_with("+++ ")
+            && let Some(path) = files.get(changed.len())
+        {
+            changed.push(Changed { path: path.clone(), more: 0, less: 0 });
+        }
+    }
+    changed
+}
+
+/// The length in a hunk's `12,3`; one where it is left out.
+fn length(range: &str) -> usize {
+    let range = range.split(' ').next().unwrap_or_default();
+    range.split_once(',').map_or(1, |(_, length)| length.parse().unwrap_or(0))
+}
+
+fn took(since: Instant) -> String {
+    duration(u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn lines_are_counted_by_the_hunks() {
+        let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n one\n--- two\n+++ two\n+three\n--- a/y\n+++ b/y\nbinary file of 3 bytes\n\
+                    --- /dev/null\n+++ b/z\n@@ -0,0 +1 @@\n+z\n\\ No newline at end of file\n";
+        let files: Vec<String> = ["x", "y", "z"].map(Into::into).into();
+        let counts: Vec<(usize, usize)> =
+            counted(diff, &files).iter().map(|file| (file.more, file.less)).collect();
+        assert_eq!(counts, [(2, 1), (0, 0), (1, 0)]);
+    }
+}

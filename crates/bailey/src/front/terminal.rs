@@ -1,0 +1,147 @@
+//! The controlling terminal: its keys one by one while a message is written, whole lines while a card is answered. Every
+//! read can be given up, so that nothing waits for a person behind the scenes.
+
+use anyhow::{Context as _, Result};
+use rustix::{
+    fs::OFlags,
+    termios::{
+        InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush,
+        tcgetattr, tcgetwinsize, tcsetattr,
+    },
+};
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    sync::{Mutex, PoisonError},
+};
+use tokio::io::unix::AsyncFd;
+
+/// Asks the terminal to mark what is pasted, so that its line ends send nothing off.
+const PASTE_ON: &[u8] = b"\x1b[?2004h";
+const PASTE_OFF: &[u8] = b"\x1b[?2004l";
+/// The longest line, in bytes.
+const LINE_BYTES_MAX: usize = 1 << 20;
+/// Read at a time, in bytes.
+const READ_BYTES: usize = 4096;
+
+/// How the terminal was before keys were read one by one; whoever ends the program puts it back.
+static BEFORE: Mutex<Option<(File, Termios)>> = Mutex::new(None);
+
+/// The controlling terminal.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    file: AsyncFd<File>,
+}
+
+impl Terminal {
+    /// # Errors
+    /// When this process has no terminal.
+    pub(super) fn open() -> io::Result<Self> {
+        // An open file of its own: what reads without waiting here must not change what others see of theirs.
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(i32::try_from(flags.bits()).unwrap_or_default())
+            .open("/dev/tty")?;
+        #[expect(
+            deprecated,
+            reason = "the file is a `File` and stays in here, so that its descriptor stays the same"
+        )]
+        let file = AsyncFd::new(file)?;
+        Ok(Self { file })
+    }
+
+    /// From now on every key comes as it is typed, and none is shown by the terminal. Ctrl-C stays a signal.
+    pub(super) fn keys(&self) -> Result<()> {
+        let file = self.file.get_ref();
+        let before = tcgetattr(file).context("the terminal cannot be asked for its settings")?;
+        let mut raw = before.clone();
+        raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
+        raw.input_modes -= InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR | InputModes::ISTRIP;
+        raw.special_codes[SpecialCodeIndex::VMIN] = 1;
+        raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+        let kept = file.try_clone()?;
+        BEFORE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((kept, before));
+        tcsetattr(file, OptionalActions::Drain, &raw).context("the terminal cannot be set up")?;
+        (&*file).write_all(PASTE_ON).ok();
+        Ok(())
+    }
+
+    /// Whole lines again, as the terminal gave them before.
+    pub(super) fn lines(&self) {
+        restore();
+    }
+
+    /// Throws away what was typed and not read.
+    pub(super) fn flush(&self) -> io::Result<()> {
+        Ok(tcflush(self.file.get_ref(), QueueSelector::IFlush)?)
+    }
+
+    /// Writes to it, waiting for room.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub(super) async fn write(&self, text: &str) -> io::Result<()> {
+        let mut bytes = text.as_bytes();
+        while !bytes.is_empty() {
+            let mut ready = self.file.writable().await?;
+            let written = ready.try_io(|file| Ok(rustix::io::write(file.get_ref(), bytes)?));
+            if let Ok(written) = written {
+                bytes = bytes.get(written?..).unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a line; none when the terminal is gone.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn read_line(&self) -> io::Result<Option<String>> {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\n") {
+            let piece = self.read().await?;
+            if piece.is_empty() && line.is_empty() {
+                return Ok(None);
+            }
+            if piece.is_empty() || line.len() > LINE_BYTES_MAX {
+                break;
+            }
+            line.extend(piece);
+        }
+        Ok(Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()))
+    }
+
+    /// Waits for the next bytes; none when the terminal is gone.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn read(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; READ_BYTES];
+        loop {
+            let mut ready = self.file.readable().await?;
+            let read = ready.try_io(|file| Ok(rustix::io::read(file.get_ref(), &mut bytes)?));
+            if let Ok(read) = read {
+                bytes.truncate(read?);
+                return Ok(bytes);
+            }
+        }
+    }
+}
+
+/// Puts the terminal back as it was found. The program's every end passes here.
+pub(crate) fn restore() {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((mut file, before)) = before {
+        file.write_all(PASTE_OFF).ok();
+        tcsetattr(&file, OptionalActions::Drain, &before).ok();
+    }
+}
+
+/// How many cells wide and high standard output is; 80 by 24 where it does not say.
+pub(super) fn size() -> (usize, usize) {
+    let size = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    size.map_or((80, 24), |size| (usize::from(size.ws_col), usize::from(size.ws_row)))
+}

@@ -1,0 +1,94 @@
+//! Standard output or error, written to without being held by who reads it: a reader that stopped must not keep Ctrl-C
+//! from being heard.
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{FileType, Mode, OFlags, fstat, open},
+    io::Errno,
+};
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+/// Whether a signal came that nobody has heard yet.
+static UNHEARD: AtomicBool = AtomicBool::new(false);
+/// How long it is waited for room at a time.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// Pauses before an unheard signal ends the waiting: it may be an old one.
+const PAUSES_MIN: u32 = 4;
+
+/// Says whether a signal waits to be heard by who may be writing.
+pub(crate) fn unstick(unheard: bool) {
+    UNHEARD.store(unheard, Relaxed);
+}
+
+/// One stream to a reader.
+#[derive(Debug)]
+pub(super) struct Out {
+    file: OwnedFd,
+    /// Whether the last writing was given up.
+    is_deaf: AtomicBool,
+}
+
+impl Out {
+    pub(super) fn new(stream: &impl AsFd) -> Self {
+        let file = unwaiting(stream).or_else(|_| stream.as_fd().try_clone_to_owned());
+        // A stream that was closed before the program began is read by nobody.
+        let null =
+            || open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map_err(io::Error::from);
+        let file = file.or_else(|_| null());
+        match file {
+            Ok(file) => Self { file, is_deaf: AtomicBool::new(false) },
+            Err(_) => crate::exit::now(crate::exit::FAILED),
+        }
+    }
+
+    /// Writes all of it, waiting for the reader; where the reader stopped and the person wants to go on, the rest is
+    /// dropped (the journal has it).
+    ///
+    /// # Errors
+    /// When nobody can read it any more.
+    pub(super) fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
+        let mut pauses = 0;
+        // A few bytes always fit somewhere; room is what the poll says.
+        if self.is_deaf.load(Relaxed) && !self.has_room(&Timespec { tv_sec: 0, tv_nsec: 0 }) {
+            return Ok(());
+        }
+        self.is_deaf.store(false, Relaxed);
+        while !bytes.is_empty() {
+            match rustix::io::write(&self.file, bytes) {
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    if UNHEARD.load(Relaxed) && pauses >= PAUSES_MIN {
+                        self.is_deaf.store(true, Relaxed);
+                        return Ok(());
+                    }
+                    self.has_room(&PAUSE);
+                    pauses += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits so long for room, or for a reader that is gone.
+    fn has_room(&self, wait: &Timespec) -> bool {
+        poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(wait)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+/// The same pipe or terminal as an open file of its own that does not wait: others may share the first one, and they
+/// expect it to. A file always has room.
+fn unwaiting(stream: &impl AsFd) -> io::Result<OwnedFd> {
+    let kind = FileType::from_raw_mode(fstat(stream)?.st_mode);
+    if !matches!(kind, FileType::Fifo | FileType::CharacterDevice) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&stream.as_fd()));
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(open(path, flags, Mode::empty())?)
+}
