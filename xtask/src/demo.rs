@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: a stranger sees the product do its work, and can check that it did.
 
 mod check;
+mod picture;
 mod project;
 mod record;
 
@@ -19,6 +20,8 @@ const TASK: &str = "make the tests pass";
 #[derive(Debug, Default)]
 struct Options {
     record: bool,
+    /// Draws the run to the README's picture instead.
+    svg: bool,
     other_bug: bool,
     /// Leave the files, as on a terminal.
     keep: bool,
@@ -34,6 +37,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         match *option {
             "--bailey" => chosen.bailey = Some(options.next().context("`--bailey` needs a FILE")?.into()),
             "--keep" => chosen.keep = true,
+            "--svg" => chosen.svg = true,
             "--record" => chosen.record = true,
             "--plant-another-bug" => chosen.other_bug = true,
             other => bail!("`demo` has no option `{other}`"),
@@ -45,14 +49,18 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         return record::run(&bailey, &project);
     }
     let cassette = cassette();
+    let mut run = command(&bailey, &project);
+    run.args(["run", "--apply", "--approve", "never", "-C"]).arg(project.crate_dir());
+    run.arg("--model").arg(format!("replay:{}", cassette.display())).arg(TASK);
+    if chosen.svg {
+        let typed = format!("bailey run --apply \"{TASK}\"");
+        return picture::draw(&run, &typed, &root().join("docs").join("demo.svg"));
+    }
     println!("Bailey repairs a small crate with a planted bug: {}", project.crate_dir().display());
     println!(
         "The model is a RECORDING: only its words are played. What you see it do happens now, inside the walls.\n"
     );
     println!("$ bailey run --apply \"{TASK}\"\n");
-    let mut run = command(&bailey, &project);
-    run.args(["run", "--apply", "--approve", "never", "-C"]).arg(project.crate_dir());
-    run.arg("--model").arg(format!("replay:{}", cassette.display())).arg(TASK);
     must(&mut run).context("the run did not come to its end, so this demo shows nothing")?;
     println!("\n$ bailey audit log\n");
     must(command(&bailey, &project).args(["audit", "log", "-n", "200"]))?;

@@ -19,6 +19,7 @@ cargo xtask TASK
 
   demo            show Bailey repairing a small crate, with a recorded model: no key, no network
   demo --keep     leave the demo's files, as on a terminal
+  demo --svg      draw the run anew as docs/demo.svg, the picture of the README
   demo --record   make the recording anew from the model's words in demo/words.json
   test            format, lints, layers, documentation and every test that changes nothing on the host
   test --all      engines, browsers and foreign servers too; --install installs what they need
