@@ -139,7 +139,13 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let folder = home.session(id)?;
     let native = Native::new(warden);
     native.register(id, Yard { project: PathBuf::from(&workspace.0), folder: folder.clone() });
+    if !matches!(opening, Opening::Visit(_)) {
+        native.prepare(id)?;
+    }
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string());
+    if let Opening::New(id) = opening {
+        walls.begin(id);
+    }
     let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     let of_home = home.clone();
     registrar.reread_rules(Box::new(move || {

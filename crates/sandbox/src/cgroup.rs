@@ -14,12 +14,17 @@ use std::{
     time::Duration,
 };
 
+/// Empty groups that are kept.
+const SPARE_MAX: usize = 4;
+
 /// Where this process may make groups.
 #[derive(Debug)]
 pub(crate) struct Cgroups {
     /// For version 1, one directory for each controller; for version 2 the one directory.
     parents: Vec<Parent>,
     made: u32,
+    /// Empty ones that served before: to make one costs more than to set its limits.
+    spare: Vec<Group>,
     /// Why something is missing.
     pub(crate) absent: Vec<String>,
 }
@@ -58,11 +63,15 @@ pub(crate) struct Group {
 
 impl Cgroups {
     /// Looks where groups can be made. Never fails: what cannot be held is watched, and said to be.
-    pub(crate) fn find() -> Self {
+    /// Processor time is held only where that `has_cpu`.
+    pub(crate) fn find(has_cpu: bool) -> Self {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let mut cgroups = Self { parents: Vec::new(), made: 0, absent: Vec::new() };
+        let mut cgroups = Self { parents: Vec::new(), made: 0, spare: Vec::new(), absent: Vec::new() };
         for (controller, name, wall) in CONTROLLERS {
+            if controller == Controller::Cpu && !has_cpu {
+                continue;
+            }
             match one(&own, &mounts, name).or_else(|| two(&own, &mounts, name)) {
                 Some((directory, version)) => cgroups.add(directory, version, controller),
                 None => cgroups.absent.push(format!("{wall}: no control group of its own can be made here")),
@@ -79,8 +88,19 @@ impl Cgroups {
         }
     }
 
-    /// Makes an empty group; none where none can be made.
+    /// Takes back a group whose members are gone. One in which memory was used up stays marked by that.
+    pub(crate) fn take_back(&mut self, group: Group) {
+        let was_full = group.memory_events().is_some_and(|events| was_out_of_memory(&events));
+        if !was_full && self.spare.len() < SPARE_MAX {
+            self.spare.push(group);
+        }
+    }
+
+    /// An empty group; none where none can be made.
     pub(crate) fn make(&mut self) -> Option<Group> {
+        if let Some(group) = self.spare.pop() {
+            return Some(group);
+        }
         self.made += 1;
         let name = format!("bailey-{}-{}", std::process::id(), self.made);
         let mut group = Group { directories: Vec::new() };
@@ -162,10 +182,10 @@ impl Drop for Group {
     fn drop(&mut self) {
         for (directory, ..) in &self.directories {
             // The last member's end may take the kernel a moment longer than `wait` shows.
-            for _ in 0..50 {
+            for _ in 0..500 {
                 match fs::remove_dir(directory) {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                        std::thread::sleep(Duration::from_millis(2))
+                        std::thread::sleep(Duration::from_micros(200))
                     }
                     _ => break,
                 }

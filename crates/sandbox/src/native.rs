@@ -61,6 +61,18 @@ impl Native {
         self.yards.lock().unwrap_or_else(PoisonError::into_inner).insert(session, yard);
     }
 
+    /// Has made ready what the session's first effects need, while the caller does other things.
+    ///
+    /// # Errors
+    /// When the session was never registered, or the warden is gone.
+    pub fn prepare(&self, session: SessionId) -> io::Result<()> {
+        let yard = self.yard(session).map_err(io::Error::other)?;
+        let limits = Limits::default();
+        let (session, view) = (session.to_string(), View::Workspace);
+        self.warden
+            .order(&Order::Prepare(Header { session, yard, view, extra_reads: Vec::new(), limits }), &[])
+    }
+
     /// Forgets a session and gives up what was kept ready for it. What lives goes on.
     ///
     /// # Errors

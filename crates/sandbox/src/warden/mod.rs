@@ -47,6 +47,8 @@ struct Hello {
 pub(crate) enum Order {
     /// Start a sandbox; five descriptors come with it.
     Start(Header),
+    /// Make ready what such a sandbox will need.
+    Prepare(Header),
     /// Give up what is kept ready for a session.
     Forget {
         /// Its name.

@@ -14,7 +14,7 @@ use crate::{
 };
 use bailey_protocol::Wall;
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, WaitOptions, waitpid},
 };
 use std::{
@@ -42,6 +42,17 @@ struct Holder {
     groups: Vec<Group>,
 }
 
+impl Holder {
+    /// Whether it has served, and its overlay may hide what the host changed since. Layers side by side hide nothing, so
+    /// their holder serves on.
+    fn is_spent(&self) -> bool {
+        self.live == 0 && !self.fresh && self.header.view == View::Workspace
+    }
+}
+
+/// How long no order comes before what is spent is made anew: the next one may follow at once, and need something else.
+const LULL: Timespec = Timespec { tv_sec: 0, tv_nsec: 3_000_000 };
+
 pub(super) struct Server {
     socket: OwnedFd,
     ground: Ground,
@@ -53,35 +64,44 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(socket: OwnedFd, ground: Ground) -> io::Result<Self> {
         let ids = Ids::new(!ground.config.without.contains(&Wall::UserNamespace));
-        Ok(Self { socket, ground, ids, holders: BTreeMap::new(), cgroups: Cgroups::find() })
+        let cgroups = Cgroups::find(ground.config.cpu_percent.is_some());
+        Ok(Self { socket, ground, ids, holders: BTreeMap::new(), cgroups })
     }
 
     /// Serves until the runtime is gone, then ends every holder and waits for it.
     pub(super) fn serve(mut self) -> io::Result<()> {
         let served = self.listen();
-        for key in self.holders.keys().cloned().collect::<Vec<_>>() {
-            self.retire(&key);
+        let holders = std::mem::take(&mut self.holders).into_values();
+        // All end at once, then each is waited for.
+        let ending = holders.map(|holder| (holder.process, holder.groups)).collect::<Vec<_>>();
+        for (process, _) in &ending {
+            let _ = waitpid(Some(*process), WaitOptions::empty());
         }
         served
     }
 
     fn listen(&mut self) -> io::Result<()> {
         loop {
-            let ready = {
+            let has_spent = self.holders.values().any(Holder::is_spent);
+            let (ready, is_quiet) = {
                 let sockets = [self.socket.as_fd()]
                     .into_iter()
                     .chain(self.holders.values().map(|holder| holder.socket.as_fd()));
                 let mut polled: Vec<PollFd<'_>> =
                     sockets.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-                rustix::io::retry_on_intr(|| poll(&mut polled, None))?;
-                polled.first().is_some_and(|first| !first.revents().is_empty())
+                let found = rustix::io::retry_on_intr(|| poll(&mut polled, has_spent.then_some(&LULL)))?;
+                (polled.first().is_some_and(|first| !first.revents().is_empty()), found == 0)
             };
             // Notices first: an order must not meet a holder whose last sandbox has just gone.
             self.hear_holders();
+            if is_quiet {
+                self.renew_spent();
+            }
             if ready {
                 let Some((order, fds)) = wire::receive::<Order>(self.socket.as_fd())? else { return Ok(()) };
                 match order {
                     Order::Start(header) => self.start(header, fds),
+                    Order::Prepare(header) => self.prepare(header),
                     Order::Forget { session } => self.forget(&session),
                 }
             }
@@ -100,19 +120,24 @@ impl Server {
                     Ok(None) | Err(_) => is_gone = true,
                 }
             }
-            if is_gone {
+            let is_over = holder.live == 0 && matches!(key.1, View::Merge | View::Discard) && !holder.fresh;
+            if is_gone || is_over {
                 self.retire(&key);
-            } else if holder.live == 0 && !holder.fresh {
-                self.renew(&key);
             }
+        }
+    }
+
+    fn renew_spent(&mut self) {
+        let spent = self.holders.iter().filter(|(_, holder)| holder.is_spent());
+        for key in spent.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            self.renew(&key);
         }
     }
 
     /// Puts a fresh holder in the place of one that has served, so that the next effect sees the project as it is
     /// then and does not wait for the mount.
     fn renew(&mut self, key: &Key) {
-        let Some(old) = self.retire(key) else { return };
-        if key.1 == View::Workspace
+        if let Some(old) = self.retire(key)
             && let Ok(holder) = self.make(old)
         {
             self.holders.insert(key.clone(), holder);
@@ -124,8 +149,21 @@ impl Server {
         let Holder { process, socket, header, groups, .. } = self.holders.remove(key)?;
         drop(socket);
         let _ = waitpid(Some(process), WaitOptions::empty());
-        drop(groups);
+        groups.into_iter().for_each(|group| self.cgroups.take_back(group));
         Some(header)
+    }
+
+    /// Makes what a session's effects need before the first one comes. What fails here fails again, and is told, then.
+    fn prepare(&mut self, header: Header) {
+        for view in [View::Workspace, View::Layers] {
+            let header = Header { view, ..header.clone() };
+            let key = (header.session.clone(), view);
+            if !self.holders.contains_key(&key)
+                && let Ok(holder) = self.make(header)
+            {
+                self.holders.insert(key, holder);
+            }
+        }
     }
 
     fn forget(&mut self, session: &str) {
@@ -181,7 +219,7 @@ impl Server {
     /// effect finds itself in the holder's own group already.
     fn group(&mut self, key: &Key) -> Result<(Option<usize>, Vec<OwnedFd>), String> {
         let holder = self.holders.get_mut(key).ok_or("the holder is gone")?;
-        if holder.fresh {
+        if holder.fresh || key.1 != View::Workspace {
             return Ok(((!holder.groups.is_empty()).then_some(0), Vec::new()));
         }
         let Some(group) = self.cgroups.make() else { return Ok((None, Vec::new())) };
@@ -190,11 +228,12 @@ impl Server {
         Ok((Some(holder.groups.len() - 1), doors))
     }
 
-    /// A holder that was made ahead is of no use when meanwhile another directory has taken the project's place, or the
+    /// A holder is of no use when it is spent, when meanwhile another directory has taken the project's place, or when the
     /// session works elsewhere.
     fn retire_stale(&mut self, key: &Key, header: &Header) {
-        let is_stale =
-            |holder: &Holder| holder.header.yard != header.yard || holder.identity != identity(header);
+        let is_stale = |holder: &Holder| {
+            holder.is_spent() || holder.header.yard != header.yard || holder.identity != identity(header)
+        };
         if self.holders.get(key).is_some_and(|holder| holder.live == 0 && is_stale(holder)) {
             self.retire(key);
         }
@@ -228,7 +267,9 @@ impl Server {
         let opened = stage::open(&mut self.ids, &self.ground.plan, &header.yard, header.view)
             .map_err(|error| disabled().unwrap_or_else(|| error.to_string()))?;
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
-        let groups: Vec<Group> = self.cgroups.make().into_iter().collect();
+        // Where only our own worker runs, nothing needs to be held.
+        let group = if header.view == View::Workspace { self.cgroups.make() } else { None };
+        let groups: Vec<Group> = group.into_iter().collect();
         let doors = groups.first().and_then(|group| group.doors().ok()).unwrap_or_default();
         let mut namespaces = Namespaces::default();
         for (wall, flag) in
@@ -278,7 +319,7 @@ fn identity(header: &Header) -> Option<(u64, u64)> {
 
 fn has_input(socket: BorrowedFd<'_>) -> bool {
     let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
-    poll(&mut polled, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
 /// A workspace that contains the home (or the session's folder) would show what the walls are there to hide.

@@ -12,7 +12,7 @@ use std::{
 /// Two seconds to end what is watched, and what a loaded machine adds.
 const SOON: Duration = Duration::from_secs(12);
 
-const LIMITS: &str = "[limits]\ncommand_seconds = 20\ncommand_memory_mib = 200\ncommand_disk_mib = 20\ncommand_processes = 40\n";
+const LIMITS: &str = "[limits]\ncommand_seconds = 20\ncommand_memory_mib = 200\ncommand_disk_mib = 8\ncommand_processes = 40\n";
 
 /// Processes of the host whose arguments or variables hold a text.
 fn marked(mark: &str) -> Vec<String> {
