@@ -78,6 +78,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (&["trust", "add"], &[("bailey trust add -C src/project", "")]),
     (&["trust", "rm"], &[("bailey trust rm -C src/project", "")]),
+    (&["models"], &[("bailey models", "")]),
     (&["tools", "list"], &[("bailey tools list", "")]),
     (&["tools", "show"], &[("bailey tools show fs.edit", "")]),
     (
