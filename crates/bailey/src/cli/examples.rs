@@ -96,7 +96,11 @@ pub(super) fn add(command: Command) -> Command {
 
 fn at(command: Command, words: &[&'static str], help: String) -> Command {
     match words.split_first() {
-        None => command.after_help(help),
+        None => {
+            // What a command says of its own stays, below.
+            let own = command.get_after_help().map(|own| format!("\n\n{own}")).unwrap_or_default();
+            command.after_help(help + &own)
+        }
         Some((word, rest)) if command.find_subcommand(word).is_some() => {
             command.mut_subcommand(word, |command| at(command, rest, help))
         }
