@@ -34,7 +34,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("bailey-policy", &["serde", "serde_json", "thiserror", "toml", "serde-saphyr"]),
     ("bailey-store", &["rusqlite", "thiserror", "tokio"]),
     ("bailey-secrets", &["aho-corasick", "argon2", "base64", "chacha20poly1305", "thiserror", "zeroize"]),
-    ("bailey-journal", &["serde", "serde_json", "getrandom", "thiserror"]),
+    ("bailey-journal", &["serde", "serde_json", "getrandom", "thiserror", "tokio"]),
     ("bailey-kernel", &["serde", "serde_json", "getrandom", "bytes", "thiserror", "tokio", "tokio-util"]),
     (
         "bailey-sandbox",

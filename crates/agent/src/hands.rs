@@ -3,7 +3,7 @@
 use crate::{ModelRole, Models, Questions, Retry, Settled};
 use bailey_kernel::{
     Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply, Scope, Step, Tool,
-    UserMessage,
+    UserMessage, claims,
 };
 use bailey_protocol::{Answer, Happening, ToolCall, ToolSpec};
 use bailey_tools::Toolbox;
@@ -165,7 +165,7 @@ impl Hands {
         let claims: Vec<_> = calls
             .iter()
             .zip(&tools)
-            .map(|(call, tool)| tool.as_ref().map(|tool| tool.claims(call)).unwrap_or_default())
+            .map(|(call, tool)| tool.as_ref().map(|tool| claims(&**tool, call)).unwrap_or_default())
             .collect();
         let mut results: Vec<Option<Observation>> = vec![None; calls.len()];
         for wave in crate::waves(&claims, &self.scope.workspace().0) {

@@ -240,6 +240,30 @@ pub(crate) enum Sessions {
         /// The session, or its last digits
         session: String,
     },
+    /// Begin another session as this one stood, to try another way
+    Fork {
+        /// The session, or its last digits
+        session: String,
+        /// As it stood after this entry of the journal [default: as it stands]
+        #[arg(long, value_name = "ENTRY")]
+        at: Option<u64>,
+    },
+    /// Print a session as JSON lines, to keep or to pass on
+    Export {
+        /// The session, or its last digits
+        session: String,
+        /// Write to this new file instead of standard output
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Erase what a session said and did, and its changes; the journal keeps that it was there
+    Rm {
+        /// The session, or its last digits
+        session: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -257,6 +281,8 @@ pub(crate) enum Audit {
     Verify,
     /// Print every entry as a JSON line, with its hash and payload
     Export,
+    /// Verify the chain, then make everything that follows from it anew, and say what was not as the chain says
+    Rebuild,
 }
 
 #[derive(Debug, Subcommand)]

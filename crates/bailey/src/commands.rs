@@ -72,5 +72,7 @@ fn wait(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
 async fn journal(home: &Home, printer: &Printer) -> Result<bailey_journal::Journal> {
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
-    Ok(compose::journal(home, &keys).await?.0)
+    let (journal, _) = compose::journal(home, &keys).await?;
+    journal.sound().await?;
+    Ok(journal)
 }

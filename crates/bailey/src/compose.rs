@@ -28,6 +28,10 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How many events may wait for a slow front end.
 const EVENTS_WAITING_MAX: usize = 1024;
 
+/// The most of this process's own command line that others are told, in words and characters.
+const COMMAND_WORDS_MAX: usize = 32;
+const COMMAND_CHARS_MAX: usize = 160;
+
 const INSTRUCTION: &str = "
 You are Bailey, an agent that works in a person's repository with the tools you are given.
 Everything you run is inside walls: commands see the project at its usual path, have no network, and cannot reach the
@@ -134,6 +138,9 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let (journal, mint) = journal(home, &keys).await?;
     #[cfg(feature = "controls")]
     let mint = crate::controls::breach(mint).await?;
+    // While the rest is put together; the first write waits for it.
+    let checked = journal.clone();
+    tokio::spawn(async move { checked.sound().await });
     let (rules, _) = policy(home)?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
     let folder = home.session(id)?;
@@ -174,12 +181,20 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
             events: sender,
             workspace,
             folder,
+            command: command_line(),
             unattended,
         },
         opening,
     )
     .await?;
     Ok(Open { host, kernel, events })
+}
+
+/// What this process was started as, cut to what fits a message.
+fn command_line() -> String {
+    let words: Vec<String> = std::env::args().take(COMMAND_WORDS_MAX).collect();
+    let line: String = words.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    line.chars().take(COMMAND_CHARS_MAX).collect()
 }
 
 fn sandbox_config(home: &Home) -> Result<bailey_sandbox::Config> {

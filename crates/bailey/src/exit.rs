@@ -42,8 +42,11 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
         Some(HostError::Refused(refused)) => Some(refused),
         _ => None,
     });
-    let journal =
-        error.downcast_ref::<JournalError>().is_some() || matches!(host, Some(HostError::Journal(_)));
+    let journal = error.downcast_ref::<JournalError>().or(match host {
+        Some(HostError::Journal(journal)) => Some(journal),
+        _ => None,
+    });
+    let is_journal = journal.is_some_and(|error| !is_of_the_user(error));
     let is_wrong =
         error.downcast_ref::<ConfigError>().is_some() || error.downcast_ref::<RuleFileError>().is_some();
     if is_wrong {
@@ -54,8 +57,14 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
         Some(Refused::Denied(_)) => DENIED,
         Some(Refused::Journal(_)) => JOURNAL,
         Some(Refused::Cancelled) => CANCELLED,
-        None if journal => JOURNAL,
+        None if is_journal => JOURNAL,
         None if matches!(host, Some(HostError::Denied(_))) => DENIED,
         _ => FAILED,
     })
+}
+
+/// What is wrong with what was asked for, not with the journal.
+fn is_of_the_user(error: &JournalError) -> bool {
+    use JournalError::{Held, NoEntry, NoSuchSession, SecretInPath};
+    matches!(error, Held { .. } | NoEntry { .. } | NoSuchSession(_) | SecretInPath(_))
 }

@@ -18,7 +18,7 @@ mod story;
 mod terminal;
 mod text;
 
-pub(crate) use ask::{Asker, diff_lines, one_line};
+pub(crate) use ask::{Asker, confirm, diff_lines, one_line};
 pub(crate) use chat::{Chat, Leave};
 pub(crate) use draw::{barred, packets, short};
 pub(crate) use spent::Spent;
@@ -39,6 +39,9 @@ use tokio::sync::mpsc;
 
 /// How often what runs is drawn again.
 const TICK: Duration = Duration::from_millis(250);
+
+/// Events kept while a question stands on the screen; beyond that what commands print is not shown.
+const HELD_MAX: usize = 4096;
 
 /// An answer on its way.
 type Answering<'a> = Pin<Box<dyn Future<Output = (ApprovalId, Answer, String)> + 'a>>;
@@ -99,7 +102,13 @@ impl<'a> Front<'a> {
         let mut tick = tokio::time::interval(TICK);
         self.is_cancelled = false;
         tokio::pin!(work);
+        let mut held: VecDeque<Event> = VecDeque::new();
         let done = loop {
+            while self.answering.is_none()
+                && let Some(event) = held.pop_front()
+            {
+                self.take(event);
+            }
             self.ask_next();
             self.draw();
             if self.printer.is_closed() && self.ending.is_none() {
@@ -115,12 +124,20 @@ impl<'a> Front<'a> {
                     self.send(Op::Answer { id, answer, why });
                 }
                 came = chat::came(&mut self.chat), if is_free => self.came(came),
-                // What happens while a question stands on the screen is drawn after it.
-                Some(event) = self.events.recv(), if is_free => self.take(event),
+                // Always taken, so that the session never waits for this front end; what happens while a question stands
+                // on the screen is drawn after it.
+                Some(event) = self.events.recv() => {
+                    if is_free {
+                        self.take(event);
+                    } else if held.len() < HELD_MAX || !matches!(event.happening, Happening::Output { .. }) {
+                        held.push_back(event);
+                    }
+                }
                 done = &mut work => break done,
                 _ = tick.tick(), if is_free => {}
             }
         };
+        held.into_iter().for_each(|event| self.take(event));
         while let Ok(event) = self.events.try_recv() {
             self.take(event);
         }

@@ -138,14 +138,21 @@ impl Printer {
 
     /// One JSON object on a line of standard output.
     pub(crate) fn json(&self, value: &impl Serialize) {
-        let Ok(line) = serde_json::to_string(value) else { return };
+        if let Ok(line) = self.json_line(value) {
+            self.line(line);
+        }
+    }
+
+    /// The same as a line without its end, without secrets and harmless where it is shown.
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> serde_json::Result<String> {
+        let line = serde_json::to_string(value)?;
         if matches!(self.redact(&line), Cow::Borrowed(_)) {
-            return self.line(escaped(&line));
+            return Ok(escaped(&line).into_owned());
         }
         // String by string, so that it is still JSON afterwards.
-        let mut value = serde_json::from_str(&line).unwrap_or_default();
+        let mut value = serde_json::from_str(&line)?;
         self.redact_json(&mut value);
-        self.line(escaped(&value.to_string()));
+        Ok(escaped(&value.to_string()).into_owned())
     }
 
     /// A line of JSON that a script wants byte for byte; on a terminal it is escaped.

@@ -4,6 +4,7 @@ use crate::{
     Grant, JournalError, Mint,
     chain::{self, random},
     fact::{Entry, Fact, Payload},
+    project,
 };
 use bailey_protocol::{ApprovalId, Effect, Sealed, SessionId, event::Answer};
 use bailey_store::{Grade, OptionalExtension as _, params};
@@ -19,27 +20,29 @@ impl Mint {
         let (digest, action_digest) = (effect.digest(), effect.action_digest());
         let Effect { id, session, call, action, .. } = effect.effect().clone();
         self.journal()
-            .store()
             .write(Grade::Full, move |tx| {
-                let fact = Fact::Asked { approval, digest, target: action.target(), call };
+                let fact = Fact::Asked {
+                    approval,
+                    digest,
+                    action: Some(action_digest),
+                    target: action.target(),
+                    call,
+                };
                 let entry = Entry::of(session, fact).about(id).with(Payload::Json(card));
                 chain::append(tx, &redactor, now, &entry)?;
-                tx.execute(
-                    "INSERT INTO approval (id, session, digest, action_digest, state) VALUES (?1, ?2, ?3, ?4, 'open')",
-                    params![approval.to_string(), session.to_string(), digest.to_string(), action_digest.to_string()],
-                )?;
-                Ok(())
+                project::asked(tx, approval, session, digest, Some(action_digest))
             })
             .await?;
         Ok(approval)
     }
 
-    /// Settles a question. The first answer counts; a later one is refused.
+    /// Settles a question of a session. The first answer counts; a later one is refused.
     ///
     /// # Errors
-    /// [`JournalError::Settled`] when it is not open any more.
+    /// [`JournalError::Settled`] when it is not open any more, or is another session's.
     pub async fn answer(
         &self,
+        session: SessionId,
         id: ApprovalId,
         answer: Answer,
         by: &str,
@@ -47,27 +50,23 @@ impl Mint {
     ) -> Result<(), JournalError> {
         let (redactor, now) = self.journal().pen();
         let (by, why) = (by.to_owned(), why.to_owned());
-        let state = match answer {
-            Answer::Yes => "yes",
-            Answer::YesForSession => "session",
-            Answer::No => "no",
-        };
         let settled = self
             .journal()
-            .store()
             .write(Grade::Full, move |tx| {
                 let open = tx
                     .query_row(
-                        "SELECT session FROM approval WHERE id = ?1 AND state = 'open'",
-                        params![id.to_string()],
-                        |row| row.get::<_, String>(0),
+                        "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2 AND state = 'open'",
+                        params![id.to_string(), session.to_string()],
+                        |_| Ok(()),
                     )
                     .optional()?;
-                let Some(session) = open.as_deref().and_then(SessionId::parse) else { return Ok(false) };
+                if open.is_none() {
+                    return Ok(false);
+                }
                 let entry =
                     Entry::of(session, Fact::Answered { approval: id, answer, by }).with(Payload::Text(why));
                 chain::append(tx, &redactor, now, &entry)?;
-                tx.execute("UPDATE approval SET state = ?2 WHERE id = ?1", params![id.to_string(), state])?;
+                project::answered(tx, id, answer)?;
                 Ok(true)
             })
             .await?;
@@ -83,7 +82,7 @@ impl Mint {
         let state = self
             .journal()
             .store()
-            .read(move |db| {
+            .glance(move |db| {
                 Ok(db
                     .query_row(
                         "SELECT state FROM approval WHERE id = ?1 AND digest = ?2",
@@ -109,7 +108,7 @@ impl Mint {
         let id = self
             .journal()
             .store()
-            .read(move |db| {
+            .glance(move |db| {
                 Ok(db.query_row(
                     "SELECT id FROM approval WHERE session = ?1 AND action_digest = ?2 AND state = 'session' LIMIT 1",
                     params![session, action],

@@ -3,7 +3,7 @@
 use crate::{
     BeginError, Grant, JournalError, chain,
     fact::{Admitted, Entry, Fact, Payload, Purpose},
-    write,
+    project, write,
 };
 use bailey_protocol::{
     Action, CallId, Cost, Digest, Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath, number::Seq,
@@ -101,7 +101,7 @@ pub(crate) fn begin(
         return Ok(Err(BeginError::Stale));
     }
     if let Some(grant) = grant
-        && !burn(tx, grant, intent)?
+        && !is_good(tx, grant, intent)?
     {
         return Ok(Err(BeginError::Burnt));
     }
@@ -112,51 +112,39 @@ pub(crate) fn begin(
         write::reveal(tx, redactor, now, intent.session, path)?;
     }
     let seq = chain::append(tx, redactor, now, &intent.entry)?;
-    tx.execute(
-        "INSERT INTO effect (id, session, kind, target, purpose, call, intent, reserved)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![
-            intent.effect.to_string(),
-            intent.session.to_string(),
-            intent.kind.name(),
-            redactor.redact(&intent.target).text,
-            match intent.purpose {
-                Purpose::Act => "act",
-                Purpose::Need => "need",
-                Purpose::Own => "own",
-            },
-            intent.call.as_ref().map(|call| &call.0),
-            seq.0,
-            intent.cost.tokens
-        ],
-    )?;
+    if let Some(grant) = grant {
+        project::burnt(tx, grant.approval)?;
+    }
+    let begun = project::Begun {
+        id: intent.effect,
+        session: intent.session,
+        kind: intent.kind,
+        target: &redactor.redact(&intent.target).text,
+        purpose: intent.purpose,
+        call: intent.call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned()),
+        reserved: intent.cost,
+    };
+    project::begun(tx, seq, &begun)?;
     Ok(Ok(seq))
 }
 
-/// Uses a grant up; one for the rest of the session stays. False when it is not good any more, or was never given for
-/// this.
-fn burn(tx: &mut Tx<'_>, grant: &Grant, intent: &Intent) -> Result<bool, StoreError> {
+/// Whether a grant was given for this, and is not used up.
+fn is_good(tx: &Tx<'_>, grant: &Grant, intent: &Intent) -> Result<bool, StoreError> {
     let id = grant.approval.to_string();
     let session = intent.session.to_string();
     let [effect, action] = &intent.digests;
-    let burnt = tx.execute(
-        "UPDATE approval SET state = 'burnt' WHERE id = ?1 AND session = ?2 AND digest = ?3 AND state = 'yes'",
-        params![id, session, effect],
-    )?;
-    if burnt == 1 {
-        return Ok(true);
-    }
-    let standing = tx
+    let good = tx
         .query_row(
-            "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2 AND action_digest = ?3 AND state = 'session'",
-            params![id, session, action],
+            "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2
+             AND (digest = ?3 AND state = 'yes' OR action_digest = ?4 AND state = 'session')",
+            params![id, session, effect, action],
             |_| Ok(()),
         )
         .optional()?;
-    Ok(standing.is_some())
+    Ok(good.is_some())
 }
 
-fn reserve(tx: &mut Tx<'_>, intent: &Intent, limit: Cost) -> Result<Result<(), BeginError>, StoreError> {
+fn reserve(tx: &Tx<'_>, intent: &Intent, limit: Cost) -> Result<Result<(), BeginError>, StoreError> {
     let session = intent.session.to_string();
     let taken = tx
         .query_row(
@@ -170,9 +158,5 @@ fn reserve(tx: &mut Tx<'_>, intent: &Intent, limit: Cost) -> Result<Result<(), B
     if wanted > 0 && taken.saturating_add(wanted) > limit.tokens {
         return Ok(Err(BeginError::Budget { taken, wanted, limit: limit.tokens }));
     }
-    tx.execute(
-        "UPDATE session SET tokens_reserved = tokens_reserved + ?2 WHERE id = ?1",
-        params![session, wanted],
-    )?;
     Ok(Ok(()))
 }

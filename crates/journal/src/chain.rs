@@ -4,7 +4,7 @@
 //! before the first entry is 32 zero bytes. A body is the JSON of [`Stored`] as it lies in the table: it is never
 //! serialised again to be hashed.
 
-use crate::fact::{Commitment, ENTRY_VERSION, Entry, Payload, Stored};
+use crate::fact::{Commitment, ENTRY_VERSION, Entry, Payload, Recorded, Stored};
 use bailey_protocol::{Blob, Digest, Timestamp, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
@@ -20,6 +20,12 @@ pub(crate) fn head(tx: &Tx<'_>) -> Result<(u64, Digest), StoreError> {
         })
         .optional()?;
     Ok(row.map_or((0, Digest([0; 32])), |(seq, hash)| (seq, Digest(hash))))
+}
+
+/// The position of the chain's newest link.
+pub(crate) fn last(tx: &Tx<'_>) -> Result<u64, StoreError> {
+    let last = tx.query_row("SELECT max(seq) FROM entry", params![], |row| row.get::<_, Option<u64>>(0))?;
+    Ok(last.unwrap_or(0))
 }
 
 pub(crate) fn link(previous: &Digest, body: &[u8]) -> Digest {
@@ -69,6 +75,22 @@ pub(crate) fn append(
         tx.execute("INSERT INTO payload (seq, salt, bytes) VALUES (?1, ?2, ?3)", params![seq, salt, bytes])?;
     }
     Ok(Seq(seq))
+}
+
+/// At most so many entries after one, in order.
+pub(crate) fn page(tx: &Tx<'_>, after: u64, limit: u64) -> Result<Vec<Recorded>, StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT body, bytes FROM entry LEFT JOIN payload USING (seq) WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    )?;
+    let rows = statement.query_map(params![after, limit], |row| {
+        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Option<Vec<u8>>>(1)?))
+    })?;
+    rows.map(|row| {
+        let (body, payload) = row?;
+        let unreadable = |error| StoreError::custom(format!("an entry cannot be read: {error}"));
+        Ok(Recorded { entry: serde_json::from_slice(&body).map_err(unreadable)?, payload })
+    })
+    .collect()
 }
 
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreError> {

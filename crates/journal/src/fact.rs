@@ -54,6 +54,24 @@ pub enum Fact {
         /// The model it starts with, `provider/model`.
         model: String,
     },
+    /// A session begins as another one stood. Copies of that one's messages, replies and results follow.
+    SessionForked {
+        /// The other session.
+        from: SessionId,
+        /// The last entry of it that counts.
+        at: Seq,
+        /// The project.
+        workspace: WsPath,
+        /// Whose session it is.
+        principal: String,
+        /// The model it starts with, `provider/model`.
+        model: String,
+    },
+    /// The owner removed a session: its payloads are erased, this entry's chain stays.
+    SessionRemoved {
+        /// How many payloads were erased.
+        payloads: u32,
+    },
     /// A process took a session up again.
     SessionResumed {
         /// The model it goes on with.
@@ -135,6 +153,9 @@ pub enum Fact {
         approval: ApprovalId,
         /// The digest of the effect that waits.
         digest: Digest,
+        /// The digest of its action alone, which a yes for the session is about; older journals lack it.
+        #[serde(default)]
+        action: Option<Digest>,
         /// One line for people.
         target: String,
         /// The tool call that waits.
@@ -192,6 +213,8 @@ impl Fact {
         match self {
             Self::Genesis { .. } => "genesis",
             Self::SessionOpened { .. } => "session_opened",
+            Self::SessionForked { .. } => "session_forked",
+            Self::SessionRemoved { .. } => "session_removed",
             Self::SessionResumed { .. } => "session_resumed",
             Self::PolicyAdopted { .. } => "policy_adopted",
             Self::Accepted { .. } => "accepted",

@@ -17,10 +17,14 @@ mod chain;
 mod clock;
 pub mod fact;
 mod finish;
+mod fork;
 mod lock;
 mod mint;
 mod permit;
+mod project;
 mod read;
+mod rebuild;
+mod remove;
 mod schema;
 mod write;
 
@@ -30,23 +34,29 @@ pub use breach::Breach;
 pub use chain::{Broken, Verified};
 pub use clock::{Clock, SystemClock};
 pub use fact::{Entry, Fact, Payload, Purpose, Recorded, Stored};
-pub use lock::SessionLock;
+pub use lock::{Holder, SessionLock};
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
 pub use read::{Query, SessionInfo};
+pub use rebuild::Rebuilt;
+pub use remove::Removed;
 pub use write::NewSession;
 
 use bailey_policy::{Allowed, Review};
 use bailey_protocol::{ApprovalId, Digest, Isolation, SessionId};
 use bailey_secrets::Redactor;
-use bailey_store::{Grade, Store, StoreError};
+use bailey_store::{Grade, Store, StoreError, Tx};
 use std::{
     fmt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
+use tokio::sync::OnceCell;
 
-/// How many of the newest entries are verified each time the journal is opened; `audit verify` checks all.
+/// How many of the newest entries are verified before a process writes its first; `audit verify` checks all.
 const VERIFIED_AT_START: u64 = 256;
 
 /// A handle to the journal: reads and appends, but cannot begin an effect.
@@ -60,6 +70,10 @@ struct Inner {
     redactor: Redactor,
     clock: Arc<dyn Clock>,
     seal: Seal,
+    /// The newest entry that this process knows of.
+    newest: AtomicU64,
+    /// Set once the newest entries were found sound.
+    sound: OnceCell<()>,
 }
 
 impl fmt::Debug for Journal {
@@ -69,10 +83,11 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, makes it when it is not there, and verifies its newest entries.
+    /// Opens the journal at `path`, or makes it when it is not there. Nothing is written to it before its newest entries
+    /// were found sound: see [`Journal::sound`].
     ///
     /// # Errors
-    /// When it cannot be opened or written, is newer than this program, or is broken.
+    /// When it cannot be opened or written, or is newer than this program.
     pub async fn open(
         path: &Path,
         redactor: Redactor,
@@ -80,19 +95,30 @@ impl Journal {
     ) -> Result<(Self, Mint), JournalError> {
         let store = Store::open(path, schema::MIGRATIONS)?;
         let seal = Seal(u128::from_ne_bytes(chain::random()?));
-        let journal = Self { inner: Arc::new(Inner { store, redactor, clock, seal }) };
+        let journal = Self {
+            inner: Arc::new(Inner {
+                store,
+                redactor,
+                clock,
+                seal,
+                newest: AtomicU64::default(),
+                sound: OnceCell::new(),
+            }),
+        };
         journal.begin_chain().await?;
-        journal.verify_tail(VERIFIED_AT_START).await?;
         let mint = Mint::new(journal.clone());
         Ok((journal, mint))
     }
 
     async fn begin_chain(&self) -> Result<(), JournalError> {
-        if self.newest().await? > 0 {
+        let newest = self.store().glance(chain::last).await?;
+        self.saw(newest);
+        if newest > 0 {
             return Ok(());
         }
         let (redactor, now) = self.pen();
-        self.store()
+        let newest = self
+            .store()
             .write(Grade::Full, move |tx| {
                 // Another process may have been faster.
                 if chain::head(tx)?.0 == 0 {
@@ -102,10 +128,44 @@ impl Journal {
                     let entry = Entry { session: None, effect: None, fact, payload: None };
                     chain::append(tx, &redactor, now, &entry)?;
                 }
-                Ok(())
+                chain::last(tx)
             })
             .await?;
+        self.saw(newest);
         Ok(())
+    }
+
+    /// Verifies the newest entries, once for each journal that was opened. Every write waits for it; whoever has other
+    /// things to do first begins it early.
+    ///
+    /// # Errors
+    /// [`JournalError::Broken`] when they do not fit together; then nothing can be written.
+    pub async fn sound(&self) -> Result<(), JournalError> {
+        let verify = async || self.verify_tail(VERIFIED_AT_START).await.map(drop);
+        self.inner.sound.get_or_try_init(verify).await.copied()
+    }
+
+    /// The position of the newest entry that this process has written or seen; another process may have written more.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        self.inner.newest.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn saw(&self, seq: u64) {
+        self.inner.newest.fetch_max(seq, Ordering::Relaxed);
+    }
+
+    /// Writes in one transaction, once the newest entries were found sound.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        grade: Grade,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        self.sound().await?;
+        let work = move |tx: &mut Tx<'_>| Ok((work(tx)?, chain::last(tx)?));
+        let (value, newest) = self.store().write(grade, work).await?;
+        self.saw(newest);
+        Ok(value)
     }
 
     /// What an executor needs to redeem this journal's permits.
@@ -221,18 +281,22 @@ pub enum JournalError {
     #[error("the permit was made by another journal")]
     ForeignPermit,
     /// The question is not open any more.
-    #[error("the question {0} was settled already, or never asked")]
+    #[error("the question {0} was settled already, or never asked in this session")]
     Settled(ApprovalId),
     /// There is no yes for this very effect.
     #[error("the question {0} was not answered with yes for this effect")]
     NotGranted(ApprovalId),
     /// Another process runs the session.
-    #[error("session {session} is in use by process {holder}; wait for it, or start a new session")]
+    #[error(
+        "session {session} is in use by {}: wait for it to end, end it, or work in a session of your own \
+         (`bailey run`, `bailey sessions fork`)",
+        .holder.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string)
+    )]
     Held {
         /// The session.
         session: SessionId,
-        /// Its process id.
-        holder: String,
+        /// Who has it; none while that process is just starting.
+        holder: Option<Box<Holder>>,
     },
     /// No session, or several, by that name.
     #[error("no session is named `{0}`; `bailey sessions list` shows them")]
@@ -242,6 +306,14 @@ pub enum JournalError {
         "the project's path `{0}` holds a secret, which would be written to the journal: rename the directory"
     )]
     SecretInPath(String),
+    /// A session cannot be forked there.
+    #[error("session {session} has no entry {at} to fork at; `bailey audit log --session` shows its entries")]
+    NoEntry {
+        /// The session.
+        session: SessionId,
+        /// What was asked for.
+        at: u64,
+    },
     /// A value could not be written as JSON.
     #[error("cannot be written as JSON: {0}")]
     Json(String),

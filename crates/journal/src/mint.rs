@@ -5,9 +5,10 @@ use crate::{
     begin::{Circumstances, Intent, begin, state},
     chain,
     fact::{Entry, Fact},
-    finish::{outcome_entry, project, settle},
+    finish::{self, outcome_entry, settle},
     lock::SessionLock,
     permit::{Permit, Receipt},
+    project,
 };
 use bailey_protocol::{
     Action, CallId, Cost, Digest, EffectId, Outcome, Report, Sealed, Status, Timestamp, number::Seq,
@@ -64,12 +65,11 @@ impl Mint {
     pub async fn adopt(&self, policy: Digest) -> Result<(), JournalError> {
         let (redactor, now) = self.journal.pen();
         let text = policy.to_string();
-        let current = self.journal.store().read(move |db| state(db, "policy")).await?;
+        let current = self.journal.store().glance(move |db| state(db, "policy")).await?;
         if current.as_deref() == Some(text.as_str()) {
             return Ok(());
         }
         self.journal
-            .store()
             .write(Grade::Full, move |tx| {
                 // Another process may have been faster, and asked questions since.
                 if state(tx, "policy")?.as_deref() == Some(text.as_str()) {
@@ -82,15 +82,7 @@ impl Mint {
                     payload: None,
                 };
                 chain::append(tx, &redactor, now, &entry)?;
-                tx.execute(
-                    "INSERT OR REPLACE INTO state (name, value) VALUES ('policy', ?1)",
-                    params![text],
-                )?;
-                tx.execute(
-                    "UPDATE approval SET state = 'void' WHERE state IN ('open', 'yes', 'session')",
-                    params![],
-                )?;
-                Ok(())
+                project::adopted(tx, &text)
             })
             .await?;
         Ok(())
@@ -120,7 +112,9 @@ impl Mint {
         let (redactor, now) = self.journal.pen();
         let work =
             move |tx: &mut Tx<'_>| begin(tx, &redactor, now, &intent, verdict_policy, grant.as_ref(), limit);
+        self.journal.sound().await?;
         let seq = self.write_intent(grade, &effect, work).await??;
+        self.journal.saw(seq.0);
         let effect = effect.into_effect();
         let merge = match &effect.action {
             Action::Merge(merge) => Some(merge.clone()),
@@ -160,11 +154,10 @@ impl Mint {
         let report = outcome.report.clone();
         let seq = self
             .journal
-            .store()
             .write(Grade::Normal, move |tx| {
                 let seq = chain::append(tx, &redactor, now, &entry)?;
                 settle(tx, &receipt, seq, used)?;
-                project(tx, &redactor, &receipt, seq, &report)?;
+                finish::project(tx, &redactor, &receipt, seq, &report)?;
                 follow.iter().try_fold(seq, |_, entry| chain::append(tx, &redactor, now, entry))
             })
             .await?;

@@ -43,6 +43,8 @@ pub struct Query {
     pub after: u64,
     /// The last so many of them; none: all.
     pub last: Option<u32>,
+    /// The first so many of what is left; none: all.
+    pub first: Option<u32>,
 }
 
 impl Journal {
@@ -77,15 +79,22 @@ impl Journal {
         Ok(self
             .store()
             .read(move |db| {
-                let mut statement = db.prepare_cached(
-                    "SELECT body, bytes FROM (
-                        SELECT entry.seq AS seq, body, bytes FROM entry LEFT JOIN payload USING (seq)
-                        WHERE entry.seq > ?1 AND (?2 IS NULL OR session = ?2) ORDER BY entry.seq DESC LIMIT ?3
-                     ) ORDER BY seq",
-                )?;
-                let last = query.last.map_or(-1, i64::from);
+                // Forwards where all are wanted or the first, so that a page costs a page.
+                let mut statement = db.prepare_cached(match query.last {
+                    None => {
+                        "SELECT body, bytes FROM entry LEFT JOIN payload USING (seq)
+                         WHERE seq > ?1 AND (?2 IS NULL OR session = ?2) AND ?3 < 0 ORDER BY seq LIMIT ?4"
+                    }
+                    Some(_) => {
+                        "SELECT body, bytes FROM (
+                            SELECT entry.seq AS seq, body, bytes FROM entry LEFT JOIN payload USING (seq)
+                            WHERE entry.seq > ?1 AND (?2 IS NULL OR session = ?2) ORDER BY entry.seq DESC LIMIT ?3
+                         ) ORDER BY seq LIMIT ?4"
+                    }
+                })?;
+                let [last, first] = [query.last, query.first].map(|many| many.map_or(-1, i64::from));
                 let session = query.session.map(|id| id.to_string());
-                let rows = statement.query_map(params![query.after, session, last], |row| {
+                let rows = statement.query_map(params![query.after, session, last, first], |row| {
                     Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Option<Vec<u8>>>(1)?))
                 })?;
                 let mut entries = Vec::new();
@@ -137,7 +146,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Broken`] names the first entry that does not fit.
     pub async fn verify_tail(&self, count: u64) -> Result<Verified, JournalError> {
-        let newest = self.newest().await?;
+        let newest = self.store().read(chain::last).await?;
         self.verify_after(newest.saturating_sub(count)).await
     }
 
@@ -146,20 +155,12 @@ impl Journal {
         Ok(found?)
     }
 
-    /// The position of the newest entry.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub async fn newest(&self) -> Result<u64, JournalError> {
-        Ok(self.store().read(|db| Ok(chain::head(db)?.0)).await?)
-    }
-
     /// The policy in force; none before the first.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub async fn policy(&self) -> Result<Option<Digest>, JournalError> {
-        let policy = self.store().read(|db| state(db, "policy")).await?;
+        let policy = self.store().glance(|db| state(db, "policy")).await?;
         Ok(policy.as_deref().and_then(Digest::parse))
     }
 
@@ -194,7 +195,7 @@ impl Journal {
     pub async fn revealed(&self, session: SessionId) -> Result<Vec<WsPath>, JournalError> {
         Ok(self
             .store()
-            .read(move |db| {
+            .glance(move |db| {
                 let mut statement =
                     db.prepare_cached("SELECT path FROM revealed WHERE session = ?1 ORDER BY path")?;
                 let rows = statement.query_map(params![session.to_string()], |row| row.get(0).map(WsPath))?;

@@ -1,9 +1,9 @@
 //! Appending what is no effect: sessions, messages, observations, refusals.
 
-use crate::{Entry, Fact, Journal, JournalError, Payload, chain};
+use crate::{Entry, Fact, Journal, JournalError, Payload, chain, project};
 use bailey_protocol::{Labels, SessionId, Timestamp, TurnId, WsPath, number::Seq};
 use bailey_secrets::Redactor;
-use bailey_store::{Grade, StoreError, Tx, params};
+use bailey_store::{Grade, StoreError, Tx};
 
 /// A session that begins.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ impl Journal {
     /// When it cannot be written.
     pub async fn append(&self, entry: Entry) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
-        Ok(self.store().write(Grade::Normal, move |tx| chain::append(tx, &redactor, now, &entry)).await?)
+        self.write(Grade::Normal, move |tx| chain::append(tx, &redactor, now, &entry)).await
     }
 
     /// Begins a session.
@@ -43,17 +43,12 @@ impl Journal {
             principal: principal.clone(),
             model: model.clone(),
         };
-        Ok(self
-            .store()
-            .write(Grade::Normal, move |tx| {
-                let seq = chain::append(tx, &redactor, now, &Entry::of(id, fact))?;
-                tx.execute(
-                    "INSERT INTO session (id, workspace, principal, model, opened, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-                    params![id.to_string(), workspace.0, principal, model, now.to_string()],
-                )?;
-                Ok(seq)
-            })
-            .await?)
+        self.write(Grade::Normal, move |tx| {
+            let seq = chain::append(tx, &redactor, now, &Entry::of(id, fact))?;
+            project::opened(tx, id, now, &workspace, &principal, &model)?;
+            Ok(seq)
+        })
+        .await
     }
 
     /// Takes a session up again.
@@ -62,18 +57,13 @@ impl Journal {
     /// When it cannot be written.
     pub async fn resume_session(&self, id: SessionId, model: String) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
-        Ok(self
-            .store()
-            .write(Grade::Normal, move |tx| {
-                let entry = Entry::of(id, Fact::SessionResumed { model: model.clone() });
-                let seq = chain::append(tx, &redactor, now, &entry)?;
-                tx.execute(
-                    "UPDATE session SET model = ?2, updated = ?3 WHERE id = ?1",
-                    params![id.to_string(), model, now.to_string()],
-                )?;
-                Ok(seq)
-            })
-            .await?)
+        self.write(Grade::Normal, move |tx| {
+            let entry = Entry::of(id, Fact::SessionResumed { model: model.clone() });
+            let seq = chain::append(tx, &redactor, now, &entry)?;
+            project::resumed(tx, id, now, &model)?;
+            Ok(seq)
+        })
+        .await
     }
 
     /// Accepts a person's message: when this returns, the message will not be lost.
@@ -88,19 +78,14 @@ impl Journal {
         labels: Labels,
     ) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
-        Ok(self
-            .store()
-            .write(Grade::Normal, move |tx| {
-                let title: String = redactor.redact(&text).text.lines().next().unwrap_or("").chars().take(80).collect();
-                let entry = Entry::of(session, Fact::Accepted { turn, labels }).with(Payload::Text(text));
-                let seq = chain::append(tx, &redactor, now, &entry)?;
-                tx.execute(
-                    "UPDATE session SET updated = ?2, title = CASE title WHEN '' THEN ?3 ELSE title END WHERE id = ?1",
-                    params![session.to_string(), now.to_string(), title],
-                )?;
-                Ok(seq)
-            })
-            .await?)
+        self.write(Grade::Normal, move |tx| {
+            let clean = redactor.redact(&text).text.into_owned();
+            let entry = Entry::of(session, Fact::Accepted { turn, labels }).with(Payload::Text(text));
+            let seq = chain::append(tx, &redactor, now, &entry)?;
+            project::accepted(tx, session, now, &clean)?;
+            Ok(seq)
+        })
+        .await
     }
 
     /// Ends a turn.
@@ -122,7 +107,7 @@ impl Journal {
     /// When it cannot be written.
     pub async fn reveal(&self, session: SessionId, path: WsPath) -> Result<(), JournalError> {
         let (redactor, now) = self.pen();
-        Ok(self.store().write(Grade::Full, move |tx| reveal(tx, &redactor, now, session, &path)).await?)
+        self.write(Grade::Full, move |tx| reveal(tx, &redactor, now, session, &path)).await
     }
 }
 
@@ -134,11 +119,7 @@ pub(crate) fn reveal(
     session: SessionId,
     path: &WsPath,
 ) -> Result<(), StoreError> {
-    let new = tx.execute(
-        "INSERT OR IGNORE INTO revealed (session, path) VALUES (?1, ?2)",
-        params![session.to_string(), redactor.redact(&path.0).text],
-    )?;
-    if new == 1 {
+    if project::revealed(tx, session, &redactor.redact(&path.0).text)? {
         chain::append(tx, redactor, now, &Entry::of(session, Fact::Revealed { path: path.clone() }))?;
     }
     Ok(())

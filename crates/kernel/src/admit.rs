@@ -258,7 +258,7 @@ impl Kernel {
         reasons: &[String],
     ) -> Result<Seq, Refused> {
         let effect = sealed.effect();
-        let seq = self.newest().await?;
+        let seq = self.newest();
         let happening = Happening::Decided {
             call: effect.call.clone(),
             effect: effect.id,

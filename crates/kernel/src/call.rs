@@ -6,7 +6,7 @@ use crate::{
     context::Provenance,
     launch::Finished,
     screen,
-    tool::{Conclusion, Plan},
+    tool::{self, Conclusion, Plan},
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{
@@ -124,7 +124,7 @@ impl Kernel {
                     }
                 }
             }
-            match tool.plan(call, &seen) {
+            match tool::plan(tool, call, &seen) {
                 Plan::Refuse(reason) => {
                     return self.answer_call(scope, because, call, &reason).await.map(Step::Done);
                 }
@@ -224,7 +224,7 @@ impl Kernel {
             Status::Unknown => {
                 ended("its end was not seen: it may have happened; look before you do it again")
             }
-            Status::Done | Status::Failed { .. } => tool.conclude(call, seen, &finished.output),
+            Status::Done | Status::Failed { .. } => tool::conclude(tool, call, seen, &finished.output),
         };
         // What a workspace holds is data of the workspace, whatever it says.
         let workspace = Labels::new(Integrity::Workspace, Secrecy::Workspace).from_entry(finished.seq);

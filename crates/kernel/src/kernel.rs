@@ -1,6 +1,10 @@
 //! The kernel itself, and the registrar through which the composition root sets it up.
 
-use crate::{Executor, Output, Refused, Route, Scope, UserMessage, call::Pending, scope::Connection};
+use crate::{
+    Executor, Output, Refused, Route, Scope, UserMessage,
+    call::Pending,
+    scope::{Connection, Outlet},
+};
 use bailey_journal::{Journal, Mint};
 use bailey_policy::{Places, Policy};
 use bailey_protocol::{
@@ -50,7 +54,8 @@ pub struct Config {
     pub programs: Vec<String>,
     /// Tokens that one session may use.
     pub session_limit: Cost,
-    /// How long a cancelled effect may take to end before it counts as `unknown`.
+    /// How long a cancelled effect may take to end before it counts as `unknown`, and a front end to take an event before
+    /// it is cut off.
     pub grace: Duration,
     /// Draws cards.
     pub draw: DrawCard,
@@ -133,10 +138,10 @@ impl Kernel {
         Scope { connection: connection.clone(), role: Role::Agent, cancel: CancellationToken::new() }
     }
 
-    /// Settles a question. Only a person's connection can; the first answer counts.
+    /// Settles a question. Only a person's connection to the session that asked can; the first answer counts.
     ///
     /// # Errors
-    /// When the question is not open any more, or cannot be written.
+    /// When the question is not open any more or another session's, or cannot be written.
     pub async fn answer(
         &self,
         by: &Connection,
@@ -145,10 +150,10 @@ impl Kernel {
         who: &str,
         why: &str,
     ) -> Result<(), Refused> {
-        self.inner.mint.answer(id, answer, who, why).await?;
+        self.inner.mint.answer(by.session, id, answer, who, why).await?;
         let scope = self.turn_of(by);
         let why = why.to_owned();
-        scope.tell(self.journal(), self.newest().await?, Happening::Answered { id, answer, why }).await;
+        scope.tell(self.journal(), self.newest(), Happening::Answered { id, answer, why }).await;
         Ok(())
     }
 
@@ -157,13 +162,12 @@ impl Kernel {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn tell(&self, scope: &Scope, happening: Happening) -> Result<(), Refused> {
-        let seq = self.newest().await?;
-        scope.tell(self.journal(), seq, happening).await;
+        scope.tell(self.journal(), self.newest(), happening).await;
         Ok(())
     }
 
-    pub(crate) async fn newest(&self) -> Result<Seq, Refused> {
-        Ok(Seq(self.journal().newest().await?))
+    pub(crate) fn newest(&self) -> Seq {
+        Seq(self.journal().newest())
     }
 
     /// The policy in force. Where another process put other rules into force, they are read as that one did: a
@@ -241,7 +245,8 @@ impl Registrar {
     /// The connection of a person, whom the composition root authenticated, to a session.
     #[must_use]
     pub fn connect(&self, session: SessionId, workspace: WsPath, events: mpsc::Sender<Event>) -> Connection {
-        Connection { session, workspace, events, limit: self.kernel.inner.config.session_limit }
+        let Config { session_limit, grace, .. } = self.kernel.inner.config;
+        Connection { session, workspace, outlet: Outlet::new(events, grace), limit: session_limit }
     }
 
     /// The authority of the owner's own command in a session.

@@ -29,7 +29,7 @@ mod tool;
 pub use act::Acted;
 pub use admit::Preview;
 pub use bailey_journal::{
-    Clock, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionInfo, SessionLock,
+    Clock, Holder, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionInfo, SessionLock,
 };
 pub use call::Step;
 pub use context::{Context, Instruction, Observation, Provenance, Reply, Segment, UserMessage};
@@ -40,7 +40,7 @@ pub use output::Output;
 pub use provider::{Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, Stop};
 pub use restore::FindTool;
 pub use scope::{Connection, Scope};
-pub use tool::{Claims, Conclusion, Plan, Tool};
+pub use tool::{Claims, Conclusion, Plan, Tool, claims};
 
 use bailey_journal::BeginError;
 use bailey_protocol::ApprovalId;

@@ -2,10 +2,11 @@
 
 use crate::{
     Context, Instruction, Kernel, Observation, Output, Refused, Reply, Scope, Segment, Tool, UserMessage,
-    provider::Answer, tool::Conclusion,
+    provider::Answer,
+    tool::{self, Conclusion},
 };
 use bailey_journal::{Fact, Purpose, Query, Recorded, SessionLock};
-use bailey_protocol::{Answer as Human, Integrity, Labels, Outcome, Secrecy, Status, ToolCall};
+use bailey_protocol::{Answer as Human, Integrity, Labels, Outcome, Secrecy, SessionId, Status, ToolCall};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ impl Kernel {
         }
         let query = Query { session: Some(lock.session()), ..Query::default() };
         let entries = self.journal().entries(query).await?;
-        self.close_questions(&entries).await?;
+        self.close_questions(lock.session(), &entries).await?;
         let mut tape = Tape::read(&entries, Context::new(instruction))?;
         let loose = std::mem::take(&mut tape.open);
         for call in loose {
@@ -42,13 +43,13 @@ impl Kernel {
     }
 
     /// Questions that another process asked can be answered by nobody any more.
-    async fn close_questions(&self, entries: &[Recorded]) -> Result<(), Refused> {
+    async fn close_questions(&self, session: SessionId, entries: &[Recorded]) -> Result<(), Refused> {
         for recorded in entries {
             if let Fact::Asked { approval, .. } = &recorded.entry.fact {
                 match self
                     .inner
                     .mint
-                    .answer(*approval, Human::No, "bailey", "the process that asked has ended")
+                    .answer(session, *approval, Human::No, "bailey", "the process that asked has ended")
                     .await
                 {
                     Ok(()) | Err(bailey_journal::JournalError::Settled(_)) => {}
@@ -74,7 +75,7 @@ impl Kernel {
             Some(None) => may_have_happened(),
             Some(Some(outcome)) => match (&outcome.status, find(&call.name)) {
                 (Status::Done | Status::Failed { .. }, Some(tool)) => {
-                    tool.conclude(call, &[], &Output::new(outcome.clone()))
+                    tool::conclude(&*tool, call, &[], &Output::new(outcome.clone()))
                 }
                 (Status::Cancelled, _) => told("cancelled: the user ended this turn"),
                 _ => may_have_happened(),

@@ -3,6 +3,10 @@
 use crate::screen;
 use bailey_journal::Journal;
 use bailey_protocol::{Cost, Event, Happening, Role, Seq, SessionId, WsPath, event::EVENT_VERSION};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Connection {
     pub(crate) session: SessionId,
     pub(crate) workspace: WsPath,
-    pub(crate) events: mpsc::Sender<Event>,
+    pub(crate) outlet: Outlet,
     pub(crate) limit: Cost,
 }
 
@@ -47,6 +51,28 @@ impl Scope {
     pub(crate) async fn tell(&self, journal: &Journal, seq: Seq, happening: Happening) {
         let happening = screen::happening(journal.redactor(), happening);
         let event = Event { v: EVENT_VERSION, seq, happening };
-        self.connection.events.send(event).await.ok();
+        self.connection.outlet.send(event).await;
+    }
+}
+
+/// Where a session's events go. A front end that takes none for too long is cut off, so that it cannot hold up the
+/// session; its channel then ends, and what it missed stands in the journal.
+#[derive(Debug, Clone)]
+pub(crate) struct Outlet {
+    events: Arc<Mutex<Option<mpsc::Sender<Event>>>>,
+    patience: Duration,
+}
+
+impl Outlet {
+    pub(crate) fn new(events: mpsc::Sender<Event>, patience: Duration) -> Self {
+        Self { events: Arc::new(Mutex::new(Some(events))), patience }
+    }
+
+    async fn send(&self, event: Event) {
+        let open = self.events.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(events) = open else { return };
+        if events.send_timeout(event, self.patience).await.is_err() {
+            *self.events.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
     }
 }

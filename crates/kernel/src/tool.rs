@@ -2,6 +2,7 @@
 
 use crate::Output;
 use bailey_protocol::{Action, ToolCall, ToolSpec, WsPath};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a call will read and write, for running calls of one reply in parallel. Paths may be relative to the
 /// workspace; `waves` compares them after lexical cleaning.
@@ -47,4 +48,30 @@ pub trait Tool: Send + Sync + 'static {
     fn plan(&self, call: &ToolCall, seen: &[Output]) -> Plan;
     /// What the model is told of the effect. `seen` is what `plan` asked for before.
     fn conclude(&self, call: &ToolCall, seen: &[Output], output: &Output) -> Conclusion;
+}
+
+/// What a call will read and write. A tool that panics claims everything: its plan will say so.
+#[must_use]
+pub fn claims(tool: &dyn Tool, call: &ToolCall) -> Claims {
+    let everything = |_| Claims { everything: true, ..Claims::default() };
+    guarded(call, || tool.claims(call)).unwrap_or_else(everything)
+}
+
+pub(crate) fn plan(tool: &dyn Tool, call: &ToolCall, seen: &[Output]) -> Plan {
+    guarded(call, || tool.plan(call, seen)).unwrap_or_else(Plan::Refuse)
+}
+
+pub(crate) fn conclude(tool: &dyn Tool, call: &ToolCall, seen: &[Output], output: &Output) -> Conclusion {
+    let bug = |text: String| Conclusion {
+        ok: false,
+        summary: text.clone(),
+        text: format!("{text}; what it was to do has been done: look before you do it again"),
+    };
+    guarded(call, || tool.conclude(call, seen, output)).unwrap_or_else(bug)
+}
+
+/// A tool that panics fails its call, not the turn.
+fn guarded<T>(call: &ToolCall, code: impl FnOnce() -> T) -> Result<T, String> {
+    let bug = |_| format!("the tool `{}` has a bug: it panicked; try another way", call.name);
+    catch_unwind(AssertUnwindSafe(code)).map_err(bug)
 }

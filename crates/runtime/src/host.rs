@@ -2,7 +2,7 @@
 
 use bailey_agent::{Brain, Hands, ModelRole, Models, News, Questions, Retry, Settled, TurnEnd};
 use bailey_kernel::{
-    Acted, Connection, Context, Instruction, Kernel, NewSession, Refused, Registrar, Scope, Segment,
+    Acted, Connection, Context, Holder, Instruction, Kernel, NewSession, Refused, Registrar, Scope, Segment,
     SessionInfo, SessionLock,
 };
 use bailey_protocol::{Action, Event, Happening, Inbound, Op, SessionId, SessionLine, TurnId, WsPath};
@@ -35,6 +35,8 @@ pub struct Parts {
     pub workspace: WsPath,
     /// The session's own folder in Bailey's home; it exists.
     pub folder: PathBuf,
+    /// What this process was started as, for whoever finds the session in use.
+    pub command: String,
     /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who did.
     pub unattended: bool,
 }
@@ -104,10 +106,13 @@ impl Host {
             events,
             workspace,
             folder,
+            command,
             unattended,
         } = parts;
         let (Opening::New(session) | Opening::Resume(session) | Opening::Visit(session)) = opening;
-        let lock = SessionLock::take(session, &folder)?;
+        let command = kernel.journal().redactor().redact(&command).text.into_owned();
+        let holder = Holder { pid: std::process::id(), since: kernel.journal().clock().now(), command };
+        let lock = SessionLock::take(session, &folder, &holder)?;
         let connection = registrar.connect(session, workspace.clone(), events);
         let scope = kernel.turn_of(&connection);
         let main = models.as_ref().and_then(|models| models.route(ModelRole::Main).current());

@@ -40,6 +40,8 @@ pub(crate) fn writable(path: &Path, migrations: &[Migration]) -> Result<Connecti
     if connection.is_readonly("main")? {
         return Err(StoreError::ReadOnly { path: path.into() });
     }
+    // What is erased, or moved within a page, is overwritten: its bytes would stay in the file otherwise.
+    connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     identify(&connection)?;
     use_wal(&connection)?;
     migrate(&mut connection, migrations)?;

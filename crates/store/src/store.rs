@@ -108,6 +108,23 @@ impl Store {
         self.located(value.await)
     }
 
+    /// A short read on the connection that writes: it waits for the writes before it, and saves a command that reads
+    /// little a connection and a thread of its own. What reads more than a few rows would hold up the writes.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub async fn glance<T: Send + 'static>(
+        &self,
+        closure: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, value) = oneshot::channel();
+        let look = Job::Glance(Box::new(move |connection| {
+            let _ = reply.send(reader::snapshot(connection, closure));
+        }));
+        self.jobs()?.send(look).await.map_err(|_| self.closed())?;
+        self.located(value.await)
+    }
+
     /// As [`read`](Self::read), for a thread that is not part of an asynchronous runtime.
     ///
     /// # Errors

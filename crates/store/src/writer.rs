@@ -32,6 +32,8 @@ pub enum Grade {
 pub(crate) enum Job {
     /// A closure to run in the group's transaction.
     Write(Grade, Box<dyn Write>),
+    /// A short read on this connection, after the writes that came before it.
+    Glance(Box<dyn FnOnce(&Connection) + Send>),
     /// A checkpoint of the whole log, outside any transaction.
     Checkpoint(oneshot::Sender<Result<(), StoreError>>),
     /// Never to wait for the disk again, whatever the grade.
@@ -120,6 +122,10 @@ impl Writer {
             while let Some(job) = next.take() {
                 match job {
                     Job::Write(grade, write) => group.push_back((grade, write)),
+                    Job::Glance(look) => {
+                        self.commit(&mut group);
+                        look(&self.connection);
+                    }
                     Job::Checkpoint(reply) => {
                         self.commit(&mut group);
                         let _ = reply.send(self.checkpoint().map_err(|error| error.at(&self.path)));

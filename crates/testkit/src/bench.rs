@@ -4,11 +4,14 @@ use crate::{FakeClock, ModelServer, World};
 use bailey_egress::Egress;
 use bailey_journal::{Clock, Fact, Journal, NewSession, Query, Recorded};
 use bailey_kernel::{
-    Config, Connection, Context, Instruction, Kernel, Registrar, Scope, Seal, SessionLock, UserMessage,
+    Config, Connection, Context, Holder, Instruction, Kernel, Registrar, Scope, Seal, SessionLock,
+    UserMessage,
 };
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
-use bailey_protocol::{CallId, Card, CardPart, Cost, Event, Happening, Inbound, SessionId, ToolCall};
+use bailey_protocol::{
+    CallId, Card, CardPart, Cost, Event, Happening, Inbound, SessionId, Timestamp, ToolCall,
+};
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{
     path::{Path, PathBuf},
@@ -173,13 +176,19 @@ impl Bench {
         self.home().join("journal.db")
     }
 
+    /// Who holds a lock that a test takes.
+    #[must_use]
+    pub fn holder() -> Holder {
+        Holder { pid: std::process::id(), since: Timestamp::default(), command: "a test".into() }
+    }
+
     /// The session's lock.
     ///
     /// # Panics
     /// When somebody else holds it.
     #[must_use]
     pub fn lock(&self) -> SessionLock {
-        SessionLock::take(self.session, self.home()).unwrap()
+        SessionLock::take(self.session, self.home(), &Self::holder()).unwrap()
     }
 
     /// The authority of a new turn.

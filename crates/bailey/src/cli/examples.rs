@@ -18,13 +18,26 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["sessions", "list"], &[("bailey sessions list", "")]),
     (&["sessions", "show"], &[("bailey sessions show 3f2a", "by its last digits")]),
     (&["sessions", "resume"], &[("bailey sessions resume 3f2a \"now the documentation\"", "")]),
-    (&["sessions", "diff"], &[("bailey sessions diff 3f2a", "")]),
-    (&["sessions", "apply"], &[("bailey sessions apply 3f2a", "")]),
+    (
+        &["sessions", "diff"],
+        &[
+            ("bailey sessions diff 3f2a", ""),
+            ("bailey sessions diff 3f2a --red", "what a human is asked about"),
+        ],
+    ),
+    (
+        &["sessions", "apply"],
+        &[("bailey sessions apply 3f2a", ""), ("bailey sessions apply 3f2a src docs", "in parts")],
+    ),
     (&["sessions", "discard"], &[("bailey sessions discard 3f2a", "")]),
     (&["sessions", "undo"], &[("bailey sessions undo 3f2a", "")]),
+    (&["sessions", "fork"], &[("bailey sessions fork 3f2a --at 120", "as it stood after entry 120")]),
+    (&["sessions", "export"], &[("bailey sessions export 3f2a --output 3f2a.jsonl", "")]),
+    (&["sessions", "rm"], &[("bailey sessions rm 3f2a", "")]),
     (&["audit", "log"], &[("bailey audit log -n 20", ""), ("bailey --json audit log --session 3f2a", "")]),
     (&["audit", "verify"], &[("bailey audit verify", "exit code 5 when the chain is broken")]),
     (&["audit", "export"], &[("bailey audit export > journal.jsonl", "")]),
+    (&["audit", "rebuild"], &[("bailey audit rebuild", "")]),
     (
         &["policy", "show"],
         &[

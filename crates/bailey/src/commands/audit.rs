@@ -21,6 +21,7 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
         Audit::Log { last, session } => log(&journal, last, session, printer).await,
         Audit::Verify => verify(&journal, printer).await,
         Audit::Export => export(&journal, printer).await,
+        Audit::Rebuild => rebuild(&journal, printer).await,
     }
 }
 
@@ -29,7 +30,7 @@ async fn log(journal: &Journal, last: u32, session: Option<String>, printer: &Pr
         Some(name) => Some(journal.session(&name).await?.id),
         None => None,
     };
-    for recorded in journal.entries(Query { session, last: Some(last), after: 0 }).await? {
+    for recorded in journal.entries(Query { session, last: Some(last), ..Query::default() }).await? {
         if printer.is_json() {
             printer.json(&recorded.entry);
         } else {
@@ -73,6 +74,24 @@ async fn export(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
     }
 }
 
+async fn rebuild(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
+    let rebuilt = journal.rebuild().await?;
+    if printer.is_json() {
+        printer.json(&rebuilt);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (name, rows) in &rebuilt.rows {
+        let (style, word) = match rebuilt.repaired.get(name) {
+            None => (Style::Dim, "as the chain says".to_owned()),
+            Some(differ) => (Style::Yellow, format!("{differ} were not as the chain says, and are now")),
+        };
+        printer.line(format!("{name:<10} {rows:>8} rows, {}", printer.paint(style, &word)));
+    }
+    let entries = rebuilt.entries;
+    printer.line(format!("{} from {entries} entries", printer.paint(Style::Green, "rebuilt:")));
+    Ok(ExitCode::SUCCESS)
+}
+
 fn line(printer: &Printer, recorded: &Recorded) {
     let entry = &recorded.entry;
     let (style, text) = describe(recorded);
@@ -91,6 +110,8 @@ fn describe(recorded: &Recorded) -> (Style, String) {
     match &recorded.entry.fact {
         Fact::Genesis { program, .. } => (Style::Dim, program.clone()),
         Fact::SessionOpened { workspace, model, .. } => (Style::Dim, format!("{workspace} with {model}")),
+        Fact::SessionForked { from, at, .. } => (Style::Dim, format!("as {from} was at entry {at}")),
+        Fact::SessionRemoved { payloads } => (Style::Yellow, format!("{payloads} payloads were erased")),
         Fact::SessionResumed { model } => (Style::Dim, format!("with {model}")),
         Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),
         Fact::Accepted { .. } | Fact::Observation { .. } => (Style::Plain, first()),

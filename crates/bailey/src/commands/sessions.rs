@@ -1,5 +1,7 @@
 //! `bailey sessions`.
 
+mod keep;
+
 use super::run as one_task;
 use crate::{
     cli::{Approve, Sessions},
@@ -45,6 +47,9 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
         Sessions::Apply { session, paths, approve } => {
             visit(home, &session, approve, printer, What::Apply { paths }).await
         }
+        Sessions::Fork { session, at } => keep::fork(home, &session, at, printer).await,
+        Sessions::Export { session, output } => keep::export(home, &session, output, printer).await,
+        Sessions::Rm { session, yes } => keep::remove(home, &session, yes, printer).await,
         Sessions::Discard { session } => visit(home, &session, Approve::Never, printer, What::Discard).await,
         Sessions::Undo { session } => visit(home, &session, Approve::Ask, printer, What::Undo).await,
     }

@@ -59,7 +59,7 @@ async fn ask_terminal(text: &str) -> std::io::Result<(Answer, String)> {
 }
 
 /// Asks a plain yes-or-no question on the controlling terminal; no where there is none.
-pub(super) async fn confirm(question: &str) -> bool {
+pub(crate) async fn confirm(question: &str) -> bool {
     let asked = async {
         let terminal = Terminal::open()?;
         terminal.flush()?;

@@ -113,6 +113,35 @@ fn what_was_typed_before_the_question_is_no_answer() {
 }
 
 #[test]
+fn ctrl_c_at_an_open_question_is_a_no_and_ends_the_turn() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (_folder, file) = outside();
+    let path = file.display().to_string();
+    let model = stage.model(vec![read("c1", &path), read("c2", &path), Reply::text("done")]);
+    let Some(mut terminal) = run(&stage) else { return };
+    terminal.wait_for(QUESTION);
+    terminal.keys("\x03");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 130, "{screen}");
+    assert!(screen.contains("cancelling") && !screen.contains("what the notes say"), "{screen}");
+    assert_eq!(model.requests().len(), 1, "the turn is over");
+    let trail = stage.trail();
+    let is = |entry: &serde_json::Value, name: &str| entry["type"] == name;
+    assert!(trail.iter().any(|entry| is(entry, "turn_ended") && entry["reason"] == "cancelled"), "{trail:?}");
+    assert!(!trail.iter().any(|entry| is(entry, "answered") && entry["answer"] != "no"), "{trail:?}");
+    assert!(!trail.iter().any(|entry| is(entry, "intent") && entry["kind"] == "read"), "{trail:?}");
+    // The control: the session is whole, asks again and is answered.
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let arguments = ["sessions", "resume", "--model", "test/model", &session, "try again"];
+    let Some(mut terminal) = Terminal::start(&stage, &arguments) else { return };
+    terminal.wait_for(QUESTION);
+    terminal.keys("y\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(told(&model).contains("what the notes say"), "{screen}");
+}
+
+#[test]
 fn without_a_terminal_what_needs_a_human_is_denied() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let (_folder, file) = outside();

@@ -21,6 +21,8 @@ mod providers;
 mod review;
 mod run;
 mod secrets;
+mod sessions;
+mod several;
 mod stage;
 mod terminal;
 mod tree;

@@ -74,7 +74,7 @@ async fn an_unknown_session_is_refused() {
 /// A question about a deployment, answered so.
 async fn answered(desk: &Desk, sealed: &Sealed, answer: Answer) -> bailey_protocol::ApprovalId {
     let id = desk.mint.ask(sealed, serde_json::json!({ "title": "deploy" })).await.unwrap();
-    desk.mint.answer(id, answer, "owner", "a test").await.unwrap();
+    desk.mint.answer(sealed.effect().session, id, answer, "owner", "a test").await.unwrap();
     id
 }
 
@@ -127,7 +127,7 @@ async fn the_first_answer_counts() {
     let session = desk.session().await;
     let sealed = effect(session, command("deploy"));
     let id = answered(&desk, &sealed, Answer::No).await;
-    let late = desk.mint.answer(id, Answer::Yes, "owner", "").await;
+    let late = desk.mint.answer(session, id, Answer::Yes, "owner", "").await;
     assert!(matches!(late, Err(JournalError::Settled(settled)) if settled == id));
     assert!(matches!(desk.mint.grant(id, &sealed).await, Err(JournalError::NotGranted(_))));
 }
@@ -158,7 +158,10 @@ async fn a_new_policy_voids_questions_and_grants() {
     desk.mint.adopt(stricter().digest()).await.unwrap();
     desk.mint.adopt(desk.policy.digest()).await.unwrap();
     assert!(matches!(desk.mint.grant(yes, &sealed).await, Err(JournalError::NotGranted(_))));
-    assert!(matches!(desk.mint.answer(open, Answer::Yes, "owner", "").await, Err(JournalError::Settled(_))));
+    assert!(matches!(
+        desk.mint.answer(session, open, Answer::Yes, "owner", "").await,
+        Err(JournalError::Settled(_))
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -185,7 +188,7 @@ async fn what_did_not_end_is_unfinished_until_it_is_given_up() {
     let sealed = effect(session, command("echo lost"));
     let id = sealed.effect().id;
     let (_permit, _receipt) = desk.begin(sealed, 0).await.unwrap();
-    let lock = SessionLock::take(session, desk.home.path()).unwrap();
+    let lock = SessionLock::take(session, desk.home.path(), &crate::support::holder()).unwrap();
     let lost = desk.mint.unfinished(&lock).await.unwrap();
     assert_eq!(lost.len(), 1);
     assert_eq!((lost[0].effect, lost[0].target.as_str(), lost[0].is_act), (id, "echo lost", true));

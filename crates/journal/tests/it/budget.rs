@@ -73,7 +73,7 @@ async fn what_was_lost_counts_as_used() {
     let desk = desk().await;
     let session = desk.session().await;
     drop(reserve(&desk, session, 70, 100).await.unwrap());
-    let lock = SessionLock::take(session, desk.home.path()).unwrap();
+    let lock = SessionLock::take(session, desk.home.path(), &crate::support::holder()).unwrap();
     for lost in desk.mint.unfinished(&lock).await.unwrap() {
         desk.mint.give_up(&lock, &lost).await.unwrap();
     }

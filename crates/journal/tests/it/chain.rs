@@ -153,14 +153,24 @@ async fn an_erased_payload_is_counted_and_no_fault() {
 }
 
 #[tokio::test]
-async fn a_broken_journal_does_not_open() {
+async fn a_broken_journal_is_not_written() {
     let desk = written().await;
     desk.tamper(|tx| tx.execute("UPDATE entry SET hash = zeroblob(32) WHERE seq = 3", params![]).unwrap())
         .await;
     let path = desk.path();
     let redactor = desk.journal.redactor().clone();
-    let again = bailey_journal::Journal::open(&path, redactor, desk.clock.clone()).await;
-    assert!(matches!(again, Err(JournalError::Broken(broken)) if broken.seq == 3));
+    let (again, _mint) = bailey_journal::Journal::open(&path, redactor, desk.clock.clone()).await.unwrap();
+    let entry = || {
+        let fact = Fact::SessionResumed { model: "m".into() };
+        Entry { session: None, effect: None, fact, payload: None }
+    };
+    let is_broken = |result| matches!(result, Err(JournalError::Broken(broken)) if broken.seq == 3);
+    assert!(is_broken(again.append(entry()).await.map(drop)) && is_broken(again.sound().await));
+    let before = desk.journal.newest();
+    assert_eq!(again.newest(), before, "nothing was written");
+    // The control: a handle that was opened while all was well still writes.
+    desk.journal.append(entry()).await.unwrap();
+    assert_eq!(desk.journal.newest(), before + 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,7 +19,7 @@ fn session() -> SessionId {
 #[ignore = "started by the test below"]
 fn holder() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let _lock = SessionLock::take(session(), &PathBuf::from(folder)).unwrap();
+    let _lock = SessionLock::take(session(), &PathBuf::from(folder), &crate::support::holder()).unwrap();
     println!("\nheld");
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
@@ -36,9 +36,12 @@ fn a_lock_that_another_process_holds_says_which() {
         .unwrap();
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "held"));
-    match SessionLock::take(session(), home.path()) {
+    match SessionLock::take(session(), home.path(), &crate::support::holder()) {
         Err(error @ JournalError::Held { .. }) => {
-            let expected = format!("is in use by process {}", other.id());
+            let expected = format!(
+                "is in use by process {}, since 2026-01-02 03:04:05 UTC (`bailey run 'a test'`): wait for it",
+                other.id()
+            );
             assert!(error.to_string().contains(&expected), "{error}");
         }
         other => panic!("it was not held: {other:?}"),
@@ -46,14 +49,17 @@ fn a_lock_that_another_process_holds_says_which() {
     // Control: when that process has ended, the lock is free.
     other.stdin.take().unwrap().write_all(b"\n").unwrap();
     other.wait().unwrap();
-    assert_eq!(SessionLock::take(session(), home.path()).unwrap().session(), session());
+    assert_eq!(
+        SessionLock::take(session(), home.path(), &crate::support::holder()).unwrap().session(),
+        session()
+    );
 }
 
 #[test]
 fn a_lock_is_free_again_when_dropped() {
     let home = tempfile::tempdir().unwrap();
-    let first = SessionLock::take(session(), home.path()).unwrap();
-    assert!(SessionLock::take(session(), home.path()).is_err());
+    let first = SessionLock::take(session(), home.path(), &crate::support::holder()).unwrap();
+    assert!(SessionLock::take(session(), home.path(), &crate::support::holder()).is_err());
     drop(first);
-    SessionLock::take(session(), home.path()).unwrap();
+    SessionLock::take(session(), home.path(), &crate::support::holder()).unwrap();
 }

@@ -13,6 +13,8 @@ mod chain;
 mod export;
 mod lock;
 mod projections;
+mod rebuild;
+mod remove;
 mod secrets;
 mod sessions;
 mod support;

@@ -125,7 +125,7 @@ async fn revealing(desk: &Desk, policy: &Policy, session: SessionId) {
     let facts = Facts { effect: &sealed, now, places: &places, parents: &[], revealed: &[] };
     let Verdict::Review(review) = policy.decide(&facts).verdict else { panic!("it is not asked") };
     let id = desk.mint.ask(&sealed, serde_json::json!({})).await.unwrap();
-    desk.mint.answer(id, Answer::Yes, "owner", "").await.unwrap();
+    desk.mint.answer(session, id, Answer::Yes, "owner", "").await.unwrap();
     let grant = desk.mint.grant(id, &sealed).await.unwrap();
     let begun = desk.mint.begin(sealed, Warrant::Approved(review, grant), why(), Cost::default()).await;
     drop(begun.unwrap());

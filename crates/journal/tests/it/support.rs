@@ -194,3 +194,9 @@ pub(crate) fn read(path: &str) -> Action {
 pub(crate) fn done(report: Report) -> Outcome {
     Outcome { status: Status::Done, enforced: None, duration_ms: 1, report }
 }
+
+/// Who holds a lock that a test takes.
+pub(crate) fn holder() -> bailey_journal::Holder {
+    let since = "2026-01-02T03:04:05Z".parse().unwrap();
+    bailey_journal::Holder { pid: std::process::id(), since, command: "bailey run 'a test'".into() }
+}

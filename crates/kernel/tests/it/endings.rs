@@ -171,3 +171,25 @@ async fn an_owners_action_ends_the_same_way() {
     );
     assert_eq!(statuses(&bench).await, [Status::Done, Status::Unknown]);
 }
+
+#[tokio::test]
+async fn a_tool_that_panics_fails_its_call() {
+    let bench = Bench::new(Setup::default()).await;
+    let (scope, context) = bench.context("go").await;
+    let planning = done(&bench, &scope, &context, &Toy::new(|_| panic!("on purpose"))).await;
+    assert!(!planning.is_ok() && planning.text().contains("has a bug: it panicked"), "{}", planning.text());
+    assert_eq!(bench.world.spans(), []);
+    // What it was to do has been done when it panics over the result.
+    let concluding = Arc::new(Toy::run("echo hi"));
+    let of_thread = concluding.clone();
+    let poison = move || {
+        let _held = of_thread.brought.lock().unwrap();
+        panic!("on purpose")
+    };
+    assert!(std::thread::spawn(poison).join().is_err());
+    let seen = done(&bench, &scope, &context, &concluding).await;
+    assert!(!seen.is_ok() && seen.text().contains("has been done"), "{}", seen.text());
+    assert_eq!(statuses(&bench).await, [Status::Done]);
+    // The control: the turn goes on, and a tool that is well has its result.
+    assert!(done(&bench, &scope, &context, &Toy::run("echo hi")).await.is_ok());
+}

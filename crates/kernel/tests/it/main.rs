@@ -13,4 +13,5 @@ mod endings;
 mod house_rules;
 mod labels;
 mod questions;
+mod rules;
 mod support;

@@ -1,8 +1,8 @@
 //! Questions to a human: asked, answered once, good for exactly what was shown.
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
-use bailey_kernel::{JournalError, Refused, Step};
-use bailey_protocol::{Answer, Happening};
+use bailey_kernel::{JournalError, NewSession, Refused, Step};
+use bailey_protocol::{Answer, Happening, SessionId};
 use bailey_testkit::{Bench, Setup};
 
 async fn bench() -> Bench {
@@ -94,4 +94,23 @@ async fn a_yes_for_the_session_is_for_this_exact_action() {
     let changed = Bench::over(again.close(), changed).await;
     let (scope, context) = changed.context("go").await;
     asked(&changed, &scope, &context, &tool).await;
+}
+
+#[tokio::test]
+async fn another_sessions_connection_answers_nothing() {
+    let bench = bench().await;
+    let (scope, context) = bench.context("go").await;
+    let tool = Toy::run("deploy a");
+    let id = asked(&bench, &scope, &context, &tool).await;
+    let other = SessionId::new(2, [2; 10]);
+    let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: "m".into() };
+    bench.journal.open_session(other, new).await.unwrap();
+    let foreign = bench.registrar.connect(other, "/w".into(), bench.sender.clone());
+    let answered = bench.kernel.answer(&foreign, id, Answer::Yes, "owner", "").await;
+    assert!(matches!(answered, Err(Refused::Journal(JournalError::Settled(_)))), "{answered:?}");
+    assert!(bench.facts("answered").await.is_empty());
+    // The control: the session's own can.
+    bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "").await.unwrap();
+    bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
+    assert_eq!(bench.world.targets(), ["deploy a"]);
 }

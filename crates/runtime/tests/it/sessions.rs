@@ -2,10 +2,11 @@
 
 use crate::support::{ASK_DEPLOY, Front, open, say, session};
 use bailey_agent::TurnEnd;
-use bailey_kernel::{JournalError, SessionLock};
-use bailey_protocol::{Answer, Happening, Op, SessionId};
+use bailey_journal::{Entry, Fact, Payload};
+use bailey_kernel::{Answer as Answered, JournalError, SessionLock, Stop};
+use bailey_protocol::{Answer, Happening, Labels, Op, SessionId, Usage};
 use bailey_runtime::{HostError, Opening};
-use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup};
+use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup, tool_call};
 use serde_json::json;
 
 #[tokio::test]
@@ -73,7 +74,7 @@ async fn a_session_that_somebody_runs_is_refused() {
     let server = ModelServer::start([]);
     let bench = Bench::new(Setup::default().model(&server)).await;
     let folder = tempfile::tempdir().unwrap();
-    let held = SessionLock::take(bench.session, folder.path()).unwrap();
+    let held = SessionLock::take(bench.session, folder.path(), &Bench::holder()).unwrap();
     let refused = open(bench, &server, Opening::Resume, folder.path().to_owned()).await.err().unwrap();
     assert!(matches!(refused, HostError::Journal(JournalError::Held { .. })), "{refused}");
     drop(held);
@@ -100,4 +101,76 @@ async fn a_resumed_session_remembers_and_a_new_one_does_not() {
     let (mut host, mut front, _home) = open(bench, &server, fresh, other.path().to_owned()).await.unwrap();
     host.say(say("what is my name?"), &mut front.heard).await.unwrap();
     assert!(!body(2).contains("Ann\""), "{}", body(2));
+}
+
+/// More than a channel of events holds.
+const MANY: usize = 1_100;
+
+#[tokio::test]
+async fn a_session_with_very_many_open_calls_is_taken_up_though_nobody_listens_yet() {
+    let server = ModelServer::start([Reply::text("so many")]);
+    let mut bench = Bench::new(Setup::default().model(&server)).await;
+    let (_scope, _message) = bench.say("go").await;
+    let call = |n: usize| tool_call(&format!("c{n}"), "fs_read", &json!({ "path": "a" }));
+    let answer = Answered {
+        text: String::new(),
+        calls: (0..MANY).map(call).collect(),
+        stop: Stop::Calls,
+        usage: Usage::default(),
+        cost: None,
+        verbatim: serde_json::Value::Null,
+    };
+    let answer = serde_json::to_value(answer).unwrap();
+    let fact = Fact::Reply { provider: "another".into(), model: "model".into(), labels: Labels::default() };
+    let entry = Entry::of(bench.session, fact).with(Payload::Json(answer));
+    bench.journal.append(entry).await.unwrap();
+    let (sender, mut events) = tokio::sync::mpsc::channel(4);
+    bench.sender = sender;
+    let folder = bench.home().to_owned();
+    let (mut host, mut front, _home) = open(bench, &server, Opening::Resume, folder).await.unwrap();
+    assert!(matches!(events.recv().await.unwrap().happening, Happening::Session { resumed: true, .. }));
+    assert!(events.try_recv().is_err(), "nothing else was told");
+    let listening = async { while events.recv().await.is_some_and(|event| !is_end(&event.happening)) {} };
+    let (end, ()) = tokio::join!(host.go_on(&mut front.heard), listening);
+    assert_eq!(end.unwrap(), TurnEnd::Answered);
+    let told = server.requests().last().unwrap().body.matches("it was not begun").count();
+    assert_eq!(told, MANY, "each has its result");
+}
+
+fn is_end(happening: &Happening) -> bool {
+    matches!(happening, Happening::End { .. })
+}
+
+#[tokio::test]
+async fn a_front_end_that_stops_reading_is_cut_off_and_its_session_goes_on() {
+    for (reads, ended) in [(false, false), (true, true)] {
+        let call =
+            |n: usize| Reply::calls([(format!("c{n}").as_str(), "fs_read", json!({ "path": "a.txt" }))]);
+        let server = ModelServer::start((0..10).map(call).chain([Reply::text("done")]));
+        let mut bench = Bench::new(Setup::default().model(&server)).await;
+        let (sender, mut events) = tokio::sync::mpsc::channel(4);
+        bench.sender = sender;
+        let folder = bench.home().to_owned();
+        let (mut host, mut front, _home) = open(bench, &server, Opening::Resume, folder).await.unwrap();
+        let turn = host.say(say("go"), &mut front.heard);
+        let turn = tokio::time::timeout(std::time::Duration::from_secs(60), turn);
+        let listening = async {
+            let mut heard = Vec::new();
+            while reads && !heard.last().is_some_and(is_end) {
+                heard.push(events.recv().await.unwrap().happening);
+            }
+            heard
+        };
+        let (end, mut heard) = tokio::join!(turn, listening);
+        assert_eq!(end.unwrap().unwrap(), TurnEnd::Answered);
+        // What it missed stands in the journal, and its channel says that there was more.
+        drop(host);
+        while let Some(event) = events.recv().await {
+            heard.push(event.happening);
+        }
+        assert_eq!(heard.iter().any(is_end), ended, "reads: {reads}");
+        assert!(reads || heard.len() <= 5, "{}", heard.len());
+        let entries = front.journal.entries(bailey_journal::Query::default()).await.unwrap();
+        assert_eq!(entries.last().unwrap().entry.fact.name(), "turn_ended");
+    }
 }

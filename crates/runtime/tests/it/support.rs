@@ -55,6 +55,7 @@ pub(crate) async fn open(
         events: sender,
         workspace: Bench::WORKSPACE.into(),
         folder,
+        command: "bailey-test".into(),
         unattended: false,
     };
     let host = Host::open(parts, opening(session)).await?;

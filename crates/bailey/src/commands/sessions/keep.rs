@@ -1,0 +1,168 @@
+//! Sessions as a whole: another one from it, a copy of it, an end of it.
+
+use crate::{
+    compose, exit,
+    front::{self, short},
+    home::{self, Home},
+    print::{Printer, Style},
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{Fact, Holder, Journal, Query, Recorded, SessionInfo, SessionLock};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::{
+    fs::{File, OpenOptions},
+    io::{BufWriter, ErrorKind, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::PathBuf,
+    process::ExitCode,
+};
+
+/// The version of an export's shape.
+const EXPORT_VERSION: u32 = 1;
+
+/// Entries read at a time.
+const PAGE: u32 = 500;
+
+/// A session begins as another one stood.
+pub(super) async fn fork(home: &Home, name: &str, at: Option<u64>, printer: &Printer) -> Result<ExitCode> {
+    let journal = crate::commands::journal(home, printer).await?;
+    let from = journal.session(name).await?;
+    let id = compose::new_session()?;
+    let at = journal.fork_session(id, &from, at).await?;
+    let left = journal.touched(from.id).await?.len();
+    if printer.is_json() {
+        printer.json(&json!({ "session": id, "from": from.id, "at": at, "left_behind": left }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (new, old) = (short(&id), short(&from.id));
+    printer.line(format!("forked: {} is as {old} was at entry {at}", printer.paint(Style::Bold, &new)));
+    if left > 0 {
+        printer.note(&format!(
+            "it begins with the project as it is now: what {old} changed there and did not apply is not in it"
+        ));
+    }
+    printer.note(&format!("bailey sessions resume {new} \"…\""));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A session as JSON lines: the first says what it is, the others are its entries, each with its payload.
+pub(super) async fn export(
+    home: &Home,
+    name: &str,
+    output: Option<PathBuf>,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let journal = crate::commands::journal(home, printer).await?;
+    let session = journal.session(name).await?;
+    let mut to = match &output {
+        Some(path) => To::File(BufWriter::new(create(path)?)),
+        None => To::Printer(printer),
+    };
+    to.line(printer, &json!({ "type": "session", "v": EXPORT_VERSION, "session": session }))?;
+    let mut after = 0;
+    loop {
+        let query = Query { session: Some(session.id), after, first: Some(PAGE), last: None };
+        let entries = journal.entries(query).await?;
+        for recorded in &entries {
+            to.line(
+                printer,
+                &json!({ "type": "entry", "entry": recorded.entry, "payload": payload(recorded) }),
+            )?;
+        }
+        let Some(newest) = entries.last() else { break };
+        after = newest.entry.seq.0;
+    }
+    to.end()?;
+    if let Some(path) = output {
+        printer.note(&format!("written to `{}`", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a session said and did is erased, and its folder removed.
+pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer) -> Result<ExitCode> {
+    let journal = crate::commands::journal(home, printer).await?;
+    let session = journal.session(name).await?;
+    let folder = home.session(session.id)?;
+    let lock = SessionLock::take(session.id, &folder, &holder(&journal))?;
+    if !yes && !confirmed(&session, printer).await? {
+        printer.note("nothing was removed");
+        return Ok(ExitCode::from(exit::DENIED));
+    }
+    let removed = journal.remove_session(&lock).await?;
+    home::remove(&folder).with_context(|| format!("`{}` could not be removed", folder.display()))?;
+    if printer.is_json() {
+        printer.json(
+            &json!({ "session": session.id, "entries": removed.entries, "payloads": removed.payloads }),
+        );
+    } else {
+        printer.line(format!(
+            "removed: {} payloads erased, its changes and backups are gone; {} entries stay in the chain",
+            removed.payloads, removed.entries
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn confirmed(session: &SessionInfo, printer: &Printer) -> Result<bool> {
+    if front::Asker::new(false).is_nobody() {
+        bail!(
+            "there is no terminal to ask on: say --yes to remove {} without a question",
+            short(&session.id)
+        );
+    }
+    let title = front::one_line(&printer.paint(Style::Plain, &session.title));
+    let question = format!(
+        "Remove session {} ({title}): what it said, what it changed and did not apply, and its undo?",
+        short(&session.id)
+    );
+    Ok(front::confirm(&question).await)
+}
+
+fn holder(journal: &Journal) -> Holder {
+    Holder { pid: std::process::id(), since: journal.clock().now(), command: "bailey sessions rm".into() }
+}
+
+/// A payload as what it is: text where a person or a model reads it, a document elsewhere; null when it was erased.
+fn payload(recorded: &Recorded) -> Value {
+    let Some(bytes) = &recorded.payload else { return Value::Null };
+    let is_text = matches!(
+        recorded.entry.fact,
+        Fact::Accepted { .. } | Fact::Observation { .. } | Fact::Answered { .. }
+    );
+    let document = if is_text { None } else { serde_json::from_slice(bytes).ok() };
+    document.unwrap_or_else(|| Value::String(recorded.text()))
+}
+
+fn create(path: &PathBuf) -> Result<File> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail!("`{}` exists already: name a new file", path.display())
+        }
+        file => file.with_context(|| format!("cannot make `{}`", path.display())),
+    }
+}
+
+/// Where an export goes.
+enum To<'a> {
+    Printer(&'a Printer),
+    File(BufWriter<File>),
+}
+
+impl To<'_> {
+    fn line(&mut self, printer: &Printer, value: &impl Serialize) -> Result<()> {
+        match self {
+            Self::Printer(printer) => printer.json(value),
+            Self::File(file) => writeln!(file, "{}", printer.json_line(value)?)?,
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<()> {
+        if let Self::File(file) = self {
+            file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+        }
+        Ok(())
+    }
+}

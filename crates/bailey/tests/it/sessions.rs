@@ -1,0 +1,135 @@
+//! Sessions as a whole: forked, exported, removed; and what follows from the chain made anew.
+
+use crate::stage::Stage;
+use bailey_testkit::Reply;
+use serde_json::json;
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+/// A session that changed a file, and its name.
+fn worked(stage: &Stage) -> String {
+    let write = json!({ "path": "b.txt", "content": "new\n" });
+    let (ran, _model) =
+        stage.task(vec![Reply::calls([("c1", "fs_write", write)]), Reply::text("it is there")], &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_fork_goes_on_from_an_entry() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let session = worked(&stage);
+    let trail = stage.ran(&["--json", "audit", "log", "-n", "1000", "--session", &session]).lines();
+    let accepted =
+        trail.iter().find(|entry| entry["type"] == "accepted").unwrap()["seq"].as_str().unwrap().to_owned();
+    for (at, knows_the_answer) in [(Some(&accepted), false), (None, true)] {
+        let mut arguments = vec!["--json", "sessions", "fork", &session];
+        arguments.extend(at.iter().flat_map(|at| ["--at", at.as_str()]));
+        let forked = stage.ran(&arguments);
+        assert_eq!(forked.code, Some(0), "{forked:?}");
+        assert_eq!(forked.lines()[0]["left_behind"], 1);
+        let fork = forked.lines()[0]["session"].as_str().unwrap().to_owned();
+        let model = stage.model(vec![Reply::text("another way")]);
+        let resumed =
+            stage.ran(&["--json", "sessions", "resume", "--model", "test/model", &fork, "try another way"]);
+        assert_eq!(resumed.code, Some(0), "{resumed:?}");
+        let asked = model.requests()[0].body.clone();
+        assert!(asked.contains("do it") && asked.contains("try another way"), "{asked}");
+        assert_eq!(asked.contains("it is there"), knows_the_answer, "{asked}");
+        let diff = stage.ran(&["sessions", "diff", &fork]);
+        assert!(diff.stderr.contains("changes nothing"), "{diff:?}");
+    }
+    // The control: the first is as it was.
+    assert!(stage.ran(&["sessions", "diff", &session]).stdout.contains("b.txt"));
+    let nowhere = stage.ran(&["sessions", "fork", &session, "--at", "1"]);
+    assert!(nowhere.code == Some(1) && nowhere.stderr.contains("has no entry 1 to fork at"), "{nowhere:?}");
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn an_export_holds_all_that_the_session_said_and_did() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let session = worked(&stage);
+    let printed = stage.ran(&["sessions", "export", &session]);
+    let lines = printed.lines();
+    assert_eq!((&lines[0]["type"], &lines[0]["v"]), (&json!("session"), &json!(1)));
+    assert_eq!(lines[0]["session"]["id"], session.as_str());
+    let trail = stage.ran(&["--json", "audit", "log", "-n", "1000", "--session", &session]).lines();
+    let entries: Vec<_> = lines[1..].iter().map(|line| line["entry"].clone()).collect();
+    assert_eq!(entries, trail);
+    let payload = |kind: &str| {
+        lines.iter().find(|line| line["entry"]["type"] == kind).map(|line| line["payload"].clone()).unwrap()
+    };
+    assert_eq!(payload("accepted"), "do it");
+    assert!(payload("observation").as_str().unwrap().contains("b.txt"));
+    assert!(payload("intent")["action"].is_object() && payload("reply")["calls"].is_array());
+    let file = stage.folder().join("export.jsonl");
+    let to_file = ["sessions", "export", &session, "--output", file.to_str().unwrap()];
+    assert_eq!(stage.ran(&to_file).code, Some(0));
+    assert_eq!(fs::read_to_string(&file).unwrap(), printed.stdout);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let again = stage.ran(&to_file);
+    assert!(again.code == Some(1) && again.stderr.contains("exists already"), "{again:?}");
+}
+
+#[test]
+fn a_removed_session_is_gone_and_the_chain_says_so() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (gone, kept) = (worked(&stage), worked(&stage));
+    let folder = |session: &str| stage.home().join("sessions").join(session);
+    let mut alone = std::process::Command::new("setsid");
+    let command = stage.bailey(&["sessions", "rm", &gone]);
+    alone.arg("--wait").arg(command.get_program()).args(command.get_args()).current_dir(stage.project());
+    let unasked = crate::stage::Ran::of(alone.stdin(std::process::Stdio::null()).output().unwrap());
+    assert!(unasked.code == Some(1) && unasked.stderr.contains("say --yes"), "{unasked:?}");
+    assert!(folder(&gone).exists());
+    let removed = stage.ran(&["--json", "sessions", "rm", "--yes", &gone]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert!(removed.lines()[0]["payloads"].as_u64().unwrap() > 3, "{removed:?}");
+    assert!(!folder(&gone).exists() && folder(&kept).exists());
+    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    assert_eq!(listed.iter().map(|it| it["id"].as_str().unwrap()).collect::<Vec<_>>(), [kept.as_str()]);
+    for command in ["show", "diff", "undo", "export"] {
+        let ran = stage.ran(&["sessions", command, &gone]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("no session is named"), "{command}: {ran:?}");
+    }
+    assert_eq!(stage.trail().last().unwrap()["type"], "session_removed");
+    let verified = stage.ran(&["--json", "audit", "verify"]);
+    assert!(verified.code == Some(0) && verified.lines()[0]["erased"].as_u64().unwrap() > 3, "{verified:?}");
+    // The control: the other is whole.
+    assert!(stage.ran(&["sessions", "show", &kept]).stdout.contains("it is there"));
+    assert_eq!(stage.ran(&["sessions", "apply", &kept]).code, Some(0));
+}
+
+#[test]
+fn a_removal_is_asked_about() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let session = worked(&stage);
+    for (keys, is_gone) in [("n\n", false), ("y\n", true)] {
+        let Some(mut terminal) = crate::terminal::Terminal::start(&stage, &["sessions", "rm", &session])
+        else {
+            return;
+        };
+        let question = terminal.wait_for("[y/N] ");
+        assert!(question.contains("do it"), "{question}");
+        terminal.keys(keys);
+        assert_eq!(terminal.end().0, if is_gone { 0 } else { 3 });
+        assert_eq!(stage.ran(&["sessions", "show", &session]).code == Some(1), is_gone);
+    }
+}
+
+#[test]
+fn what_follows_from_the_chain_is_made_anew() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let session = worked(&stage);
+    assert_eq!(stage.ran(&["sessions", "apply", &session]).code, Some(0));
+    let before = stage.ran(&["--json", "sessions", "list"]).stdout;
+    let rebuilt = stage.ran(&["--json", "audit", "rebuild"]);
+    assert_eq!(rebuilt.code, Some(0), "{rebuilt:?}");
+    assert_eq!(rebuilt.lines()[0]["repaired"], json!({}), "{rebuilt:?}");
+    assert_eq!(rebuilt.lines()[0]["rows"]["session"], 1);
+    assert_eq!(stage.ran(&["--json", "sessions", "list"]).stdout, before);
+    assert!(stage.ran(&["audit", "rebuild"]).stdout.contains("rebuilt: from"));
+    // What follows from it still serves: an undo reads the bases.
+    assert_eq!(stage.ran(&["sessions", "undo", &session]).code, Some(0));
+    assert!(!stage.project().join("b.txt").exists());
+}

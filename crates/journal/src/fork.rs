@@ -1,0 +1,58 @@
+//! Forking a session: another one that begins with what was said up to an entry.
+
+use crate::{
+    Entry, Fact, Journal, JournalError, Query, Recorded, SessionInfo, chain, fact::Payload, project,
+};
+use bailey_protocol::{SessionId, number::Seq};
+use bailey_store::Grade;
+
+impl Journal {
+    /// Begins the session `id` as `from` stood after its entry `at` (its newest where none is named): its messages, the
+    /// model's replies and the results of calls are copied, so that neither session needs the other. Tokens that the other
+    /// session used do not count here. Gives the entry that the fork was made at.
+    ///
+    /// # Errors
+    /// [`JournalError::NoEntry`] when `at` is no entry of `from`; others when it cannot be read or written.
+    pub async fn fork_session(
+        &self,
+        id: SessionId,
+        from: &SessionInfo,
+        at: Option<u64>,
+    ) -> Result<Seq, JournalError> {
+        let mut entries = self.entries(Query { session: Some(from.id), ..Query::default() }).await?;
+        if let Some(at) = at {
+            if !entries.iter().any(|recorded| recorded.entry.seq.0 == at) {
+                return Err(JournalError::NoEntry { session: from.id, at });
+            }
+            entries.retain(|recorded| recorded.entry.seq.0 <= at);
+        }
+        let newest = entries.last().map(|recorded| recorded.entry.seq);
+        let at = newest.ok_or(JournalError::NoEntry { session: from.id, at: 0 })?;
+        let (redactor, now) = self.pen();
+        let SessionInfo { id: other, workspace, principal, model, .. } = from.clone();
+        let copies: Vec<Entry> =
+            entries.iter().filter(|recorded| is_said(recorded)).map(|it| copy(id, it)).collect();
+        self.write(Grade::Normal, move |tx| {
+            project::opened(tx, id, now, &workspace, &principal, &model)?;
+            let forked = Fact::SessionForked { from: other, at, workspace, principal, model };
+            chain::append(tx, &redactor, now, &Entry::of(id, forked))?;
+            for entry in &copies {
+                chain::append(tx, &redactor, now, entry)?;
+                if let (Fact::Accepted { .. }, Some(Payload::Text(text))) = (&entry.fact, &entry.payload) {
+                    project::accepted(tx, id, now, text)?;
+                }
+            }
+            Ok(at)
+        })
+        .await
+    }
+}
+
+/// Whether it is part of the conversation.
+fn is_said(recorded: &Recorded) -> bool {
+    matches!(recorded.entry.fact, Fact::Accepted { .. } | Fact::Reply { .. } | Fact::Observation { .. })
+}
+
+fn copy(id: SessionId, recorded: &Recorded) -> Entry {
+    Entry::of(id, recorded.entry.fact.clone()).with(Payload::Text(recorded.text()))
+}

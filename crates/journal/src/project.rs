@@ -1,0 +1,152 @@
+//! The projections: what each kind of entry changes in the tables beside the chain. Written in the transaction of their
+//! entry, and the same functions again when they are rebuilt from the chain.
+
+use crate::fact::Purpose;
+use bailey_protocol::{
+    ApprovalId, Cost, Digest, EffectId, Kind, SessionId, Timestamp, WsPath, event::Answer, number::Seq,
+};
+use bailey_store::{StoreError, Tx, params};
+
+/// The longest title, in characters.
+const TITLE_CHARS_MAX: usize = 80;
+
+/// The tables, each with the columns that name a row.
+pub(crate) const TABLES: &[&str] = &["state", "session", "effect", "approval", "touched", "revealed"];
+
+/// A session's rows lie in these, by the column `session`.
+const OF_SESSION: &[&str] = &["effect", "approval", "touched", "revealed"];
+
+pub(crate) fn adopted(tx: &mut Tx<'_>, policy: &str) -> Result<(), StoreError> {
+    tx.execute("INSERT OR REPLACE INTO state (name, value) VALUES ('policy', ?1)", params![policy])?;
+    tx.execute("UPDATE approval SET state = 'void' WHERE state IN ('open', 'yes', 'session')", params![])?;
+    Ok(())
+}
+
+pub(crate) fn opened(
+    tx: &mut Tx<'_>,
+    id: SessionId,
+    now: Timestamp,
+    workspace: &WsPath,
+    principal: &str,
+    model: &str,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO session (id, workspace, principal, model, opened, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+        params![id.to_string(), workspace.0, principal, model, now.to_string()],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn resumed(tx: &mut Tx<'_>, id: SessionId, now: Timestamp, model: &str) -> Result<(), StoreError> {
+    tx.execute(
+        "UPDATE session SET model = ?2, updated = ?3 WHERE id = ?1",
+        params![id.to_string(), model, now.to_string()],
+    )?;
+    Ok(())
+}
+
+/// `text` is the message as it is stored.
+pub(crate) fn accepted(
+    tx: &mut Tx<'_>,
+    session: SessionId,
+    now: Timestamp,
+    text: &str,
+) -> Result<(), StoreError> {
+    let title: String = text.lines().next().unwrap_or("").chars().take(TITLE_CHARS_MAX).collect();
+    tx.execute(
+        "UPDATE session SET updated = ?2, title = CASE title WHEN '' THEN ?3 ELSE title END WHERE id = ?1",
+        params![session.to_string(), now.to_string(), title],
+    )?;
+    Ok(())
+}
+
+/// Whether it is new.
+pub(crate) fn revealed(tx: &mut Tx<'_>, session: SessionId, path: &str) -> Result<bool, StoreError> {
+    let new = tx.execute(
+        "INSERT OR IGNORE INTO revealed (session, path) VALUES (?1, ?2)",
+        params![session.to_string(), path],
+    )?;
+    Ok(new == 1)
+}
+
+pub(crate) fn asked(
+    tx: &mut Tx<'_>,
+    id: ApprovalId,
+    session: SessionId,
+    effect: Digest,
+    action: Option<Digest>,
+) -> Result<(), StoreError> {
+    let action = action.map(|digest| digest.to_string()).unwrap_or_default();
+    tx.execute(
+        "INSERT INTO approval (id, session, digest, action_digest, state) VALUES (?1, ?2, ?3, ?4, 'open')",
+        params![id.to_string(), session.to_string(), effect.to_string(), action],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn answered(tx: &mut Tx<'_>, id: ApprovalId, answer: Answer) -> Result<(), StoreError> {
+    let state = match answer {
+        Answer::Yes => "yes",
+        Answer::YesForSession => "session",
+        Answer::No => "no",
+    };
+    tx.execute("UPDATE approval SET state = ?2 WHERE id = ?1", params![id.to_string(), state])?;
+    Ok(())
+}
+
+/// A yes is used up; one for the rest of the session stays.
+pub(crate) fn burnt(tx: &mut Tx<'_>, id: ApprovalId) -> Result<(), StoreError> {
+    tx.execute(
+        "UPDATE approval SET state = 'burnt' WHERE id = ?1 AND state = 'yes'",
+        params![id.to_string()],
+    )?;
+    Ok(())
+}
+
+/// An effect that begins.
+pub(crate) struct Begun<'a> {
+    pub(crate) id: EffectId,
+    pub(crate) session: SessionId,
+    pub(crate) kind: Kind,
+    pub(crate) target: &'a str,
+    pub(crate) purpose: Purpose,
+    pub(crate) call: Option<String>,
+    pub(crate) reserved: Cost,
+}
+
+pub(crate) fn begun(tx: &mut Tx<'_>, seq: Seq, effect: &Begun<'_>) -> Result<(), StoreError> {
+    let purpose = match effect.purpose {
+        Purpose::Act => "act",
+        Purpose::Need => "need",
+        Purpose::Own => "own",
+    };
+    tx.execute(
+        "INSERT INTO effect (id, session, kind, target, purpose, call, intent, reserved)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            effect.id.to_string(),
+            effect.session.to_string(),
+            effect.kind.name(),
+            effect.target,
+            purpose,
+            effect.call,
+            seq.0,
+            effect.reserved.tokens
+        ],
+    )?;
+    tx.execute(
+        "UPDATE session SET tokens_reserved = tokens_reserved + ?2 WHERE id = ?1",
+        params![effect.session.to_string(), effect.reserved.tokens],
+    )?;
+    Ok(())
+}
+
+/// A session that was removed has no rows any more.
+pub(crate) fn removed(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreError> {
+    let id = session.to_string();
+    for table in OF_SESSION {
+        tx.execute(&format!("DELETE FROM {table} WHERE session = ?1"), params![id])?;
+    }
+    tx.execute("DELETE FROM session WHERE id = ?1", params![id])?;
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Rebuilding the projections from the chain, and saying where they were not what it says.
+
+use crate::{
+    Fact, Journal, JournalError, Recorded, chain, finish,
+    permit::Receipt,
+    project::{self, TABLES},
+};
+use bailey_protocol::{Action, Cost, Effect, EffectId, Kind, Merge, Outcome, SessionId};
+use bailey_secrets::Redactor;
+use bailey_store::{Grade, StoreError, Tx, params};
+use std::collections::{BTreeMap, HashMap};
+
+/// Entries read at a time.
+const PAGE: u64 = 500;
+
+/// What a rebuild found.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Rebuilt {
+    /// Entries that were read.
+    pub entries: u64,
+    /// Rows of each projection now.
+    pub rows: BTreeMap<String, u64>,
+    /// Rows of each projection that were missing, too many, or other than the chain says; none where all was well.
+    pub repaired: BTreeMap<String, u64>,
+}
+
+impl Journal {
+    /// Verifies the whole chain, then makes every projection anew from it, in one transaction. Other processes wait
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`JournalError::Broken`] when the chain does not hold; then nothing is changed.
+    pub async fn rebuild(&self) -> Result<Rebuilt, JournalError> {
+        self.verify().await?;
+        let redactor = self.redactor().clone();
+        self.write(Grade::Full, move |tx| {
+            for table in TABLES {
+                tx.execute_batch(&format!(
+                    "DROP TABLE IF EXISTS temp.old_{table};
+                     CREATE TEMP TABLE old_{table} AS SELECT * FROM main.{table}; DELETE FROM main.{table};"
+                ))?;
+            }
+            let entries = replay(tx, redactor)?;
+            let (mut rows, mut repaired) = (BTreeMap::new(), BTreeMap::new());
+            for table in TABLES {
+                let count = |sql: String| tx.query_row(&sql, params![], |row| row.get::<_, u64>(0));
+                rows.insert((*table).to_owned(), count(format!("SELECT count(*) FROM main.{table}"))?);
+                let less = |one: &str, other: &str| {
+                    format!("SELECT count(*) FROM (SELECT * FROM {one} EXCEPT SELECT * FROM {other})")
+                };
+                let (old, new) = (format!("temp.old_{table}"), format!("main.{table}"));
+                let differ = count(less(&old, &new))?.max(count(less(&new, &old))?);
+                if differ > 0 {
+                    repaired.insert((*table).to_owned(), differ);
+                }
+                tx.execute_batch(&format!("DROP TABLE temp.old_{table}"))?;
+            }
+            Ok(Rebuilt { entries, rows, repaired })
+        })
+        .await
+    }
+}
+
+/// Projects every entry in order; gives how many there are.
+fn replay(tx: &mut Tx<'_>, redactor: Redactor) -> Result<u64, StoreError> {
+    let newest = chain::last(tx)?;
+    let mut replay = Replay { redactor, begun: HashMap::new() };
+    let mut after = 0;
+    while after < newest {
+        for recorded in chain::page(tx, after, PAGE)? {
+            replay.project(tx, &recorded)?;
+        }
+        after += PAGE;
+    }
+    Ok(newest)
+}
+
+struct Replay {
+    redactor: Redactor,
+    /// Effects without an outcome so far: what they reserved, and the merge where one is.
+    begun: HashMap<EffectId, (Cost, Option<Merge>)>,
+}
+
+impl Replay {
+    fn project(&mut self, tx: &mut Tx<'_>, recorded: &Recorded) -> Result<(), StoreError> {
+        let (entry, now) = (&recorded.entry, recorded.entry.time);
+        if let Fact::PolicyAdopted { policy } = &entry.fact {
+            return project::adopted(tx, &policy.to_string());
+        }
+        let Some(id) = entry.session else { return Ok(()) };
+        match &entry.fact {
+            Fact::SessionOpened { workspace, principal, model }
+            | Fact::SessionForked { workspace, principal, model, .. } => {
+                project::opened(tx, id, now, workspace, principal, model)
+            }
+            Fact::SessionResumed { model } => project::resumed(tx, id, now, model),
+            Fact::SessionRemoved { .. } => project::removed(tx, id),
+            Fact::Accepted { .. } => project::accepted(tx, id, now, &recorded.text()),
+            Fact::Revealed { path } => project::revealed(tx, id, &path.0).map(drop),
+            Fact::Asked { approval, digest, action, .. } => {
+                project::asked(tx, *approval, id, *digest, *action)
+            }
+            Fact::Answered { approval, answer, .. } => project::answered(tx, *approval, *answer),
+            Fact::Intent { .. } => self.begin(tx, id, recorded),
+            Fact::Outcome { used, .. } => self.finish(tx, id, *used, recorded),
+            Fact::Genesis { .. }
+            | Fact::PolicyAdopted { .. }
+            | Fact::Denied { .. }
+            | Fact::Observation { .. }
+            | Fact::Reply { .. }
+            | Fact::TurnEnded { .. } => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, tx: &mut Tx<'_>, session: SessionId, recorded: &Recorded) -> Result<(), StoreError> {
+        let Fact::Intent { kind, target, purpose, call, approval, reserved, .. } = &recorded.entry.fact
+        else {
+            return Ok(());
+        };
+        let Some(id) = recorded.entry.effect else { return Ok(()) };
+        if let Some(approval) = approval {
+            project::burnt(tx, *approval)?;
+        }
+        let merge = match (kind, parse::<Effect>(recorded)) {
+            (Kind::Merge, Some(Effect { action: Action::Merge(merge), .. })) => Some(merge),
+            _ => None,
+        };
+        self.begun.insert(id, (*reserved, merge));
+        let (call, reserved) = (call.as_ref().map(|call| call.0.clone()), *reserved);
+        let begun = project::Begun { id, session, kind: *kind, target, purpose: *purpose, call, reserved };
+        project::begun(tx, recorded.entry.seq, &begun)
+    }
+
+    fn finish(
+        &mut self,
+        tx: &mut Tx<'_>,
+        session: SessionId,
+        used: Cost,
+        recorded: &Recorded,
+    ) -> Result<(), StoreError> {
+        let seq = recorded.entry.seq;
+        let Some(effect) = recorded.entry.effect else { return Ok(()) };
+        let (reserved, merge) = self.begun.remove(&effect).unwrap_or_default();
+        let receipt = Receipt { effect, session, seq, reserved, merge };
+        finish::settle(tx, &receipt, seq, used)?;
+        match parse::<Outcome>(recorded) {
+            Some(outcome) => finish::project(tx, &self.redactor, &receipt, seq, &outcome.report),
+            // It was erased, and so are the rows that followed from it.
+            None => Ok(()),
+        }
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(recorded: &Recorded) -> Option<T> {
+    serde_json::from_slice(recorded.payload.as_deref()?).ok()
+}
