@@ -14,7 +14,9 @@ const DOCUMENTS: &[&str] = &["SECURITY.md", "docs/THREAT_MODEL.md"];
 /// Checks that each test that the documents name is there.
 pub(crate) fn run() -> Result<()> {
     let mut sources = Vec::new();
-    collect(&root().join("crates"), &mut sources)?;
+    for folder in ["crates", "xtask"] {
+        collect(&root().join(folder), &mut sources)?;
+    }
     let mut known = BTreeSet::new();
     for source in sources {
         functions(&fs::read_to_string(&source)?, &mut known);

@@ -11,6 +11,9 @@
 mod calls;
 mod check;
 mod control;
+mod dice;
+pub(crate) mod power;
+mod random;
 mod stage;
 mod trace;
 
@@ -38,6 +41,11 @@ struct Options {
     roles: Vec<Role>,
     whens: Vec<When>,
     build: Build,
+    /// How often the power is lost, in place of the points.
+    power: Option<usize>,
+    /// How often a process is killed at a random moment, in place of the points.
+    random: Option<usize>,
+    seed: Option<u64>,
 }
 
 impl Options {
@@ -49,6 +57,9 @@ impl Options {
             roles: Role::ALL.to_vec(),
             whens: vec![When::Before, When::After],
             build: Build::default(),
+            power: None,
+            random: None,
+            seed: None,
         };
         let mut options = options.iter();
         while let Some(option) = options.next() {
@@ -62,6 +73,9 @@ impl Options {
                 "--every" => chosen.every = value.parse::<usize>()?.max(1),
                 "--from" => chosen.from = value.parse()?,
                 "--to" => chosen.to = value.parse()?,
+                "--power" => chosen.power = Some(value.parse()?),
+                "--random" => chosen.random = Some(value.parse()?),
+                "--seed" => chosen.seed = Some(value.parse()?),
                 "--role" => chosen.roles.retain(|role| role.name() == *value),
                 "--when" if *value == "before" => chosen.whens = vec![When::Before],
                 "--when" if *value == "after" => chosen.whens = vec![When::After],
@@ -80,6 +94,12 @@ impl Options {
 /// Runs the points.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
     let options = Options::parse(options)?;
+    if let Some(times) = options.power {
+        return power::run(times, options.seed, options.build);
+    }
+    if let Some(times) = options.random {
+        return random::run(times, &options);
+    }
     let program = Program::build(options.build)?;
     let begin = Instant::now();
     let mut failures = Vec::new();
@@ -128,6 +148,10 @@ impl Program {
         let path = folder.path().join(name);
         fs::copy(&built, &path).with_context(|| format!("cannot copy `{}`", built.display()))?;
         Ok(Self { path, _folder: folder })
+    }
+
+    fn path(&self) -> &PathBuf {
+        &self.path
     }
 }
 

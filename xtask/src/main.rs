@@ -25,6 +25,8 @@ cargo xtask TASK
   test --all      engines, browsers and foreign servers too; --install installs what they need
   kill            kill Bailey at every write, sync, rename, clone and exec of a turn, and go on
                   (--every N, --from N, --to N, --role main|warden|walls, --when before|after, --release)
+  kill --random N kill it N times at random moments while several sessions run, apply and undo
+  kill --power N  take the power N times from a guest in QEMU that runs it (both: --seed N)
   bench           how long things take, side by side with bubblewrap, posix_spawn and raw SQLite
   dist            a tarball, a Debian package, a bill of materials and their digests, in target/dist
                   (--install a linker for older systems, --image an OCI image, --twice build again and compare,
@@ -52,6 +54,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["kill", options @ ..] => kill::run(options),
         ["bench", options @ ..] => bench::run(options),
         ["dist", options @ ..] => dist::run(options),
+        // The first process of a guest of `kill --power`.
+        ["guest", mode] => kill::power::guest::run(mode),
         ["layers"] => layers::run(),
         ["claims"] => claims::run(),
         [] | ["help" | "--help" | "-h"] => {

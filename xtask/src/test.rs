@@ -8,8 +8,19 @@ use std::{
 };
 
 /// Debian packages that the full run needs.
-const PACKAGES: &[&str] =
-    &["bubblewrap", "strace", "tmux", "nodejs", "npm", "build-essential", "git", "python3"];
+const PACKAGES: &[&str] = &[
+    "bubblewrap",
+    "strace",
+    "tmux",
+    "nodejs",
+    "npm",
+    "build-essential",
+    "git",
+    "python3",
+    "iproute2",
+    "e2fsprogs",
+    "qemu-system-x86",
+];
 
 /// Runs the checks; `--all` adds what needs more than this repository, `--install` installs it.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
@@ -112,6 +123,9 @@ fn is_installed(package: &str) -> bool {
         "bubblewrap" => "bwrap",
         "nodejs" => "node",
         "build-essential" => "cc",
+        "iproute2" => "ip",
+        "e2fsprogs" => "mke2fs",
+        "qemu-system-x86" => "qemu-system-x86_64",
         other => other,
     };
     Command::new("sh")

@@ -19,6 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Right after a kill: nothing of the run is left but files, and each file of the project is a whole one.
 pub(super) fn after_kill(stage: &Stage, program: &Path) -> Result<()> {
     nothing_left(stage, program)?;
+    is_whole(stage)
+}
+
+/// Each file of the project is a whole one.
+pub(super) fn is_whole(stage: &Stage) -> Result<()> {
     let notes = stage.file("notes").context("the project's `notes` is gone")?;
     ensure!(notes == BEFORE || notes == AFTER, "the project's `notes` is neither old nor new: {notes:?}");
     let marks = stage.file("marks");
@@ -163,8 +168,8 @@ fn nothing_left(stage: &Stage, program: &Path) -> Result<()> {
 }
 
 /// Who executes this file. What a sandbox executed besides ends with its init, which does.
-fn processes(program: &Path) -> Vec<String> {
+pub(super) fn processes(program: &Path) -> Vec<u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ours = all.filter(|entry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program));
-    ours.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    ours.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

@@ -6,13 +6,14 @@
 
 use super::calls::Call;
 use super::trace::{self, Role, Traced, When};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use bailey_testkit::{ModelServer, Reply, Request};
 use serde_json::{Value, json};
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Arc,
 };
 use tempfile::TempDir;
 
@@ -26,8 +27,12 @@ const ATTEMPTS_MAX: usize = 3;
 
 /// The files and the model of one run.
 pub(super) struct Stage {
-    folder: TempDir,
+    folder: Arc<TempDir>,
     program: PathBuf,
+    /// The project's folder, and the provider's name.
+    name: String,
+    /// Whether the home has no other project, so that each session in it is of this one.
+    is_alone: bool,
     server: ModelServer,
     environment: Vec<(&'static str, &'static str)>,
 }
@@ -35,16 +40,36 @@ pub(super) struct Stage {
 impl Stage {
     /// A new home and project for this program.
     pub(super) fn new(program: &Path) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("bailey-kill-").tempdir()?;
-        for name in ["home", "project", "user"] {
+        Self::several(program, 1)?.pop().context("no project was made")
+    }
+
+    /// A new home, and so many projects, each with a model of its own.
+    pub(super) fn several(program: &Path, count: usize) -> Result<Vec<Self>> {
+        // Canonical, as Bailey names a workspace.
+        let base = fs::canonicalize(std::env::temp_dir())?;
+        let folder = Arc::new(tempfile::Builder::new().prefix("bailey-kill-").tempdir_in(base)?);
+        for name in ["home", "user"] {
             fs::create_dir(folder.path().join(name))?;
         }
-        fs::write(folder.path().join("project/notes"), BEFORE)?;
-        let server = ModelServer::by(reply);
-        let config =
-            format!("[providers.test]\nwire = \"anthropic\"\nbase_url = \"{}\"\n", server.base_url());
+        let (mut stages, mut config) = (Vec::new(), String::new());
+        for number in 1..=count {
+            let name = if number == 1 { "project".to_owned() } else { format!("project-{number}") };
+            let stage = Self {
+                folder: folder.clone(),
+                program: program.into(),
+                name,
+                is_alone: count == 1,
+                server: ModelServer::by(reply),
+                environment: Vec::new(),
+            };
+            fs::create_dir(stage.project())?;
+            fs::write(stage.project().join("notes"), BEFORE)?;
+            let url = stage.server.base_url();
+            config += &format!("[providers.{}]\nwire = \"anthropic\"\nbase_url = \"{url}\"\n", stage.name);
+            stages.push(stage);
+        }
         fs::write(folder.path().join("home/config.toml"), config)?;
-        Ok(Self { folder, program: program.into(), server, environment: Vec::new() })
+        Ok(stages)
     }
 
     /// The same, with a variable for the program.
@@ -58,7 +83,7 @@ impl Stage {
     }
 
     pub(super) fn project(&self) -> PathBuf {
-        self.folder().join("project")
+        self.folder().join(&self.name)
     }
 
     /// The bytes of a file of the project; none when it is not there.
@@ -69,6 +94,9 @@ impl Stage {
     /// The commands' lines as they lie in the session's layer.
     pub(super) fn layer_marks(&self) -> String {
         let sessions = fs::read_dir(self.folder().join("home/sessions")).into_iter().flatten().flatten();
+        let own = if self.is_alone { None } else { self.session().ok().flatten() };
+        let is_own = |name: &str| self.is_alone || own.as_deref() == Some(name);
+        let sessions = sessions.filter(|session| is_own(&session.file_name().to_string_lossy()));
         let marks =
             sessions.filter_map(|session| fs::read_to_string(session.path().join("upper/marks")).ok());
         marks.collect()
@@ -81,10 +109,7 @@ impl Stage {
         when: When,
         aim: &mut dyn FnMut(usize, &Call) -> bool,
     ) -> Result<Traced> {
-        let project = self.project().display().to_string();
-        let mut command = self.bailey(&["--json", "run", "-C", &project]);
-        command.args(TURN).arg(TASK);
-        trace::run(&command, self.folder(), role, when, aim)
+        trace::run(&self.task(), self.folder(), role, when, aim)
     }
 
     /// What the traced run printed.
@@ -92,41 +117,61 @@ impl Stage {
         fs::read_to_string(self.folder().join("stdout")).unwrap_or_default()
     }
 
-    /// Goes on after a kill, as a person would: with the task again where it was never accepted, with a word where the
-    /// turn had ended, and else with nothing.
+    /// The task, from its beginning.
+    pub(super) fn task(&self) -> Command {
+        let project = self.project().display().to_string();
+        let mut command = self.bailey(&["--json", "run", "-C", &project]);
+        self.turn(&mut command).arg(TASK);
+        command
+    }
+
+    /// Goes on after a kill.
     pub(super) fn resume(&self) -> Result<String> {
-        let sessions = self.lines(&["--json", "sessions", "list"])?;
-        let Some(session) = sessions.first().and_then(|session| session["id"].as_str()) else {
-            let project = self.project().display().to_string();
-            return self.output(self.bailey(&["--json", "run", "-C", &project]).args(TURN).arg(TASK));
-        };
+        self.output(&mut self.going_on()?)
+    }
+
+    /// What a person would do after a kill: the task again where it was never accepted, a word where the turn had ended,
+    /// and else nothing.
+    pub(super) fn going_on(&self) -> Result<Command> {
+        let Some(session) = self.session()? else { return Ok(self.task()) };
         let trail = self.trail()?;
         let accepted = trail.iter().any(|entry| entry["type"] == "accepted");
         let ended = trail.iter().any(|entry| entry["type"] == "turn_ended");
-        let mut command = self.bailey(&["--json", "sessions", "resume", session]);
-        command.args(TURN);
+        let mut command = self.bailey(&["--json", "sessions", "resume", &session]);
+        self.turn(&mut command);
         match (accepted, ended) {
             (false, _) => drop(command.arg(TASK)),
             (true, true) => drop(command.arg("go on")),
             (true, false) => {}
         }
-        self.output(&mut command)
+        Ok(command)
     }
 
-    /// The journal's entries.
+    fn turn<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.args(["--apply", "--approve", "never", "--model"]).arg(format!("{}/model", self.name))
+    }
+
+    /// The one session in this project; none when it was never opened.
+    pub(super) fn session(&self) -> Result<Option<String>> {
+        let project = self.project().display().to_string();
+        let mut sessions = self.lines(&["--json", "sessions", "list"])?;
+        sessions.retain(|session| session["workspace"] == *project);
+        ensure!(sessions.len() <= 1, "there are {} sessions in {project}", sessions.len());
+        Ok(sessions.first().and_then(|session| session["id"].as_str()).map(Into::into))
+    }
+
+    /// The session's entries.
     pub(super) fn trail(&self) -> Result<Vec<Value>> {
-        self.lines(&["--json", "audit", "log", "-n", "100000"])
+        let session = self.session()?;
+        let mut entries = self.lines(&["--json", "audit", "log", "-n", "100000"])?;
+        entries.retain(|entry| entry["session"].as_str() == session.as_deref());
+        Ok(entries)
     }
 
     /// The one session's entries with their payloads.
     pub(super) fn transcript(&self) -> Result<Vec<Value>> {
-        let sessions = self.lines(&["--json", "sessions", "list"])?;
-        match sessions.as_slice() {
-            [session] => {
-                self.lines(&["--json", "sessions", "show", session["id"].as_str().unwrap_or_default()])
-            }
-            sessions => bail!("there are {} sessions", sessions.len()),
-        }
+        let session = self.session()?.context("there is no session")?;
+        self.lines(&["--json", "sessions", "show", &session])
     }
 
     pub(super) fn verify(&self) -> Result<()> {
@@ -139,7 +184,8 @@ impl Stage {
         Ok(Told::read(&request.json()))
     }
 
-    fn bailey(&self, arguments: &[&str]) -> Command {
+    /// The program over this home.
+    pub(super) fn bailey(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--home").arg(self.folder().join("home")).args(arguments);
         command.env("HOME", self.folder().join("user")).stdin(Stdio::null()).current_dir(self.folder());
@@ -169,8 +215,6 @@ impl Stage {
         )
     }
 }
-
-const TURN: [&str; 5] = ["--apply", "--approve", "never", "--model", "test/model"];
 
 /// What a request tells the model.
 #[derive(Debug, Default)]

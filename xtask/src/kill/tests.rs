@@ -1,6 +1,13 @@
 //! The short version: points spread over the turn, and the control.
 
-use super::{Build, Program, Role, When, control, dry, point, trace::NOT_ALLOWED};
+use super::{
+    Build, Program, Role, When, control,
+    dice::Dice,
+    dry, point,
+    random::{Aim, round},
+    trace::NOT_ALLOWED,
+};
+use std::time::Duration;
 
 /// Points of each role, spread over its list.
 const POINTS: usize = 4;
@@ -24,4 +31,20 @@ fn a_killed_session_goes_on() {
         }
     }
     control::run(&program, Build::default()).unwrap();
+}
+
+#[test]
+fn sessions_killed_at_random_moments_go_on() {
+    let program = Program::build(Build::default()).unwrap();
+    let whole = round(&program.path, None).unwrap();
+    assert_eq!(whole.victim, None, "nothing was aimed at");
+    let mut dice = Dice::new(None);
+    println!("seed {}", dice.seed());
+    let aims: [Aim; 2] = [(); 2].map(|()| Aim { after: dice.within(whole.took), pick: dice.next() });
+    // A moment at which something runs, whatever the dice say.
+    let sure = Aim { after: Duration::from_millis(200), pick: 0 };
+    assert!(round(&program.path, Some(sure)).unwrap().victim.is_some(), "nothing was killed");
+    for aim in aims {
+        println!("{aim:?}: {:?}", round(&program.path, Some(aim)).unwrap());
+    }
 }
