@@ -47,6 +47,8 @@ pub(super) struct Drawing<'a> {
     workspace: String,
     calls: HashMap<CallId, Call>,
     said: Markdown,
+    /// Whether text stands on a line that cannot be drawn anew.
+    in_line: bool,
     /// What Bailey itself waits for.
     waiting: Option<(String, Instant)>,
     pub(super) story: Story,
@@ -59,7 +61,8 @@ impl<'a> Drawing<'a> {
             verbose,
             workspace: String::new(),
             calls: HashMap::new(),
-            said: if printer.is_live() { Markdown::default() } else { Markdown::as_written() },
+            said: Markdown::default(),
+            in_line: false,
             waiting: None,
             story: Story::default(),
         }
@@ -140,6 +143,9 @@ impl<'a> Drawing<'a> {
 
     /// Ends the line of the model's text.
     pub(super) fn end_text(&mut self, screen: &mut Screen<'_>) {
+        if std::mem::take(&mut self.in_line) {
+            screen.line("");
+        }
         if self.said.is_open() {
             let rows = self.said.end(self.printer, screen.cells().saturating_sub(text::width(BAR)));
             rows.into_iter().for_each(|row| screen.line(&self.barred(row).painted));
@@ -148,8 +154,22 @@ impl<'a> Drawing<'a> {
 
     fn text(&mut self, screen: &mut Screen<'_>, text: &str) {
         self.waiting = None;
+        if !screen.is_live() {
+            return self.pieces(screen, text);
+        }
         let rows = self.said.push(self.printer, text, screen.cells().saturating_sub(text::width(BAR)));
         rows.into_iter().for_each(|row| screen.line(&self.barred(row).painted));
+    }
+
+    /// Text as it is written, at once: who reads a pipe can draw it.
+    fn pieces(&mut self, screen: &mut Screen<'_>, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            if !self.in_line {
+                screen.part(&self.printer.paint(Style::Cyan, BAR));
+            }
+            screen.part(&self.printer.paint(Style::Plain, piece));
+            self.in_line = !piece.ends_with('\n');
+        }
     }
 
     /// The bar is what the model cannot draw: a row without it is Bailey's own.

@@ -17,19 +17,12 @@ pub(super) struct Markdown {
     line: String,
     /// The fence that ends the code block; none outside of one.
     fence: Option<String>,
-    /// Whether nothing is drawn but what is written, line by line: for who reads it later.
-    is_raw: bool,
 }
 
 /// A row and its spans.
 type Rows = Vec<Vec<Span>>;
 
 impl Markdown {
-    /// Lines as they are written.
-    pub(super) fn as_written() -> Self {
-        Self { is_raw: true, ..Self::default() }
-    }
-
     /// Takes a piece; gives the rows that are ready.
     pub(super) fn push(&mut self, printer: &Printer, piece: &str, cells: usize) -> Rows {
         let mut rows = Vec::new();
@@ -55,7 +48,7 @@ impl Markdown {
     /// Ends the line.
     pub(super) fn end(&mut self, printer: &Printer, cells: usize) -> Rows {
         let line = std::mem::take(&mut self.line);
-        let fence = fence(&line).filter(|_| !self.is_raw);
+        let fence = fence(&line);
         match (&self.fence, fence) {
             (None, Some((open, language))) => {
                 self.fence = Some(open);
@@ -78,9 +71,6 @@ impl Markdown {
     }
 
     fn draw(&self, printer: &Printer, line: &str, cells: usize) -> Rows {
-        if self.is_raw {
-            return vec![vec![span(printer, Style::Plain, line)]];
-        }
         if self.fence.is_some() {
             return wrap(&[(Style::Plain, "  ".into()), span(printer, Style::Code, line)], cells, 2);
         }

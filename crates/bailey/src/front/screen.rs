@@ -58,6 +58,11 @@ impl<'a> Screen<'a> {
         self.lines.push('\n');
     }
 
+    /// A painted piece of a line, where rows cannot change.
+    pub(super) fn part(&mut self, part: &str) {
+        self.lines.push_str(part);
+    }
+
     /// Prints the lines, and draws what may change below them.
     pub(super) fn draw(&mut self, live: Live) {
         let lines = std::mem::take(&mut self.lines);
