@@ -1,11 +1,11 @@
 //! What a brain can do.
 
-use crate::{ModelRole, Models, Questions, Retry, Settled};
+use crate::{Ceiling, Guides, ModelRole, Models, Questions, Retry, Settled};
 use bailey_kernel::{
-    Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply, Scope, Step, Tool,
-    UserMessage, claims,
+    BoxFuture, Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply, Scope, Step,
+    Tool, UserMessage, claims,
 };
-use bailey_protocol::{Answer, Happening, ToolCall, ToolSpec};
+use bailey_protocol::{Answer, Happening, Seq, ToolCall, ToolSpec};
 use bailey_tools::Toolbox;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -30,12 +30,17 @@ pub struct Hands {
     pub questions: Questions,
     /// What the user said during the turn.
     pub news: News,
+    /// Where was looked for what the project says about itself.
+    pub guides: Guides,
+    /// What the model's window was seen to be.
+    pub ceiling: Ceiling,
 }
 
 /// Messages that were accepted during a turn and wait to be seen.
 #[derive(Debug, Clone, Default)]
 pub struct News {
     queue: Arc<Mutex<Vec<UserMessage>>>,
+    unpinned: Arc<Mutex<Vec<Seq>>>,
 }
 
 impl News {
@@ -44,10 +49,19 @@ impl News {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(message);
     }
 
-    /// Whether nothing waits.
+    /// Whether nothing waits that wants an answer: pinned words do not.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).iter().all(UserMessage::is_pinned)
+    }
+
+    /// Takes the pin off a message, at the turn's next step.
+    pub fn unpin(&self, entry: Seq) {
+        self.unpinned.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+    }
+
+    fn take_unpinned(&self) -> Vec<Seq> {
+        std::mem::take(&mut *self.unpinned.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn take(&self) -> Vec<UserMessage> {
@@ -64,6 +78,7 @@ impl Hands {
         let news = self.news.take();
         let messages = u32::try_from(news.len()).unwrap_or(u32::MAX);
         news.into_iter().for_each(|message| context.push(message));
+        self.news.take_unpinned().into_iter().for_each(|entry| context.unpin(entry));
         if messages > 0 {
             self.kernel.tell(&self.scope, Happening::Heard { messages }).await?;
         }
@@ -90,14 +105,26 @@ impl Hands {
         context: &Context,
         tools: &[ToolSpec],
     ) -> Result<Reply, Refused> {
+        let ask = |provider| -> BoxFuture<'_, _> {
+            Box::pin(self.kernel.converse(&self.scope, context, provider, tools))
+        };
+        self.over(role, ask).await
+    }
+
+    /// Asks in any way over the route of a role.
+    pub(crate) async fn over<'a, T>(
+        &'a self,
+        role: ModelRole,
+        ask: impl Fn(&'a dyn Provider) -> BoxFuture<'a, Result<T, Refused>> + Send + Sync,
+    ) -> Result<T, Refused> {
         let route = self.models.route(role);
         let mut failed: Option<ModelError> = None;
         for (place, provider) in route.remaining() {
             if let Some(error) = &failed {
                 let text = format!("{error}; asking `{}/{}` instead", provider.name(), provider.model());
-                self.kernel.tell(&self.scope, Happening::Notice { text }).await?;
+                self.notice(text).await?;
             }
-            match (self.attempts(&**provider, context, tools).await, &failed) {
+            match (self.attempts(&**provider, &ask).await, &failed) {
                 (Ok(reply), _) => {
                     route.stay_at(place);
                     return Ok(reply);
@@ -105,8 +132,7 @@ impl Hands {
                 (Err(Refused::Model(error)), _) if error.kind.is_passing() => failed = Some(error),
                 (Err(Refused::Denied(reasons)), Some(_)) => {
                     let (name, model, why) = (provider.name(), provider.model(), reasons.join("; "));
-                    let text = format!("`{name}/{model}` may not be asked instead: {why}");
-                    self.kernel.tell(&self.scope, Happening::Notice { text }).await?;
+                    self.notice(format!("`{name}/{model}` may not be asked instead: {why}")).await?;
                 }
                 (Err(error), _) => return Err(error),
             }
@@ -115,15 +141,14 @@ impl Hands {
     }
 
     /// Asks one model, again where a failure may pass.
-    async fn attempts(
-        &self,
-        provider: &dyn Provider,
-        context: &Context,
-        tools: &[ToolSpec],
-    ) -> Result<Reply, Refused> {
+    async fn attempts<'a, T>(
+        &'a self,
+        provider: &'a dyn Provider,
+        ask: &(impl Fn(&'a dyn Provider) -> BoxFuture<'a, Result<T, Refused>> + Send + Sync),
+    ) -> Result<T, Refused> {
         let mut attempt = 1;
         loop {
-            let error = match self.kernel.converse(&self.scope, context, provider, tools).await {
+            let error = match ask(provider).await {
                 Err(Refused::Model(error)) => error,
                 other => return other,
             };

@@ -5,16 +5,23 @@
 //!
 //! Read `turn.rs` first.
 
+mod budget;
+mod guides;
 mod hands;
 mod models;
 mod questions;
 mod retry;
+mod room;
 mod turn;
+mod view;
 mod waves;
 
+pub use budget::{Budget, Ceiling};
+pub use guides::Guides;
 pub use hands::{Hands, News};
 pub use models::{ModelRole, Models, Route};
 pub use questions::{Questions, Settled};
 pub use retry::Retry;
 pub use turn::{Brain, Loop, TurnEnd};
+pub use view::{Part, parts};
 pub use waves::waves;

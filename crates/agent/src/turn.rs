@@ -61,7 +61,7 @@ impl Brain for Loop {
             let mut calls_left = self.calls_max;
             loop {
                 hands.hear(context).await?;
-                let reply = match hands.converse(context).await {
+                let reply = match hands.next(context).await {
                     Ok(reply) => reply,
                     Err(Refused::Cancelled) => return Ok(TurnEnd::Cancelled),
                     Err(error) => return Err(error),
@@ -83,6 +83,7 @@ impl Brain for Loop {
                 for observation in hands.calls(context, &calls, calls_left).await? {
                     context.push(Segment::Observation(observation));
                 }
+                hands.guides(context, &calls).await?;
                 if hands.scope.cancel().is_cancelled() {
                     return Ok(TurnEnd::Cancelled);
                 }

@@ -47,7 +47,7 @@ fn absolute(claims: &Claims, workspace: &str) -> Claims {
 
 /// Joins to the workspace and takes `.` and `..` out, by the letter: symlinks are resolved later, inside the walls,
 /// and two names of one file then meet in the session's layer one after the other or not at all.
-fn clean(path: &WsPath, workspace: &str) -> WsPath {
+pub(crate) fn clean(path: &WsPath, workspace: &str) -> WsPath {
     let joined = if path.0.starts_with('/') { path.0.clone() } else { format!("{workspace}/{}", path.0) };
     let mut parts: Vec<&str> = Vec::new();
     for part in joined.split('/') {

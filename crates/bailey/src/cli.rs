@@ -199,6 +199,11 @@ pub(crate) enum Sessions {
         /// The session, or its last digits
         session: String,
     },
+    /// Show what the model sees, part by part, with tokens and labels
+    Context {
+        /// The session, or its last digits
+        session: String,
+    },
     /// Go on with a session: finish an interrupted turn, or say something more
     Resume {
         /// The session, or its last digits

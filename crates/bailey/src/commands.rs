@@ -3,6 +3,7 @@
 mod audit;
 mod chat;
 mod config;
+mod context;
 mod doctor;
 mod init;
 mod man;

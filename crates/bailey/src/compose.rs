@@ -173,11 +173,11 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         Parts {
             kernel: kernel.clone(),
             registrar,
-            tools: Arc::new(Toolbox::built_in(tool_config(config, &workspace))),
+            tools: Arc::new(toolbox(config, &workspace)),
             models,
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
             retry,
-            instruction: Instruction::fixed(INSTRUCTION).with_fact("Workspace", &workspace.0),
+            instruction: instruction(&workspace),
             events: sender,
             workspace,
             folder,
@@ -222,13 +222,24 @@ fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {
     }
 }
 
-pub(crate) fn tool_config(config: &Config, workspace: &WsPath) -> ToolConfig {
-    ToolConfig {
+/// The standing instruction.
+pub(crate) fn instruction(workspace: &WsPath) -> Instruction {
+    Instruction::fixed(INSTRUCTION).with_fact("Workspace", &workspace.0)
+}
+
+/// The tools.
+pub(crate) fn toolbox(config: &Config, workspace: &WsPath) -> Toolbox {
+    Toolbox::built_in(ToolConfig {
         workspace: workspace.0.clone(),
         shell: "/bin/sh".into(),
         limits: config.command.clone(),
         max_wall_ms: 3_600_000,
-    }
+    })
+}
+
+/// The codec of a configured model, `PROVIDER/MODEL`: what would be sent, without a way to send it.
+pub(crate) fn codec(home: &Home, config: &Config, name: &str) -> Result<Arc<bailey_llm::Codec>> {
+    Ok(bailey_llm::provider(endpoint(config, &catalogue(home)?, name)?))
 }
 
 /// The session that the owner's own questions to providers belong to: one for all of them.

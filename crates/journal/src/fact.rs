@@ -192,6 +192,41 @@ pub enum Fact {
         /// The join of its context.
         labels: Labels,
     },
+    /// A person's words that stay in the context whatever is summarised. Payload: the text.
+    Pinned {
+        /// Where they came from.
+        labels: Labels,
+    },
+    /// A pinned message is an ordinary one from here on.
+    Unpinned {
+        /// Its entry.
+        entry: Seq,
+    },
+    /// What the project says about itself in this file, as the model sees it. Payload: the text.
+    Guide {
+        /// The file.
+        path: WsPath,
+        /// The digest of what the file holds; none when it is gone.
+        digest: Option<Digest>,
+        /// Where it came from.
+        labels: Labels,
+    },
+    /// Results were cut in their middle, to make room in the context.
+    Shortened {
+        /// The results' entries.
+        entries: Vec<Seq>,
+        /// The most that each may hold, in bytes.
+        bytes: u32,
+    },
+    /// A note took the place of an earlier part of the context. Payload: the text.
+    Summary {
+        /// The entries of what it stands for.
+        replaces: Vec<Seq>,
+        /// The model that wrote it, `provider/model`, or `bailey` where none could.
+        author: String,
+        /// The join of what it stands for.
+        labels: Labels,
+    },
     /// The human revealed a masked file for this session.
     Revealed {
         /// The file.
@@ -225,6 +260,11 @@ impl Fact {
             Self::Answered { .. } => "answered",
             Self::Observation { .. } => "observation",
             Self::Reply { .. } => "reply",
+            Self::Pinned { .. } => "pinned",
+            Self::Unpinned { .. } => "unpinned",
+            Self::Guide { .. } => "guide",
+            Self::Shortened { .. } => "shortened",
+            Self::Summary { .. } => "summary",
             Self::Revealed { .. } => "revealed",
             Self::TurnEnded { .. } => "turn_ended",
         }

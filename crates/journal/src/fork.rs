@@ -5,6 +5,7 @@ use crate::{
 };
 use bailey_protocol::{SessionId, number::Seq};
 use bailey_store::Grade;
+use std::collections::BTreeMap;
 
 impl Journal {
     /// Begins the session `id` as `from` stood after its entry `at` (its newest where none is named): its messages, the
@@ -30,14 +31,16 @@ impl Journal {
         let at = newest.ok_or(JournalError::NoEntry { session: from.id, at: 0 })?;
         let (redactor, now) = self.pen();
         let SessionInfo { id: other, workspace, principal, model, .. } = from.clone();
-        let copies: Vec<Entry> =
-            entries.iter().filter(|recorded| is_said(recorded)).map(|it| copy(id, it)).collect();
+        let said = entries.iter().filter(|recorded| is_said(recorded));
+        let copies: Vec<(Seq, Entry)> = said.map(|it| (it.entry.seq, copy(id, it))).collect();
         self.write(Grade::Normal, move |tx| {
             project::opened(tx, id, now, &workspace, &principal, &model)?;
             let forked = Fact::SessionForked { from: other, at, workspace, principal, model };
             chain::append(tx, &redactor, now, &Entry::of(id, forked))?;
-            for entry in &copies {
-                chain::append(tx, &redactor, now, entry)?;
+            let mut numbers: BTreeMap<Seq, Seq> = BTreeMap::new();
+            for (old, mut entry) in copies.clone() {
+                renumber(&mut entry.fact, &numbers);
+                numbers.insert(old, chain::append(tx, &redactor, now, &entry)?);
                 if let (Fact::Accepted { .. }, Some(Payload::Text(text))) = (&entry.fact, &entry.payload) {
                     project::accepted(tx, id, now, text)?;
                 }
@@ -50,7 +53,36 @@ impl Journal {
 
 /// Whether it is part of the conversation.
 fn is_said(recorded: &Recorded) -> bool {
-    matches!(recorded.entry.fact, Fact::Accepted { .. } | Fact::Reply { .. } | Fact::Observation { .. })
+    matches!(
+        recorded.entry.fact,
+        Fact::Accepted { .. }
+            | Fact::Reply { .. }
+            | Fact::Observation { .. }
+            | Fact::Pinned { .. }
+            | Fact::Unpinned { .. }
+            | Fact::Guide { .. }
+            | Fact::Shortened { .. }
+            | Fact::Summary { .. }
+    )
+}
+
+/// What names entries that were copied names their copies; what names others goes on naming those.
+fn renumber(fact: &mut Fact, numbers: &BTreeMap<Seq, Seq>) {
+    let new = |old: &Seq| numbers.get(old).copied().unwrap_or(*old);
+    match fact {
+        Fact::Unpinned { entry } => *entry = new(entry),
+        Fact::Shortened { entries, .. } => entries.iter_mut().for_each(|entry| *entry = new(entry)),
+        Fact::Summary { replaces, labels, .. } => {
+            replaces.iter_mut().for_each(|entry| *entry = new(entry));
+            labels.sources = labels.sources.iter().map(new).collect();
+        }
+        Fact::Accepted { labels, .. }
+        | Fact::Reply { labels, .. }
+        | Fact::Observation { labels, .. }
+        | Fact::Pinned { labels }
+        | Fact::Guide { labels, .. } => labels.sources = labels.sources.iter().map(new).collect(),
+        _ => {}
+    }
 }
 
 fn copy(id: SessionId, recorded: &Recorded) -> Entry {

@@ -108,6 +108,11 @@ impl Replay {
             | Fact::Denied { .. }
             | Fact::Observation { .. }
             | Fact::Reply { .. }
+            | Fact::Pinned { .. }
+            | Fact::Unpinned { .. }
+            | Fact::Guide { .. }
+            | Fact::Shortened { .. }
+            | Fact::Summary { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }
     }

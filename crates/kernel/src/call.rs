@@ -268,7 +268,7 @@ impl Kernel {
         };
         let entry = Entry::of(scope.session(), fact).with(Payload::Text(screened.text.clone()));
         let seq = self.journal().append(entry).await?;
-        Ok(screen::observation(call, ok, &screened, labels.from_entry(seq)))
+        Ok(screen::observation(seq, call, ok, screened, labels))
     }
 }
 

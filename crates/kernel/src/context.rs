@@ -1,8 +1,12 @@
-//! The context: what a model sees. Its segments have private constructors, one for each way in, so that bytes
-//! from the world cannot get here but through the screen.
+//! The context: what a model sees, as an instruction and segments in order. It is changed in three ways only, and each
+//! is an entry of the journal: something comes in at its end, results are shortened, a note takes the place of others.
 
-use crate::provider::Answer;
-use bailey_protocol::{CallId, Integrity, Labels, Secrecy};
+use crate::{
+    condense::Summary,
+    screen,
+    segment::{Note, Segment},
+};
+use bailey_protocol::{Integrity, Labels, Secrecy, Seq};
 
 /// A standing instruction: Bailey's own words, with facts that the composition root knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,96 +34,6 @@ impl Instruction {
     pub fn text(&self) -> &str {
         &self.text
     }
-}
-
-/// What an authenticated person said. Made by `Kernel::accept` and `Kernel::restore` only.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserMessage {
-    pub(crate) text: String,
-    pub(crate) labels: Labels,
-}
-
-impl UserMessage {
-    /// The text.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-}
-
-/// The screened result of one tool call. Made by the screen and by `Kernel::restore` only.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observation {
-    pub(crate) call: CallId,
-    pub(crate) tool: String,
-    pub(crate) ok: bool,
-    pub(crate) text: String,
-    pub(crate) labels: Labels,
-}
-
-impl Observation {
-    /// The call that it answers.
-    #[must_use]
-    pub fn call(&self) -> &CallId {
-        &self.call
-    }
-
-    /// The tool's name as the model wrote it.
-    #[must_use]
-    pub fn tool(&self) -> &str {
-        &self.tool
-    }
-
-    /// Whether the tool did what it was asked.
-    #[must_use]
-    pub fn is_ok(&self) -> bool {
-        self.ok
-    }
-
-    /// The text that the model sees.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Where it came from.
-    #[must_use]
-    pub fn labels(&self) -> &Labels {
-        &self.labels
-    }
-}
-
-/// What a model said; kept verbatim. Made by `Kernel::converse` and `Kernel::restore` only.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reply {
-    pub(crate) provider: String,
-    pub(crate) answer: Answer,
-    pub(crate) labels: Labels,
-}
-
-impl Reply {
-    /// The provider that made it: only its codec can read `answer().verbatim`.
-    #[must_use]
-    pub fn provider(&self) -> &str {
-        &self.provider
-    }
-
-    /// What was said.
-    #[must_use]
-    pub fn answer(&self) -> &Answer {
-        &self.answer
-    }
-}
-
-/// One part of a context.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Segment {
-    /// A person's words.
-    User(UserMessage),
-    /// A model's words and calls.
-    Reply(Reply),
-    /// The result of a call.
-    Observation(Observation),
 }
 
 /// What a model sees: an instruction, then segments in order. Every call of a reply is followed by its
@@ -150,7 +64,7 @@ impl Context {
         &self.segments
     }
 
-    /// The join of everything in it.
+    /// The join of everything that ever was in it: what was left out has led to what followed.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.labels
@@ -162,16 +76,50 @@ impl Context {
         Provenance { labels: self.labels.clone() }
     }
 
-    /// Adds one segment.
+    /// Adds one segment. A guide takes the place of an older one of the same file.
     pub fn push(&mut self, segment: impl Into<Segment>) {
         let segment = segment.into();
-        let labels = match &segment {
-            Segment::User(message) => &message.labels,
-            Segment::Reply(reply) => &reply.labels,
-            Segment::Observation(observation) => &observation.labels,
-        };
-        self.labels = self.labels.clone().join(labels);
+        if let Segment::Guide(new) = &segment {
+            self.segments.retain(|old| !matches!(old, Segment::Guide(old) if old.path == new.path));
+        }
+        self.labels = self.labels.clone().join(segment.labels());
         self.segments.push(segment);
+    }
+
+    /// A pinned message is an ordinary one from now on. What is no pinned message stays as it is.
+    pub fn unpin(&mut self, entry: Seq) {
+        for segment in &mut self.segments {
+            if let Segment::User(message) = segment
+                && message.entry == entry
+            {
+                message.pinned = false;
+            }
+        }
+    }
+
+    /// Puts a note in the place of what it stands for.
+    pub fn condense(&mut self, summary: Summary) {
+        self.replace(&summary.replaced, summary.note);
+    }
+
+    /// Puts a note in the place of the first of these segments, and takes all of them out.
+    pub(crate) fn replace(&mut self, replaced: &[Seq], note: Note) {
+        let gone = |segment: &Segment| replaced.contains(&segment.entry());
+        let place = self.segments.iter().position(gone).unwrap_or(self.segments.len());
+        self.segments.retain(|segment| !gone(segment));
+        self.labels = self.labels.clone().join(&note.labels);
+        self.segments.insert(place.min(self.segments.len()), Segment::Note(note));
+    }
+
+    /// Cuts the middle out of these results.
+    pub(crate) fn shorten(&mut self, entries: &[Seq], bytes: usize) {
+        for segment in &mut self.segments {
+            if let Segment::Observation(observation) = segment
+                && entries.contains(&observation.entry)
+            {
+                observation.text = screen::bound(&observation.text, bytes);
+            }
+        }
     }
 }
 
@@ -184,23 +132,5 @@ pub struct Provenance {
 impl Provenance {
     pub(crate) fn labels(&self) -> &Labels {
         &self.labels
-    }
-}
-
-impl From<UserMessage> for Segment {
-    fn from(message: UserMessage) -> Self {
-        Self::User(message)
-    }
-}
-
-impl From<Reply> for Segment {
-    fn from(reply: Reply) -> Self {
-        Self::Reply(reply)
-    }
-}
-
-impl From<Observation> for Segment {
-    fn from(observation: Observation) -> Self {
-        Self::Observation(observation)
     }
 }

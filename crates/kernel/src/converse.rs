@@ -4,9 +4,10 @@ use crate::{
     Chunk, Context, Kernel, Refused, Reply, Scope,
     admit::{Admission, Asked, Started},
     provider::{Answer, Decoder, Delta, ModelError, ModelErrorKind, Provider},
+    tokens,
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
-use bailey_protocol::{Action, Cost, Happening, Labels, Report, SessionId, Status, ToolSpec, Usage};
+use bailey_protocol::{Action, Cost, Happening, Report, Seq, Status, ToolSpec, Usage};
 
 impl Kernel {
     /// Asks a model. It encodes the context itself, so that what was admitted to the context is what is sent. One
@@ -21,18 +22,44 @@ impl Kernel {
         provider: &dyn Provider,
         tools: &[ToolSpec],
     ) -> Result<Reply, Refused> {
-        let encoded = provider.encode(context, tools);
+        let (session, labels) = (scope.session(), context.labels().clone());
         let name = provider.name().to_owned();
-        let model = provider.model().to_owned();
-        let action = Action::Model { provider: name.clone(), model: model.clone(), request: encoded.request };
-        let labels = context.labels().clone();
+        let fact = Fact::Reply {
+            provider: name.clone(),
+            model: provider.model().to_owned(),
+            labels: labels.clone(),
+        };
+        let keep = move |answer: &Answer| {
+            let stored = serde_json::to_value(answer).map_err(|error| malformed(error.to_string()))?;
+            Ok(Entry::of(session, fact).with(Payload::Json(stored)))
+        };
+        let (answer, entry) = self.ask_model(scope, context, provider, tools, Voice::Aloud, keep).await?;
+        Ok(Reply { entry, provider: name, answer, labels: labels.from_entry(entry) })
+    }
+
+    /// One model call to its end. `keep` makes the entry that is written together with the outcome, or says why the
+    /// answer is none; then nothing but the outcome is written.
+    pub(crate) async fn ask_model(
+        &self,
+        scope: &Scope,
+        context: &Context,
+        provider: &dyn Provider,
+        tools: &[ToolSpec],
+        voice: Voice,
+        keep: impl FnOnce(&Answer) -> Result<Entry, ModelError> + Send + 'static,
+    ) -> Result<(Answer, Seq), Refused> {
+        let encoded = provider.encode(context, tools);
+        let read = tokens(&String::from_utf8_lossy(&encoded.request.body.0));
+        let reserved = Cost { tokens: encoded.cost.tokens.max(read) };
+        let (provider_name, model) = (provider.name().to_owned(), provider.model().to_owned());
+        let action = Action::Model { provider: provider_name, model, request: encoded.request };
         let asked = Asked {
             action: action.clone(),
             purpose: Purpose::Own,
             call: None,
             parent: None,
-            labels: labels.clone(),
-            cost: encoded.cost,
+            labels: context.labels().clone(),
+            cost: reserved,
         };
         let started = match self.admit(scope, asked, &[]).await? {
             Admission::Run(started) => *started,
@@ -41,26 +68,27 @@ impl Kernel {
                 return Err(Refused::Denied(vec!["a model call cannot wait for a human".into()]));
             }
         };
-        let talk = Talk { session: scope.session(), provider: name, model, labels };
-        self.talk(scope, started, &action, provider, talk, encoded.cost).await
+        let count = Count { reserved, read };
+        self.talk(scope, started, &action, provider.decoder(), count, voice, keep).await
     }
 
+    #[expect(clippy::too_many_arguments, reason = "one call, its way, and what becomes of its answer")]
     async fn talk(
         &self,
         scope: &Scope,
         started: Started,
         action: &Action,
-        provider: &dyn Provider,
-        talk: Talk,
-        reserved: Cost,
-    ) -> Result<Reply, Refused> {
+        mut decoder: Box<dyn Decoder>,
+        count: Count,
+        voice: Voice,
+        keep: impl FnOnce(&Answer) -> Result<Entry, ModelError> + Send + 'static,
+    ) -> Result<(Answer, Seq), Refused> {
         let executor = self.performer(action)?;
-        let mut decoder = provider.decoder();
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;
         let task = tokio::spawn(async move {
             let run = kernel.io(&scope, &receipt, labels);
-            let mut spoken = Spoken::new(&kernel);
+            let mut spoken = Spoken::new(&kernel, voice);
             let mut answering = false;
             let output = run
                 .drive(&kernel, executor, permit, &scope, |chunk| match chunk {
@@ -77,67 +105,63 @@ impl Kernel {
             let answer = match &output.outcome().status {
                 Status::Done => decoder.end(),
                 Status::Cancelled => {
-                    return kernel.end_silent(receipt, output, reserved, Refused::Cancelled).await;
+                    kernel.finish(receipt, output, count.reserved, Vec::new()).await?;
+                    return Err(Refused::Cancelled);
                 }
                 Status::Failed { reason } => Err(failed(reason, output.report(), decoder)),
                 Status::Unknown => Err(ModelError::new(ModelErrorKind::Cut, "the model call did not end")),
             };
             let used = match &answer {
-                Ok(answer) => used(answer, reserved),
+                Ok(answer) => count.used(answer),
                 // The model had begun, or nobody knows: how much it read and wrote, nobody will say.
-                Err(_) if answering || output.outcome().status == Status::Unknown => reserved,
+                Err(_) if answering || output.outcome().status == Status::Unknown => count.reserved,
                 Err(_) => Cost::default(),
             };
-            let follow = answer.as_ref().ok().map(|answer| talk.entry(answer)).transpose()?;
-            let finished = kernel.finish(receipt, output, used, follow.into_iter().collect()).await?;
+            let kept = answer.and_then(|answer| keep(&answer).map(|entry| (answer, entry)));
+            let follow = kept.as_ref().map(|(_, entry)| entry.clone()).into_iter().collect();
+            let finished = kernel.finish(receipt, output, used, follow).await?;
             if let Some(text) = rest {
                 kernel.tell(&scope, Happening::Text { text }).await?;
             }
-            let answer = answer?;
+            let (answer, _) = kept?;
             kernel.tell(&scope, Happening::Usage { usage: answer.usage, cost: answer.cost.clone() }).await?;
-            let labels = talk.labels.from_entry(finished.seq);
-            Ok(Reply { provider: talk.provider, answer, labels })
+            Ok((answer, finished.seq))
         });
         task.await.map_err(|error| Refused::Failed(format!("the model call's task ended badly: {error}")))?
     }
+}
 
-    async fn end_silent(
-        &self,
-        receipt: bailey_journal::Receipt,
-        output: crate::Output,
-        used: Cost,
-        why: Refused,
-    ) -> Result<Reply, Refused> {
-        self.finish(receipt, output, used, Vec::new()).await?;
-        Err(why)
+/// Whether the front end hears the model while it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Voice {
+    Aloud,
+    Silent,
+}
+
+/// What a call may use up, and what it is known to read.
+#[derive(Debug, Clone, Copy)]
+struct Count {
+    reserved: Cost,
+    /// Our own estimate of the request, in tokens.
+    read: u64,
+}
+
+impl Count {
+    /// What a call used up, by whichever count is larger, the provider's or our own: a server that counts too little
+    /// does not make a budget endless. Where it counted nothing, what was reserved.
+    fn used(self, answer: &Answer) -> Cost {
+        let calls = answer.calls.iter().map(|call| tokens(&call.name) + tokens(&call.arguments));
+        let written = tokens(&answer.text) + calls.sum::<u64>();
+        let Usage { input_tokens, output_tokens, .. } = answer.usage;
+        if input_tokens.saturating_add(output_tokens) == 0 {
+            return self.reserved;
+        }
+        Cost { tokens: input_tokens.max(self.read).saturating_add(output_tokens.max(written)) }
     }
 }
 
-/// Who talks to whom, for the reply's entry.
-struct Talk {
-    session: SessionId,
-    provider: String,
-    model: String,
-    labels: Labels,
-}
-
-impl Talk {
-    fn entry(&self, answer: &Answer) -> Result<Entry, Refused> {
-        let fact = Fact::Reply {
-            provider: self.provider.clone(),
-            model: self.model.clone(),
-            labels: self.labels.clone(),
-        };
-        let stored = serde_json::to_value(answer).map_err(|error| Refused::Failed(error.to_string()))?;
-        Ok(Entry::of(self.session, fact).with(Payload::Json(stored)))
-    }
-}
-
-/// What a call used up: what the provider counted, or what was reserved where it counted nothing.
-fn used(answer: &Answer, reserved: Cost) -> Cost {
-    let Usage { input_tokens, output_tokens, .. } = answer.usage;
-    let counted = input_tokens.saturating_add(output_tokens);
-    if counted == 0 { reserved } else { Cost { tokens: counted } }
+pub(crate) fn malformed(why: impl Into<String>) -> ModelError {
+    ModelError::new(ModelErrorKind::Malformed, why)
 }
 
 /// What a failed call was, by how far it got: nothing was sent, nobody answered, or the answer broke off.
@@ -158,8 +182,8 @@ struct Spoken {
 }
 
 impl Spoken {
-    fn new(kernel: &Kernel) -> Self {
-        Self { redactor: Some(kernel.journal().redactor().stream()) }
+    fn new(kernel: &Kernel, voice: Voice) -> Self {
+        Self { redactor: (voice == Voice::Aloud).then(|| kernel.journal().redactor().stream()) }
     }
 
     fn take(&mut self, deltas: Vec<Delta>) -> Vec<Happening> {

@@ -129,7 +129,8 @@ impl Kernel {
         let scope = self.turn_of(connection);
         scope.tell(self.journal(), seq, Happening::Accepted).await;
         let text = self.journal().redactor().redact(&inbound.text).text.into_owned();
-        Ok((scope, UserMessage { text, labels: labels.from_entry(seq) }, turn))
+        let labels = labels.from_entry(seq);
+        Ok((scope, UserMessage { entry: seq, text, labels, pinned: false }, turn))
     }
 
     /// The authority to go on with a turn that another process began; its message was accepted then.

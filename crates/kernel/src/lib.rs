@@ -13,10 +13,12 @@
 mod act;
 mod admit;
 mod call;
+mod condense;
 mod context;
 mod converse;
 mod door;
 mod executor;
+mod guide;
 mod kernel;
 mod launch;
 mod output;
@@ -24,6 +26,8 @@ mod provider;
 mod restore;
 mod scope;
 mod screen;
+mod segment;
+mod tokens;
 mod tool;
 
 pub use act::Acted;
@@ -32,14 +36,17 @@ pub use bailey_journal::{
     Clock, Holder, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionInfo, SessionLock,
 };
 pub use call::Step;
-pub use context::{Context, Instruction, Observation, Provenance, Reply, Segment, UserMessage};
+pub use condense::{Summary, SummaryRoom};
+pub use context::{Context, Instruction, Provenance};
 pub use door::Door;
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
 pub use kernel::{Config, DrawCard, Kernel, Question, RED_FILES_MAX, Registrar, Rules};
 pub use output::Output;
 pub use provider::{Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, Stop};
-pub use restore::FindTool;
+pub use restore::{FindTool, recall};
 pub use scope::{Connection, Scope};
+pub use segment::{Guide, Note, Observation, Reply, Segment, UserMessage};
+pub use tokens::tokens;
 pub use tool::{Claims, Conclusion, Plan, Tool, claims};
 
 use bailey_journal::BeginError;

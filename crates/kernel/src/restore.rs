@@ -1,12 +1,14 @@
 //! Coming back: the context and the loose ends of a session, read from the journal.
 
 use crate::{
-    Context, Instruction, Kernel, Observation, Output, Refused, Reply, Scope, Segment, Tool, UserMessage,
+    Context, Guide, Instruction, Kernel, Note, Observation, Output, Refused, Reply, Scope, Tool, UserMessage,
     provider::Answer,
     tool::{self, Conclusion},
 };
-use bailey_journal::{Fact, Purpose, Query, Recorded, SessionLock};
-use bailey_protocol::{Answer as Human, Integrity, Labels, Outcome, Secrecy, SessionId, Status, ToolCall};
+use bailey_journal::{Fact, Journal, Purpose, Query, Recorded, SessionLock};
+use bailey_protocol::{
+    Answer as Human, Integrity, Kind, Labels, Outcome, Secrecy, SessionId, Status, ToolCall,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -39,7 +41,7 @@ impl Kernel {
             let observation = self.tie_up(scope, &tape, &call, find).await?;
             tape.context.push(observation);
         }
-        Ok(tape.context)
+        Ok(tape.end())
     }
 
     /// Questions that another process asked can be answered by nobody any more.
@@ -86,6 +88,20 @@ impl Kernel {
     }
 }
 
+/// The context of a session as the journal holds it, only to look at it: nothing is written, and calls that were cut off
+/// have no result yet.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub async fn recall(
+    journal: &Journal,
+    session: SessionId,
+    instruction: Instruction,
+) -> Result<Context, Refused> {
+    let entries = journal.entries(Query { session: Some(session), ..Query::default() }).await?;
+    Ok(Tape::read(&entries, Context::new(instruction))?.end())
+}
+
 fn told(text: &str) -> Conclusion {
     Conclusion { ok: false, summary: text.into(), text: text.into() }
 }
@@ -99,6 +115,8 @@ fn may_have_happened() -> Conclusion {
 /// A session's entries, read in order into a context.
 struct Tape {
     context: Context,
+    /// What was said during a step, and is seen when the model is asked next.
+    waiting: Vec<UserMessage>,
     /// Calls of the last reply that have no result yet.
     open: Vec<ToolCall>,
     /// What the effects of those calls came to; none when only an intent is known.
@@ -108,7 +126,13 @@ struct Tape {
 
 impl Tape {
     fn read(entries: &[Recorded], context: Context) -> Result<Self, Refused> {
-        let mut tape = Self { context, open: Vec::new(), outcomes: HashMap::new(), acts: HashMap::new() };
+        let mut tape = Self {
+            context,
+            waiting: Vec::new(),
+            open: Vec::new(),
+            outcomes: HashMap::new(),
+            acts: HashMap::new(),
+        };
         for recorded in entries {
             tape.take(recorded)?;
         }
@@ -119,16 +143,27 @@ impl Tape {
         let entry = &recorded.entry;
         let effect = entry.effect.map(|id| id.to_string()).unwrap_or_default();
         match &entry.fact {
-            Fact::Accepted { labels, .. } => {
-                let labels = labels.clone().from_entry(entry.seq);
-                self.context.push(UserMessage { text: recorded.text(), labels });
+            Fact::Accepted { labels, .. } => self.say(recorded, labels, false),
+            Fact::Pinned { labels } => self.say(recorded, labels, true),
+            Fact::Unpinned { entry } => {
+                self.waiting
+                    .iter_mut()
+                    .filter(|said| said.entry == *entry)
+                    .for_each(|said| said.pinned = false);
+                self.context.unpin(*entry);
+            }
+            // The labels of a model call name every entry that the model saw.
+            Fact::Intent { kind: Kind::Model, labels, .. } => {
+                self.see(|said| labels.sources.contains(&said.entry));
             }
             Fact::Reply { provider, labels, .. } => {
+                // A fork holds the replies, and not the calls of models that brought them.
+                self.see(|said| labels.sources.contains(&said.entry));
                 let answer: Answer = parse(recorded)?;
                 self.open.clone_from(&answer.calls);
                 self.outcomes.clear();
                 let labels = labels.clone().from_entry(entry.seq);
-                self.context.push(Reply { provider: provider.clone(), answer, labels });
+                self.context.push(Reply { entry: entry.seq, provider: provider.clone(), answer, labels });
             }
             Fact::Intent { purpose: Purpose::Act, call: Some(call), .. } => {
                 self.outcomes.insert(call.0.clone(), None);
@@ -142,18 +177,41 @@ impl Tape {
             Fact::Observation { call, tool, ok, labels, .. } => {
                 self.open.retain(|open| open.id != *call);
                 let labels = labels.clone().from_entry(entry.seq);
-                let (call, tool, ok) = (call.clone(), tool.clone(), *ok);
-                self.context.push(Segment::Observation(Observation {
-                    call,
-                    tool,
-                    ok,
-                    text: recorded.text(),
-                    labels,
-                }));
+                let (call, tool, ok, text) = (call.clone(), tool.clone(), *ok, recorded.text());
+                self.context.push(Observation { entry: entry.seq, call, tool, ok, text, labels });
+            }
+            Fact::Guide { path, digest, labels } => {
+                let labels = labels.clone().from_entry(entry.seq);
+                let (path, digest, text) = (path.clone(), *digest, recorded.text());
+                self.context.push(Guide { entry: entry.seq, path, digest, text, labels });
+            }
+            Fact::Shortened { entries, bytes } => self.context.shorten(entries, *bytes as usize),
+            Fact::Summary { replaces, labels, .. } => {
+                self.see(|said| replaces.contains(&said.entry));
+                let labels = labels.clone().from_entry(entry.seq);
+                self.context.replace(replaces, Note { entry: entry.seq, text: recorded.text(), labels });
             }
             _ => {}
         }
         Ok(())
+    }
+
+    fn say(&mut self, recorded: &Recorded, labels: &Labels, pinned: bool) {
+        let entry = recorded.entry.seq;
+        let labels = labels.clone().from_entry(entry);
+        self.waiting.push(UserMessage { entry, text: recorded.text(), labels, pinned });
+    }
+
+    /// Those of the waiting messages come into the context.
+    fn see(&mut self, is_seen: impl Fn(&UserMessage) -> bool) {
+        for said in self.waiting.extract_if(.., |said| is_seen(said)) {
+            self.context.push(said);
+        }
+    }
+
+    fn end(mut self) -> Context {
+        self.see(|_| true);
+        self.context
     }
 }
 

@@ -1,8 +1,8 @@
 //! The screen: the only way of bytes from the world into a context, an event or a card. Secrets are removed, control
 //! characters made visible, size bounded.
 
-use crate::context::Observation;
-use bailey_protocol::{Card, CardPart, Happening, Labels, ToolCall};
+use crate::segment::Observation;
+use bailey_protocol::{Card, CardPart, Happening, Labels, Seq, ToolCall};
 use bailey_secrets::{Redactor, neutralise};
 
 /// The most of one observation that a model sees, in bytes; what is over is cut out of its middle.
@@ -20,12 +20,19 @@ pub(crate) fn screen(redactor: &Redactor, text: &str) -> Screened {
     Screened { text: bound(&neutralise(&clean.text), OBSERVATION_BYTES_MAX), redacted }
 }
 
-pub(crate) fn observation(call: &ToolCall, ok: bool, screened: &Screened, labels: Labels) -> Observation {
-    Observation { call: call.id.clone(), tool: call.name.clone(), ok, text: screened.text.clone(), labels }
+pub(crate) fn observation(
+    entry: Seq,
+    call: &ToolCall,
+    ok: bool,
+    screened: Screened,
+    labels: Labels,
+) -> Observation {
+    let (call, tool, text) = (call.id.clone(), call.name.clone(), screened.text);
+    Observation { entry, call, tool, ok, text, labels: labels.from_entry(entry) }
 }
 
 /// Cuts the middle out of a text that is too long, at character boundaries.
-fn bound(text: &str, limit: usize) -> String {
+pub(crate) fn bound(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.into();
     }
@@ -87,6 +94,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
         | Happening::Accepted
         | Happening::Heard { .. }
         | Happening::Sessions { .. }
+        | Happening::Guide { .. }
         | Happening::Usage { .. }
         | Happening::End { error: None, .. } => {}
     }

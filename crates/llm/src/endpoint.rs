@@ -1,10 +1,10 @@
 //! Where a model is served, and the codec for it.
 
 use crate::{
-    Price, Wire, anthropic, decode::Reading, estimate, failure, gemini, ollama, openai, responses,
-    transcript, wire::word,
+    Price, Wire, anthropic, decode::Reading, failure, gemini, ollama, openai, responses, transcript,
+    wire::word,
 };
-use bailey_kernel::{Context, Decoder, Encoded, Provider};
+use bailey_kernel::{Context, Decoder, Encoded, Provider, tokens};
 use bailey_protocol::{Blob, Cost, HeaderValue, HttpRequest, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
@@ -138,13 +138,13 @@ impl Codec {
     }
 
     fn request(&self, body: &Value) -> Encoded {
-        let body = body.to_string().into_bytes();
-        let tokens = estimate::tokens(body.len()).saturating_add(self.endpoint.max_tokens.into());
+        let body = body.to_string();
+        let tokens = tokens(&body).saturating_add(self.endpoint.max_tokens.into());
         let request = HttpRequest {
             method: "POST".into(),
             url: self.endpoint.url(),
             headers: self.endpoint.headers(),
-            body: Blob(body),
+            body: Blob(body.into_bytes()),
         };
         Encoded { request, cost: Cost { tokens } }
     }

@@ -16,7 +16,6 @@
 pub mod cassette;
 pub mod decode;
 pub mod endpoint;
-pub mod estimate;
 
 mod anthropic;
 mod catalogue;

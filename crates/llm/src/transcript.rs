@@ -61,6 +61,8 @@ pub(crate) fn turns<'a>(context: &'a Context, endpoint: &Endpoint) -> Vec<Turn<'
                     && reply.answer().verbatim.get("model").is_none_or(|model| *model == endpoint.model);
                 turns.reply(reply.answer(), same_model, endpoint.wire);
             }
+            Segment::Note(note) => turns.user(note.text()),
+            Segment::Guide(guide) => turns.user(guide.text()),
             Segment::Observation(seen) => turns.result(seen.call(), seen.tool(), seen.is_ok(), seen.text()),
         }
     }

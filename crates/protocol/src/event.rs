@@ -33,6 +33,18 @@ pub enum Verdict {
     Denied,
 }
 
+/// What became of a guide since the model was last told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuideState {
+    /// It was read for the first time.
+    Read,
+    /// It says something else now.
+    Changed,
+    /// It is not there any more.
+    Gone,
+}
+
 /// A human's answer to a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -199,6 +211,13 @@ pub enum Happening {
         duration_ms: u64,
         /// The walls, for effects that had some.
         enforced: Option<Enforced>,
+    },
+    /// The model was told what the project says about itself to agents.
+    Guide {
+        /// The file.
+        path: String,
+        /// Whether it is new to the model.
+        state: GuideState,
     },
     /// Something that the user should know: a retry, a masked file, a resumed effect.
     Notice {

@@ -1,6 +1,6 @@
 //! What front ends send to the session host.
 
-use crate::{Answer, ApprovalId, Inbound};
+use crate::{Answer, ApprovalId, Inbound, Seq};
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,16 @@ pub enum Op {
         answer: Answer,
         /// The human's reason; it goes to the model and to the journal.
         why: String,
+    },
+    /// Keep these words in the context whatever is summarised. Starts no turn; a running one sees them at its next step.
+    Pin {
+        /// The words.
+        text: String,
+    },
+    /// Let a pinned message be summarised like any other.
+    Unpin {
+        /// Its entry in the journal.
+        entry: Seq,
     },
     /// End the running turn.
     Cancel,
@@ -39,6 +49,8 @@ impl Op {
             Self::Say(_) => "say",
             Self::Answer { .. } => "answer",
             Self::Cancel => "cancel",
+            Self::Pin { .. } => "pin",
+            Self::Unpin { .. } => "unpin",
             Self::Changes => "changes",
             Self::Apply => "apply",
             Self::Undo => "undo",

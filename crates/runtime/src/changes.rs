@@ -234,7 +234,14 @@ impl Host {
                     self.kernel.answer(&self.connection, asked, Answer::No, self.who(), why).await?;
                     return Ok(None);
                 }
-                Op::Answer { .. } | Op::Say(_) | Op::Changes | Op::Apply | Op::Undo | Op::Sessions => {}
+                Op::Answer { .. }
+                | Op::Say(_)
+                | Op::Pin { .. }
+                | Op::Unpin { .. }
+                | Op::Changes
+                | Op::Apply
+                | Op::Undo
+                | Op::Sessions => {}
             }
         }
         Ok(None)

@@ -1,11 +1,13 @@
 //! One session, from its opening to its end.
 
-use bailey_agent::{Brain, Hands, ModelRole, Models, News, Questions, Retry, Settled, TurnEnd};
+use bailey_agent::{
+    Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Questions, Retry, Settled, TurnEnd,
+};
 use bailey_kernel::{
     Acted, Connection, Context, Holder, Instruction, Kernel, NewSession, Refused, Registrar, Scope, Segment,
     SessionInfo, SessionLock,
 };
-use bailey_protocol::{Action, Event, Happening, Inbound, Op, SessionId, SessionLine, TurnId, WsPath};
+use bailey_protocol::{Action, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, TurnId, WsPath};
 use bailey_tools::Toolbox;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
@@ -80,6 +82,8 @@ pub struct Host {
     pub(crate) session: SessionId,
     pub(crate) workspace: WsPath,
     pub(crate) questions: Questions,
+    guides: Guides,
+    ceiling: Ceiling,
     tools: Arc<Toolbox>,
     models: Option<Models>,
     brain: Arc<dyn Brain>,
@@ -146,6 +150,8 @@ impl Host {
             session,
             workspace,
             questions: Questions::default(),
+            guides: Guides::default(),
+            ceiling: Ceiling::default(),
             tools,
             models,
             brain,
@@ -179,7 +185,13 @@ impl Host {
     /// Whether the last turn was cut off before its answer, so that [`Host::go_on`] has something to do.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
-        matches!(self.context.segments().last(), Some(Segment::User(_) | Segment::Observation(_)))
+        let asks_nothing = |segment: &&Segment| match segment {
+            Segment::User(message) => message.is_pinned(),
+            Segment::Note(_) | Segment::Guide(_) => true,
+            Segment::Reply(_) | Segment::Observation(_) => false,
+        };
+        let last = self.context.segments().iter().rev().find(|segment| !asks_nothing(segment));
+        matches!(last, Some(Segment::User(_) | Segment::Observation(_)))
     }
 
     /// Runs the turn of one message. What comes over `ops` meanwhile is taken: answers, a cancellation, further
@@ -192,6 +204,8 @@ impl Host {
         inbound: Inbound,
         ops: &mut mpsc::Receiver<Op>,
     ) -> Result<TurnEnd, HostError> {
+        // First, so that what the project says stands before what the person says.
+        self.read_guides().await?;
         let (scope, message, turn) = self.kernel.accept(&self.connection, inbound).await?;
         self.context.push(message);
         self.turn(scope, Some(turn), ops).await
@@ -202,8 +216,34 @@ impl Host {
     /// # Errors
     /// When the turn failed; the session can go on.
     pub async fn go_on(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<TurnEnd, HostError> {
+        self.read_guides().await?;
         let scope = self.kernel.turn_of(&self.connection);
         self.turn(scope, None, ops).await
+    }
+
+    /// Keeps these words in the context whatever is summarised. They start no turn.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub async fn pin(&mut self, text: &str) -> Result<(), HostError> {
+        let message = self.kernel.pin(&self.connection, text).await?;
+        self.context.push(message);
+        Ok(())
+    }
+
+    /// Lets a pinned message be summarised like any other.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn unpin(&mut self, entry: Seq) -> Result<(), HostError> {
+        self.kernel.unpin(&self.connection, entry).await?;
+        self.context.unpin(entry);
+        Ok(())
+    }
+
+    async fn read_guides(&mut self) -> Result<(), HostError> {
+        let scope = self.kernel.turn_of(&self.connection);
+        Ok(self.guides.refresh(&self.kernel, &scope, &mut self.context).await?)
     }
 
     /// Serves one front end until it hangs up: does what it asks for, one thing after the other. What fails is told as
@@ -224,6 +264,8 @@ impl Host {
                         _ => continue,
                     }
                 }
+                Op::Pin { text } => self.pin(&text).await,
+                Op::Unpin { entry } => self.unpin(entry).await,
                 Op::Changes => self.changes().await.map(drop),
                 Op::Apply => self.apply_now(ops).await,
                 Op::Undo => self.undo(ops).await.map(drop),
@@ -271,6 +313,8 @@ impl Host {
             retry: self.retry.clone(),
             questions: self.questions.clone(),
             news: News::default(),
+            guides: self.guides.clone(),
+            ceiling: self.ceiling.clone(),
         };
         let front = Front {
             kernel: &self.kernel,
@@ -339,6 +383,11 @@ impl Front<'_> {
                 self.news.push(message);
             }
             Op::Sessions => tell_sessions(self.kernel, self.scope).await?,
+            Op::Pin { text } => self.news.push(self.kernel.pin(self.connection, &text).await?),
+            Op::Unpin { entry } => {
+                self.kernel.unpin(self.connection, entry).await?;
+                self.news.unpin(entry);
+            }
             // The work is not at rest: a comparison now would show half of it.
             Op::Changes | Op::Apply | Op::Undo => {
                 let error = "a turn is running: wait for its end, or cancel it".to_owned();

@@ -6,7 +6,9 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+mod context;
 mod fallback;
+mod guides;
 mod parallel;
 mod questions;
 mod restore;

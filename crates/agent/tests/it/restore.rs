@@ -70,7 +70,7 @@ async fn recorded() -> (TempDir, Vec<Recorded>) {
 }
 
 /// Copies a journal and cuts it after an entry: projections, too, are what they were then.
-async fn cut(home: &Path, after: u64) -> TempDir {
+pub(crate) async fn cut(home: &Path, after: u64) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in ["journal.db", "journal.db-wal"] {
         if home.join(name).exists() {
@@ -109,7 +109,7 @@ async fn cut(home: &Path, after: u64) -> TempDir {
     copy
 }
 
-async fn restore(bench: &Bench) -> Context {
+pub(crate) async fn restore(bench: &Bench) -> Context {
     let tools = toolbox();
     let find = |name: &str| tools.find(name).cloned();
     let instruction = Instruction::fixed("You are a test.");
@@ -224,6 +224,8 @@ async fn a_turn_cut_after_any_entry_can_be_taken_up() {
 fn told_of(context: &Context) -> Vec<String> {
     let shown = |segment: &Segment| match segment {
         Segment::User(message) => format!("user: {}", message.text()),
+        Segment::Note(note) => format!("note: {}", note.text()),
+        Segment::Guide(guide) => format!("guide: {}", guide.text()),
         Segment::Reply(reply) => format!("reply: {:?}", reply.answer()),
         Segment::Observation(seen) => format!("{} {}: {}", seen.call(), seen.is_ok(), seen.text()),
     };

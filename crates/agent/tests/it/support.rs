@@ -1,6 +1,6 @@
 //! Hands with everything behind them.
 
-use bailey_agent::{Brain as _, Hands, Loop, Models, News, Questions, Retry, TurnEnd};
+use bailey_agent::{Brain as _, Ceiling, Guides, Hands, Loop, Models, News, Questions, Retry, TurnEnd};
 use bailey_kernel::{Context, Observation, Refused, Segment};
 use bailey_llm::Wire;
 use bailey_protocol::{Inbound, Limits, ToolCall};
@@ -52,6 +52,8 @@ pub(crate) fn hands(bench: &Bench, server: &ModelServer, wire: Wire, scope: bail
         },
         questions: Questions::default(),
         news: News::default(),
+        guides: Guides::default(),
+        ceiling: Ceiling::default(),
     }
 }
 
@@ -94,7 +96,7 @@ pub(crate) fn assert_every_call_has_its_result(context: &Context) {
     let mut open: Vec<String> = Vec::new();
     for segment in context.segments() {
         match segment {
-            Segment::User(_) => {}
+            Segment::User(_) | Segment::Note(_) | Segment::Guide(_) => {}
             Segment::Reply(reply) => {
                 assert_eq!(open, Vec::<String>::new(), "calls without a result before the next reply");
                 open = reply.answer().calls.iter().map(|call| call.id.0.clone()).collect();

@@ -17,6 +17,13 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["chat"], &[("bailey chat", "in a repository"), ("bailey chat --resume 3f2a", "go on with a session")]),
     (&["sessions", "list"], &[("bailey sessions list", "")]),
     (&["sessions", "show"], &[("bailey sessions show 3f2a", "by its last digits")]),
+    (
+        &["sessions", "context"],
+        &[
+            ("bailey sessions context 3f2a", ""),
+            ("bailey --json sessions context 3f2a", "with the request itself"),
+        ],
+    ),
     (&["sessions", "resume"], &[("bailey sessions resume 3f2a \"now the documentation\"", "")]),
     (
         &["sessions", "diff"],

@@ -25,6 +25,7 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
     match command {
         Sessions::List => list(home, printer).await,
         Sessions::Show { session } => show(home, &session, printer).await,
+        Sessions::Context { session } => super::context::run(home, &session, printer).await,
         Sessions::Resume { session, message, options } => {
             let keys = Keys::unlocked(home, &Config::load(home)?, printer)?;
             let (config, _, info) = find(home, &session, printer).await?;

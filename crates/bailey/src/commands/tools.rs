@@ -20,7 +20,7 @@ const PATCH: &str = "--- a/FILE\n+++ b/FILE\n@@ -1 +1 @@\n-old\n+new\n";
 pub(super) fn run(home: &Home, command: Tools, printer: &Printer) -> Result<ExitCode> {
     let config = Config::load(home)?;
     let workspace = WsPath("/WORKSPACE".into());
-    let toolbox = Toolbox::built_in(compose::tool_config(&config, &workspace));
+    let toolbox = compose::toolbox(&config, &workspace);
     match command {
         Tools::List => toolbox.specs().iter().for_each(|spec| list(&toolbox, spec, printer)),
         Tools::Show { name } => {

@@ -76,14 +76,17 @@ pub(super) fn models(
 pub(crate) fn endpoint(config: &Config, catalogue: &Catalogue, model: &str) -> Result<Endpoint> {
     let (provider, found, model) = config.find(model)?;
     let url = found.base_url.as_str();
+    let window_tokens = found.window_tokens.or_else(|| catalogue.window_tokens(url, model));
+    // In a small window the reply must leave room for what it replies to.
+    let quarter = window_tokens.and_then(|tokens| u32::try_from(tokens / 4).ok());
     Ok(Endpoint {
         provider: provider.into(),
         wire: found.wire,
         base_url: url.into(),
         model: model.into(),
         key: found.key_env.clone(),
-        max_tokens: config.reply_tokens,
-        window_tokens: found.window_tokens.or_else(|| catalogue.window_tokens(url, model)),
+        max_tokens: config.reply_tokens.min(quarter.unwrap_or(u32::MAX)),
+        window_tokens,
         prices: catalogue.prices(url, model),
     })
 }

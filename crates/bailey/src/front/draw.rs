@@ -8,7 +8,7 @@ use super::{
     text::{self, Span, cut, span, wrap},
 };
 use crate::print::{Printer, Style};
-use bailey_protocol::{CallId, Happening, SessionId, Verdict};
+use bailey_protocol::{CallId, Happening, SessionId, Verdict, event::GuideState};
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
@@ -91,6 +91,14 @@ impl<'a> Drawing<'a> {
                     let text = format!("    no way to the network: {} refused", packets(lost));
                     self.line(screen, Style::Red, &text);
                 }
+            }
+            Happening::Guide { path, state } => {
+                let what = match state {
+                    GuideState::Read => "read",
+                    GuideState::Changed => "changed; read again",
+                    GuideState::Gone => "gone",
+                };
+                self.line(screen, Style::Dim, &format!("  {path}: {what}"));
             }
             Happening::Notice { text } => {
                 self.waiting = None;

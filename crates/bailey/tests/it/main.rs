@@ -13,6 +13,7 @@ mod cards;
 mod chat;
 mod commands;
 mod config;
+mod context;
 mod endings;
 mod house;
 mod keys;

@@ -31,7 +31,7 @@ async fn both_wires_carry_text_calls_and_counts() {
             ("call_1", "fs_read", json!({ "path": "a" })),
             ("call_2", "fs_write", json!({ "path": "b", "content": "ä\n" })),
         ];
-        let message = Message { text: "I look.".into(), ..Message::calls(calls).costs(120, 30) };
+        let message = Message { text: "I look.".into(), ..Message::calls(calls).costs(120, 80) };
         let (mut bench, server) = with(Reply::Message(message)).await;
         let reply = ask(&bench, &server, wire).await.unwrap();
         let answer = reply.answer();
@@ -41,7 +41,7 @@ async fn both_wires_carry_text_calls_and_counts() {
         assert_eq!(names, [("call_1", "fs_read"), ("call_2", "fs_write")]);
         let arguments: serde_json::Value = serde_json::from_str(&answer.calls[1].arguments).unwrap();
         assert_eq!(arguments, json!({ "path": "b", "content": "ä\n" }));
-        assert_eq!(used(&bench).await, 150);
+        assert_eq!(used(&bench).await, 200);
         let text: String = bench
             .happened()
             .into_iter()
@@ -140,4 +140,19 @@ async fn a_used_up_budget_says_how_to_go_on() {
     let refused = ask(&bench, &server, Wire::Anthropic).await.unwrap_err();
     assert!(matches!(&refused, Refused::Begin(BeginError::Budget { .. })));
     assert!(refused.to_string().contains("raise `limits.session_tokens`"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_server_that_counts_too_little_is_not_believed() {
+    let words = "one word after the other ".repeat(200);
+    for (reported, least) in [((1, 1), 2_000), ((50_000, 9_000), 59_000)] {
+        let (bench, server) = with(Reply::Message(Message::text(&words).costs(reported.0, reported.1))).await;
+        let (scope, context) = bench.context(&words).await;
+        let provider = bench.provider(&server, Wire::Anthropic, 100_000);
+        bench.kernel.converse(&scope, &context, &*provider, &[]).await.unwrap();
+        let used = used(&bench).await;
+        assert!(used >= least, "{used} for {reported:?}");
+        // Control: what it says of itself is no more than that where it says more.
+        assert!(used <= least * 2, "{used} for {reported:?}");
+    }
 }

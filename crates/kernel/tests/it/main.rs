@@ -15,3 +15,4 @@ mod labels;
 mod questions;
 mod rules;
 mod support;
+mod tokens;

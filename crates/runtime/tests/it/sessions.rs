@@ -42,7 +42,9 @@ async fn a_card_is_answered_over_ops_and_twice_is_once() {
     };
     let (end, ()) = tokio::join!(host.say(say("deploy"), &mut heard), answering);
     assert_eq!(end.unwrap(), TurnEnd::Answered);
-    assert_eq!(world.targets(), ["deploy it"]);
+    let done = world.targets();
+    let done: Vec<&str> = done.iter().map(String::as_str).filter(|at| !at.ends_with("AGENTS.md")).collect();
+    assert_eq!(done, ["deploy it"]);
 }
 
 #[tokio::test]

@@ -1,0 +1,91 @@
+//! What a project says about itself to agents: `AGENTS.md` at its root, and in each directory that the agent touches.
+
+use crate::Hands;
+use bailey_kernel::{Context, Kernel, Refused, Scope, Segment, claims};
+use bailey_protocol::{ToolCall, WsPath};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// The file's name (<https://agents.md>).
+const NAME: &str = "AGENTS.md";
+/// The most guides that one session looks for: each is an effect.
+const LOOKS_MAX: usize = 64;
+
+/// Where was looked for guides. Clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Guides {
+    looked: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Guides {
+    /// Reads the root's guide, and those that the context holds already, where they say something new. For the
+    /// beginning of a turn.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn refresh(
+        &self,
+        kernel: &Kernel,
+        scope: &Scope,
+        context: &mut Context,
+    ) -> Result<(), Refused> {
+        let root = scope.workspace().0.clone();
+        let mut paths = vec![in_directory(&root)];
+        for segment in context.segments() {
+            if let Segment::Guide(guide) = segment
+                && !paths.contains(guide.path())
+            {
+                paths.push(guide.path().clone());
+            }
+        }
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).insert(root);
+        for path in paths {
+            if let Some(guide) = kernel.guide(scope, context, &path).await? {
+                context.push(guide);
+            }
+        }
+        Ok(())
+    }
+
+    /// The directories below the workspace on the way to these paths, from the root down, that nobody looked at yet.
+    fn new_directories(&self, workspace: &str, paths: impl Iterator<Item = WsPath>) -> Vec<String> {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new = Vec::new();
+        for path in paths {
+            let directories = path.relative_to(workspace).and_then(|below| below.rsplit_once('/'));
+            let mut directory = workspace.to_owned();
+            for name in directories.into_iter().flat_map(|(names, _)| names.split('/')) {
+                directory = format!("{directory}/{name}");
+                if looked.len() < LOOKS_MAX && looked.insert(directory.clone()) {
+                    new.push(directory.clone());
+                }
+            }
+        }
+        new
+    }
+}
+
+impl Hands {
+    /// Reads the guides of directories that these calls were the first to touch.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn guides(&self, context: &mut Context, calls: &[ToolCall]) -> Result<(), Refused> {
+        let workspace = &self.scope.workspace().0;
+        let claimed = calls.iter().filter_map(|call| Some(claims(&**self.tools.find(&call.name)?, call)));
+        let paths = claimed.flat_map(|claims| claims.reads.into_iter().chain(claims.writes));
+        let paths = paths.map(|path| crate::waves::clean(&path, workspace));
+        for directory in self.guides.new_directories(workspace, paths) {
+            if let Some(guide) = self.kernel.guide(&self.scope, context, &in_directory(&directory)).await? {
+                context.push(guide);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn in_directory(directory: &str) -> WsPath {
+    WsPath(format!("{directory}/{NAME}"))
+}

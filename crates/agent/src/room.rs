@@ -1,0 +1,129 @@
+//! Making room in a context: old results are shortened first, then what is old is summed up, and at the very last what
+//! is too long is cut down until it fits. Whatever fails on the way, the turn goes on.
+
+use crate::{
+    Hands, ModelRole,
+    budget::{self, Budget},
+};
+use bailey_kernel::{Context, ModelError, ModelErrorKind, Refused, Reply, Summary, SummaryRoom};
+use bailey_protocol::{Happening, Seq};
+
+/// What an old result is shortened to, in bytes.
+const OLD_RESULT_BYTES: u32 = 1024;
+/// What every result is cut down to, step by step, when nothing else helps, in bytes.
+const LAST_RESULT_BYTES: [u32; 4] = [16 * 1024, 4 * 1024, 1024, 256];
+/// How often a request that was too long for the server is made shorter and sent again.
+const OVERFLOWS_MAX: usize = 3;
+/// About how many bytes of plain text are sure to fit into a token's place.
+const BYTES_PER_TOKEN: u64 = 2;
+/// Fewer tokens than these are not worth a summary.
+const SUMMABLE_TOKENS_MIN: u64 = 256;
+
+impl Hands {
+    /// The model's next words, after room was made for the request. Where the server says that it is too long all the
+    /// same, more room is made, and it is sent again.
+    ///
+    /// # Errors
+    /// What the last attempt ended with; [`ModelErrorKind::Overflow`] when there is nothing left to leave out.
+    pub async fn next(&self, context: &mut Context) -> Result<Reply, Refused> {
+        let mut overflows = 0;
+        loop {
+            self.make_room(context).await?;
+            let error = match self.converse(context).await {
+                Err(Refused::Model(error)) if error.kind == ModelErrorKind::Overflow => error,
+                other => return other,
+            };
+            overflows += 1;
+            if overflows > OVERFLOWS_MAX {
+                return Err(error.into());
+            }
+            let Some(budget) = self.budget(context) else { return Err(error.into()) };
+            self.ceiling.too_long(budget.fixed + budget::taken(context));
+            self.notice(format!("{error}; leaving out what is old, and asking again")).await?;
+        }
+    }
+
+    /// How the window of the model that is asked next is divided.
+    #[must_use]
+    pub fn budget(&self, context: &Context) -> Option<Budget> {
+        let provider = self.models.route(ModelRole::Main).current()?;
+        Some(Budget::of(&**provider, context, &self.tools.specs(), &self.ceiling))
+    }
+
+    async fn make_room(&self, context: &mut Context) -> Result<(), Refused> {
+        let Some(budget) = self.budget(context) else { return Ok(()) };
+        if !budget.is_full(context) {
+            return Ok(());
+        }
+        let long = budget.long_results(context, OLD_RESULT_BYTES as usize + 64);
+        if !long.is_empty() {
+            self.kernel.shorten(&self.scope, context, &long, OLD_RESULT_BYTES).await?;
+        }
+        if !budget.is_roomy(context) {
+            self.sum_up(context, &budget).await?;
+        }
+        self.cut_down(context, &budget).await
+    }
+
+    /// Puts a note in the place of what is old: a model's, or a plain list where none comes of it.
+    async fn sum_up(&self, context: &mut Context, budget: &Budget) -> Result<(), Refused> {
+        let old = budget.summable(context);
+        let segments = context.segments().iter().filter(|segment| old.contains(&segment.entry()));
+        let tokens: u64 = segments.map(bailey_kernel::Segment::tokens).sum();
+        if tokens < SUMMABLE_TOKENS_MIN {
+            return Ok(());
+        }
+        let note_bytes = usize::try_from(budget.summary() * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
+        self.notice(format!("summing up the earlier part of the conversation, about {tokens} tokens"))
+            .await?;
+        let summary = match self.summary(context, &old, budget).await {
+            Ok(summary) => summary,
+            Err(error @ (Refused::Model(_) | Refused::Denied(_) | Refused::Failed(_))) => {
+                let text = format!("{error}; the earlier part is left out without a summary");
+                self.notice(text).await?;
+                self.kernel.leave_out(&self.scope, context, &old, note_bytes).await?
+            }
+            Err(error) => return Err(error),
+        };
+        context.condense(summary);
+        Ok(())
+    }
+
+    async fn summary(&self, context: &Context, old: &[Seq], budget: &Budget) -> Result<Summary, Refused> {
+        let bytes = |tokens: u64| usize::try_from(tokens * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
+        let room =
+            SummaryRoom { source_bytes: bytes(budget.room() / 2), note_bytes: bytes(budget.summary()) };
+        let ask = |provider| -> bailey_kernel::BoxFuture<'_, _> {
+            Box::pin(self.kernel.summarise(&self.scope, context, old, provider, room))
+        };
+        self.over(ModelRole::Summary, ask).await
+    }
+
+    /// Makes a context fit that is over its room although what is old was summed up.
+    async fn cut_down(&self, context: &mut Context, budget: &Budget) -> Result<(), Refused> {
+        for bytes in LAST_RESULT_BYTES {
+            if !budget.is_over(context) {
+                return Ok(());
+            }
+            let long = budget::results(context.segments(), bytes as usize + 64);
+            if !long.is_empty() {
+                self.kernel.shorten(&self.scope, context, &long, bytes).await?;
+            }
+        }
+        if !budget.is_over(context) {
+            return Ok(());
+        }
+        let message = format!(
+            "what cannot be left out comes to about {} tokens, and the model's window has room for {}: the last message, \
+             pinned ones and guides are kept whole; say it in fewer words, unpin something, or choose a model with a \
+             longer window",
+            budget::taken(context),
+            budget.room()
+        );
+        Err(ModelError::new(ModelErrorKind::Overflow, message).into())
+    }
+
+    pub(crate) async fn notice(&self, text: String) -> Result<(), Refused> {
+        self.kernel.tell(&self.scope, Happening::Notice { text }).await
+    }
+}

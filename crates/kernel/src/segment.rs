@@ -1,0 +1,248 @@
+//! What a context is made of. Every kind has a private constructor, one for each way in, so that bytes from the world
+//! cannot get here but through the screen.
+
+use crate::{provider::Answer, tokens};
+use bailey_protocol::{CallId, Digest, Labels, Seq, WsPath};
+use std::borrow::Cow;
+
+/// What an authenticated person said. Made by `Kernel::accept`, `Kernel::pin` and `Kernel::restore` only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserMessage {
+    pub(crate) entry: Seq,
+    pub(crate) text: String,
+    pub(crate) labels: Labels,
+    pub(crate) pinned: bool,
+}
+
+impl UserMessage {
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its entry in the journal.
+    #[must_use]
+    pub fn entry(&self) -> Seq {
+        self.entry
+    }
+
+    /// Whether it stays in the context whatever is summarised.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.pinned
+    }
+}
+
+/// The screened result of one tool call. Made by the screen and by `Kernel::restore` only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    pub(crate) entry: Seq,
+    pub(crate) call: CallId,
+    pub(crate) tool: String,
+    pub(crate) ok: bool,
+    pub(crate) text: String,
+    pub(crate) labels: Labels,
+}
+
+impl Observation {
+    /// The call that it answers.
+    #[must_use]
+    pub fn call(&self) -> &CallId {
+        &self.call
+    }
+
+    /// The tool's name as the model wrote it.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Whether the tool did what it was asked.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.ok
+    }
+
+    /// The text that the model sees.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+}
+
+/// What a model said; kept verbatim. Made by `Kernel::converse` and `Kernel::restore` only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    pub(crate) entry: Seq,
+    pub(crate) provider: String,
+    pub(crate) answer: Answer,
+    pub(crate) labels: Labels,
+}
+
+impl Reply {
+    /// The provider that made it: only its codec can read `answer().verbatim`.
+    #[must_use]
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// What was said.
+    #[must_use]
+    pub fn answer(&self) -> &Answer {
+        &self.answer
+    }
+}
+
+/// What stands in for an earlier part of the conversation: a model's summary of it, or Bailey's own list of what was
+/// left out. It carries the join of the labels of what it stands for. Made by `Kernel::summarise`, `Kernel::leave_out`
+/// and `Kernel::restore` only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    pub(crate) entry: Seq,
+    pub(crate) text: String,
+    pub(crate) labels: Labels,
+}
+
+impl Note {
+    /// The text that the model sees.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+}
+
+/// What a project says about itself to agents, such as its `AGENTS.md`: data of the workspace, read inside the walls.
+/// Made by `Kernel::guide` and `Kernel::restore` only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guide {
+    pub(crate) entry: Seq,
+    pub(crate) path: WsPath,
+    /// Of what the file holds; none when it is gone.
+    pub(crate) digest: Option<Digest>,
+    pub(crate) text: String,
+    pub(crate) labels: Labels,
+}
+
+impl Guide {
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &WsPath {
+        &self.path
+    }
+
+    /// The text that the model sees.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+}
+
+/// One part of a context.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Segment {
+    /// A person's words.
+    User(UserMessage),
+    /// A model's words and calls.
+    Reply(Reply),
+    /// The result of a call.
+    Observation(Observation),
+    /// What stands in for an earlier part.
+    Note(Note),
+    /// What the project says about itself.
+    Guide(Guide),
+}
+
+impl Segment {
+    /// Its entry in the journal.
+    #[must_use]
+    pub fn entry(&self) -> Seq {
+        match self {
+            Self::User(message) => message.entry,
+            Self::Reply(reply) => reply.entry,
+            Self::Observation(observation) => observation.entry,
+            Self::Note(note) => note.entry,
+            Self::Guide(guide) => guide.entry,
+        }
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub fn labels(&self) -> &Labels {
+        match self {
+            Self::User(message) => &message.labels,
+            Self::Reply(reply) => &reply.labels,
+            Self::Observation(observation) => &observation.labels,
+            Self::Note(note) => &note.labels,
+            Self::Guide(guide) => &guide.labels,
+        }
+    }
+
+    /// What the model sees of it. A reply is seen as its provider wants it back, which is more than its text.
+    #[must_use]
+    pub fn seen(&self) -> Cow<'_, str> {
+        match self {
+            Self::User(message) => Cow::Borrowed(&message.text),
+            Self::Reply(reply) => Cow::Owned(reply.answer.verbatim.to_string()),
+            Self::Observation(observation) => Cow::Borrowed(&observation.text),
+            Self::Note(note) => Cow::Borrowed(&note.text),
+            Self::Guide(guide) => Cow::Borrowed(&guide.text),
+        }
+    }
+
+    /// About how many tokens it comes to, with what a wire puts around it.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        /// A role, an identifier and a few brackets.
+        const AROUND: u64 = 16;
+        AROUND + tokens(&self.seen())
+    }
+}
+
+impl From<UserMessage> for Segment {
+    fn from(message: UserMessage) -> Self {
+        Self::User(message)
+    }
+}
+
+impl From<Reply> for Segment {
+    fn from(reply: Reply) -> Self {
+        Self::Reply(reply)
+    }
+}
+
+impl From<Observation> for Segment {
+    fn from(observation: Observation) -> Self {
+        Self::Observation(observation)
+    }
+}
+
+impl From<Note> for Segment {
+    fn from(note: Note) -> Self {
+        Self::Note(note)
+    }
+}
+
+impl From<Guide> for Segment {
+    fn from(guide: Guide) -> Self {
+        Self::Guide(guide)
+    }
+}

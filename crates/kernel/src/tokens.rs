@@ -1,0 +1,118 @@
+//! How many tokens a text comes to, before a provider has counted it, or where its count is not believed.
+//!
+//! Tokenizers differ and most are not public, so this is an estimate: it walks over the text as byte-pair tokenizers
+//! cut it (words, runs of digits, runs of white space, punctuation) and charges each piece what it costs the worse of
+//! the two reference tokenizers. `tests/data/tokens.json` holds samples with the counts of both; the estimate is not
+//! below the larger by more than a hundredth, but for invented words without meaning, where a third may be missing. On
+//! prose and code it is a third to a half above.
+
+/// Quarters of a token: small enough for a piece that often joins its neighbour.
+type Quarters = u64;
+
+/// The estimate for a text, in tokens. Never more than its length in bytes: a tokenizer falls back to single bytes.
+#[must_use]
+pub fn tokens(text: &str) -> u64 {
+    let mut quarters: Quarters = 0;
+    let mut before = Class::Space;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let class = Class::of(first);
+        let length = run(rest, first, class);
+        let (piece, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        quarters += cost(piece, first, class, before);
+        (before, rest) = (class, after);
+    }
+    quarters.div_ceil(4).min(text.len() as u64)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Lower,
+    Upper,
+    Digit,
+    Space,
+    Line,
+    Mark,
+    Other,
+}
+
+impl Class {
+    fn of(c: char) -> Self {
+        match c {
+            'a'..='z' => Self::Lower,
+            'A'..='Z' => Self::Upper,
+            '0'..='9' => Self::Digit,
+            ' ' | '\t' => Self::Space,
+            '\n' | '\r' => Self::Line,
+            c if c.is_ascii() => Self::Mark,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The length of the piece that a text begins with, in bytes: a word (`Word`, `word`, `WORD`), digits, white space, or
+/// one sign repeated.
+fn run(text: &str, first: char, class: Class) -> usize {
+    let second = text.chars().nth(1).map(Class::of);
+    let belongs = |c: &char| match class {
+        Class::Upper if second == Some(Class::Upper) => Class::of(*c) == Class::Upper,
+        Class::Upper => Class::of(*c) == Class::Lower,
+        Class::Mark | Class::Other => *c == first,
+        class => Class::of(*c) == class,
+    };
+    first.len_utf8() + text.chars().skip(1).take_while(belongs).map(char::len_utf8).sum::<usize>()
+}
+
+fn cost(piece: &str, first: char, class: Class, before: Class) -> Quarters {
+    let length = piece.len() as u64;
+    match class {
+        Class::Lower | Class::Upper => {
+            word(piece, matches!(before, Class::Lower | Class::Upper | Class::Digit))
+        }
+        Class::Digit => 4 * length.div_ceil(3),
+        // One space goes with the word behind it.
+        Class::Space => {
+            if length > 1 {
+                4
+            } else {
+                0
+            }
+        }
+        Class::Line => 4,
+        Class::Mark => {
+            let alone = if matches!(before, Class::Mark | Class::Digit) { 4 } else { 3 };
+            alone + length / 4
+        }
+        Class::Other => letter(first) + 2 * (length / first.len_utf8() as u64 - 1),
+    }
+}
+
+/// A word of few vowels is no word, and falls to pieces; so does what stands in the middle of letters and digits.
+fn word(word: &str, joined: bool) -> Quarters {
+    let length = word.len() as u64;
+    let vowels = word.bytes().filter(|byte| b"aeiouyAEIOUY".contains(byte)).count() as u64;
+    let whole = match length {
+        0..=3 => 4,
+        _ if vowels * 4 < length => length * 5 / 2,
+        _ => ((length * 5 + 2) / 4).max(4),
+    };
+    if joined && length <= 3 { whole + 2 } else { whole }
+}
+
+/// A sign outside ASCII, by its script.
+fn letter(sign: char) -> Quarters {
+    match u32::from(sign) {
+        // Latin with marks; Greek and Cyrillic; Hebrew and Arabic; the scripts of India.
+        0..0x250 => 3,
+        0x250..0x530 => 2,
+        0x530..0x800 => 4,
+        0x800..0xE00 => 5,
+        // Thai and Lao; signs of all kinds; Chinese and Japanese; Korean and what follows.
+        0xE00..0xE80 => 4,
+        0xE80..0x2E80 => 9,
+        0x2E80..0xAC00 => 4,
+        0xAC00..0x1_0000 => 5,
+        // Emoji and rare scripts.
+        _ => 12,
+    }
+}
