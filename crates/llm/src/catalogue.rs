@@ -33,7 +33,7 @@ pub enum CatalogueError {
     /// A price for tokens read and none for tokens written, or the other way round.
     #[error("`{0}` has only one of `input` and `output`: name both, or none where the price is unknown")]
     HalfPrice(String),
-    /// It has more than [`CATALOGUE_BYTES_MAX`] bytes.
+    /// It has more than a mebibyte.
     #[error("it has {0} bytes, and at most 1 MiB are read")]
     TooLarge(usize),
 }
