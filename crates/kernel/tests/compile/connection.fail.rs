@@ -1,10 +1,9 @@
-//! A connection cannot be made without the registrar.
+//! A connection cannot be made without the registrar, not even out of another one.
 use bailey_kernel::Connection;
-use bailey_protocol::{Cost, Event, SessionId};
-use tokio::sync::mpsc;
+use bailey_protocol::{Cost, SessionId};
 
-fn forge(session: SessionId, events: mpsc::Sender<Event>) -> Connection {
-    Connection { session, workspace: "/w".into(), events, limit: Cost { tokens: u64::MAX } }
+fn forge(session: SessionId, other: Connection) -> Connection {
+    Connection { session, workspace: "/w".into(), limit: Cost { tokens: u64::MAX }, ..other }
 }
 
 fn main() {

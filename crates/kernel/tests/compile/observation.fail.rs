@@ -1,9 +1,10 @@
 //! An observation cannot be made outside the kernel.
 use bailey_kernel::Observation;
-use bailey_protocol::{CallId, Labels};
+use bailey_protocol::{CallId, Labels, Seq};
 
 fn forge() -> Observation {
     Observation {
+        entry: Seq(1),
         call: CallId("c".into()),
         tool: "t".into(),
         ok: true,

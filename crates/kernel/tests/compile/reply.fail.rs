@@ -1,9 +1,9 @@
 //! A reply cannot be made outside the kernel.
 use bailey_kernel::{Answer, Reply};
-use bailey_protocol::Labels;
+use bailey_protocol::{Labels, Seq};
 
 fn forge(answer: Answer) -> Reply {
-    Reply { provider: "p".into(), answer, labels: Labels::default() }
+    Reply { entry: Seq(1), provider: "p".into(), answer, labels: Labels::default() }
 }
 
 fn main() {
