@@ -1,9 +1,13 @@
 //! Which parts of the host's tools a sandbox may read: an allow-list, part by part.
 //!
 //! A dot-directory of the home is never bound whole, because tools keep credentials beside their programs
-//! (`~/.cargo/credentials.toml` lies beside `~/.cargo/bin`).
+//! (`~/.cargo/credentials.toml` lies beside `~/.cargo/bin`). What package managers fetched is among the parts: without a
+//! network nothing else can be built with.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    fs,
+    path::{Component, Path, PathBuf},
+};
 
 /// A tool's directory below the home, and what of it is program or fetched source.
 struct Tool {
@@ -20,11 +24,14 @@ const TOOLS: &[Tool] = &[
     },
     Tool { directory: ".local/share/uv", parts: &["python", "tools"] },
     Tool { directory: ".local/bin", parts: &["uv", "uvx"] },
+    Tool { directory: ".cache", parts: &["pip", "pypoetry/virtualenvs"] },
+    Tool { directory: ".npm", parts: &["_cacache"] },
     Tool { directory: ".nvm", parts: &["versions", "alias", "nvm.sh"] },
     Tool { directory: ".volta", parts: &["bin", "tools"] },
     Tool { directory: ".bun", parts: &["bin"] },
     Tool { directory: ".deno", parts: &["bin"] },
     Tool { directory: "go", parts: &["bin", "pkg/mod"] },
+    Tool { directory: ".m2", parts: &["repository", "wrapper/dists"] },
     Tool { directory: ".rbenv", parts: &["bin", "libexec", "shims", "versions", "version"] },
     Tool { directory: ".asdf", parts: &["bin", "lib", "shims", "installs", "plugins"] },
     Tool { directory: ".local/share/mise", parts: &["shims", "installs"] },
@@ -45,7 +52,14 @@ pub(crate) fn in_home(home: &Path) -> Vec<PathBuf> {
         let directory = home.join(tool.directory);
         tool.parts.iter().map(move |part| directory.join(part))
     });
-    parts.filter(|part| part.exists()).collect()
+    parts.filter(|part| part.exists()).chain(user_sites(home)).collect()
+}
+
+/// Where `pip install --user` puts packages: one directory for each version of Python.
+fn user_sites(home: &Path) -> Vec<PathBuf> {
+    let versions = fs::read_dir(home.join(".local/lib")).into_iter().flatten().flatten();
+    let pythons = versions.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"python"));
+    pythons.map(|entry| entry.path().join("site-packages")).filter(|site| site.is_dir()).collect()
 }
 
 /// The directories outside of /usr and the home that PATH leads into, absolute.

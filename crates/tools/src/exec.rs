@@ -1,7 +1,7 @@
 //! Commands: what no command may be, and what the model is told when one has ended. The text holds no
 //! duration, process id or other thing that differs from run to run: recorded conversations depend on it.
 
-use crate::typed::unexpected;
+use crate::{missing, typed::unexpected};
 use bailey_kernel::{Conclusion, Plan};
 use bailey_protocol::{Action, Command, ExecReport, Outcome, Report, Status, Stream};
 
@@ -67,11 +67,18 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
             lines.push(shown(stream));
         }
     }
-    if outcome.enforced.as_ref().is_some_and(|enforced| enforced.out_no_routes > 0) {
+    let ok = !cancelled && report.exit == Some(0) && report.limit.is_none();
+    let mut summary = end.split(';').next().unwrap_or_default().to_owned();
+    let fetch = if ok || cancelled { None } else { missing::fetch(&printed(report)) };
+    if let Some(fetch) = fetch {
+        lines.push(format!(
+            "(something that the project depends on is not here, and there is no network in here yet: ask the human to run \
+             `{fetch}` in the project, outside)"
+        ));
+        summary.push_str(&format!("; no network yet: fetch what is missing with `{fetch}`"));
+    } else if outcome.enforced.as_ref().is_some_and(|enforced| enforced.out_no_routes > 0) {
         lines.push("(the sandbox has no network; a connection was refused)".into());
     }
-    let ok = !cancelled && report.exit == Some(0) && report.limit.is_none();
-    let summary = end.split(';').next().unwrap_or_default().to_owned();
     Conclusion { ok, summary, text: lines.join("\n") }
 }
 
@@ -95,6 +102,11 @@ fn ending(command: &Command, report: &ExecReport, wall_ms_max: u64) -> String {
         },
         (None, None) => "ended; nobody saw how".into(),
     }
+}
+
+/// All that was kept of both streams.
+fn printed(report: &ExecReport) -> String {
+    [&report.stdout, &report.stderr].map(shown).join("\n")
 }
 
 /// What was kept of a stream, without the newline at its end.

@@ -25,6 +25,7 @@ mod fs_patch;
 mod fs_read;
 mod fs_write;
 mod git_run;
+mod missing;
 mod patch;
 mod search_glob;
 mod search_grep;

@@ -19,6 +19,7 @@ mod house;
 mod keys;
 mod models;
 mod providers;
+mod repositories;
 mod review;
 mod run;
 mod secrets;

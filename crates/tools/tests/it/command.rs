@@ -180,6 +180,35 @@ fn a_refused_connection_is_explained() {
 }
 
 #[test]
+fn a_missing_dependency_is_told_in_one_sentence() {
+    let told = |stderr: &str, exit| {
+        let report = ExecReport { exit: Some(exit), stderr: stream(stderr), ..ExecReport::default() };
+        conclude("command.run", json!({"command": "x"}), &[], &exec_without_routes(report, 1))
+    };
+    for (stderr, fetch) in [
+        ("  [6] Could not resolve hostname (Could not resolve host: index.crates.io)", "cargo fetch"),
+        ("you may wish to retry without `--offline`.", "cargo fetch"),
+        ("npm error code ENOTCACHED", "npm install"),
+        ("npm error code EAI_AGAIN", "npm install"),
+        ("Error: Cannot find module 'left-pad'", "npm install"),
+        ("Error [ERR_MODULE_NOT_FOUND]: Cannot find package '@a/b' imported from /w/x.js", "npm install"),
+        ("dial tcp: lookup proxy.golang.org: no such host", "go mod download"),
+        ("Cannot access central in offline mode and the artifact a:b:1 has not", "mvn dependency:go-offline"),
+        ("ERROR: No matching distribution found for x", "python3 -m pip install -r requirements.txt"),
+        ("/usr/bin/python3: No module named pytest", "python3 -m pip install -r requirements.txt"),
+    ] {
+        let conclusion = told(stderr, 1);
+        let end = format!("ask the human to run `{fetch}` in the project, outside)");
+        assert!(conclusion.text.ends_with(&end), "{}", conclusion.text);
+        assert!(!conclusion.text.contains("a connection was refused"), "one sentence: {}", conclusion.text);
+        assert!(conclusion.summary.ends_with(&format!("with `{fetch}`")), "{}", conclusion.summary);
+    }
+    // What is no package is not fetched; nor is anything after a command that did well.
+    assert!(!told("Error: Cannot find module './left-pad'", 1).text.contains("human"));
+    assert!(!told("npm error code ENOTCACHED", 0).text.contains("human"));
+}
+
+#[test]
 fn the_same_run_is_told_the_same_whatever_its_duration() {
     let report = ExecReport { exit: Some(0), stdout: stream("x"), ..ExecReport::default() };
     let (slow, fast) = (exec(report.clone()), exec_without_routes(report, 0));

@@ -1,0 +1,104 @@
+//! What package managers fetched is there to build with, and the tokens beside it are not; what is missing is named.
+
+use super::{has, session};
+use crate::stage::{Ran, Stage};
+use serde_json::json;
+use std::{fs, path::PathBuf, process::Command};
+
+/// One file of each cache, below the home.
+const FETCHED: &[&str] = &[
+    ".cargo/registry/cache/index.crates.io-0/x-1.0.0.crate",
+    ".cargo/registry/index/index.crates.io-0/.cache/x",
+    ".cargo/registry/src/index.crates.io-0/x-1.0.0/src/lib.rs",
+    ".cargo/git/checkouts/x-0/0/src/lib.rs",
+    ".cache/pip/wheels/x.whl",
+    ".cache/pypoetry/virtualenvs/x-py3/bin/python",
+    ".local/lib/python3.11/site-packages/x/__init__.py",
+    ".npm/_cacache/content-v2/sha512/x",
+    "go/pkg/mod/example.com/x@v1.0.0/x.go",
+    ".m2/repository/com/example/x/1.0/x-1.0.jar",
+];
+
+/// Tokens that lie beside them.
+const TOKENS: &[&str] = &[
+    ".cargo/credentials.toml",
+    ".cargo/credentials",
+    ".npmrc",
+    ".npm/_logs/debug.log",
+    ".pypirc",
+    ".config/pip/pip.conf",
+    ".cache/pypoetry/auth.toml",
+    ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".config/go/env",
+    ".local/lib/token",
+    ".netrc",
+];
+
+/// A home of the developer's, with what was fetched and with tokens; each file holds its own name.
+fn home(stage: &Stage) -> PathBuf {
+    let home = fs::canonicalize(stage.folder()).unwrap().join("user");
+    for name in FETCHED.iter().chain(TOKENS) {
+        let path = home.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("content of {name}\n")).unwrap();
+    }
+    home
+}
+
+#[test]
+fn caches_of_package_managers_are_seen_read_only_and_the_tokens_beside_them_are_not() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let home = home(&stage);
+    let inside = |line: &str| {
+        let mut command = stage.bailey(&["sandbox", "run", "--", "sh", "-c", line]);
+        Ran::of(command.env("HOME", &home).output().unwrap())
+    };
+    let outside =
+        |line: &str| Ran::of(Command::new("sh").args(["-c", line]).env("HOME", &home).output().unwrap());
+    let names = [FETCHED, TOKENS].concat().join(" ");
+    let read = format!("cd; for f in {names}; do cat $f 2>/dev/null; done");
+    let seen = |names: &[&str]| names.iter().map(|name| format!("content of {name}\n")).collect::<String>();
+    let ran = inside(&read);
+    assert_eq!(ran.stdout, seen(FETCHED), "{ran:?}");
+    assert_eq!(outside(&read).stdout, seen(&[FETCHED, TOKENS].concat()), "the control");
+    let write = format!(
+        "cd; for f in {}; do if {{ echo x > $f && touch $(dirname $f)/new; }} 2>/dev/null; then echo wrote $f; fi; done",
+        FETCHED.join(" ")
+    );
+    let ran = inside(&write);
+    assert_eq!(ran.stdout, "", "{ran:?}");
+    for name in FETCHED {
+        assert_eq!(fs::read_to_string(home.join(name)).unwrap(), format!("content of {name}\n"));
+    }
+    let wrote: String = FETCHED.iter().map(|name| format!("wrote {name}\n")).collect();
+    assert_eq!(outside(&write).stdout, wrote, "the control");
+}
+
+#[test]
+fn a_missing_dependency_gives_model_and_human_one_clear_sentence() {
+    let manifest = "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[dependencies]\n\
+                    no-such-crate-anywhere = \"1\"\n";
+    let stage = Stage::new(&[("Cargo.toml", manifest), ("src/lib.rs", "")]);
+    let cases = [
+        (&["cargo", "check", "--offline"][..], "cargo fetch"),
+        (&["python3", "-m", "no_such_module_anywhere"][..], "python3 -m pip install -r requirements.txt"),
+        (&["node", "-e", "require('no-such-package-anywhere')"][..], "npm install"),
+    ];
+    for (argv, fetch) in cases {
+        if !has(&[argv[0], "--version"]) {
+            continue;
+        }
+        let repair = session(&stage, &[("command_run", json!({ "argv": argv }))]);
+        let sentence = format!(
+            "there is no network in here yet: ask the human to run `{fetch}` in the project, outside"
+        );
+        assert!(repair.results[0].contains(&sentence), "{:?}", repair.results);
+        let script = [("c", "command_run", json!({ "argv": argv }))];
+        let _model =
+            stage.model(vec![bailey_testkit::Reply::calls(script), bailey_testkit::Reply::text("done")]);
+        let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "do it"]);
+        let shown = format!("no network yet: fetch what is missing with `{fetch}`");
+        assert!((ran.stdout.clone() + &ran.stderr).contains(&shown), "{ran:?}");
+    }
+}
