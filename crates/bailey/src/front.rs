@@ -162,6 +162,11 @@ impl<'a> Front<'a> {
         self.drawing.story.asked(message);
     }
 
+    /// The story says that it does not know what changed.
+    pub(crate) fn not_compared(&mut self) {
+        self.drawing.story.not_compared();
+    }
+
     /// Tells the story.
     pub(crate) fn tell_story(&self) {
         if !self.printer.is_json() {

@@ -136,6 +136,13 @@ impl Printer {
         self.err.write(format!("{text}\n").as_bytes()).ok();
     }
 
+    /// The same, to be seen.
+    pub(crate) fn warn(&self, text: &str) {
+        let line =
+            format!("{} {}\n", paint(self.err_color, Style::Yellow, "note:"), neutralise(&self.redact(text)));
+        self.err.write(line.as_bytes()).ok();
+    }
+
     /// One JSON object on a line of standard output.
     pub(crate) fn json(&self, value: &impl Serialize) {
         if let Ok(line) = self.json_line(value) {
@@ -175,13 +182,22 @@ impl Printer {
 
     /// An error on standard error: what, why, and how to fix it.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        let text = self.redact(&format!("{error:#}")).into_owned();
+        let text = self.redact(&whole(error)).into_owned();
         if self.json {
             self.json(&serde_json::json!({ "type": "error", "error": text }));
         }
         let line = format!("{} {}\n", paint(self.err_color, Style::Red, "error:"), neutralise(&text));
         self.err.write(line.as_bytes()).ok();
     }
+}
+
+/// An error with its causes, each said once: many a message holds its cause's words already.
+pub(crate) fn whole(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |said, cause| match cause.to_string() {
+        words if said.contains(&words) => said,
+        words if said.is_empty() => words,
+        words => format!("{said}: {words}"),
+    })
 }
 
 /// JSON with its deceptive characters as escapes: the same JSON for whoever parses it, and harmless where it is shown.

@@ -1,5 +1,9 @@
 //! Which directory is the project, and the one file of it that the main process reads.
 
+mod remarks;
+
+pub(crate) use remarks::remarks;
+
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::WsPath;
 use rustix::{
@@ -59,13 +63,30 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
     Ok((root, workspace))
 }
 
+/// That a session's project still stands where it stood.
+///
+/// # Errors
+/// When it does not: what became of it, and what to do.
+pub(crate) fn still_there(workspace: &WsPath) -> Result<()> {
+    if Path::new(&workspace.0).is_dir() {
+        return Ok(());
+    }
+    bail!(
+        "the project `{workspace}` is not there: it was deleted, moved or renamed. What the session changed is kept: put the \
+         directory back at that path, then look with `bailey sessions list` and `bailey sessions diff SESSION`"
+    )
+}
+
 /// The text of a project's `.bailey/config.toml`; none when there is none. No link is followed on the way, so that it
 /// cannot name a file elsewhere, and nothing but a regular file is read.
 pub(crate) fn settings(root: &Path) -> Result<Option<String>> {
     let shown = root.join(SETTINGS);
     let cannot = || format!("cannot read `{}`", shown.display());
-    let dir = openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .with_context(cannot)?;
+    let dir = match openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error).with_context(cannot),
+    };
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file =
         match openat2(dir, SETTINGS, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)

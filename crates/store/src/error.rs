@@ -41,7 +41,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The content of the file contradicts itself.
-    #[error("database `{}` is damaged ({detail}); restore a backup or salvage it", path.display())]
+    #[error("database `{}` is damaged ({detail}); restore a backup, or move it away to start a new one", path.display())]
     Corrupt {
         /// The database file.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum StoreError {
         supported: u32,
     },
     /// The file is no SQLite database, or one that Bailey did not make.
-    #[error("`{}` is not a Bailey database ({detail}); move it away or name another file", path.display())]
+    #[error("`{}` is not a Bailey database ({detail}); restore a backup, or move it away to start a new one", path.display())]
     NotADatabase {
         /// The file.
         path: PathBuf,

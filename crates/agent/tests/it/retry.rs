@@ -1,13 +1,18 @@
 //! Failed model calls, tried again.
 
-use crate::support::table;
+use crate::support::{assert_every_call_has_its_result, table, table_at};
 use bailey_agent::TurnEnd;
 use bailey_journal::Fact;
 use bailey_kernel::{ModelErrorKind, Refused};
 use bailey_protocol::{Happening, Status};
-use bailey_testkit::{Message, Reply};
+use bailey_testkit::{FakeClock, Message, ModelServer, Reply, Setup};
+use serde_json::json;
 use std::{
     collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -87,4 +92,30 @@ async fn a_pause_can_be_cancelled() {
     };
     let (end, ()) = tokio::join!(table.turn(), cancelling);
     assert_eq!(end.unwrap(), TurnEnd::Cancelled);
+}
+
+/// The lid was closed: eight hours pass while the model answers, and its connection is dead. The turn goes on.
+#[tokio::test]
+async fn after_a_pause_of_hours_and_a_dead_connection_the_turn_goes_on() {
+    const PAUSE: Duration = Duration::from_secs(8 * 60 * 60);
+    let clock = Arc::new(FakeClock::default());
+    let (of_server, asked) = (clock.clone(), AtomicUsize::new(0));
+    let read = |id| Reply::calls([(id, "fs_read", json!({ "path": "a.txt" }))]);
+    let server = ModelServer::by(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => read("c1"),
+        1 => {
+            of_server.advance(PAUSE);
+            Reply::Cut(Message::text("half"))
+        }
+        2 => read("c2"),
+        _ => Reply::text("done"),
+    });
+    let mut table = table_at(server, Setup { clock, ..Setup::default() }).await;
+    assert_eq!(table.turn().await.unwrap(), TurnEnd::Answered);
+    assert_eq!(table.server.requests().len(), 4);
+    assert_every_call_has_its_result(&table.context);
+    let times: Vec<i64> =
+        table.bench.entries().await.iter().map(|recorded| recorded.entry.time.as_second()).collect();
+    assert!(times.is_sorted() && times[times.len() - 1] - times[0] >= 8 * 60 * 60, "{times:?}");
+    table.bench.kernel.journal().verify().await.unwrap();
 }

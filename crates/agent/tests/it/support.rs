@@ -32,7 +32,10 @@ pub(crate) async fn table(script: impl IntoIterator<Item = Reply>) -> Table {
 }
 
 pub(crate) async fn table_with(script: impl IntoIterator<Item = Reply>, setup: Setup) -> Table {
-    let server = ModelServer::start(script);
+    table_at(ModelServer::start(script), setup).await
+}
+
+pub(crate) async fn table_at(server: ModelServer, setup: Setup) -> Table {
     let bench = Bench::new(setup.model(&server)).await;
     let (scope, context) = bench.context("please do it").await;
     let hands = hands(&bench, &server, Wire::Anthropic, scope);

@@ -139,9 +139,11 @@ impl Yard<'_> {
 async fn place(home: &Home, chat: &cli::Chat, printer: &Printer) -> Result<(PathBuf, WsPath, Opening)> {
     if let Some(name) = &chat.resume {
         let info = super::journal(home, printer).await?.session(name).await?;
+        project::still_there(&info.workspace)?;
         let root = PathBuf::from(&info.workspace.0);
         return Ok((root, info.workspace, Opening::Resume(info.id)));
     }
     let (root, workspace) = project::find(chat.directory.as_deref(), home)?;
+    project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     Ok((root, workspace, Opening::New(compose::new_session()?)))
 }

@@ -28,6 +28,7 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     let (root, workspace) = project::find(run.directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
+    project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::unlocked(home, &config, printer)?;
     let opening = Opening::New(compose::new_session()?);
     let session = Session {
@@ -81,14 +82,17 @@ async fn finish(
     }
     let printer = front.printer;
     let changes = front.during(host.changes()).await;
-    let ended = match (ended, &changes) {
-        (Ok(end), _) => end,
-        (Err(error), _) => {
+    if changes.is_err() {
+        front.not_compared();
+    }
+    let (ended, changes) = match (ended, changes) {
+        (Ok(ended), Ok(changes)) => (ended, changes),
+        (Err(error), _) | (Ok(_), Err(error)) => {
             front.tell_story();
+            project::still_there(host.workspace())?;
             return Err(error.into());
         }
     };
-    let changes = changes?;
     show(printer, &changes);
     let merged = merge(front, host, options, ended, &changes, inbox).await;
     front.tell_story();
@@ -157,6 +161,9 @@ pub(super) fn tell_merged(printer: &Printer, what: &str, merged: &Merged) {
     printer.line(printer.paint(Style::Green, &format!("{what}: {}", list(&merged.files))));
     for conflict in &merged.conflicts {
         printer.line(printer.paint(Style::Yellow, &format!("kept as it is: {conflict}")));
+    }
+    if !merged.conflicts.is_empty() {
+        printer.note("what is kept as it is was not written over; mend what is named, then say it again: bailey sessions apply|undo");
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     let (root, workspace) = project::find(directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
+    project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::load(home, &config, printer)?;
     let cwd = std::fs::canonicalize(directory.as_deref().unwrap_or(std::path::Path::new(".")))?;
     let action = Action::Exec(Command {

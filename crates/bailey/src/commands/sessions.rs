@@ -11,6 +11,7 @@ use crate::{
     front::{Asker, Front, Spent, barred, one_line, short},
     home::Home,
     print::{Printer, Style},
+    project,
 };
 use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
@@ -29,6 +30,7 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
         Sessions::Resume { session, message, options } => {
             let keys = Keys::unlocked(home, &Config::load(home)?, printer)?;
             let (config, _, info) = find(home, &session, printer).await?;
+            project::still_there(&info.workspace)?;
             let opening = Opening::Resume(info.id);
             let workspace = info.workspace;
             let session = Session {
@@ -149,6 +151,9 @@ enum What {
 
 async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, what: What) -> Result<ExitCode> {
     let (config, keys, info) = find(home, name, printer).await?;
+    if what != What::Discard {
+        project::still_there(&info.workspace)?;
+    }
     let asker = Asker::new(approve == Approve::Never);
     let unattended = asker.is_nobody();
     let opening = Opening::Visit(info.id);

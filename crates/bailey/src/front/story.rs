@@ -55,6 +55,8 @@ pub(crate) struct Story {
     commands: Vec<(String, String, bool)>,
     refused: Vec<(String, String)>,
     changed: Vec<Changed>,
+    /// Whether what changed could be found out.
+    is_compared: bool,
     merge: Merge,
     spent: Spent,
     since: Instant,
@@ -71,6 +73,7 @@ impl Default for Story {
             commands: Vec::new(),
             refused: Vec::new(),
             changed: Vec::new(),
+            is_compared: true,
             merge: Merge::Nothing,
             spent: Spent::default(),
             since: Instant::now(),
@@ -94,6 +97,11 @@ impl Story {
     /// The session's short name.
     pub(super) fn session(&self) -> Option<String> {
         self.session.as_ref().map(short)
+    }
+
+    /// What changed could not be found out.
+    pub(super) fn not_compared(&mut self) {
+        self.is_compared = false;
     }
 
     /// What an event tells.
@@ -184,7 +192,11 @@ impl Story {
             })
             .collect();
         if lines.is_empty() {
-            lines.push(page.plain("nothing"));
+            lines.push(page.plain(if self.is_compared {
+                "nothing"
+            } else {
+                "not known: it could not be compared"
+            }));
         }
         lines
     }
@@ -194,6 +206,10 @@ impl Story {
         match self.merge {
             Merge::Applied => {
                 vec![page.two(Style::Bold, &format!("bailey sessions undo {name}"), "takes the apply back")]
+            }
+            _ if !self.is_compared => {
+                let diff = format!("bailey sessions diff {name}");
+                vec![page.two(Style::Bold, &diff, "shows what is kept, once what follows is mended")]
             }
             _ if self.changed.is_empty() => {
                 vec![page.two(Style::Bold, &format!("bailey sessions resume {name} \"…\""), "goes on")]

@@ -14,6 +14,7 @@ mod chat;
 mod commands;
 mod config;
 mod context;
+mod days;
 mod endings;
 mod house;
 mod keys;

@@ -29,7 +29,7 @@ const FILE_SYSTEMS: &[(i64, &str, Option<&str>)] = &[
     (0x5846_5342, "xfs", None),
     (0x2fc1_2fc1, "zfs", None),
     (0x0102_1994, "tmpfs", Some("what lies in memory is gone at the next start")),
-    (0x794c_7630, "overlayfs", Some("it cannot hold a session's layer")),
+    (crate::home::OVERLAYFS, "overlayfs", Some("it cannot hold a session's layer")),
     (0x6969, "NFS", Some("it cannot hold a session's layer, and its locks are not to be relied on")),
     (0xff53_4d42, "SMB", Some("it cannot hold a session's layer, and its locks are not to be relied on")),
     (0x0102_1997, "9p", Some("it cannot hold a session's layer")),
@@ -163,7 +163,7 @@ pub(super) async fn journal(home: &Home, config: Option<&Config>, printer: &Prin
         }
         Err(error) => vec![Finding::fail(
             CHECK,
-            format!("{error:#}"),
+            crate::print::whole(&error),
             "bailey audit verify says more; a home that is not damaged: --home DIR",
         )],
     }

@@ -1,0 +1,75 @@
+//! What of a project will not work inside the walls, told before anything starts rather than by a puzzling error later.
+
+use std::{
+    collections::VecDeque,
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+/// How many names of a project are looked at; more would be felt at every start.
+const NAMES_MAX: usize = 4096;
+/// How many of the files of others are named.
+const NAMED_MAX: usize = 3;
+
+/// One sentence for each thing that a person should know of a project, with what to do. Only names and owners are looked at,
+/// of [`NAMES_MAX`] names at most; no link is followed.
+pub(crate) fn remarks(root: &Path) -> Vec<String> {
+    [repository_elsewhere(root), of_others(root)].into_iter().flatten().collect()
+}
+
+/// A worktree or a submodule: git's own directory lies outside of the project, where no sandbox can see it.
+fn repository_elsewhere(root: &Path) -> Option<String> {
+    fs::symlink_metadata(root.join(".git")).ok().filter(fs::Metadata::is_file)?;
+    let shown = root.display();
+    Some(format!(
+        "`{shown}` is a worktree or a submodule: its repository lies elsewhere, so git does not work inside the walls; files \
+         are read and changed as ever. Where the agent needs git, give it a clone: git clone '{shown}' DIR"
+    ))
+}
+
+/// Files that the sandbox's only user does not own: no command inside can change them.
+fn of_others(root: &Path) -> Option<String> {
+    let me = match rustix::process::geteuid() {
+        // Root's sandboxes play the owner of the project.
+        root_user if root_user.is_root() => fs::symlink_metadata(root).ok()?.uid(),
+        user => user.as_raw(),
+    };
+    let others = owned_by_others(root, me);
+    let (_, owner) = others.first()?;
+    let named: Vec<String> = others.iter().take(NAMED_MAX).map(|(path, _)| name(root, path)).collect();
+    let more = match others.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (belong, them) = if others.len() == 1 { ("belongs", "it") } else { ("belong", "them") };
+    Some(format!(
+        "{}{more} {belong} to user {owner}, not {me}: no command inside the walls can change {them}. To let it, make {them} \
+         yours: sudo chown -R {me} '{}'",
+        named.join(", "),
+        root.display()
+    ))
+}
+
+fn name(root: &Path, path: &Path) -> String {
+    let inside = path.strip_prefix(root).ok().filter(|inside| !inside.as_os_str().is_empty());
+    format!("`{}`", inside.unwrap_or(path).display())
+}
+
+fn owned_by_others(root: &Path, me: u32) -> Vec<(PathBuf, u32)> {
+    let mut found = Vec::new();
+    let mut waiting = VecDeque::from([root.to_path_buf()]);
+    let mut seen = 0;
+    while let Some(path) = waiting.pop_front() {
+        seen += 1;
+        let Ok(about) = fs::symlink_metadata(&path) else { continue };
+        if about.uid() != me {
+            found.push((path.clone(), about.uid()));
+        }
+        if about.is_dir() && seen + waiting.len() < NAMES_MAX {
+            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+            waiting.extend(entries.take(NAMES_MAX).map(|entry| entry.path()));
+        }
+    }
+    found
+}

@@ -1,0 +1,108 @@
+//! Days on which the home is in trouble: a full disk, a file system without layers, a torn database.
+
+use super::{RUN, edit, edit_then, in_a_namespace, nothing_is_lost, ran, tells};
+use crate::stage::Stage;
+use bailey_testkit::Reply;
+use serde_json::json;
+use std::{fs, process::Command};
+
+/// The disk fills while a command runs, in a home that is a file system of its own.
+const FULL: &str = r#"
+mount -t tmpfs -o size=24m none "$H" || exit 99
+cp ../config.toml "$H/"
+"$BAILEY" --home "$H" run --model test/model --approve never 'do it' > ../out.txt 2>&1 &
+for _ in $(seq 200); do grep -q 'begun' ../out.txt && break; sleep 0.1; done
+head -c 64000000 /dev/zero > "$H/fill" 2> /dev/null
+touch "$P/full"
+wait $!; echo "code $?"
+rm "$P/full"; cat ../out.txt >&2
+rm "$H/fill"
+"$BAILEY" --home "$H" audit verify; echo "code $?"
+session=$("$BAILEY" --home "$H" sessions list | cut -c 1-8)
+"$BAILEY" --home "$H" sessions diff "$session"; echo "code $?"
+"$BAILEY" --home "$H" run --model test/model --approve never 'again' > /dev/null 2>&1; echo "code $?"
+"#;
+
+#[test]
+fn a_disk_that_fills_is_told_and_what_was_done_is_kept() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let wait = json!({ "command": "echo begun; sleep 4" });
+    let _server = edit_then(&stage, move |request| match request.body.contains("again") {
+        true => Reply::text("done"),
+        false => Reply::calls([("c1", "command_run", wait.clone())]),
+    });
+    fs::rename(stage.home().join("config.toml"), stage.folder().join("config.toml")).unwrap();
+    let Some(ran) = in_a_namespace(&stage, FULL) else { return };
+    for words in ["no space is left", "free some space", "not known: it could not be compared"] {
+        assert!(ran.stderr.contains(words), "no `{words}` in {ran:?}");
+    }
+    let codes: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("code ")).collect();
+    assert_eq!(codes, ["code 5", "code 0", "code 0", "code 0"], "{ran:?}");
+    assert!(ran.stdout.contains("verified") && ran.stdout.contains("+two"), "{ran:?}");
+}
+
+const OVERLAY: &str = r#"
+mount -t tmpfs none "$H" && mkdir "$H/lower" "$H/upper" "$H/work" ../second || exit 99
+mount -t overlay none -o "lowerdir=$H/lower,upperdir=$H/upper,workdir=$H/work" ../second || exit 99
+exec "$BAILEY" --home "$PWD/../second" sandbox run -- sh -c 'echo ran > ran.txt'
+"#;
+
+#[test]
+fn a_home_that_can_hold_no_layer_is_told() {
+    let stage = Stage::new(&[]);
+    let Some(ended) = in_a_namespace(&stage, OVERLAY) else { return };
+    tells(&ended, 1, &["overlayfs", "cannot hold a session's layer", "--home DIR", "docker run -v"]);
+    let on_tmpfs = r#"mount -t tmpfs none "$H" || exit 99; exec "$BAILEY" --home "$H" sandbox run -- true"#;
+    let control = in_a_namespace(&stage, on_tmpfs).unwrap();
+    assert_eq!(control.code, Some(0), "the control: a tmpfs can: {control:?}");
+}
+
+/// Moves what the log holds into the database, so that one file is all of it.
+fn as_one_file(stage: &Stage) -> bool {
+    let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
+                  c.execute('PRAGMA wal_checkpoint(TRUNCATE)'); c.close()";
+    let made = Command::new("python3").args(["-c", script]).arg(stage.home().join("journal.db")).status();
+    made.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_torn_database_is_told_and_not_written_and_a_copy_brings_all_back() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (ended, _server) = stage.task(vec![edit(), Reply::text("done")], &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    if !as_one_file(&stage) {
+        println!("SKIPPED: no python3 with sqlite3 to make one file of the database");
+        return;
+    }
+    let path = stage.home().join("journal.db");
+    let whole = fs::read(&path).unwrap();
+    let middle = whole.len() / 2 - 100;
+    let flipped = whole.windows(8).rposition(|bytes| bytes == b"\"intent\"".as_slice());
+    let overwritten = |from: usize, to: usize| {
+        let mut torn = whole.clone();
+        torn[from..to].fill(0xa5);
+        torn
+    };
+    let mut days = vec![
+        ("cut", whole[..middle].to_vec(), "is damaged"),
+        ("overwritten", overwritten(8192, whole.len()), "is damaged"),
+        ("without its beginning", overwritten(0, 100), "is not a Bailey database"),
+    ];
+    days.extend(flipped.map(|at| ("one word", overwritten(at + 1, at + 2), "journal broken at entry")));
+    for (day, torn, words) in days {
+        fs::write(&path, &torn).unwrap();
+        for arguments in [&RUN[..], &["audit", "verify"], &["sessions", "list"]] {
+            let ended = stage.ran(arguments);
+            tells(&ended, 5, &[words, "backup", "move it away"]);
+            let said = ended.stderr.matches(words).count();
+            assert_eq!(said, 1, "{day}: said once: {ended:?}");
+        }
+        assert!(fs::read(&path).unwrap() == torn, "{day}: nothing was written");
+        for beside in ["journal.db-wal", "journal.db-shm"] {
+            fs::remove_file(stage.home().join(beside)).ok();
+        }
+    }
+    fs::write(&path, &whole).unwrap();
+    assert_eq!(ran(&stage, &["audit", "verify"]).code, Some(0), "the control: the copy is whole");
+    nothing_is_lost(&stage);
+}

@@ -1,0 +1,176 @@
+//! Days on which the project is in trouble: gone, read-only, somebody else's, with git in a strange shape or none, with
+//! names and bytes that are no text.
+
+use super::{RUN, edit, edit_then, in_a_namespace, nothing_is_lost, ran, session, tells};
+use crate::stage::{Ran, Stage};
+use bailey_testkit::Reply;
+use serde_json::json;
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown},
+};
+
+#[test]
+fn a_project_that_goes_in_the_middle_is_told_and_its_changes_are_kept() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (here, there) = (stage.project(), stage.folder().join("elsewhere"));
+    let (from, to) = (here.clone(), there.clone());
+    let _server = edit_then(&stage, move |_| {
+        fs::rename(&from, &to).unwrap();
+        Reply::text("done")
+    });
+    let gone = ["is not there: it was deleted, moved or renamed", "put the directory back", "sessions diff"];
+    tells(&stage.ran(&RUN), 1, &gone);
+    assert_eq!(ran(&stage, &["audit", "verify"]).code, Some(0));
+    let id = session(&stage);
+    for arguments in [["sessions", "diff", &id], ["sessions", "apply", &id], ["sessions", "resume", &id]] {
+        tells(&ran(&stage, &arguments), 1, &gone);
+    }
+    assert_eq!(ran(&stage, &["sessions", "show", &id]).code, Some(0), "its story can be read all the same");
+    fs::rename(&there, &here).unwrap();
+    nothing_is_lost(&stage);
+
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let here = stage.project();
+    let _server = edit_then(&stage, move |_| {
+        fs::remove_dir_all(&here).unwrap();
+        Reply::text("done")
+    });
+    tells(&stage.ran(&RUN), 1, &gone);
+    // Put back from wherever there is a copy.
+    fs::create_dir(stage.project()).unwrap();
+    stage.write("a.txt", "one\n");
+    nothing_is_lost(&stage);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_told() {
+    let stage = Stage::new(&[("a.txt", "one\n"), ("kept/b.txt", "one\n")]);
+    let kept = stage.project().join("kept");
+    fs::set_permissions(kept.join("b.txt"), fs::Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o555)).unwrap();
+    let both = Reply::calls([
+        ("c0", "fs_edit", json!({ "path": "a.txt", "old": "one", "new": "two" })),
+        ("c1", "fs_edit", json!({ "path": "kept/b.txt", "old": "one", "new": "two" })),
+    ]);
+    let (ended, _server) = stage.task(vec![both, Reply::text("done")], &[]);
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told =
+        ended.results().into_iter().any(|text| text.contains("b.txt") && text.contains("permission denied"));
+    assert!(told, "{ended:?}");
+    nothing_is_lost(&stage);
+    assert_eq!(stage.read("kept/b.txt"), "one\n");
+}
+
+const READ_ONLY: &str = r#"
+mount --bind "$P" "$P" && mount -o remount,ro,bind "$P" && cd "$P" || exit 99
+exec "$BAILEY" --home "$H" run --model test/model --approve never --apply 'do it'
+"#;
+
+#[test]
+fn a_project_on_a_read_only_file_system_keeps_its_changes_in_the_session() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _server = edit_then(&stage, |_| Reply::text("done"));
+    let Some(ended) = in_a_namespace(&stage, READ_ONLY) else { return };
+    tells(&ended, 6, &["mend what is named", "bailey sessions apply"]);
+    assert!(ended.stdout.contains("a.txt: Read-only file system"), "{ended:?}");
+    nothing_is_lost(&stage);
+}
+
+#[test]
+fn files_of_another_user_are_named_before_the_command_starts() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("SKIPPED: only root can give a file away");
+        return;
+    }
+    let stage = Stage::new(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
+    let write = ["sandbox", "run", "--", "sh", "-c", "echo begun >&2; echo two >> a.txt && cat a.txt"];
+    chown(stage.project().join("a.txt"), Some(54_321), Some(54_321)).unwrap();
+    let ended = stage.ran(&write);
+    tells(&ended, 2, &["`a.txt` belongs to user 54321, not 0", "sudo chown -R 0 '"]);
+    let place = |words: &str| ended.stderr.find(words);
+    assert!(place("chown") < place("begun"), "before it starts: {ended:?}");
+    assert_eq!(stage.read("a.txt"), "one\n");
+    chown(stage.project().join("a.txt"), Some(0), Some(0)).unwrap();
+    let mended = stage.ran(&write);
+    assert_eq!(
+        (mended.code, mended.stdout.as_str()),
+        (Some(0), "one\ntwo\n"),
+        "the fix mends it: {mended:?}"
+    );
+    assert!(!mended.stderr.contains("chown"), "{mended:?}");
+    assert_eq!(ran(&stage, &["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn names_and_bytes_that_are_no_text_harm_nothing() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    fs::write(stage.project().join("data.bin"), [0, 159, 146, 150, 255, 0].repeat(300)).unwrap();
+    let strange = r#"printf 'caf\351 \000\377\n'; printf data > "$(printf 'na\377me')"; ls"#;
+    let script = vec![
+        edit(),
+        Reply::calls([
+            ("c1", "command_run", json!({ "command": strange })),
+            ("c2", "fs_read", json!({ "path": "data.bin" })),
+            ("c3", "fs_edit", json!({ "path": "data.bin", "old": "one", "new": "two" })),
+        ]),
+        Reply::text("done"),
+    ];
+    let (ended, server) = stage.task(script, &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = ended.results().join("\n");
+    for words in
+        ["caf\u{fffd}", "data.bin is a binary file of 1800 bytes", "it is not UTF-8 text", "use command.run"]
+    {
+        assert!(told.contains(words), "no `{words}` in {told}");
+    }
+    assert_eq!(server.requests().len(), 3, "the model could be told");
+    let diff = ran(&stage, &["sessions", "diff", &session(&stage)]);
+    assert!(diff.stdout.contains("its name is not UTF-8"), "why it stays: {diff:?}");
+    nothing_is_lost(&stage);
+}
+
+#[test]
+fn a_submodule_is_worked_on_and_a_worktree_is_told_what_git_cannot_do() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let other = Stage::new(&[("b.txt", "one\n")]);
+    let url = other.project().display().to_string();
+    stage.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "part"]);
+    stage.git(&["commit", "--quiet", "--message", "a submodule"]);
+    let work = || {
+        let both = Reply::calls([
+            ("c0", "fs_edit", json!({ "path": "part/b.txt", "old": "one", "new": "two" })),
+            ("c1", "command_run", json!({ "command": "git submodule status && git -C part log --oneline" })),
+        ]);
+        vec![both, Reply::text("done")]
+    };
+    let (ended, _server) = stage.task(work(), &["--apply"]);
+    assert_eq!((ended.code, stage.read("part/b.txt").as_str()), (Some(0), "two\n"), "{ended:?}");
+    assert!(ended.results()[1].contains("exit code: 0"), "git works inside: {ended:?}");
+    assert!(!ended.stderr.contains("worktree"), "{ended:?}");
+
+    let tree = fs::canonicalize(stage.folder()).unwrap().join("tree");
+    stage.git(&["worktree", "add", "--quiet", &tree.display().to_string()]);
+    let _server = edit_then(&stage, |_| Reply::text("done"));
+    let arguments = [&RUN[..6], &["--apply", "do it"]].concat();
+    let ended = Ran::of(stage.bailey(&arguments).current_dir(&tree).output().unwrap());
+    tells(&ended, 0, &["is a worktree or a submodule", "git does not work inside the walls", "git clone '"]);
+    assert_eq!(fs::read_to_string(tree.join("a.txt")).unwrap(), "two\n", "{ended:?}");
+    assert_eq!(stage.read("a.txt"), "one\n", "the other tree is as it was");
+    assert_eq!(ran(&stage, &["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn without_git_all_of_it_works() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    fs::remove_dir_all(stage.project().join(".git")).unwrap();
+    let empty = stage.folder().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let _server = edit_then(&stage, |_| Reply::text("done"));
+    let without = |arguments: &[&str]| Ran::of(stage.bailey(arguments).env("PATH", &empty).output().unwrap());
+    let ended = without(&RUN);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(without(&["doctor"]).code, Some(0));
+    nothing_is_lost(&stage);
+}
