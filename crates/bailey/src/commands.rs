@@ -29,7 +29,11 @@ use std::{future::Future, process::ExitCode};
 
 /// Runs a command.
 pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
-    let home = || Home::open(cli.home.clone());
+    let home = || {
+        let home = Home::open(cli.home.clone())?;
+        home.forgotten().iter().for_each(|remark| printer.warn(remark));
+        anyhow::Ok(home)
+    };
     match cli.command {
         Command::Version => version::run(printer),
         Command::Completions { shell } => {

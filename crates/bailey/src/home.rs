@@ -10,6 +10,9 @@ use std::{
 /// The number by which `statfs` names an overlay (linux/magic.h).
 pub(crate) const OVERLAYFS: i64 = 0x794c_7630;
 
+/// A database without a table is one page at most, in bytes.
+const EMPTY_JOURNAL: u64 = 4096;
+
 /// Bailey's home and the user's.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
@@ -72,6 +75,25 @@ impl Home {
 
     pub(crate) fn journal(&self) -> PathBuf {
         self.root.join("journal.db")
+    }
+
+    /// What to say of a home with sessions and without the journal that knows them: without a word a new journal would begin,
+    /// and they would be gone.
+    pub(crate) fn forgotten(&self) -> Option<String> {
+        let bytes = |path: &Path| fs::metadata(path).map_or(0, |about| about.len());
+        let log = self.root.join("journal.db-wal");
+        if bytes(&self.journal()) > EMPTY_JOURNAL || bytes(&log) > 0 {
+            return None;
+        }
+        let sessions = fs::read_dir(self.root.join("sessions")).ok()?.count();
+        (sessions > 0).then(|| {
+            format!(
+                "`{}` holds nothing, and `sessions` beside it has {sessions} of them: it was emptied, moved away, or copied without \
+                 `{}`. A new journal begins and does not know them; to have them back, put a copy of both in place",
+                self.journal().display(),
+                log.display()
+            )
+        })
     }
 
     /// The messages of conversations.

@@ -1,7 +1,6 @@
 //! What of a project will not work inside the walls, told before anything starts rather than by a puzzling error later.
 
 use std::{
-    collections::VecDeque,
     fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -13,7 +12,7 @@ const NAMES_MAX: usize = 4096;
 const NAMED_MAX: usize = 3;
 
 /// One sentence for each thing that a person should know of a project, with what to do. Only names and owners are looked at,
-/// of [`NAMES_MAX`] names at most; no link is followed.
+/// of the project and of what lies directly in it; no link is followed.
 pub(crate) fn remarks(root: &Path) -> Vec<String> {
     [repository_elsewhere(root), of_others(root)].into_iter().flatten().collect()
 }
@@ -56,20 +55,10 @@ fn name(root: &Path, path: &Path) -> String {
     format!("`{}`", inside.unwrap_or(path).display())
 }
 
+/// The project itself and what lies directly in it: to go deeper would mean to open what only the inside may.
 fn owned_by_others(root: &Path, me: u32) -> Vec<(PathBuf, u32)> {
-    let mut found = Vec::new();
-    let mut waiting = VecDeque::from([root.to_path_buf()]);
-    let mut seen = 0;
-    while let Some(path) = waiting.pop_front() {
-        seen += 1;
-        let Ok(about) = fs::symlink_metadata(&path) else { continue };
-        if about.uid() != me {
-            found.push((path.clone(), about.uid()));
-        }
-        if about.is_dir() && seen + waiting.len() < NAMES_MAX {
-            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-            waiting.extend(entries.take(NAMES_MAX).map(|entry| entry.path()));
-        }
-    }
-    found
+    let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let paths = std::iter::once(root.to_path_buf()).chain(entries.take(NAMES_MAX));
+    let owned = paths.filter_map(|path| fs::symlink_metadata(&path).ok().map(|about| (path, about.uid())));
+    owned.filter(|(_, owner)| *owner != me).collect()
 }

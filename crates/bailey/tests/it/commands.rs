@@ -76,7 +76,9 @@ fn explain_judges_what_the_journal_holds_by_the_rules_of_today() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let seq = |kind: &str| {
         let trail = stage.trail();
-        let found = trail.iter().find(|entry| entry["type"] == kind && entry["kind"] == "read");
+        let is_of_the_reply =
+            |entry: &&Value| entry["target"].as_str().is_some_and(|target| target.ends_with(".txt"));
+        let found = trail.iter().filter(is_of_the_reply).find(|entry| entry["type"] == kind);
         found.unwrap_or_else(|| panic!("{trail:#?}"))["seq"].as_str().unwrap().to_owned()
     };
     let both = |seq: &str| {

@@ -106,3 +106,30 @@ fn a_torn_database_is_told_and_not_written_and_a_copy_brings_all_back() {
     assert_eq!(ran(&stage, &["audit", "verify"]).code, Some(0), "the control: the copy is whole");
     nothing_is_lost(&stage);
 }
+
+#[test]
+fn a_journal_that_was_taken_away_or_copied_in_part_is_told_before_a_new_one_begins() {
+    const LOG: &str = "journal.db-wal";
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (ended, _server) = stage.task(vec![edit(), Reply::text("done")], &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(stage.ran(&["sessions", "list"]).stderr, "", "the control");
+    let copy = |name: &str| fs::read(stage.home().join(name)).ok().map(|bytes| (name.to_owned(), bytes));
+    let whole: Vec<_> = ["journal.db", LOG].into_iter().filter_map(copy).collect();
+    let away = || {
+        for name in ["journal.db", LOG, "journal.db-shm"] {
+            fs::remove_file(stage.home().join(name)).ok();
+        }
+    };
+    let told = ["holds nothing", "`sessions` beside it has 1", "put a copy of both in place"];
+    away();
+    tells(&stage.ran(&["sessions", "list"]), 0, &told);
+    away();
+    fs::write(stage.home().join("journal.db"), "").unwrap();
+    tells(&stage.ran(&["audit", "verify"]), 0, &told);
+    away();
+    for (name, bytes) in &whole {
+        fs::write(stage.home().join(name), bytes).unwrap();
+    }
+    nothing_is_lost(&stage);
+}
