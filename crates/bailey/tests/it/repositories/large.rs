@@ -20,6 +20,9 @@ fn figures_of_a_repository_of_100_000_files() {
             fs::write(path.join(format!("f{file}.txt")), format!("line of {directory} {file}\n")).unwrap();
         }
     }
+    // Git would pack so many objects in the background, while the directory is being removed.
+    stage.git(&["config", "maintenance.auto", "false"]);
+    stage.git(&["config", "gc.auto", "0"]);
     stage.git(&["add", "--all"]);
     stage.git(&["commit", "--quiet", "--message", "many"]);
     let timed = |what: &str, calls: &[(&str, serde_json::Value)]| {
