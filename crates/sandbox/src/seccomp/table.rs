@@ -86,8 +86,8 @@ const IOCTL: &[Test] = &[none_of(1, u32::MAX, &[0x5412, 0x541c, 0x5423])];
 const SOCKET: &[Test] =
     &[one_of(0, u32::MAX, &[2, 10]), one_of(1, 0xf, &[1, 2]), one_of(2, u32::MAX, &[0, 6, 17])];
 
-/// `AF_UNIX`.
-const SOCKETPAIR: &[Test] = &[one_of(0, u32::MAX, &[1])];
+/// `AF_UNIX`; `SOCK_STREAM`, `SOCK_SEQPACKET`. One of a pair of datagram sockets can be turned to another socket's name.
+const SOCKETPAIR: &[Test] = &[one_of(0, u32::MAX, &[1]), one_of(1, 0xf, &[1, 5])];
 
 /// Regular files (also by a mode without type), FIFOs, sockets.
 const MKNOD: &[Test] = &[one_of(1, 0o170_000, &[0, 0o100_000, 0o010_000, 0o140_000])];

@@ -173,3 +173,19 @@ fn the_table_has_each_call_once_and_strict_stays_small() {
     let strict = table::rows().filter(|row| row.profile == Profile::Strict).count();
     assert!((70..=90).contains(&strict), "strict has {strict} calls");
 }
+
+/// Each end of a pair of datagram sockets can be connected again, to the name of a socket outside.
+#[test]
+fn a_pair_of_sockets_stays_a_pair() {
+    for profile in [Profile::Strict, Profile::Standard] {
+        let pair = |family: i32, kind: i32| {
+            call(profile, libc::SYS_socketpair, [family as u64, kind as u64, 0, 0, 0, 0])
+        };
+        let kinds = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC];
+        let is_allowed = |kind: i32| pair(libc::AF_UNIX, kind) == ALLOW;
+        assert_eq!(kinds.map(is_allowed), [profile == Profile::Standard; 3], "{profile:?}");
+        assert_eq!(pair(libc::AF_UNIX, libc::SOCK_DGRAM), EPERM);
+        assert_eq!(pair(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK), EPERM);
+        assert_eq!(pair(libc::AF_INET, libc::SOCK_STREAM), EPERM);
+    }
+}
