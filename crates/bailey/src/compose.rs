@@ -4,23 +4,20 @@ mod models;
 
 pub(crate) use models::{catalogue, door, endpoint};
 
-use crate::{cli::TurnOptions, config::Config, home::Home, print::Printer, stores::Stores};
+use crate::{bounds, cli::TurnOptions, config::Config, home::Home, print::Printer, stores::Stores};
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Retry};
-use bailey_journal::{Journal, NewSession, SystemClock};
+use bailey_journal::{Journal, JournalFile, NewSession, SystemClock};
 use bailey_kernel::{Config as KernelConfig, Executor, Instruction, Kernel, Scope};
+use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{Cost, Event, SessionId, WsPath};
 use bailey_runtime::{Host, Opening, Parts};
-use bailey_sandbox::{Native, Walls, Warden, Yard};
+use bailey_sandbox::{Native, Walls, Warden};
 use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::{ToolConfig, Toolbox};
 use models::{Models, models};
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 /// How long a cancelled effect may take to end.
@@ -121,6 +118,12 @@ pub(crate) struct Session<'a> {
     /// None where no turn will run.
     pub(crate) options: Option<&'a TurnOptions>,
     pub(crate) unattended: bool,
+    /// Masked files that were revealed to it before.
+    pub(crate) revealed: Vec<WsPath>,
+    /// Whether nothing of it is kept.
+    pub(crate) is_scratch: bool,
+    /// Whether this process binds itself; it can open no second session then.
+    pub(crate) is_bound: bool,
 }
 
 /// An open session, and the parts of it that commands need besides.
@@ -128,24 +131,31 @@ pub(crate) struct Open {
     pub(crate) host: Host,
     pub(crate) kernel: Kernel,
     pub(crate) events: mpsc::Receiver<Event>,
+    /// What this process could not bind itself to, because the kernel is too old.
+    pub(crate) unenforced: Vec<&'static str>,
 }
 
 /// Puts the circle together and opens the session.
 pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
-    let Session { home, config, keys, workspace, opening, options, unattended } = session;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let warden = Warden::start(Path::new("/proc/self/exe"), &sandbox_config(home)?)?;
-    let (journal, mint) = journal(home, &keys).await?;
+    let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = session.opening;
+    let folder = session.home.session(id)?;
+    let warden = Warden::start(Path::new("/proc/self/exe"), &bounds::of_warden(&session, id, &folder)?)?;
+    let file = JournalFile::open(&session.home.journal())?;
+    let record = session.options.and_then(|options| options.record.as_deref());
+    let recording = record.map(recording).transpose()?;
+    // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
+    // the world.
+    let unenforced = bounds::bind(&session, &folder, &file)?;
+    let Session { home, config, keys, workspace, opening, options, unattended, .. } = session;
+    let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     #[cfg(feature = "controls")]
     let mint = crate::controls::breach(mint).await?;
     // While the rest is put together; the first write waits for it.
     let checked = journal.clone();
     tokio::spawn(async move { checked.sound().await });
     let (rules, _) = policy(home)?;
-    let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
-    let folder = home.session(id)?;
     let native = Native::new(warden);
-    native.register(id, Yard { project: PathBuf::from(&workspace.0), folder: folder.clone() });
     if !matches!(opening, Opening::Visit(_)) {
         native.prepare(id)?;
     }
@@ -160,7 +170,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     }));
     let (models, network, retry) = match options {
         Some(options) => {
-            let Models { by_role, door, retry } = models(home, config, &keys, options, &workspace, &journal)?;
+            let Models { by_role, door, retry } =
+                models(home, config, &keys, options, recording, &workspace, &journal)?;
             (Some(by_role), Some(door), retry)
         }
         None => (None, None, Retry::default()),
@@ -187,7 +198,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         opening,
     )
     .await?;
-    Ok(Open { host, kernel, events })
+    Ok(Open { host, kernel, events, unenforced })
 }
 
 /// What this process was started as, cut to what fits a message.
@@ -197,18 +208,9 @@ fn command_line() -> String {
     line.chars().take(COMMAND_CHARS_MAX).collect()
 }
 
-fn sandbox_config(home: &Home) -> Result<bailey_sandbox::Config> {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok());
-    let config = bailey_sandbox::Config {
-        user_home: home.user.clone(),
-        path: std::env::var("PATH").unwrap_or_default(),
-        locale: locale.filter(|locale| !locale.is_empty()),
-        masks: bailey_policy::SECRET_LOOKING.iter().map(|&glob| glob.to_owned()).collect(),
-        ..bailey_sandbox::Config::default()
-    };
-    #[cfg(feature = "controls")]
-    let config = crate::controls::take_away(config)?;
-    Ok(config)
+fn recording(file: &Path) -> Result<Recording> {
+    Recording::open(file)
+        .with_context(|| format!("cannot write `{}`: choose another file to record to", file.display()))
 }
 
 fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {

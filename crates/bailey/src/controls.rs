@@ -11,6 +11,10 @@ use std::{env, time::Duration};
 const WITHOUT: &str = "BAILEY_CONTROL_WITHOUT";
 /// `1`: a command runs without them. Else it is refused, as the walls left are below the minimum.
 const ACCEPT: &str = "BAILEY_CONTROL_ACCEPT";
+/// `1`: the warden grants whatever it is asked for.
+const TRUSTING: &str = "BAILEY_CONTROL_TRUSTING";
+/// `1`: the main process does not bind itself.
+const UNBOUND: &str = "BAILEY_CONTROL_UNBOUND";
 /// `late`: a command begins [`LATE`] before its intent is on disk. `careless`: no entry waits for the disk.
 const JOURNAL: &str = "BAILEY_CONTROL_JOURNAL";
 const LATE: Duration = Duration::from_secs(3);
@@ -34,6 +38,12 @@ pub(crate) fn take_away(mut config: Config) -> Result<Config> {
             serde_json::from_value(name.into()).with_context(|| format!("{WITHOUT}: `{name}`"))?;
         config.without.insert(wall);
     }
+    config.trusting = env::var(TRUSTING).is_ok_and(|trusting| trusting == "1");
     config.accept = env::var(ACCEPT).is_ok_and(|accept| accept == "1");
     Ok(config)
+}
+
+/// Whether the main process stays unbound.
+pub(crate) fn is_unbound() -> bool {
+    env::var(UNBOUND).is_ok_and(|unbound| unbound == "1")
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use std::{
-    fs, io,
+    fs,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
@@ -147,28 +147,6 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
         fs::remove_file(&new).ok();
     }
     written.with_context(cannot)
-}
-
-/// Removes a session's folder when nothing of the session lives.
-///
-/// # Errors
-/// When a part of it cannot be removed.
-pub(crate) fn remove(folder: &Path) -> io::Result<()> {
-    open_up(folder)?;
-    fs::remove_dir_all(folder)
-}
-
-/// An overlay's work directory has no permission bits, and a command may take them from its own: their owner cannot empty
-/// those before it gives them back. No link is followed.
-fn open_up(directory: &Path) -> io::Result<()> {
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 fn user_home() -> Result<PathBuf> {

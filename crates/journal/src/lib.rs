@@ -45,7 +45,7 @@ pub use write::NewSession;
 use bailey_policy::{Allowed, Review};
 use bailey_protocol::{ApprovalId, Digest, Isolation, SessionId};
 use bailey_secrets::Redactor;
-use bailey_store::{Grade, Store, StoreError, Tx};
+use bailey_store::{Database, Grade, Store, StoreError, Tx};
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -58,6 +58,26 @@ use tokio::sync::OnceCell;
 
 /// How many of the newest entries are verified before a process writes its first; `audit verify` checks all.
 const VERIFIED_AT_START: u64 = 256;
+
+/// The journal's file, open and up to date, before any thread works on it.
+#[derive(Debug)]
+pub struct JournalFile(Database);
+
+impl JournalFile {
+    /// Opens the file at `path`, and makes it when it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be opened or written, or is newer than this program.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        Ok(Self(Database::open(path, schema::MIGRATIONS)?))
+    }
+
+    /// All files that it consists of; they exist as long as it is open.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.0.files()
+    }
+}
 
 /// A handle to the journal: reads and appends, but cannot begin an effect.
 #[derive(Clone)]
@@ -93,7 +113,19 @@ impl Journal {
         redactor: Redactor,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Mint), JournalError> {
-        let store = Store::open(path, schema::MIGRATIONS)?;
+        Self::start(JournalFile::open(path)?, redactor, clock).await
+    }
+
+    /// The same of a file that is open.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub async fn start(
+        file: JournalFile,
+        redactor: Redactor,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Mint), JournalError> {
+        let store = Store::start(file.0)?;
         let seal = Seal(u128::from_ne_bytes(chain::random()?));
         let journal = Self {
             inner: Arc::new(Inner {

@@ -15,7 +15,7 @@ mod recorder;
 
 pub use normalise::Normaliser;
 pub use player::Player;
-pub use recorder::Recorder;
+pub use recorder::{Recorder, Recording};
 
 use crate::{Endpoint, Wire};
 use bailey_protocol::Blob;

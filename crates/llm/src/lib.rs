@@ -31,7 +31,7 @@ mod sse;
 mod transcript;
 mod wire;
 
-pub use cassette::{Cassette, Normaliser, Player, Recorder};
+pub use cassette::{Cassette, Normaliser, Player, Recorder, Recording};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use decode::decode_all;
 pub use endpoint::{Codec, Endpoint, provider};

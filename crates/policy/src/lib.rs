@@ -44,7 +44,7 @@ pub use condition::Condition;
 pub use explain::{Considered, Heard};
 pub use glob::{Glob, GlobError};
 pub use host::{HostError, HostGlob};
-pub use names::{RUN_BY_HOST, SECRET_LOOKING, protected_places};
+pub use names::{RUN_BY_HOST, SECRET_LOOKING, protected_in_home, protected_places};
 pub use place::Places;
 pub use policy::{Facts, INSIDE, Policy};
 pub use rule::{Answer, Rule, Tier};

@@ -224,9 +224,14 @@ pub const RUN_BY_HOST: &[&str] = &[
 /// workspace that is one of them, lies in one or holds one would make its protection empty, because what a command
 /// opens in its own workspace no rule sees.
 pub fn protected_places(user_home: &str) -> impl Iterator<Item = alloc::string::String> {
-    let named = PROTECTED_HOME.iter().filter_map(|glob| glob.strip_prefix("{home}"));
-    let plain = named.map(|glob| glob.strip_suffix("/**").unwrap_or(glob)).filter(|glob| !glob.contains('*'));
-    plain.map(move |path| alloc::format!("{}{path}", user_home.trim_end_matches('/')))
+    let plain = protected_in_home().filter(|glob| !glob.contains('*'));
+    plain.map(move |path| alloc::format!("{}/{path}", user_home.trim_end_matches('/')))
+}
+
+/// All of them, as globs relative to the home: a match and whatever lies in it.
+pub fn protected_in_home() -> impl Iterator<Item = &'static str> {
+    let named = PROTECTED_HOME.iter().filter_map(|glob| glob.strip_prefix("{home}/"));
+    named.map(|glob| glob.strip_suffix("/**").unwrap_or(glob))
 }
 
 /// What of the user's home no action may touch, whoever asks.

@@ -78,9 +78,10 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
 }
 
 fn native(config: &Config, project: &Path, folder: &Path) -> Result<Native, StartError> {
-    let native = Native::new(Warden::start(Path::new("/proc/self/exe"), config)?);
-    native.register(SessionId::new(0, [0; 10]), Yard { project: project.into(), folder: folder.into() });
-    Ok(native)
+    let yard = Yard { project: project.into(), folder: folder.into() };
+    let mut config = config.clone();
+    config.sessions.insert(SessionId::new(0, [0; 10]), yard.into());
+    Ok(Native::new(Warden::start(Path::new("/proc/self/exe"), &config)?))
 }
 
 async fn run(native: &Native, project: &Path) -> Outcome {

@@ -1,6 +1,6 @@
 //! What the walls are told once, by the composition root: the host's facts and the owner's choices.
 
-use bailey_protocol::Wall;
+use bailey_protocol::{SessionId, Wall, WsPath};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,6 +20,15 @@ pub struct Config {
     pub masks: Vec<String>,
     /// Variables for every command, such as git's author; a command's own come on top.
     pub env: BTreeMap<String, String>,
+    /// The sessions that sandboxes may be made for. The warden learns of no other later.
+    #[serde(default)]
+    pub sessions: BTreeMap<SessionId, Lease>,
+    /// Absolute places that a decision's extra reads may not be, lie in or hold, whatever the runtime says.
+    #[serde(default)]
+    pub hidden: Vec<PathBuf>,
+    /// The same below the user's home, as globs without a leading slash.
+    #[serde(default)]
+    pub hidden_in_home: Vec<String>,
     /// Hundredths of a processor that one command may use in all, where control groups can enforce it.
     pub cpu_percent: Option<u32>,
     /// Walls to leave away. Only tests set it: to prove that what is missing is refused, and as the control of an
@@ -31,6 +40,28 @@ pub struct Config {
     #[cfg(feature = "controls")]
     #[serde(default)]
     pub accept: bool,
+    /// Whether the warden believes the runtime: the control of a forged request.
+    #[cfg(feature = "controls")]
+    #[serde(default)]
+    pub trusting: bool,
+}
+
+/// What one session has of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// Where it works.
+    pub yard: Yard,
+    /// Masked files of the project that the human revealed, canonical.
+    pub revealed: BTreeSet<WsPath>,
+    /// Whether nothing of it is kept: the warden removes the session's folder at its own end.
+    pub is_scratch: bool,
+}
+
+impl From<Yard> for Lease {
+    /// A session to be kept, that nothing was revealed to.
+    fn from(yard: Yard) -> Self {
+        Self { yard, revealed: BTreeSet::new(), is_scratch: false }
+    }
 }
 
 /// Where one session works.

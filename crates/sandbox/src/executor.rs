@@ -172,7 +172,7 @@ impl Walls {
     ) -> Result<(), WorkError> {
         let yard = self.native.yard(session)?;
         let known = self.known(|known| known.get(&session).map(|it| it.paths.iter().cloned().collect()));
-        let since = if known.is_some() { since } else { begun(&yard) };
+        let since = if known.is_some() { since } else { begun(yard) };
         let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let request = Request::Scan {
             upper: yard.upper().display().to_string(),

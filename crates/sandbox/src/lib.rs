@@ -22,7 +22,9 @@ mod sys;
 
 mod capture;
 mod cgroup;
+mod charter;
 mod config;
+mod confine;
 mod executor;
 mod facts;
 mod ids;
@@ -39,8 +41,9 @@ mod warden;
 mod wire;
 pub mod worker;
 
-pub use config::{Config, Yard};
+pub use config::{Config, Lease, Yard};
+pub use confine::{ConfineError, Confined, Confinement};
 pub use executor::Walls;
 pub use native::{Native, WorkError};
 pub use running::{Piece, Source};
-pub use warden::{StartError, Warden, warden_main};
+pub use warden::{StartError, Warden, remove, warden_main};

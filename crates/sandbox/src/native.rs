@@ -1,27 +1,20 @@
 //! The runtime's side: asks the warden for sandboxes, and reports what came of them.
 
 use crate::{
-    config::Yard,
+    config::{Lease, Yard},
     running::{Piece, Running, Source, Story, drain, listen, packets, pump, slurp},
     warden::{Order, Warden},
-    wire::{self, Header, Job, Streams, Task, View},
+    wire::{self, Job, Streams, Task, Wish},
     worker::{Reply, Request},
 };
 use bailey_protocol::{
-    Command, Enforced, ExecReport, Isolation, Limits, MergeKind, Outcome, Profile, Report, SessionId, Status,
-    Stream,
+    Command, Enforced, ExecReport, Isolation, Limits, Outcome, Profile, Report, SessionId, Status, Stream,
 };
 use rustix::{
     fs::{CWD, Mode, OFlags},
     pipe::PipeFlags,
 };
-use std::{
-    collections::BTreeMap,
-    io,
-    os::fd::OwnedFd,
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::{io, os::fd::OwnedFd, time::Instant};
 use tokio::{net::unix::pipe::Receiver, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -29,13 +22,12 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub struct Native {
     warden: Warden,
-    yards: Mutex<BTreeMap<SessionId, Yard>>,
 }
 
 /// Something that the worker was asked for and that was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkError {
-    /// The session was never registered.
+    /// The warden was not told of the session when it started.
     #[error("session {0} has no workspace")]
     NoYard(SessionId),
     /// There was no sandbox, or the worker refused.
@@ -53,42 +45,33 @@ impl Native {
     /// Sandboxes from this warden.
     #[must_use]
     pub fn new(warden: Warden) -> Self {
-        Self { warden, yards: Mutex::default() }
-    }
-
-    /// Says where a session works. Both paths must be absolute and canonical, and the folder must exist.
-    pub fn register(&self, session: SessionId, yard: Yard) {
-        self.yards.lock().unwrap_or_else(PoisonError::into_inner).insert(session, yard);
+        Self { warden }
     }
 
     /// Has made ready what the session's first effects need, while the caller does other things.
     ///
     /// # Errors
-    /// When the session was never registered, or the warden is gone.
+    /// When the warden was not told of the session, or is gone.
     pub fn prepare(&self, session: SessionId) -> io::Result<()> {
-        let yard = self.yard(session).map_err(io::Error::other)?;
-        let limits = Limits::default();
-        let (session, view) = (session.to_string(), View::Workspace);
-        self.warden
-            .order(&Order::Prepare(Header { session, yard, view, extra_reads: Vec::new(), limits }), &[])
+        self.yard(session).map_err(io::Error::other)?;
+        self.warden.order(&Order::Prepare { session }, &[])
     }
 
-    /// Forgets a session and gives up what was kept ready for it. What lives goes on.
+    /// Gives up what is kept ready for a session. What lives goes on.
     ///
     /// # Errors
     /// When the warden is gone.
     pub fn forget(&self, session: SessionId) -> io::Result<()> {
-        self.yards.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
-        self.warden.order(&Order::Forget { session: session.to_string() }, &[])
+        self.warden.order(&Order::Forget { session }, &[])
     }
 
     /// Where a session works.
     ///
     /// # Errors
-    /// [`WorkError::NoYard`] when it was never registered.
-    pub fn yard(&self, session: SessionId) -> Result<Yard, WorkError> {
-        let yards = self.yards.lock().unwrap_or_else(PoisonError::into_inner);
-        yards.get(&session).cloned().ok_or(WorkError::NoYard(session))
+    /// [`WorkError::NoYard`] when the warden was not told of it.
+    pub fn yard(&self, session: SessionId) -> Result<&Yard, WorkError> {
+        let lease: Option<&Lease> = self.warden.sessions().get(&session);
+        lease.map(|lease| &lease.yard).ok_or(WorkError::NoYard(session))
     }
 
     /// The warden.
@@ -114,7 +97,7 @@ impl Native {
         let run = async {
             let stdin = stdin.map(|blob| wire::sealed(&blob.0)).transpose()?;
             let job = Job { task: Task::Run(command), isolation: isolation.clone(), limits: limits.clone() };
-            self.launch(session, View::Workspace, &job, stdin)
+            self.launch(session, &job, stdin)
         };
         let mut running = match run.await {
             Ok(running) => running,
@@ -139,11 +122,10 @@ impl Native {
         isolation: &Isolation,
         cancel: &CancellationToken,
     ) -> Result<(Reply, Enforced), WorkError> {
-        let view = view(&request);
         let isolation = Isolation { profile: Profile::Strict, ..isolation.clone() };
         let job = Job { task: Task::Work(request), isolation, limits: Limits::default() };
         let mut running =
-            self.launch(session, view, &job, None).map_err(|error| WorkError::Refused(error.to_string()))?;
+            self.launch(session, &job, None).map_err(|error| WorkError::Refused(error.to_string()))?;
         let (reply, (), story) = tokio::join!(
             slurp(&mut running.stdout),
             drain(&mut running.stderr),
@@ -160,18 +142,11 @@ impl Native {
         }
     }
 
-    fn launch(
-        &self,
-        session: SessionId,
-        view: View,
-        job: &Job,
-        stdin: Option<OwnedFd>,
-    ) -> io::Result<Running> {
-        let yard = self.yard(session).map_err(io::Error::other)?;
-        let header = Header {
-            session: session.to_string(),
-            yard,
-            view,
+    fn launch(&self, session: SessionId, job: &Job, stdin: Option<OwnedFd>) -> io::Result<Running> {
+        self.yard(session).map_err(io::Error::other)?;
+        let wish = Wish {
+            session,
+            view: job.task.view(),
             extra_reads: job.isolation.extra_reads.iter().map(|path| path.0.clone()).collect(),
             limits: job.limits.clone(),
         };
@@ -189,17 +164,8 @@ impl Native {
             control: packets(control)?,
         };
         let streams = Streams { job, stdin, stdout: stdout_end, stderr: stderr_end, control: control_end };
-        self.warden.order(&Order::Start(header), &streams.borrow())?;
+        self.warden.order(&Order::Start(wish), &streams.borrow())?;
         Ok(running)
-    }
-}
-
-fn view(request: &Request) -> View {
-    match request {
-        Request::Resolve { .. } | Request::Perform { .. } => View::Workspace,
-        Request::Scan { .. } | Request::Diff { .. } => View::Layers,
-        Request::Merge { merge, .. } if merge.direction == MergeKind::Discard => View::Discard,
-        Request::Merge { .. } => View::Merge,
     }
 }
 

@@ -4,7 +4,7 @@
 //! environment and a change's new files, lies in a sealed memfd among them.
 
 use crate::{config::Yard, tree::Access, worker};
-use bailey_protocol::{Command, Enforced, Isolation, Limits, Wall};
+use bailey_protocol::{Command, Enforced, Isolation, Limits, SessionId, Wall};
 use rustix::{
     fs::{MemfdFlags, SealFlags},
     net::{
@@ -28,11 +28,24 @@ const PACKET_FDS: usize = 250;
 /// The longest memfd that is read.
 const BLOB_BYTES: u64 = 256 << 20;
 
-/// What a request is about: all that the warden needs to find or make the holder.
+/// What the runtime asks a sandbox for. Where the session works is not its to say.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Wish {
+    /// Names the session.
+    pub(crate) session: SessionId,
+    /// What the sandbox sees.
+    pub(crate) view: View,
+    /// Paths outside the workspace to bind read-only.
+    pub(crate) extra_reads: Vec<String>,
+    /// The limits, for control groups.
+    pub(crate) limits: Limits,
+}
+
+/// What a holder is made for: a wish, and what the warden knows of its session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Header {
     /// Names the session.
-    pub(crate) session: String,
+    pub(crate) session: SessionId,
     /// Where it works.
     pub(crate) yard: Yard,
     /// What the sandbox sees.

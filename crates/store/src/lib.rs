@@ -23,6 +23,6 @@ pub use rusqlite::{
     CachedStatement, OptionalExtension, Params, Result as SqlResult, Row, ToSql, params, params_from_iter,
     types,
 };
-pub use store::Store;
+pub use store::{Database, Store};
 pub use tx::Tx;
 pub use writer::Grade;

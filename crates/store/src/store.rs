@@ -16,6 +16,31 @@ use tokio::sync::{mpsc, oneshot};
 /// Writes that may wait; whoever brings one more waits with it.
 const QUEUE_MAX: usize = 4 * GROUP_MAX;
 
+/// A database file that is open and up to date, and that no thread works on yet. While it is open its log and its
+/// shared memory exist, so that a process which will make no file later can open it first.
+#[derive(Debug)]
+pub struct Database {
+    path: PathBuf,
+    connection: rusqlite::Connection,
+}
+
+impl Database {
+    /// As [`Store::open`], without its threads.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open(path: &Path, migrations: &[Migration]) -> Result<Self, StoreError> {
+        let connection = open::writable(path, migrations).map_err(|error| error.at(path))?;
+        Ok(Self { path: path.to_path_buf(), connection })
+    }
+
+    /// All files that the database consists of.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        ["", "-wal", "-shm"].map(|suffix| open::beside(&self.path, suffix)).into()
+    }
+}
+
 /// A handle to one database file; clones share its threads.
 ///
 /// When the last handle is dropped, what is waiting is finished, the file is closed and the threads end;
@@ -40,8 +65,16 @@ impl Store {
     /// `TooNew` when the file's version is above the last migration's, `NotADatabase` for a file that is none
     /// or not Bailey's, `ReadOnly`, `Access`, `Busy`, `Corrupt`, or a migration's own error.
     pub fn open(path: &Path, migrations: &[Migration]) -> Result<Self, StoreError> {
-        let connection = open::writable(path, migrations).map_err(|error| error.at(path))?;
-        let path = Arc::new(path.to_path_buf());
+        Self::start(Database::open(path, migrations)?)
+    }
+
+    /// Puts the threads to work on a file that is open.
+    ///
+    /// # Errors
+    /// `Access` when there can be no thread.
+    pub fn start(database: Database) -> Result<Self, StoreError> {
+        let Database { path, connection } = database;
+        let path = Arc::new(path);
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
         let writer = Writer::new(Arc::clone(&path), connection);
         let thread = thread::Builder::new().name("store-write".into()).spawn(move || writer.run(queue));

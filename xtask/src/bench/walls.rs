@@ -32,7 +32,6 @@ pub(super) fn run(bailey: &Path) -> Result<()> {
         }),
         Case::new("Bailey, first command of a session", || {
             fresh += 1;
-            cold.register(session(fresh), &root, fresh)?;
             cold.run(&runtime, session(fresh))?;
             Ok(())
         }),
@@ -70,21 +69,21 @@ struct Walls {
 
 impl Walls {
     fn new(bailey: &Path, root: &Path, yard: &Yard) -> Result<Self> {
+        // The warden learns of all sessions when it starts.
+        let mut sessions = BTreeMap::new();
+        for number in 0..=u8::MAX {
+            let folder = root.join(format!("session-{number}"));
+            fs::create_dir_all(&folder)?;
+            sessions.insert(session(number), Yard { project: yard.project.clone(), folder }.into());
+        }
         let config = Config {
+            sessions,
             user_home: root.join("user"),
             path: "/usr/local/bin:/usr/bin:/bin".into(),
             ..Config::default()
         };
         let native = Native::new(Warden::start(bailey, &config)?);
-        native.register(session(0), yard.clone());
         Ok(Self { native, project: yard.project.clone() })
-    }
-
-    fn register(&self, session: SessionId, root: &Path, number: u8) -> Result<()> {
-        let folder = root.join(format!("session-{number}"));
-        fs::create_dir_all(&folder)?;
-        self.native.register(session, Yard { project: self.project.clone(), folder });
-        Ok(())
     }
 
     fn run(&self, runtime: &Runtime, session: SessionId) -> Result<()> {

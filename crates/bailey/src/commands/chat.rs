@@ -28,7 +28,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, printer: &Printer) -> Resu
     let mut open = yard.open(opening, &options, printer).await?;
     let mut front: Option<Front<'_>> = None;
     loop {
-        let Open { mut host, kernel, events } = open;
+        let Open { mut host, kernel, events, .. } = open;
         super::run::reveal(&kernel, &host, &options, &yard.workspace).await?;
         let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
         let front = match &mut front {
@@ -115,6 +115,12 @@ impl Yard<'_> {
         let mut config = Config::load(self.home)?;
         config.narrow(self.home, &self.root, printer)?;
         let keys = Keys::load(self.home, &config, printer)?;
+        let revealed = match opening {
+            Opening::New(_) => Vec::new(),
+            Opening::Resume(id) | Opening::Visit(id) => {
+                compose::journal(self.home, &keys).await?.0.revealed(id).await?
+            }
+        };
         compose::open(Session {
             home: self.home,
             config: &config,
@@ -123,6 +129,10 @@ impl Yard<'_> {
             opening,
             options: Some(options),
             unattended: self.unattended,
+            revealed,
+            is_scratch: false,
+            // Who is bound can open no other session, and a conversation may go on in one.
+            is_bound: false,
         })
         .await
     }

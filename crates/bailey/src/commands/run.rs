@@ -39,6 +39,9 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
         opening,
         options: Some(&run.options),
         unattended: false,
+        revealed: Vec::new(),
+        is_scratch: false,
+        is_bound: true,
     };
     turn(session, Some(task), printer).await
 }
@@ -53,7 +56,10 @@ pub(super) async fn turn(
     let asker = Asker::new(options.approve == Approve::Never);
     session.unattended = asker.is_nobody();
     let workspace = session.workspace.clone();
-    let Open { mut host, kernel, events } = compose::open(session).await?;
+    let Open { mut host, kernel, events, unenforced } = compose::open(session).await?;
+    if !unenforced.is_empty() {
+        printer.note(&format!("this kernel is too old to keep Bailey itself from {}", unenforced.join("; ")));
+    }
     reveal(&kernel, &host, options, &workspace).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
@@ -191,13 +197,7 @@ pub(super) async fn reveal(
     workspace: &WsPath,
 ) -> Result<()> {
     for path in &options.reveal {
-        // By the letter, as masks are: a link is not followed, and `.` is nothing.
-        let absolute: std::path::PathBuf =
-            std::path::Path::new(&workspace.0).join(path).components().collect();
-        let path = WsPath(absolute.display().to_string());
-        if !path.is_within(&workspace.0) || path.0.contains("/../") || path.0.ends_with("/..") {
-            bail!("`{path}` is not in the workspace: only its own masked files can be revealed");
-        }
+        let path = crate::bounds::masked(workspace, path)?;
         let stat = host.act(Action::Stat { path: path.clone() }).await?;
         let is_there = matches!(&stat, Acted::Done(output)
             if matches!(output.report(), Report::Stat(StatReport { found: Some(_), .. })));

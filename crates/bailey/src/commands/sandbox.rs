@@ -33,20 +33,24 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         network: false,
         limits: config.command.clone(),
     });
-    let id = compose::new_session()?;
-    let opening = Opening::New(id);
-    let session =
-        Session { home, config: &config, keys, workspace, opening, options: None, unattended: true };
+    let opening = Opening::New(compose::new_session()?);
+    let session = Session {
+        home,
+        config: &config,
+        keys,
+        workspace,
+        opening,
+        options: None,
+        unattended: true,
+        revealed: Vec::new(),
+        is_scratch: !keep,
+        is_bound: true,
+    };
     let Open { host, .. } = compose::open(session).await?;
     let acted = host.act(action).await;
     if !keep {
         let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
         host.discard(&mut inbox).await?;
-        drop(host);
-        let folder = home.session(id)?;
-        if let Err(error) = crate::home::remove(&folder) {
-            printer.note(&format!("`{}` could not be removed: {error}", folder.display()));
-        }
     }
     match acted? {
         Acted::Done(output) => report(&output, printer),

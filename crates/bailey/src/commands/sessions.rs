@@ -15,6 +15,7 @@ use crate::{
 };
 use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
+use bailey_protocol::WsPath;
 use bailey_runtime::{Host, Opening};
 use std::{
     path::{Component, PathBuf},
@@ -29,7 +30,7 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
         Sessions::Context { session } => super::context::run(home, &session, printer).await,
         Sessions::Resume { session, message, options } => {
             let keys = Keys::unlocked(home, &Config::load(home)?, printer)?;
-            let (config, _, info) = find(home, &session, printer).await?;
+            let Found { config, info, revealed, .. } = find(home, &session, printer).await?;
             project::still_there(&info.workspace)?;
             let opening = Opening::Resume(info.id);
             let workspace = info.workspace;
@@ -41,6 +42,9 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
                 opening,
                 options: Some(&options),
                 unattended: false,
+                revealed,
+                is_scratch: false,
+                is_bound: true,
             };
             one_task::turn(session, message, printer).await
         }
@@ -150,7 +154,7 @@ enum What {
 }
 
 async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, what: What) -> Result<ExitCode> {
-    let (config, keys, info) = find(home, name, printer).await?;
+    let Found { config, keys, info, revealed } = find(home, name, printer).await?;
     if what != What::Discard {
         project::still_there(&info.workspace)?;
     }
@@ -158,7 +162,18 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     let unattended = asker.is_nobody();
     let opening = Opening::Visit(info.id);
     let workspace = info.workspace;
-    let session = Session { home, config: &config, keys, workspace, opening, options: None, unattended };
+    let session = Session {
+        home,
+        config: &config,
+        keys,
+        workspace,
+        opening,
+        options: None,
+        unattended,
+        revealed,
+        is_scratch: false,
+        is_bound: true,
+    };
     let Open { host, events, .. } = compose::open(session).await?;
     let (ops, mut inbox) = mpsc::channel(8);
     let mut front = Front::new(printer, events, ops, asker, false)?;
@@ -221,10 +236,20 @@ fn below(host: &Host, paths: &[PathBuf]) -> Result<Vec<String>> {
     paths.iter().map(relative).collect()
 }
 
-async fn find(home: &Home, name: &str, printer: &Printer) -> Result<(Config, Keys, SessionInfo)> {
+/// A session of the journal, and what it is opened with.
+struct Found {
+    config: Config,
+    keys: Keys,
+    info: SessionInfo,
+    revealed: Vec<WsPath>,
+}
+
+async fn find(home: &Home, name: &str, printer: &Printer) -> Result<Found> {
     let mut config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
-    let info = compose::journal(home, &keys).await?.0.session(name).await?;
+    let (journal, _) = compose::journal(home, &keys).await?;
+    let info = journal.session(name).await?;
+    let revealed = journal.revealed(info.id).await?;
     config.narrow(home, std::path::Path::new(&info.workspace.0), printer)?;
-    Ok((config, keys, info))
+    Ok(Found { config, keys, info, revealed })
 }

@@ -7,7 +7,7 @@ use bailey_agent::{Models as ByRole, Retry, Route};
 use bailey_egress::{Egress, Proxies};
 use bailey_journal::Journal;
 use bailey_kernel::{Executor, Provider};
-use bailey_llm::{Cassette, Catalogue, Endpoint, Normaliser, Player, Recorder};
+use bailey_llm::{Cassette, Catalogue, Endpoint, Normaliser, Player, Recorder, Recording};
 use bailey_protocol::WsPath;
 use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
@@ -24,6 +24,7 @@ pub(super) fn models(
     config: &Config,
     keys: &Keys,
     options: &TurnOptions,
+    recording: Option<Recording>,
     workspace: &WsPath,
     journal: &Journal,
 ) -> Result<Models> {
@@ -37,13 +38,13 @@ pub(super) fn models(
     let catalogue = catalogue(home)?;
     let usable = |model: &str| usable(config, keys, &catalogue, model);
     let main = usable(&name)?;
-    if let Some(file) = &options.record {
+    if let Some(recording) = recording {
         // A cassette holds one conversation with one model.
         let door = Arc::new(door(config, keys, journal, std::slice::from_ref(&main))?);
         let redactor = keys.redactor.clone();
         let normaliser =
             Normaliser::new(&workspace.0).redacting(move |text| redactor.redact(text).text.into_owned());
-        let door = Arc::new(Recorder::new(door, Cassette::new(&main), file, normaliser));
+        let door = Arc::new(Recorder::new(door, Cassette::new(&main), recording, normaliser));
         let by_role = ByRole::only(bailey_llm::provider(main));
         return Ok(Models { by_role, door, retry: Retry::default() });
     }

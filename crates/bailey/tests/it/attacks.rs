@@ -26,7 +26,7 @@ macro_rules! attack {
     };
 }
 
-mod actor;
+pub(crate) mod actor;
 mod bombs;
 mod calls;
 mod doctor;

@@ -27,6 +27,8 @@ mod secrets;
 mod sessions;
 mod several;
 mod stage;
+#[cfg(target_arch = "x86_64")]
+mod takeover;
 mod terminal;
 mod tree;
 mod workspace;

@@ -4,11 +4,38 @@ use super::{Cassette, Exchange, Normaliser, Response};
 use bailey_kernel::{BoxFuture, Executor, Io, Output, Permit, ResolveError, Route};
 use bailey_protocol::{Action, Blob, HttpReport, HttpRequest, Report, SessionId, Status};
 use std::{
-    io::{self, Write as _},
+    fs::{File, OpenOptions},
+    io::{self, Seek as _, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
+
+/// The file that is recorded to, opened before a process binds itself. What it held stays until the first exchange.
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    file: File,
+}
+
+impl Recording {
+    /// Opens the file, mode 0600 where it is made.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        Ok(Self { path: path.into(), file })
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = &self.file;
+        file.rewind()?;
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
+        file.sync_all()
+    }
+}
 
 /// An executor that hands everything on to another and writes each whole exchange with a model to a file.
 ///
@@ -16,7 +43,7 @@ use std::{
 /// resolution that comes before, and calls of several sessions at once could not be told apart.
 pub struct Recorder {
     inner: Arc<dyn Executor>,
-    file: PathBuf,
+    recording: Recording,
     normaliser: Normaliser,
     tape: Mutex<Tape>,
 }
@@ -28,10 +55,15 @@ struct Tape {
 }
 
 impl Recorder {
-    /// A recorder in front of `inner` that starts with `cassette` (usually an empty one) and writes to `file`.
+    /// A recorder in front of `inner` that starts with `cassette` (usually an empty one) and writes to `recording`.
     #[must_use]
-    pub fn new(inner: Arc<dyn Executor>, cassette: Cassette, file: &Path, normaliser: Normaliser) -> Self {
-        Self { inner, file: file.into(), normaliser, tape: Mutex::new(Tape { cassette, asked: None }) }
+    pub fn new(
+        inner: Arc<dyn Executor>,
+        cassette: Cassette,
+        recording: Recording,
+        normaliser: Normaliser,
+    ) -> Self {
+        Self { inner, recording, normaliser, tape: Mutex::new(Tape { cassette, asked: None }) }
     }
 
     fn note(&self, action: &Action) {
@@ -53,7 +85,7 @@ impl Recorder {
             Exchange { request: self.normaliser.request(&request.body.0), response: self.response(report) };
         tape.cassette.exchanges.push(exchange);
         let json = tape.cassette.to_json().map_err(io::Error::other)?;
-        write(&self.file, json.as_bytes())
+        self.recording.write(json.as_bytes())
     }
 
     fn response(&self, report: &HttpReport) -> Response {
@@ -72,17 +104,6 @@ impl Recorder {
     fn lock(&self) -> std::sync::MutexGuard<'_, Tape> {
         self.tape.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Writes the whole file beside its place, mode 0600, and moves it there, so that no reader sees half of it.
-fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = file.with_extension("partial");
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut handle = options.open(&beside)?;
-    handle.write_all(bytes)?;
-    handle.sync_all()?;
-    std::fs::rename(&beside, file)
 }
 
 impl Executor for Recorder {
@@ -106,7 +127,7 @@ impl Executor for Recorder {
                 Ok(()) => output,
                 Err(error) => Output::failed(format!(
                     "the cassette `{}` cannot be written ({error}); choose another file to record to",
-                    self.file.display()
+                    self.recording.path.display()
                 )),
             }
         })

@@ -5,7 +5,7 @@ use crate::{
     server::{Server, events},
 };
 use bailey_kernel::{Answer, Executor, ModelError};
-use bailey_llm::{Cassette, Codec, Normaliser, Player, Recorder, Wire};
+use bailey_llm::{Cassette, Codec, Normaliser, Player, Recorder, Recording, Wire};
 use std::{os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 const CALL: &str = "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"fs_read\",\
@@ -23,6 +23,7 @@ async fn record(file: &Path) -> [Answer; 2] {
     let codec = codec("acme", Wire::OpenAiChat, &server.url);
     let empty = Cassette::new(codec.endpoint());
     let recorder = |seal| -> Arc<dyn Executor> {
+        let file = Recording::open(file).unwrap();
         Arc::new(Recorder::new(door(&server.url, seal), empty, file, Normaliser::new("/tmp/first/run/toy")))
     };
     let mut bench = Bench::new(recorder, "/tmp/first/run/toy").await;
@@ -113,10 +114,11 @@ async fn what_was_cut_off_is_not_recorded() {
     let codec = codec("acme", Wire::OpenAiChat, &server.url);
     let empty = Cassette::new(codec.endpoint());
     let recorder = |seal| -> Arc<dyn Executor> {
-        Arc::new(Recorder::new(door(&server.url, seal), empty, &file, Normaliser::new("/tmp/w")))
+        let file = Recording::open(&file).unwrap();
+        Arc::new(Recorder::new(door(&server.url, seal), empty, file, Normaliser::new("/tmp/w")))
     };
     let mut bench = Bench::new(recorder, "/tmp/w").await;
     bench.say("hello").await;
     bench.ask(&codec).await.unwrap_err();
-    assert!(!file.exists());
+    assert_eq!(std::fs::read(&file).unwrap(), b"");
 }

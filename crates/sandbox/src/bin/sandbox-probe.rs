@@ -22,11 +22,16 @@ fn main() -> ExitCode {
 }
 
 fn run_command(home: &str, project: &str, folder: &str, argv: &[String]) -> Option<Outcome> {
-    let config = Config { user_home: home.into(), path: "/usr/bin:/bin".into(), ..Config::default() };
+    let session = SessionId::new(0, [0; 10]);
+    let yard = Yard { project: project.into(), folder: folder.into() };
+    let config = Config {
+        user_home: home.into(),
+        path: "/usr/bin:/bin".into(),
+        sessions: BTreeMap::from([(session, yard.into())]),
+        ..Config::default()
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let native = Native::new(Warden::start("/proc/self/exe".as_ref(), &config).ok()?);
-    let session = SessionId::new(0, [0; 10]);
-    native.register(session, Yard { project: project.into(), folder: folder.into() });
     let command = Command {
         argv: argv.to_vec(),
         cwd: WsPath(project.into()),

@@ -1,8 +1,7 @@
 //! From the table to instructions of the classic BPF machine (linux/filter.h, linux/seccomp.h).
 
-use super::table::{self, Answer, Test};
+use super::table::{self, Answer, Row, Test};
 use crate::sys::Instruction;
-use bailey_protocol::Profile;
 
 /// Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
@@ -22,8 +21,8 @@ mod op {
     pub(super) const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 }
 
-/// Compiles a profile.
-pub(super) fn compile(profile: Profile) -> Vec<Instruction> {
+/// Compiles a list, which knows the row of a number.
+pub(super) fn compile(row: impl Fn(u32) -> Option<&'static Row>) -> Vec<Instruction> {
     let mut code = vec![
         plain(op::LOAD, ARCHITECTURE),
         branch(op::IF_EQUAL, table::ARCHITECTURE, 1, 0),
@@ -32,7 +31,7 @@ pub(super) fn compile(profile: Profile) -> Vec<Instruction> {
         branch(op::IF_AT_LEAST, X32, 0, 1),
         answer(Answer::Denied),
     ];
-    code.extend(search(&ranges(profile)));
+    code.extend(search(&ranges(row)));
     code
 }
 
@@ -51,7 +50,7 @@ enum Leaf {
 }
 
 /// All numbers from 0, neighbours with the same answer joined.
-fn ranges(profile: Profile) -> Vec<Range> {
+fn ranges(row: impl Fn(u32) -> Option<&'static Row>) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::new();
     let mut push = |from: u32, leaf: Leaf| {
         let is_same = ranges.last().is_some_and(|last| last.leaf == leaf && matches!(leaf, Leaf::Answer(_)));
@@ -60,7 +59,7 @@ fn ranges(profile: Profile) -> Vec<Range> {
         }
     };
     for number in 0..=table::NEWEST {
-        let leaf = match table::row(profile, number) {
+        let leaf = match row(number) {
             None => Leaf::Answer(Answer::Denied),
             Some(row) if row.tests.is_empty() => Leaf::Answer(row.answer),
             Some(row) => Leaf::Tests(row.tests),

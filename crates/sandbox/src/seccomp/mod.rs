@@ -6,6 +6,7 @@
 //! every argument tested here is 32 bits wide in the kernel or has its dangerous bits there.
 
 mod compile;
+mod own;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,5 +23,10 @@ pub(crate) fn program(profile: Profile) -> &'static [Instruction] {
         Profile::Strict => &STRICT,
         Profile::Standard => &STANDARD,
     };
-    cell.get_or_init(|| compile::compile(profile))
+    cell.get_or_init(|| compile::compile(|number| table::row(profile, number)))
+}
+
+/// The program of the process that confines itself.
+pub(crate) fn own() -> Vec<Instruction> {
+    compile::compile(|number| own::rows().find(|row| row.number == number))
 }

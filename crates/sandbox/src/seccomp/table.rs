@@ -66,7 +66,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     EVERYWHERE.iter().chain(HERE).chain([&CLONE3])
 }
 
-const fn one_of(argument: u32, mask: u32, values: &'static [u32]) -> Test {
+pub(super) const fn one_of(argument: u32, mask: u32, values: &'static [u32]) -> Test {
     Test { argument, mask, values, is_wanted: true }
 }
 
@@ -74,20 +74,20 @@ const fn none_of(argument: u32, mask: u32, values: &'static [u32]) -> Test {
     Test { argument, mask, values, is_wanted: false }
 }
 
-const ALWAYS: &[Test] = &[];
+pub(super) const ALWAYS: &[Test] = &[];
 
 /// No bit that makes a namespace (`CLONE_NEW*`).
 const CLONE: &[Test] = &[one_of(0, 0x7e02_0000, &[0])];
 
 /// Not TIOCSTI (types into a terminal), TIOCLINUX (pastes into a console), TIOCSETD (loads line disciplines).
-const IOCTL: &[Test] = &[none_of(1, u32::MAX, &[0x5412, 0x541c, 0x5423])];
+pub(super) const IOCTL: &[Test] = &[none_of(1, u32::MAX, &[0x5412, 0x541c, 0x5423])];
 
 /// `AF_INET`, `AF_INET6`; `SOCK_STREAM`, `SOCK_DGRAM`; the protocol that follows from these, TCP, UDP.
-const SOCKET: &[Test] =
+pub(super) const SOCKET: &[Test] =
     &[one_of(0, u32::MAX, &[2, 10]), one_of(1, 0xf, &[1, 2]), one_of(2, u32::MAX, &[0, 6, 17])];
 
 /// `AF_UNIX`; `SOCK_STREAM`, `SOCK_SEQPACKET`. One of a pair of datagram sockets can be turned to another socket's name.
-const SOCKETPAIR: &[Test] = &[one_of(0, u32::MAX, &[1]), one_of(1, 0xf, &[1, 5])];
+pub(super) const SOCKETPAIR: &[Test] = &[one_of(0, u32::MAX, &[1]), one_of(1, 0xf, &[1, 5])];
 
 /// Regular files (also by a mode without type), FIFOs, sockets.
 const MKNOD: &[Test] = &[one_of(1, 0o170_000, &[0, 0o100_000, 0o010_000, 0o140_000])];
@@ -126,7 +126,7 @@ const PRCTL: &[Test] = &[one_of(
 )];
 
 /// `clone3` takes its flags from memory, which a filter cannot see: libc must fall back to `clone`.
-const CLONE3: Row = Row {
+pub(super) const CLONE3: Row = Row {
     profile: Profile::Strict,
     number: libc::SYS_clone3 as u32,
     name: "clone3",
@@ -147,6 +147,7 @@ macro_rules! table {
         },)*]
     };
 }
+pub(super) use table;
 
 /// Calls of every architecture.
 const EVERYWHERE: &[Row] = table! {

@@ -46,12 +46,20 @@ impl Namespaces {
 /// # Errors
 /// When /proc/self/task cannot be read or holds more than one entry.
 pub(crate) fn assert_one_thread() -> io::Result<()> {
-    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    let threads = threads()?;
     if threads != 1 {
         return Err(io::Error::other(format!("expected one thread, found {threads}")));
     }
     ONE_THREAD.store(true, Ordering::Relaxed);
     Ok(())
+}
+
+/// How many threads this process has.
+///
+/// # Errors
+/// When /proc/self/task cannot be read.
+pub(crate) fn threads() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
 }
 
 /// Makes a child in new namespaces; `None` is the child. Its end raises SIGCHLD in the parent.

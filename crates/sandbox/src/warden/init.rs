@@ -6,7 +6,7 @@ use super::{
     watch,
 };
 use crate::{
-    cgroup,
+    cgroup, charter,
     facts::Known,
     mask, stage,
     sys::{self, SignalFd, attr},
@@ -64,6 +64,10 @@ fn run(
     let text = |error: io::Error| error.to_string();
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     let job: Job = wire::unseal(job).map_err(|error| format!("the job cannot be read: {error}"))?;
+    if !ground.is_trusting() {
+        let lease = charter::lease(&ground.config, forward.header.session)?;
+        charter::check(lease, forward.header.view, &job)?;
+    }
     let extra: Vec<OwnedFd> = rest.drain(..forward.extra.min(rest.len())).collect();
     let doors: Vec<OwnedFd> = rest.drain(..forward.doors.min(rest.len())).collect();
     let events = rest.pop_front().filter(|_| forward.has_events);

@@ -1,7 +1,8 @@
 //! The warden: the process that makes every sandbox.
 //!
 //! It is this program executed again, so that it inherits no memory of the runtime, and it stays single-threaded,
-//! so that it may fork. It parses nothing but what the runtime sends. The chain is: runtime → warden → one
+//! so that it may fork. It parses nothing but what the runtime sends, and grants nothing but what it was told of at the start
+//! (`charter.rs`). The chain is: runtime → warden → one
 //! *holder* for each session and view (user and mount namespace, the root, the overlay) → one *init* for each effect (pid,
 //! net, ipc, uts and cgroup namespace) → the payload. When any link goes, all below it go:
 //! the runtime's end closes the control sockets, and every child asked for SIGKILL at its parent's end. (The
@@ -10,21 +11,26 @@
 mod holder;
 mod init;
 mod payload;
+mod scratch;
 mod server;
 mod watch;
 
+pub use scratch::remove;
+
 use crate::{
-    config::Config,
+    charter::Hidden,
+    config::{Config, Lease},
     facts::Namespaces,
     mask,
     plan::Plan,
     seccomp, sys,
-    wire::{self, Header},
+    wire::{self, Wish},
 };
-use bailey_protocol::Profile;
+use bailey_protocol::{Profile, SessionId};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     io::{self, Write as _},
     os::fd::{AsFd, OwnedFd},
@@ -46,13 +52,16 @@ struct Hello {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Start a sandbox; five descriptors come with it.
-    Start(Header),
-    /// Make ready what such a sandbox will need.
-    Prepare(Header),
+    Start(Wish),
+    /// Make ready what a session's first sandboxes will need.
+    Prepare {
+        /// Its name.
+        session: SessionId,
+    },
     /// Give up what is kept ready for a session.
     Forget {
         /// Its name.
-        session: String,
+        session: SessionId,
     },
 }
 
@@ -66,6 +75,7 @@ const START_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Ground {
     pub(crate) config: Config,
     pub(crate) plan: Plan,
+    pub(crate) hidden: Hidden,
     pub(crate) masks: ignore::gitignore::Gitignore,
     /// The warden's own namespaces, which no sandbox may share.
     pub(crate) namespaces: Namespaces,
@@ -78,6 +88,7 @@ pub(crate) struct Ground {
 pub struct Warden {
     socket: OwnedFd,
     child: Child,
+    sessions: BTreeMap<SessionId, Lease>,
 }
 
 /// The warden could not be started.
@@ -93,6 +104,7 @@ impl Warden {
     pub fn start(exe: &Path, config: &Config) -> Result<Self, StartError> {
         // Looked at here too, where the error reaches somebody.
         mask::compile(&config.masks)?;
+        Hidden::new(config)?;
         let (ours, theirs) = wire::pair()?;
         let child = std::process::Command::new(exe)
             .arg(ARGUMENT)
@@ -102,9 +114,9 @@ impl Warden {
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
             .spawn()?;
-        let config = wire::sealed(&serde_json::to_vec(config).map_err(io::Error::other)?)?;
-        let warden = Self { socket: ours, child };
-        wire::send(warden.socket.as_fd(), &Hello { version: VERSION }, &[config.as_fd()])?;
+        let sealed = wire::sealed(&serde_json::to_vec(config).map_err(io::Error::other)?)?;
+        let warden = Self { socket: ours, child, sessions: config.sessions.clone() };
+        wire::send(warden.socket.as_fd(), &Hello { version: VERSION }, &[sealed.as_fd()])?;
         // A program that never becomes the warden would take orders and lose them.
         timeout(&warden.socket, Some(START_MAX))?;
         match wire::receive::<Hello>(warden.socket.as_fd())? {
@@ -124,6 +136,11 @@ impl Warden {
             }
             _ => error,
         })
+    }
+
+    /// What it was told of each session.
+    pub(crate) fn sessions(&self) -> &BTreeMap<SessionId, Lease> {
+        &self.sessions
     }
 
     /// The warden's process id on the host.
@@ -180,11 +197,22 @@ impl Ground {
         }
         Ok(Self {
             plan: Plan::new(&config),
+            hidden: Hidden::new(&config)?,
             masks: mask::compile(&config.masks)?,
             namespaces: Namespaces::of_self(),
             user: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             config,
         })
+    }
+}
+
+impl Ground {
+    /// Whether a test has it believe the runtime.
+    fn is_trusting(&self) -> bool {
+        #[cfg(feature = "controls")]
+        return self.config.trusting;
+        #[cfg(not(feature = "controls"))]
+        false
     }
 }
 

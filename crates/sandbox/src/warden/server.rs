@@ -3,16 +3,18 @@
 use super::{
     Ground, Order,
     holder::{self, Birth},
+    remove,
 };
 use crate::{
     cgroup::{Cgroups, Group},
+    charter,
     ids::{Ids, map_child},
     stage,
     sys::{self, Namespaces},
     tree,
-    wire::{self, Forward, Header, Message, Streams, View},
+    wire::{self, Forward, Header, Message, Streams, View, Wish},
 };
-use bailey_protocol::Wall;
+use bailey_protocol::{Limits, SessionId, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, WaitOptions, waitpid},
@@ -25,7 +27,7 @@ use std::{
 };
 
 /// A session and what its sandboxes see.
-type Key = (String, View);
+type Key = (SessionId, View);
 
 /// A holder's process, as the warden knows it.
 struct Holder {
@@ -77,6 +79,12 @@ impl Server {
         for (process, _) in &ending {
             let _ = waitpid(Some(*process), WaitOptions::empty());
         }
+        for lease in self.ground.config.sessions.values().filter(|lease| lease.is_scratch) {
+            let folder = &lease.yard.folder;
+            if let Err(error) = remove(folder) {
+                super::tell(&format!("bailey: `{}` could not be removed: {error}\n", folder.display()));
+            }
+        }
         served
     }
 
@@ -100,16 +108,16 @@ impl Server {
             if ready {
                 let Some((order, fds)) = wire::receive::<Order>(self.socket.as_fd())? else { return Ok(()) };
                 match order {
-                    Order::Start(header) => self.start(header, fds),
-                    Order::Prepare(header) => self.prepare(header),
-                    Order::Forget { session } => self.forget(&session),
+                    Order::Start(wish) => self.start(wish, fds),
+                    Order::Prepare { session } => self.prepare(session),
+                    Order::Forget { session } => self.forget(session),
                 }
             }
         }
     }
 
     fn hear_holders(&mut self) {
-        let keys: Vec<Key> = self.holders.keys().cloned().collect();
+        let keys: Vec<Key> = self.holders.keys().copied().collect();
         for key in keys {
             let Some(holder) = self.holders.get_mut(&key) else { continue };
             let mut is_gone = false;
@@ -129,7 +137,7 @@ impl Server {
 
     fn renew_spent(&mut self) {
         let spent = self.holders.iter().filter(|(_, holder)| holder.is_spent());
-        for key in spent.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+        for key in spent.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.renew(&key);
         }
     }
@@ -140,7 +148,7 @@ impl Server {
         if let Some(old) = self.retire(key)
             && let Ok(holder) = self.make(old)
         {
-            self.holders.insert(key.clone(), holder);
+            self.holders.insert(*key, holder);
         }
     }
 
@@ -154,11 +162,12 @@ impl Server {
     }
 
     /// Makes what a session's effects need before the first one comes. What fails here fails again, and is told, then.
-    fn prepare(&mut self, header: Header) {
+    fn prepare(&mut self, session: SessionId) {
         for view in [View::Workspace, View::Layers] {
-            let header = Header { view, ..header.clone() };
-            let key = (header.session.clone(), view);
+            let wish = Wish { session, view, extra_reads: Vec::new(), limits: Limits::default() };
+            let key = (session, view);
             if !self.holders.contains_key(&key)
+                && let Ok(header) = self.header(wish)
                 && let Ok(holder) = self.make(header)
             {
                 self.holders.insert(key, holder);
@@ -166,30 +175,31 @@ impl Server {
         }
     }
 
-    fn forget(&mut self, session: &str) {
+    fn forget(&mut self, session: SessionId) {
         for view in View::ALL {
-            let key = (session.to_owned(), view);
+            let key = (session, view);
             if self.holders.get(&key).is_some_and(|holder| holder.live == 0) {
                 self.retire(&key);
             }
         }
     }
 
-    fn start(&mut self, header: Header, mut fds: VecDeque<OwnedFd>) {
+    fn start(&mut self, wish: Wish, mut fds: VecDeque<OwnedFd>) {
         let Some(streams) = Streams::take(&mut fds) else { return };
-        if let Err(reason) = self.try_start(header, &streams) {
+        if let Err(reason) = self.try_start(wish, &streams) {
             // When nobody listens any more there is nobody to tell.
             drop(wire::send(streams.control.as_fd(), &Message::Refused(reason), &[]));
         }
     }
 
-    fn try_start(&mut self, header: Header, streams: &Streams<OwnedFd>) -> Result<(), String> {
+    fn try_start(&mut self, wish: Wish, streams: &Streams<OwnedFd>) -> Result<(), String> {
+        let header = self.header(wish)?;
         self.make_room(&header)?;
-        let key = (header.session.clone(), header.view);
+        let key = (header.session, header.view);
         self.retire_stale(&key, &header);
         if !self.holders.contains_key(&key) {
             let holder = self.make(header.clone())?;
-            self.holders.insert(key.clone(), holder);
+            self.holders.insert(key, holder);
         }
         let extra = self.open_extra_reads(&header)?;
         let (group, doors) = self.group(&key)?;
@@ -213,6 +223,16 @@ impl Server {
         holder.live += 1;
         holder.fresh = false;
         Ok(())
+    }
+
+    /// What a wish comes to, where the owner's words at the start allow it.
+    fn header(&self, wish: Wish) -> Result<Header, String> {
+        let Wish { session, view, extra_reads, limits } = wish;
+        let yard = charter::lease(&self.ground.config, session)?.yard.clone();
+        if !self.ground.is_trusting() {
+            extra_reads.iter().try_for_each(|path| self.ground.hidden.check(path))?;
+        }
+        Ok(Header { session, yard, view, extra_reads, limits })
     }
 
     /// The number of the group for the next effect of a holder, and the doors by which it must join. The holder's first
@@ -246,7 +266,7 @@ impl Server {
             View::Workspace | View::Layers => &[View::Merge, View::Discard],
         };
         for view in rivals {
-            let key = (header.session.clone(), *view);
+            let key = (header.session, *view);
             match self.holders.get(&key) {
                 Some(holder) if holder.live > 0 => {
                     return Err(

@@ -80,6 +80,10 @@ impl House {
             path: "/usr/local/bin:/usr/bin:/bin".into(),
             ..Config::default()
         };
+        static COUNT: AtomicU8 = AtomicU8::new(0);
+        let session = SessionId::new(1, [COUNT.fetch_add(1, Ordering::Relaxed); 10]);
+        let yard = Yard { project: project.clone(), folder: folder.clone() };
+        config.sessions.insert(session, yard.into());
         change(&mut config);
         let mut exe = root.join("probe");
         fs::copy(env!("CARGO_BIN_EXE_sandbox-probe"), &exe).unwrap();
@@ -100,10 +104,7 @@ impl House {
             fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
             exe = script;
         }
-        static COUNT: AtomicU8 = AtomicU8::new(0);
-        let session = SessionId::new(1, [COUNT.fetch_add(1, Ordering::Relaxed); 10]);
         let native = Native::new(start(&exe, &config));
-        native.register(session, Yard { project: project.clone(), folder: folder.clone() });
         Self { native, project, folder, home: config.user_home, session, who, probe: exe, _dir: dir }
     }
 

@@ -181,11 +181,13 @@ async fn the_worker_is_refused_without_its_walls() {
 /// Sessions keep apart: no home, temporary file or layer is shared, whoever the warden is.
 #[tokio::test]
 async fn sessions_do_not_see_each_other() {
-    let house = House::new(if is_root() { As::Root } else { As::User });
     let other = SessionId::new(2, [2; 10]);
-    let folder = house.folder.parent().unwrap().join("other");
-    fs::create_dir(&folder).unwrap();
-    house.native.register(other, bailey_sandbox::Yard { project: house.project.clone(), folder });
+    let house = House::with(if is_root() { As::Root } else { As::User }, |config| {
+        let mut lease = config.sessions.values().next().unwrap().clone();
+        lease.yard.folder.set_file_name("other");
+        fs::create_dir(&lease.yard.folder).unwrap();
+        config.sessions.insert(other, lease);
+    });
     house.sh("echo s > ~/mine; echo s > /tmp/mine; echo s > mine").await.ok();
     let (out, mut pieces) = tokio::sync::mpsc::channel(1);
     pieces.close();

@@ -2,12 +2,23 @@
 
 use crate::house::{House, everyone};
 use bailey_protocol::{Isolation, WsPath};
-use std::{fs, os::unix::fs::MetadataExt};
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
+/// What the human revealed: a command may be shown it.
+const REVEALED: &[&str] = &[".env", "racy/.env"];
 const MASKS: &[&str] = &[".env", ".env.*", "!.env.example", "*.pem", "/secrets/"];
 
 fn house(who: crate::house::As) -> House {
-    House::with(who, |config| config.masks = MASKS.iter().map(|mask| (*mask).to_owned()).collect())
+    House::with(who, |config| {
+        config.masks = MASKS.iter().map(|mask| (*mask).to_owned()).collect();
+        for lease in config.sessions.values_mut() {
+            lease.revealed = REVEALED.iter().map(|name| at(&lease.yard.project, name)).collect();
+        }
+    })
+}
+
+fn at(project: &Path, name: &str) -> WsPath {
+    WsPath(project.join(name).display().to_string())
 }
 
 #[tokio::test]
@@ -37,13 +48,16 @@ async fn a_masked_file_cannot_be_read_written_or_taken_away() {
             .ok();
         assert_eq!(all, "end", "{who:?}");
         // The control: revealed, the same file is read.
-        let revealed = vec![WsPath(house.project.join(".env").display().to_string())];
-        let isolation = Isolation { revealed, ..Isolation::default() };
+        let isolation = Isolation { revealed: vec![at(&house.project, ".env")], ..Isolation::default() };
         assert_eq!(
             house.run(&house.command("cat .env; cat key.pem 2>/dev/null"), &isolation).await.text(),
             "TOKEN=hidden-value\n"
         );
         assert_eq!(fs::read_to_string(house.project.join(".env")).unwrap(), "TOKEN=hidden-value\n");
+        // What the warden was not told of at its start stays covered, whatever the runtime says later.
+        let isolation = Isolation { revealed: vec![at(&house.project, "key.pem")], ..Isolation::default() };
+        let ran = house.run(&house.command("cat key.pem"), &isolation).await;
+        assert!(ran.reason().contains("was not revealed"), "{}", ran.reason());
     }
 }
 
@@ -149,8 +163,7 @@ async fn git_sees_the_changes_of_a_revealed_file() {
     for who in everyone() {
         let house = unsettled(who, "", 2);
         assert_eq!(house.sh("git status --porcelain").await.ok(), " M young.txt");
-        let revealed = vec![WsPath(house.project.join("racy/.env").display().to_string())];
-        let isolation = Isolation { revealed, ..Isolation::default() };
+        let isolation = Isolation { revealed: vec![at(&house.project, "racy/.env")], ..Isolation::default() };
         let command = house.command("echo own >> racy/.env; git status --porcelain");
         assert_eq!(house.run(&command, &isolation).await.ok(), " M racy/.env\n M young.txt", "{who:?}");
     }

@@ -2,7 +2,7 @@
 
 use crate::house::{As, House, everyone};
 use bailey_protocol::{Isolation, WsPath};
-use std::{fs, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 #[tokio::test]
 async fn each_command_sees_the_project_as_it_is_when_it_starts() {
@@ -138,10 +138,16 @@ async fn a_link_left_in_the_home_does_not_move_a_mount() {
 
 #[tokio::test]
 async fn a_home_or_bailey_s_own_files_are_no_workspace() {
-    let house = House::new(As::User);
-    for project in [house.home.parent().unwrap(), house.home.as_path(), house.folder.as_path()] {
-        let yard = bailey_sandbox::Yard { project: project.into(), folder: house.folder.clone() };
-        house.native.register(house.session, yard);
+    for place in ["the parent of both", "the home", "the session's folder"] {
+        let house = House::with(As::User, |config| {
+            let home = config.user_home.clone();
+            let yard = &mut config.sessions.values_mut().next().unwrap().yard;
+            yard.project = match place {
+                "the home" => home,
+                "the session's folder" => yard.folder.clone(),
+                _ => home.parent().unwrap().into(),
+            };
+        });
         let ran = house.sh("echo ran").await;
         assert!(ran.reason().contains("cannot be a workspace"), "{}", ran.reason());
     }
@@ -187,11 +193,38 @@ async fn a_layer_that_cannot_be_written_is_refused() {
     assert_eq!(house.sh("echo a > a.txt; cat a.txt").await.ok(), "a");
     house.native.forget(house.session).unwrap();
     // The kernel would mount an overlay without a work directory read-only, and say nothing.
-    let yard = bailey_sandbox::Yard { project: house.project.clone(), folder: house.folder.clone() };
     let work = house.folder.join("work");
     fs::remove_dir_all(&work).unwrap();
     fs::create_dir(&work).unwrap();
-    house.native.register(house.session, yard);
     let ran = house.sh("echo ran").await;
     assert!(ran.reason().contains("overlay") && ran.reason().contains("ead-only"), "{}", ran.reason());
+}
+
+/// The runtime parses what the world sends: what it asks the warden for is not believed.
+#[tokio::test]
+async fn the_warden_shows_nothing_that_the_owner_hid() {
+    for who in everyone() {
+        for is_hidden in [true, false] {
+            let house = House::with(who, |config| {
+                if is_hidden {
+                    config.hidden_in_home = vec![".keys".into()];
+                }
+            });
+            let key = house.home.join(".keys/id");
+            fs::create_dir(key.parent().unwrap()).unwrap();
+            fs::write(&key, "the key\n").unwrap();
+            fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+            house.give(&house.home);
+            for path in [house.home.join(".keys"), key.clone()] {
+                let extra_reads = vec![WsPath(path.display().to_string())];
+                let isolation = Isolation { extra_reads, ..Isolation::default() };
+                let ran = house.run(&house.command(&format!("cat {}", key.display())), &isolation).await;
+                if is_hidden {
+                    assert!(ran.reason().contains("no sandbox may see"), "{}", ran.reason());
+                } else {
+                    assert_eq!(ran.ok(), "the key", "the control: not hidden, it is shown");
+                }
+            }
+        }
+    }
 }

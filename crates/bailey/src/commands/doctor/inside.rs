@@ -5,7 +5,7 @@ use super::Finding;
 use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
-    home::{self, Home, make_private},
+    home::{Home, make_private},
     print::Printer,
 };
 use anyhow::{Context as _, Result, bail};
@@ -40,7 +40,7 @@ pub(super) async fn tried(home: &Home, config: &Config, printer: &Printer) -> Ve
         Err(_) => Err(anyhow::anyhow!("no answer within {} seconds", PATIENCE.as_secs())),
     };
     if scratch.exists()
-        && let Err(error) = home::remove(&scratch)
+        && let Err(error) = bailey_sandbox::remove(&scratch)
     {
         printer.note(&format!("`{}` could not be removed: {error}", scratch.display()));
     }
@@ -71,6 +71,10 @@ async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer)
         opening,
         options: None,
         unattended: true,
+        revealed: Vec::new(),
+        is_scratch: false,
+        // It hears of nobody, and has more to look at.
+        is_bound: false,
     };
     let begin = Instant::now();
     let Open { host, .. } = compose::open(session).await?;

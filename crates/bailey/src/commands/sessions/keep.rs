@@ -3,7 +3,7 @@
 use crate::{
     compose, exit,
     front::{self, short},
-    home::{self, Home},
+    home::Home,
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
@@ -91,7 +91,8 @@ pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer
         return Ok(ExitCode::from(exit::DENIED));
     }
     let removed = journal.remove_session(&lock).await?;
-    home::remove(&folder).with_context(|| format!("`{}` could not be removed", folder.display()))?;
+    bailey_sandbox::remove(&folder)
+        .with_context(|| format!("`{}` could not be removed", folder.display()))?;
     if printer.is_json() {
         printer.json(
             &json!({ "session": session.id, "entries": removed.entries, "payloads": removed.payloads }),

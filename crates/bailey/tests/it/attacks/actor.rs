@@ -267,7 +267,7 @@ fn tools() -> PathBuf {
 
 /// The program whose walls can be taken away, built into the same target directory; cargo's own lock lets one test build
 /// it and the others wait.
-fn controls() -> &'static Path {
+pub(crate) fn controls() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let bailey = Path::new(env!("CARGO_BIN_EXE_bailey"));

@@ -1,0 +1,128 @@
+//! The bounds of a session, drawn before anything is heard of the world: what the warden grants, and what this process
+//! keeps for itself.
+
+use crate::{
+    compose::Session,
+    home::{Home, make_private},
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::JournalFile;
+use bailey_protocol::{SessionId, WsPath};
+use bailey_sandbox::{Config, Confinement, Lease, Yard};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+/// Variables that name a proxy.
+const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+/// Variables that name certificates.
+const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// What the warden is told, once: this session, its project, and what no sandbox may see.
+pub(crate) fn of_warden(session: &Session<'_>, id: SessionId, folder: &Path) -> Result<Config> {
+    let Session { home, workspace, .. } = session;
+    let mut revealed: BTreeSet<WsPath> = session.revealed.iter().cloned().collect();
+    for path in session.options.iter().flat_map(|options| &options.reveal) {
+        revealed.insert(masked(workspace, path)?);
+    }
+    let yard = Yard { project: PathBuf::from(&workspace.0), folder: folder.to_path_buf() };
+    let lease = Lease { yard, revealed, is_scratch: session.is_scratch };
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok());
+    let config = Config {
+        user_home: home.user.clone(),
+        path: env::var("PATH").unwrap_or_default(),
+        locale: locale.filter(|locale| !locale.is_empty()),
+        masks: bailey_policy::SECRET_LOOKING.iter().map(|&glob| glob.to_owned()).collect(),
+        sessions: BTreeMap::from([(id, lease)]),
+        hidden: hidden(home),
+        hidden_in_home: bailey_policy::protected_in_home().map(str::to_owned).collect(),
+        ..Config::default()
+    };
+    #[cfg(feature = "controls")]
+    let config = crate::controls::take_away(config)?;
+    Ok(config)
+}
+
+/// Binds this process to what the session needs; returns what the kernel is too old for.
+pub(crate) fn bind(session: &Session<'_>, folder: &Path, journal: &JournalFile) -> Result<Vec<&'static str>> {
+    #[cfg(feature = "controls")]
+    if crate::controls::is_unbound() {
+        return Ok(Vec::new());
+    }
+    if !session.is_bound {
+        return Ok(Vec::new());
+    }
+    Ok(of_process(session, folder, journal)?.bind()?.absent)
+}
+
+/// The journal and the session's lock to write; the rules, a recording to play, and certificates to read. The rest of
+/// Bailey's home is out of reach: its configuration, its keys, and what other sessions left.
+fn of_process(session: &Session<'_>, folder: &Path, journal: &JournalFile) -> Result<Confinement> {
+    let lock = folder.join("lock");
+    let open = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
+    open.with_context(|| format!("cannot make `{}`", lock.display()))?;
+    let mut writes = journal.files();
+    writes.push(lock);
+    // Rules that come later are read from it; a directory that comes later would not be.
+    let policy = session.home.policy();
+    make_private(&policy)?;
+    let mut reads = rules(&policy)?;
+    reads.push(session.home.catalogue());
+    let model = session.options.and_then(|options| options.model.as_deref());
+    reads.extend(model.and_then(|model| model.strip_prefix("replay:")).map(PathBuf::from));
+    let certificates = CERTIFICATES.iter().filter_map(env::var_os);
+    reads.extend(certificates.flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>()));
+    let proxies = PROXIES.iter().filter_map(|name| env::var(name).ok());
+    let servers = session.config.providers.values().map(|provider| provider.base_url.clone());
+    let ports = servers.chain(proxies).filter_map(|url| port(&url)).collect();
+    Ok(Confinement { reads, writes, ports })
+}
+
+/// The directory of the rules, and what links in it lead to.
+fn rules(policy: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = vec![policy.to_path_buf()];
+    for entry in fs::read_dir(policy).with_context(|| format!("cannot read `{}`", policy.display()))? {
+        let entry = entry?;
+        if entry.file_type()?.is_symlink() {
+            paths.push(entry.path());
+        }
+    }
+    Ok(paths)
+}
+
+/// The port of a URL: the one it names, or its scheme's.
+fn port(url: &str) -> Option<u16> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    // The colons of an address of version 6 stand in brackets.
+    match host.rsplit(']').next()?.rsplit_once(':') {
+        Some((_, port)) => port.parse().ok(),
+        None if scheme == "https" => Some(443),
+        None if scheme.starts_with("socks") => Some(1080),
+        None => Some(80),
+    }
+}
+
+/// A masked file as the human named it: by the letter, as masks are, so that a link is not followed and `.` is nothing.
+pub(crate) fn masked(workspace: &WsPath, path: &Path) -> Result<WsPath> {
+    let absolute: PathBuf = Path::new(&workspace.0).join(path).components().collect();
+    let path = WsPath(absolute.display().to_string());
+    if !path.is_within(&workspace.0) || path.0.contains("/../") || path.0.ends_with("/..") {
+        bail!("`{path}` is not in the workspace: only its own masked files can be revealed");
+    }
+    Ok(path)
+}
+
+/// Bailey's own home, and where protected places of the user's really lie.
+fn hidden(home: &Home) -> Vec<PathBuf> {
+    let user = home.user.display().to_string();
+    let elsewhere = bailey_policy::protected_places(&user).filter_map(|place| {
+        let real = fs::canonicalize(&place).ok()?;
+        (real != Path::new(&place)).then_some(real)
+    });
+    elsewhere.chain([home.root.clone()]).collect()
+}

@@ -1,0 +1,200 @@
+//! The main process taken over: what whoever found a hole in one of its parsers could do from inside of it.
+//!
+//! While `bailey run` waits for its model, a debugger makes its threads call the kernel ([`inject`]), and its own
+//! socket to the warden carries forged orders ([`forge`]). Each refusal has its control: the same in the program
+//! `bailey-controls`, with just the binding, or just the warden's doubt, taken away.
+
+mod forge;
+mod inject;
+
+use crate::{attacks::actor::controls, stage::Stage};
+use bailey_protocol::{Action, Blob, FileChange, Isolation, WsPath};
+use bailey_sandbox::worker::Request;
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
+use inject::Taken;
+use nix::libc;
+use serde_json::json;
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::net::UnixListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+const KEY: &str = "canary-of-the-key";
+
+/// A stage whose user has a key, and a `bailey run` that waits for its model.
+struct Scene {
+    stage: Stage,
+    gate: Gate,
+    child: Child,
+    _model: ModelServer,
+}
+
+impl Scene {
+    /// `breach` is a variable of the program `bailey-controls`; none: the program itself.
+    fn new(breach: Option<&str>) -> Self {
+        let stage = Stage::new(&[("a.txt", "of the workspace\n"), (".env", "TOKEN=canary-of-the-project\n")]);
+        let user = stage.folder().join("user");
+        fs::create_dir_all(user.join(".ssh")).unwrap();
+        fs::write(user.join(".ssh/id"), KEY).unwrap();
+        let gate = Gate::default();
+        let held = Reply::Held(gate.clone(), Message::text("done"));
+        let model = stage.model(vec![Reply::calls([("c", "fs_list", json!({ "path": "." }))]), held]);
+        fs::create_dir_all(stage.home().join("policy")).unwrap();
+        let run = stage.bailey(&["--json", "run", "--approve", "never", "--model", "test/model", "do it"]);
+        let mut command = Command::new(breach.map_or(Path::new(run.get_program()), |_| controls()));
+        command.args(run.get_args()).current_dir(stage.project()).env("HOME", &user).stdin(Stdio::null());
+        command.envs(breach.map(|name| (name, "1")));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        model.wait_for(2);
+        Self { stage, gate, child, _model: model }
+    }
+
+    fn user(&self) -> PathBuf {
+        fs::canonicalize(self.stage.folder()).unwrap().join("user")
+    }
+
+    /// Lets the model answer, and the run end as if nothing had been.
+    fn end(self) {
+        self.gate.open();
+        let ran = crate::stage::Ran::of(self.child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(0), "what is bound still does its work: {ran:?}");
+    }
+}
+
+/// Where the calls of [`calls`] reach for.
+struct World {
+    _folder: tempfile::TempDir,
+    socket: PathBuf,
+    _unix: UnixListener,
+    tcp: TcpListener,
+}
+
+impl World {
+    fn new() -> Self {
+        let make = |at: &str| tempfile::Builder::new().prefix("bailey-").tempdir_in(at).ok();
+        let folder = make("/run").or_else(|| make("/tmp")).unwrap();
+        let socket = folder.path().join("service.sock");
+        let unix = UnixListener::bind(&socket).unwrap();
+        Self { _folder: folder, socket, _unix: unix, tcp: TcpListener::bind("127.0.0.1:0").unwrap() }
+    }
+}
+
+/// What each call came to, by its name: the result, or the error as a negative number. Programs are executed last.
+fn calls(scene: &Scene, world: &World, taken: &mut Taken) -> Vec<(&'static str, i64)> {
+    let home = scene.stage.home();
+    let mut found = Vec::new();
+    let open = |taken: &mut Taken, path: &Path, flags: i32| {
+        let path = taken.put(path.to_str().unwrap().as_bytes());
+        taken.call(libc::SYS_openat, [libc::AT_FDCWD as u64, path, flags as u64, 0o600, 0, 0])
+    };
+    let project = scene.stage.project();
+    for (name, path, flags) in [
+        ("read the user's key", scene.user().join(".ssh/id"), libc::O_RDONLY),
+        ("read a file of the workspace", project.join("a.txt"), libc::O_RDONLY),
+        ("write a file of the workspace", project.join("new.txt"), libc::O_WRONLY | libc::O_CREAT),
+        ("write the configuration", home.join("config.toml"), libc::O_WRONLY),
+        ("write a rule", home.join("policy/mine.toml"), libc::O_WRONLY | libc::O_CREAT),
+        ("read another process", PathBuf::from("/proc/1/status"), libc::O_RDONLY),
+    ] {
+        found.push((name, open(taken, &path, flags)));
+    }
+    let unix = taken.call(libc::SYS_socket, [libc::AF_UNIX as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0]);
+    let address =
+        taken.put(&[&1u16.to_ne_bytes(), world.socket.to_str().unwrap().as_bytes(), b"\0"].concat());
+    let length = 2 + world.socket.as_os_str().len() as u64 + 1;
+    let reached =
+        if unix < 0 { unix } else { taken.call(libc::SYS_connect, [unix as u64, address, length, 0, 0, 0]) };
+    found.push(("reach a Unix socket", reached));
+    let tcp = taken.call(libc::SYS_socket, [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0]);
+    let port = world.tcp.local_addr().unwrap().port();
+    let address =
+        taken.put(&[&2u16.to_ne_bytes()[..], &port.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat());
+    found.push(("reach another port", taken.call(libc::SYS_connect, [tcp as u64, address, 16, 0, 0, 0])));
+    let parent = u64::from(std::process::id());
+    found.push(("signal another process", taken.call(libc::SYS_kill, [parent, 0, 0, 0, 0, 0])));
+    found.push(("trace another process", taken.call(libc::SYS_ptrace, [0x4206, parent, 0, 0, 0, 0])));
+    let program = taken.put(b"/bin/true");
+    let argv = taken.put(&[program.to_ne_bytes(), 0u64.to_ne_bytes()].concat());
+    found.push(("execute a program", taken.call(libc::SYS_execve, [program, argv, 0, 0, 0, 0])));
+    found
+}
+
+#[test]
+fn a_taken_over_main_process_reaches_nothing() {
+    let world = World::new();
+    let scene = Scene::new(None);
+    let threads = inject::threads(scene.child.id());
+    assert!(threads.len() > 1, "the journal's threads are there, too: {threads:?}");
+    for thread in threads {
+        let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap();
+        assert!(status.contains("Seccomp:\t2") && status.contains("NoNewPrivs:\t1"), "{status}");
+        let Some(mut taken) = Taken::seize(thread) else { return };
+        for (name, result) in calls(&scene, &world, &mut taken) {
+            let refused = [-i64::from(libc::EACCES), -i64::from(libc::EPERM)];
+            assert!(refused.contains(&result), "could {name}: {result}");
+        }
+    }
+    scene.end();
+
+    let scene = Scene::new(Some("BAILEY_CONTROL_UNBOUND"));
+    let Some(mut taken) = Taken::seize(scene.child.id() as i32) else { return };
+    for (name, result) in calls(&scene, &world, &mut taken) {
+        // A debugger is not traced by whom it traces.
+        if name != "trace another process" {
+            assert!(result >= 0, "the control: unbound, it could not {name}: {result}");
+        }
+    }
+    drop(taken);
+    assert!(scene.child.wait_with_output().unwrap().status.success(), "it became /bin/true");
+}
+
+/// What the warden does for whoever holds its socket: a name, and what came of it (its refusal, or what it let out).
+fn orders(scene: &Scene) -> Vec<(&'static str, String)> {
+    let warden = forge::Warden::of(scene.child.id());
+    let session = fs::read_dir(scene.stage.home().join("sessions")).unwrap().next().unwrap().unwrap();
+    let session = session.file_name().into_string().unwrap();
+    let project = scene.stage.project();
+    let key = scene.user().join(".ssh/id");
+    let cat = |path: &Path| forge::command(&project, &["cat", path.to_str().unwrap()]);
+    let reads = |path: &Path| vec![path.to_str().unwrap().to_owned()];
+    let reveal = Isolation {
+        revealed: vec![WsPath(project.join(".env").display().to_string())],
+        ..Isolation::default()
+    };
+    let change = Request::Perform {
+        action: Action::Change {
+            files: vec![FileChange {
+                path: WsPath(project.join("a.txt").display().to_string()),
+                base: Some(bailey_protocol::Digest::of(b"of the workspace\n")),
+                new: Some(Blob::from("of the attacker\n")),
+            }],
+        },
+    };
+    let plain = Isolation::default();
+    vec![
+        ("show the user's key", warden.ask(&session, "Workspace", &reads(&key), &cat(&key), &plain)),
+        ("show a masked file", warden.ask(&session, "Workspace", &[], &cat(&project.join(".env")), &reveal)),
+        ("write past the layer", warden.ask(&session, "Merge", &[], &json!({ "Work": change }), &plain)),
+    ]
+}
+
+#[test]
+fn forged_orders_are_refused_by_the_warden() {
+    let scene = Scene::new(None);
+    let asked = orders(&scene);
+    assert!(asked.iter().all(|(_, came)| came.starts_with("refused: ")), "{asked:?}");
+    assert_eq!(scene.stage.read("a.txt"), "of the workspace\n");
+    // And what is no forgery is done.
+    scene.end();
+
+    let scene = Scene::new(Some("BAILEY_CONTROL_TRUSTING"));
+    let asked = orders(&scene);
+    let came = |name: &str| asked.iter().find(|(asked, _)| *asked == name).unwrap().1.as_str();
+    assert_eq!(came("show the user's key"), KEY, "the control: believed, it shows the key");
+    assert_eq!(came("show a masked file"), "TOKEN=canary-of-the-project\n");
+    assert_eq!(scene.stage.read("a.txt"), "of the attacker\n", "{}", came("write past the layer"));
+    scene.end();
+}

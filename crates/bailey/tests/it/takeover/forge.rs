@@ -1,0 +1,108 @@
+//! Orders to the warden as a taken-over main process could write them: by hand, over its very socket.
+
+use bailey_protocol::{Command, Isolation, Limits, WsPath};
+use rustix::{
+    fd::{AsFd as _, BorrowedFd, OwnedFd},
+    fs::MemfdFlags,
+    net::{
+        AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+        SocketType, sockopt::socket_type,
+    },
+    process::{Pid, PidfdFlags, PidfdGetfdFlags},
+};
+use serde_json::{Value, json};
+use std::{
+    fs::{self, File},
+    io::{IoSlice, Read as _, Write as _},
+    mem::MaybeUninit,
+    path::Path,
+};
+
+/// The main process's end of its warden.
+pub(super) struct Warden {
+    socket: OwnedFd,
+}
+
+/// A task: a command in the project.
+pub(super) fn command(project: &Path, argv: &[&str]) -> Value {
+    let command = Command {
+        argv: argv.iter().map(|&word| word.into()).collect(),
+        cwd: WsPath(project.display().to_string()),
+        env: Default::default(),
+        stdin: None,
+        network: false,
+        limits: Limits::default(),
+    };
+    json!({ "Run": command })
+}
+
+impl Warden {
+    /// Takes it from the process.
+    pub(super) fn of(process: u32) -> Self {
+        let pidfd =
+            rustix::process::pidfd_open(Pid::from_raw(process as i32).unwrap(), PidfdFlags::empty()).unwrap();
+        let descriptors = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+        let sockets = descriptors.flatten().filter(|fd| {
+            fs::read_link(fd.path()).is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+        });
+        let mut found = sockets.filter_map(|fd| {
+            let number = fd.file_name().to_str()?.parse().ok()?;
+            let socket = rustix::process::pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty()).ok()?;
+            (socket_type(&socket).ok()? == SocketType::SEQPACKET).then_some(socket)
+        });
+        Self { socket: found.next().unwrap() }
+    }
+
+    /// Asks for a sandbox: its refusal after `refused: `, or what it wrote to standard output.
+    pub(super) fn ask(
+        &self,
+        session: &str,
+        view: &str,
+        reads: &[String],
+        task: &Value,
+        isolation: &Isolation,
+    ) -> String {
+        let limits = Limits::default();
+        let order =
+            json!({ "Start": { "session": session, "view": view, "extra_reads": reads, "limits": limits } });
+        let job = json!({ "task": task, "isolation": isolation, "limits": limits });
+        let mut sealed = File::from(rustix::fs::memfd_create("job", MemfdFlags::CLOEXEC).unwrap());
+        sealed.write_all(job.to_string().as_bytes()).unwrap();
+        std::io::Seek::rewind(&mut sealed).unwrap();
+        let null = File::open("/dev/null").unwrap();
+        let (output, output_end) = rustix::pipe::pipe().unwrap();
+        let (control, control_end) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        let fds = [sealed.as_fd(), null.as_fd(), output_end.as_fd(), output_end.as_fd(), control_end.as_fd()];
+        self.send(&order, &fds);
+        drop((output_end, control_end));
+        let mut printed = String::new();
+        File::from(output).read_to_string(&mut printed).unwrap();
+        loop {
+            let mut packet = [0; 64 << 10];
+            let (length, _) = rustix::net::recv(&control, &mut packet[..], RecvFlags::empty()).unwrap();
+            if length == 0 {
+                return printed;
+            }
+            let message: Value = serde_json::from_slice(&packet[..length]).unwrap();
+            if let Some(reason) = message["Refused"].as_str() {
+                return format!("refused: {reason}");
+            }
+        }
+    }
+
+    fn send(&self, order: &Value, fds: &[BorrowedFd<'_>]) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
+        let text = order.to_string();
+        rustix::net::sendmsg(
+            &self.socket,
+            &[IoSlice::new(text.as_bytes())],
+            &mut control,
+            SendFlags::empty(),
+        )
+        .unwrap();
+    }
+}

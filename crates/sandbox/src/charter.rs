@@ -1,0 +1,140 @@
+//! What the warden grants: the sessions it was told of before the runtime heard anything of the world, and nothing
+//! beside.
+//!
+//! The runtime parses what the world sends, so what it asks for is looked at here as if it came from whoever took the
+//! runtime over. It cannot name a project, a folder or a mount: it names a session and a view, and the rest
+//! follows from what was said at the start. A command gets the view of a command, never the one that a merge writes
+//! through; a file is revealed only if the human revealed it; nothing that the owner hid is shown.
+
+use crate::{
+    config::{Config, Lease, Yard},
+    wire::{Job, Task, View},
+    worker::Request,
+};
+use bailey_protocol::{MergeKind, SessionId};
+use globset::{Glob, GlobBuilder, GlobMatcher};
+use std::{
+    io,
+    path::{Component, Path, PathBuf},
+};
+
+/// Every sandbox has its own of these; the host's would show its processes, devices and services.
+const OF_THE_HOST: &[&str] = &["/dev", "/proc", "/run", "/sys", "/var/run"];
+
+/// Places that nothing shows, with what they lie in.
+#[derive(Debug, Default)]
+pub(crate) struct Hidden {
+    places: Vec<PathBuf>,
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Debug)]
+struct Pattern {
+    glob: GlobMatcher,
+    /// The deepest directory that the pattern names without a wildcard.
+    within: PathBuf,
+}
+
+impl Hidden {
+    /// What the configuration hides.
+    ///
+    /// # Errors
+    /// When a pattern is none.
+    pub(crate) fn new(config: &Config) -> io::Result<Self> {
+        let pattern = |text: &String| -> Result<Pattern, globset::Error> {
+            let literal = Path::new(text).components().take_while(|part| !is_wild(part));
+            let mut within = config.user_home.join(literal.collect::<PathBuf>());
+            if !text.contains(WILD) {
+                within.pop();
+            }
+            let home = globset::escape(&config.user_home.to_string_lossy());
+            let glob: Glob = GlobBuilder::new(&format!("{home}/{text}")).literal_separator(true).build()?;
+            Ok(Pattern { glob: glob.compile_matcher(), within })
+        };
+        let patterns = config.hidden_in_home.iter().map(pattern).collect::<Result<_, _>>();
+        let own = OF_THE_HOST.iter().map(PathBuf::from);
+        Ok(Self {
+            places: own.chain(config.hidden.iter().cloned()).collect(),
+            patterns: patterns.map_err(io::Error::other)?,
+        })
+    }
+
+    /// Looks at a path that a sandbox is to see read-only.
+    ///
+    /// # Errors
+    /// Says why it must not.
+    pub(crate) fn check(&self, path: &str) -> Result<(), String> {
+        let at = Path::new(path);
+        let is_plain = at.is_absolute()
+            && at.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        let is_place = |place: &PathBuf| at.starts_with(place) || place.starts_with(at);
+        let is_pattern = |pattern: &Pattern| {
+            pattern.within.starts_with(at) || at.ancestors().any(|above| pattern.glob.is_match(above))
+        };
+        if is_plain && !self.places.iter().any(is_place) && !self.patterns.iter().any(is_pattern) {
+            return Ok(());
+        }
+        Err(format!("`{path}` is, lies in, or holds what no sandbox may see"))
+    }
+}
+
+const WILD: [char; 4] = ['*', '?', '[', '{'];
+
+fn is_wild(part: &Component<'_>) -> bool {
+    part.as_os_str().to_string_lossy().contains(WILD)
+}
+
+/// The lease of a session.
+///
+/// # Errors
+/// When the warden was not told of it.
+pub(crate) fn lease(config: &Config, session: SessionId) -> Result<&Lease, String> {
+    config.sessions.get(&session).ok_or_else(|| format!("session {session} has no workspace"))
+}
+
+/// Looks at a job before its sandbox is finished: whether it fits the view that was made for it, and shows no more than
+/// the human revealed.
+///
+/// # Errors
+/// Says what is asked for beyond the lease.
+pub(crate) fn check(lease: &Lease, view: View, job: &Job) -> Result<(), String> {
+    let wanted = job.task.view();
+    if wanted != view {
+        return Err(format!("a {view:?} was made, and the job is one for a {wanted:?}"));
+    }
+    if let Some(path) = job.isolation.revealed.iter().find(|path| !lease.revealed.contains(path)) {
+        return Err(format!("`{path}` was not revealed when this session was opened"));
+    }
+    match &job.task {
+        Task::Run(_) => Ok(()),
+        Task::Work(request) => places(&lease.yard, request),
+    }
+}
+
+/// A merge writes: where to is not the runtime's to say.
+fn places(yard: &Yard, request: &Request) -> Result<(), String> {
+    let Request::Merge { upper, project, backup, .. } = request else { return Ok(()) };
+    let backup = Path::new(backup);
+    let is_one = backup.parent() == Some(&yard.backups())
+        && matches!(backup.components().next_back(), Some(Component::Normal(_)));
+    if is_one && Path::new(upper) == yard.upper() && Path::new(project) == yard.project {
+        return Ok(());
+    }
+    Err("a merge reads its session's layer, and writes its session's project and backups".into())
+}
+
+impl Task {
+    /// What its sandbox must see.
+    pub(crate) fn view(&self) -> View {
+        let Self::Work(request) = self else { return View::Workspace };
+        match request {
+            Request::Resolve { .. } | Request::Perform { .. } => View::Workspace,
+            Request::Scan { .. } | Request::Diff { .. } => View::Layers,
+            Request::Merge { merge, .. } if merge.direction == MergeKind::Discard => View::Discard,
+            Request::Merge { .. } => View::Merge,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+use super::{Hidden, check};
+use crate::{
+    config::{Config, Lease, Yard},
+    wire::{Job, Task, View},
+    worker::Request,
+};
+use bailey_protocol::{Action, Command, Isolation, Limits, Merge, MergeKind, WsPath};
+use std::collections::BTreeMap;
+
+fn lease() -> Lease {
+    Yard { project: "/work/p".into(), folder: "/home/u/.bailey/sessions/1".into() }.into()
+}
+
+fn job(task: Task) -> Job {
+    Job { task, isolation: Isolation::default(), limits: Limits::default() }
+}
+
+fn command() -> Task {
+    Task::Run(Command {
+        argv: vec!["true".into()],
+        cwd: WsPath("/work/p".into()),
+        env: BTreeMap::new(),
+        stdin: None,
+        network: false,
+        limits: Limits::default(),
+    })
+}
+
+fn merge(direction: MergeKind, upper: &str, project: &str, backup: &str) -> Task {
+    let merge = Merge { direction, files: Vec::new(), of: None };
+    Task::Work(Request::Merge { merge, upper: upper.into(), project: project.into(), backup: backup.into() })
+}
+
+#[test]
+fn what_the_owner_hid_is_not_shown_nor_what_holds_it() {
+    let config = Config {
+        user_home: "/home/{u}".into(),
+        hidden: vec!["/srv/keys".into()],
+        hidden_in_home: [".ssh", ".config/gh", ".cargo/credentials*", ".*_history"].map(String::from).into(),
+        ..Config::default()
+    };
+    let hidden = Hidden::new(&config).unwrap();
+    for path in [
+        "/",
+        "/home",
+        "/home/{u}",
+        "/home/{u}/.ssh",
+        "/home/{u}/.ssh/id",
+        "/home/{u}/.config",
+        "/home/{u}/.config/gh/hosts.yml",
+        "/home/{u}/.cargo",
+        "/home/{u}/.cargo/credentials.toml",
+        "/home/{u}/.bash_history",
+        "/srv",
+        "/srv/keys/a",
+        "/proc/1/root/etc",
+        "/run/docker.sock",
+        "/home/{u}/notes/../.ssh",
+        "notes",
+    ] {
+        assert!(hidden.check(path).is_err(), "{path}");
+    }
+    for path in
+        ["/home/{u}/notes", "/home/{u}/.config/fish", "/home/{u}/.cargo/bin", "/srv/data", "/home/u/.ssh"]
+    {
+        assert_eq!(hidden.check(path), Ok(()), "{path}");
+    }
+}
+
+#[test]
+fn a_job_gets_the_view_that_it_needs_and_no_other() {
+    let lease = lease();
+    assert_eq!(check(&lease, View::Workspace, &job(command())), Ok(()));
+    for view in [View::Merge, View::Discard, View::Layers] {
+        assert!(check(&lease, view, &job(command())).is_err(), "a command in {view:?}");
+    }
+    let read = Task::Work(Request::Perform { action: Action::Read { path: WsPath("/work/p/a".into()) } });
+    assert!(check(&lease, View::Merge, &job(read)).is_err());
+}
+
+#[test]
+fn a_merge_writes_where_its_session_may() {
+    let lease = lease();
+    let (upper, project) = ("/home/u/.bailey/sessions/1/upper", "/work/p");
+    let backup = "/home/u/.bailey/sessions/1/backups/7";
+    assert_eq!(check(&lease, View::Merge, &job(merge(MergeKind::Apply, upper, project, backup))), Ok(()));
+    assert_eq!(check(&lease, View::Discard, &job(merge(MergeKind::Discard, upper, project, backup))), Ok(()));
+    for (upper, project, backup) in [
+        ("/work/p/upper", project, backup),
+        (upper, "/work/p/.git", backup),
+        (upper, project, "/work/p/.git/hooks"),
+        (upper, project, "/home/u/.bailey/sessions/1/backups"),
+        (upper, project, "/home/u/.bailey/sessions/1/backups/.."),
+        (upper, project, "/home/u/.bailey/sessions/1/backups/7/../../x"),
+    ] {
+        let forged = job(merge(MergeKind::Apply, upper, project, backup));
+        assert!(check(&lease, View::Merge, &forged).is_err(), "{upper} {project} {backup}");
+    }
+}
+
+#[test]
+fn only_what_the_human_revealed_is_revealed() {
+    let path = WsPath("/work/p/.env".into());
+    let mut job = job(command());
+    job.isolation.revealed = vec![path.clone()];
+    assert!(check(&lease(), View::Workspace, &job).is_err());
+    let lease = Lease { revealed: [path].into(), ..lease() };
+    assert_eq!(check(&lease, View::Workspace, &job), Ok(()));
+}
