@@ -193,3 +193,52 @@ fn a_pair_of_sockets_stays_a_pair() {
         assert_eq!(pair(libc::AF_INET, libc::SOCK_STREAM), EPERM);
     }
 }
+
+/// The process that confined itself: a network client with a database, on threads, and nothing more.
+#[test]
+fn what_confined_itself_starts_nothing_and_judges_no_file_s_mode() {
+    let code = super::own();
+    let call = |number: libc::c_long, arguments| run(&code, table::ARCHITECTURE, number as u32, arguments);
+    let never = [
+        libc::SYS_execve,
+        libc::SYS_execveat,
+        libc::SYS_ptrace,
+        libc::SYS_process_vm_readv,
+        libc::SYS_process_vm_writev,
+        libc::SYS_pidfd_getfd,
+        libc::SYS_mount,
+        libc::SYS_open_tree,
+        libc::SYS_unshare,
+        libc::SYS_setns,
+        libc::SYS_bpf,
+        libc::SYS_io_uring_setup,
+        libc::SYS_userfaultfd,
+        libc::SYS_keyctl,
+        libc::SYS_open_by_handle_at,
+        libc::SYS_kill,
+        libc::SYS_pidfd_send_signal,
+        libc::SYS_fchmod,
+        libc::SYS_fchmodat,
+        libc::SYS_fchownat,
+        libc::SYS_utimensat,
+        libc::SYS_setxattr,
+        libc::SYS_bind,
+        libc::SYS_listen,
+    ];
+    for number in never {
+        assert_eq!(call(number, [0; 6]), EPERM, "{number}");
+    }
+    let clone = |flags: i32| call(libc::SYS_clone, [flags as u32 as u64, 0, 0, 0, 0, 0]);
+    assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD), ALLOW);
+    assert_eq!(clone(libc::SIGCHLD), EPERM, "a process");
+    assert_eq!(clone(libc::CLONE_VM | libc::CLONE_VFORK), EPERM, "a process");
+    assert_eq!(clone(libc::CLONE_THREAD | libc::CLONE_NEWNS), EPERM);
+    let pair = |kind: i32| call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind as u64, 0, 0, 0, 0]);
+    assert_eq!(pair(libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC), ALLOW);
+    assert_eq!(pair(libc::SOCK_DGRAM), EPERM);
+    let socket = |family: i32| call(libc::SYS_socket, [family as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0]);
+    assert_eq!(socket(libc::AF_INET), ALLOW);
+    assert_eq!(socket(libc::AF_UNIX), EPERM);
+    assert_eq!(call(libc::SYS_prlimit64, [1, 0, 0, 0, 0, 0]), EPERM, "another process's limits");
+    assert_eq!(call(libc::SYS_prlimit64, [0; 6]), ALLOW);
+}
