@@ -42,6 +42,9 @@ pub(crate) fn writable(path: &Path, migrations: &[Migration]) -> Result<Connecti
     }
     // What is erased, or moved within a page, is overwritten: its bytes would stay in the file otherwise.
     connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
+    // A statement that changes many rows would else note them in a file of the system's temporary directory, which keeps
+    // what it held, and which a process that has bound itself cannot make.
+    connection.execute_batch("PRAGMA temp_store = MEMORY")?;
     identify(&connection)?;
     use_wal(&connection)?;
     migrate(&mut connection, migrations)?;
