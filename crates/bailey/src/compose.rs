@@ -139,9 +139,10 @@ pub(crate) struct Open {
 pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = session.opening;
+    // First of all: a home where nothing can be written says so here.
+    let file = JournalFile::open(&session.home.journal())?;
     let folder = session.home.session(id)?;
     let warden = Warden::start(Path::new("/proc/self/exe"), &bounds::of_warden(&session, id, &folder)?)?;
-    let file = JournalFile::open(&session.home.journal())?;
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of

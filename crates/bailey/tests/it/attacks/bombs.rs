@@ -224,11 +224,14 @@ os.execvp(sys.argv[1], sys.argv[1:])' \"$@\"";
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "0\n1\n2\n3\n"), "{ran:?}");
     let control = actor.outside(&[&enter[..], &["bash", "-c", look]].concat());
     assert!(control.stdout.contains(super::actor::CANARY), "the control: {control:?}");
-    // While a command is at work, the runtime has none of its restrictions.
+    // While a command is at work, the runtime is in none of its namespaces, and bound by rules of its own only.
     let mut busy =
         actor.command(&["sandbox", "run", "--", "sleep", "2"]).stdout(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_millis(1000));
-    let status = fs::read_to_string(format!("/proc/{}/status", busy.id())).unwrap();
-    assert!(status.contains("Seccomp:\t0") && status.contains("Name:\tbailey"), "{status}");
+    let namespace = |of: &str, kind: &str| fs::read_link(format!("/proc/{of}/ns/{kind}")).unwrap();
+    // (The actor stands in a mount namespace that this test made.)
+    for kind in ["user", "pid", "net", "ipc", "uts", "cgroup"] {
+        assert_eq!(namespace(&busy.id().to_string(), kind), namespace("self", kind), "{kind}");
+    }
     assert_eq!(busy.wait().unwrap().code(), Some(0));
 }
