@@ -3,6 +3,7 @@
 
 use crate::{
     compose::Session,
+    config::Config as Settings,
     home::{Home, make_private},
 };
 use anyhow::{Context as _, Result, bail};
@@ -48,37 +49,50 @@ pub(crate) fn of_warden(session: &Session<'_>, id: SessionId, folder: &Path) -> 
 
 /// Binds this process to what the session needs; returns what the kernel is too old for.
 pub(crate) fn bind(session: &Session<'_>, folder: &Path, journal: &JournalFile) -> Result<Vec<&'static str>> {
+    if !session.is_bound {
+        return Ok(Vec::new());
+    }
+    let mut needs = of_client(session.home, session.config, journal)?;
+    let lock = folder.join("lock");
+    let open = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
+    open.with_context(|| format!("cannot make `{}`", lock.display()))?;
+    needs.writes.push(lock);
+    let model = session.options.and_then(|options| options.model.as_deref());
+    needs.reads.extend(model.and_then(|model| model.strip_prefix("replay:")).map(PathBuf::from));
+    enforce(&needs)
+}
+
+/// The same for a process that only asks providers, and has no session and no warden.
+pub(crate) fn bind_client(
+    home: &Home,
+    config: &Settings,
+    journal: &JournalFile,
+) -> Result<Vec<&'static str>> {
+    enforce(&of_client(home, config, journal)?)
+}
+
+fn enforce(needs: &Confinement) -> Result<Vec<&'static str>> {
     #[cfg(feature = "controls")]
     if crate::controls::is_unbound() {
         return Ok(Vec::new());
     }
-    if !session.is_bound {
-        return Ok(Vec::new());
-    }
-    Ok(of_process(session, folder, journal)?.bind()?.absent)
+    Ok(needs.bind()?.absent)
 }
 
-/// The journal and the session's lock to write; the rules, a recording to play, and certificates to read. The rest of
-/// Bailey's home is out of reach: its configuration, its keys, and what other sessions left.
-fn of_process(session: &Session<'_>, folder: &Path, journal: &JournalFile) -> Result<Confinement> {
-    let lock = folder.join("lock");
-    let open = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
-    open.with_context(|| format!("cannot make `{}`", lock.display()))?;
-    let mut writes = journal.files();
-    writes.push(lock);
+/// The journal to write; the rules and certificates to read; the ports of the servers. The rest of Bailey's home is out
+/// of reach: its configuration, its keys, and what other sessions left.
+fn of_client(home: &Home, config: &Settings, journal: &JournalFile) -> Result<Confinement> {
     // Rules that come later are read from it; a directory that comes later would not be.
-    let policy = session.home.policy();
+    let policy = home.policy();
     make_private(&policy)?;
     let mut reads = rules(&policy)?;
-    reads.push(session.home.catalogue());
-    let model = session.options.and_then(|options| options.model.as_deref());
-    reads.extend(model.and_then(|model| model.strip_prefix("replay:")).map(PathBuf::from));
+    reads.push(home.catalogue());
     let certificates = CERTIFICATES.iter().filter_map(env::var_os);
     reads.extend(certificates.flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>()));
     let proxies = PROXIES.iter().filter_map(|name| env::var(name).ok());
-    let servers = session.config.providers.values().map(|provider| provider.base_url.clone());
+    let servers = config.providers.values().map(|provider| provider.base_url.clone());
     let ports = servers.chain(proxies).filter_map(|url| port(&url)).collect();
-    Ok(Confinement { reads, writes, ports })
+    Ok(Confinement { reads, writes: journal.files(), ports })
 }
 
 /// The directory of the rules, and what links in it lead to.

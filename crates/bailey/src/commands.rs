@@ -46,7 +46,10 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Models(command) => wait(models::run(&home()?, command, printer)),
         Command::Trust(command) => trust::run(&home()?, command, printer),
-        Command::Chat(chat) => wait(chat::run(&home()?, chat, printer)),
+        Command::Chat(chat) => match cli.seat {
+            None => wait(chat::keep()),
+            Some(seat) => wait(chat::run(&home()?, chat, seat, printer)),
+        },
         Command::Policy(command) => wait(policy::run(&home()?, command, printer)),
         Command::Tools(command) => tools::run(&home()?, command, printer),
         Command::Man { directory } => man::run(directory.as_deref(), printer),

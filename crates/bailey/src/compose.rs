@@ -2,7 +2,7 @@
 
 mod models;
 
-pub(crate) use models::{catalogue, door, endpoint};
+pub(crate) use models::{by_role, catalogue, door, endpoint};
 
 use crate::{bounds, cli::TurnOptions, config::Config, home::Home, print::Printer, stores::Stores};
 use anyhow::{Context as _, Result};
@@ -28,6 +28,8 @@ const EVENTS_WAITING_MAX: usize = 1024;
 /// The most of this process's own command line that others are told, in words and characters.
 const COMMAND_WORDS_MAX: usize = 32;
 const COMMAND_CHARS_MAX: usize = 160;
+/// How the private option of a conversation's processes begins.
+pub(crate) const SEAT: &str = "--seat=";
 
 const INSTRUCTION: &str = "
 You are Bailey, an agent that works in a person's repository with the tools you are given.
@@ -122,6 +124,8 @@ pub(crate) struct Session<'a> {
     pub(crate) revealed: Vec<WsPath>,
     /// Whether nothing of it is kept.
     pub(crate) is_scratch: bool,
+    /// Whether the person may turn to another model: the network door then leads to every provider whose key is there.
+    pub(crate) any_model: bool,
     /// Whether this process binds itself; it can open no second session then.
     pub(crate) is_bound: bool,
 }
@@ -148,7 +152,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
     let unenforced = bounds::bind(&session, &folder, &file)?;
-    let Session { home, config, keys, workspace, opening, options, unattended, .. } = session;
+    let Session { home, config, keys, workspace, opening, options, unattended, any_model, .. } = session;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     #[cfg(feature = "controls")]
     let mint = crate::controls::breach(mint).await?;
@@ -172,7 +176,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let (models, network, retry) = match options {
         Some(options) => {
             let Models { by_role, door, retry } =
-                models(home, config, &keys, options, recording, &workspace, &journal)?;
+                models(home, config, &keys, options, recording, any_model, &workspace, &journal)?;
             (Some(by_role), Some(door), retry)
         }
         None => (None, None, Retry::default()),
@@ -204,7 +208,9 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
 
 /// What this process was started as, cut to what fits a message.
 fn command_line() -> String {
-    let words: Vec<String> = std::env::args().take(COMMAND_WORDS_MAX).collect();
+    let mut words: Vec<String> = std::env::args().take(COMMAND_WORDS_MAX).collect();
+    // What a conversation's processes say to each other is nobody else's.
+    words.retain(|word| !word.starts_with(SEAT));
     let line: String = words.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     line.chars().take(COMMAND_CHARS_MAX).collect()
 }
@@ -250,7 +256,8 @@ pub(crate) fn owner_session() -> SessionId {
     SessionId::new(0, [0; 10])
 }
 
-/// The owner's own authority, with the door to these endpoints and nothing else: no walls, no tools.
+/// The owner's own authority, with the door to these endpoints and nothing else: no walls, no tools. From here on this
+/// process is bound.
 pub(crate) async fn owner(
     home: &Home,
     config: &Config,
@@ -258,7 +265,9 @@ pub(crate) async fn owner(
     endpoints: &[bailey_llm::Endpoint],
 ) -> Result<(Kernel, Scope, mpsc::Receiver<Event>)> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let (journal, mint) = journal(home, &keys).await?;
+    let file = JournalFile::open(&home.journal())?;
+    bounds::bind_client(home, config, &file)?;
+    let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     let (rules, _) = policy(home)?;
     let door = door(config, &keys, &journal, endpoints)?;
     let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;

@@ -28,6 +28,9 @@ pub(crate) const HUNG_UP: u8 = 129;
 /// Ended because somebody asked for that.
 pub(crate) const TERMINATED: u8 = 143;
 
+/// Of the process of one session of a conversation: the next one is wanted. Only who started it sees this.
+pub(crate) const NEXT: u8 = 10;
+
 /// Ends the program where it stands; the warden takes everything inside the walls with it. The terminal is left as it
 /// was found.
 pub(crate) fn now(code: u8) -> ! {

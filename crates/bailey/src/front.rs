@@ -21,8 +21,10 @@ mod text;
 pub(crate) use ask::{Asker, confirm, diff_lines, one_line};
 pub(crate) use chat::{Chat, Leave};
 pub(crate) use draw::{barred, packets, short};
+pub(crate) use history::History;
+pub(crate) use signals::is_ignored;
 pub(crate) use spent::Spent;
-pub(crate) use terminal::restore;
+pub(crate) use terminal::{remember, restore};
 
 use crate::{
     exit,
@@ -34,11 +36,19 @@ use chat::{Came, Doing};
 use draw::Drawing;
 use screen::{Live, Screen};
 use signals::{Heard, Signals};
-use std::{collections::VecDeque, future::Future, pin::Pin, time::Duration};
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::Pin,
+    time::{Duration, Instant},
+};
 use tokio::sync::mpsc;
 
 /// How often what runs is drawn again.
 const TICK: Duration = Duration::from_millis(250);
+
+/// How long the same request to end is one that came over two ways.
+const TWICE: Duration = Duration::from_secs(1);
 
 /// Events kept while a question stands on the screen; beyond that what commands print is not shown.
 const HELD_MAX: usize = 4096;
@@ -61,8 +71,8 @@ pub(crate) struct Front<'a> {
     asked: VecDeque<(ApprovalId, Card)>,
     answering: Option<Answering<'a>>,
     is_cancelled: bool,
-    /// The exit code of the signal that asked this program to end.
-    ending: Option<u8>,
+    /// The exit code of the signal that asked this program to end, and when it did.
+    ending: Option<(u8, Instant)>,
 }
 
 impl<'a> Front<'a> {
@@ -92,7 +102,7 @@ impl<'a> Front<'a> {
 
     /// The exit code of the signal that asked this program to end; the caller asks nothing more and leaves.
     pub(crate) fn ending(&self) -> Option<u8> {
-        self.ending
+        self.ending.map(|(code, _)| code)
     }
 
     /// Drives `work` to its end, drawing what happens meanwhile and asking what is asked, one question at a time. The
@@ -153,7 +163,7 @@ impl<'a> Front<'a> {
             heard = self.signals.next() => heard,
         };
         self.printer.note("");
-        self.ending = code_of(heard);
+        self.ending = code_of(heard).map(|code| (code, Instant::now()));
         false
     }
 
@@ -182,6 +192,8 @@ impl<'a> Front<'a> {
             // A closed terminal says so to its session and to whom it was lent: that may be twice.
             Heard::HangUp if self.ending.is_some() => {}
             Heard::HangUp => self.end(exit::HUNG_UP),
+            // Who ends a group of processes ends the one that passes it on here, too.
+            Heard::Terminate if self.ending.is_some_and(|(_, since)| since.elapsed() < TWICE) => {}
             Heard::Terminate if self.ending.is_some() => exit::now(exit::TERMINATED),
             Heard::Terminate => self.end(exit::TERMINATED),
             Heard::Cancel if self.is_cancelled => {
@@ -210,7 +222,7 @@ impl<'a> Front<'a> {
 
     /// Ends because of a signal, or because nobody reads: what runs is cancelled, and nothing more is asked.
     fn end(&mut self, code: u8) {
-        self.ending = Some(code);
+        self.ending = Some((code, Instant::now()));
         self.cancel();
         match &mut self.chat {
             Some(_) => self.leave(Leave::Quit),

@@ -119,8 +119,7 @@ impl Host {
         let lock = SessionLock::take(session, &folder, &holder)?;
         let connection = registrar.connect(session, workspace.clone(), events);
         let scope = kernel.turn_of(&connection);
-        let main = models.as_ref().and_then(|models| models.route(ModelRole::Main).current());
-        let model = main.map(|model| format!("{}/{}", model.name(), model.model())).unwrap_or_default();
+        let model = models.as_ref().map(main_name).unwrap_or_default();
         let context = match opening {
             Opening::New(_) => {
                 let new = NewSession {
@@ -172,6 +171,21 @@ impl Host {
     #[must_use]
     pub fn workspace(&self) -> &WsPath {
         &self.workspace
+    }
+
+    /// Goes on with other models.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn turn_to(&mut self, models: Models) -> Result<(), HostError> {
+        let model = main_name(&models);
+        self.kernel.journal().resume_session(self.session, model.clone()).await?;
+        // What was learnt of the window was learnt of another model's.
+        (self.models, self.ceiling) = (Some(models), Ceiling::default());
+        let (session, workspace) = (self.session, self.workspace.0.clone());
+        let scope = self.kernel.turn_of(&self.connection);
+        let happening = Happening::Session { session, workspace, model, resumed: true };
+        Ok(self.kernel.tell(&scope, happening).await?)
     }
 
     /// Performs one action of the owner's own, such as a command inside the walls.
@@ -349,6 +363,12 @@ impl Host {
         self.kernel.tell(&scope, Happening::End { reason, error }).await?;
         Ok(ended?)
     }
+}
+
+/// The model of a turn's own steps, as `PROVIDER/MODEL`; empty where there is none.
+fn main_name(models: &Models) -> String {
+    let main = models.route(ModelRole::Main).current();
+    main.map(|model| format!("{}/{}", model.name(), model.model())).unwrap_or_default()
 }
 
 /// Tells the newest sessions of this home.

@@ -1,159 +1,157 @@
-//! `bailey chat`: a conversation, turn after turn.
+//! `bailey chat`: a conversation, turn after turn. Each session of it has a process of its own (`keeper.rs`), which
+//! binds itself as that of `bailey run` does.
+
+mod keeper;
+mod seat;
+
+pub(super) use keeper::keep;
 
 use crate::{
     cli::{self, Approve, TurnOptions},
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
-    front::{Asker, Chat, Front, Leave},
+    front::{Asker, Chat, Front, History, Leave},
     home::Home,
     print::Printer,
     project,
 };
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bailey_agent::TurnEnd;
-use bailey_protocol::{SessionId, WsPath};
-use bailey_runtime::{HostError, Opening};
-use std::{path::PathBuf, process::ExitCode};
+use bailey_protocol::WsPath;
+use bailey_runtime::{Host, HostError, Opening};
+use seat::Seat;
+use std::{
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+    process::ExitCode,
+};
 use tokio::sync::mpsc;
 
 /// Ops that may wait for the host.
 const OPS_WAITING_MAX: usize = 64;
 
-pub(super) async fn run(home: &Home, chat: cli::Chat, printer: &Printer) -> Result<ExitCode> {
-    let (root, workspace, opening) = place(home, &chat, printer).await?;
+/// Serves one session of a conversation.
+pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Printer) -> Result<ExitCode> {
+    // Whatever becomes of the keeper, nobody is left behind who talks to a terminal that is another's.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    let seat = Seat::take(seat)?;
+    let (root, workspace, opening) = place(home, &chat, &seat, printer).await?;
     let mut options = chat.options;
+    let mut turned = seat.model.clone();
+    options.model = turned.clone().or(options.model);
     let asker = Asker::new(options.approve == Approve::Never);
-    let yard = Yard { home, root, workspace, unattended: asker.is_nobody() };
-    let mut open = yard.open(opening, &options, printer).await?;
-    let mut front: Option<Front<'_>> = None;
-    loop {
-        let Open { mut host, kernel, events, .. } = open;
-        super::run::reveal(&kernel, &host, &options, &yard.workspace).await?;
-        let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
-        let front = match &mut front {
-            Some(front) => {
-                front.connect(events, ops);
-                front
-            }
-            None => {
-                let mut new = Front::new(printer, events, ops, asker, options.verbose)?;
-                new.converse(Chat::new(printer, home.history(), yard.models()?)?)?;
-                front.insert(new)
-            }
-        };
-        let last = front.during(host.serve(&mut inbox)).await;
-        let session = host.session();
-        // Its lock goes with it: the next one may be the same session.
-        drop((host, kernel));
-        let left = front.left();
-        (open, options) = match next(&yard, left, session, &options, printer).await {
-            Next::Open(open, options) => (*open, options),
-            Next::Again(error) => {
-                front.say_own(&format!("  {error:#}"));
-                (yard.open(Opening::Resume(session), &options, printer).await?, options)
-            }
-            Next::End => return end(front, last),
-        };
-    }
-}
-
-/// What follows a session.
-enum Next {
-    Open(Box<Open>, TurnOptions),
-    /// The same once more, because of this.
-    Again(anyhow::Error),
-    End,
-}
-
-async fn next(
-    yard: &Yard<'_>,
-    left: Leave,
-    session: SessionId,
-    options: &TurnOptions,
-    printer: &Printer,
-) -> Next {
-    let mut options = options.clone();
-    let opening = match left {
-        Leave::Quit => return Next::End,
-        Leave::Clear => compose::new_session().map(Opening::New),
-        Leave::Model(name) => {
-            options.model = Some(name);
-            Ok(Opening::Resume(session))
+    let mut config = Config::load(home)?;
+    config.narrow(home, &root, printer)?;
+    let keys = Keys::load(home, &config, printer)?;
+    let revealed = match opening {
+        Opening::New(_) => Vec::new(),
+        Opening::Resume(id) | Opening::Visit(id) => {
+            compose::journal(home, &keys).await?.0.revealed(id).await?
         }
     };
-    let opened = match opening {
-        Ok(opening) => yard.open(opening, &options, printer).await,
-        Err(error) => Err(error),
+    let is_terminal = io::stdin().is_terminal();
+    let history = if is_terminal { History::open(&home.history()) } else { History::default() };
+    let session = Session {
+        home,
+        config: &config,
+        keys: keys.clone(),
+        workspace: workspace.clone(),
+        opening,
+        options: Some(&options),
+        unattended: asker.is_nobody(),
+        revealed,
+        is_scratch: false,
+        any_model: true,
+        is_bound: true,
     };
-    match opened {
-        Ok(open) => Next::Open(Box::new(open), options),
-        Err(error) => Next::Again(error),
+    let Open { mut host, kernel, events, unenforced } = compose::open(session).await?;
+    if seat.is_first {
+        super::run::tell_unenforced(printer, &unenforced);
+    }
+    super::run::reveal(&kernel, &host, &options, &workspace).await?;
+    let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
+    let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
+    front.converse(Chat::new(printer, history, models(&config))?)?;
+    loop {
+        let last = front.during(host.serve(&mut inbox)).await;
+        match front.left() {
+            Leave::Model(name) if front.ending().is_none() => {
+                match turn_to(&mut host, &name, home, &config, &keys, &options).await {
+                    Ok(()) => turned = Some(name),
+                    Err(error) => front.say_own(&format!("  {error:#}")),
+                }
+                let (ops, new) = mpsc::channel(OPS_WAITING_MAX);
+                inbox = new;
+                front.connect(ops);
+            }
+            leave => return end(&front, &leave, last, seat, turned.as_deref()),
+        }
     }
 }
 
-fn end(front: &Front<'_>, last: Result<Option<TurnEnd>, HostError>) -> Result<ExitCode> {
+/// The same session goes on with another model.
+async fn turn_to(
+    host: &mut Host,
+    name: &str,
+    home: &Home,
+    config: &Config,
+    keys: &Keys,
+    options: &TurnOptions,
+) -> Result<()> {
+    let is_recorded = options.model.as_ref().is_some_and(|model| model.starts_with("replay:"));
+    if is_recorded || options.record.is_some() {
+        bail!("a recording holds one conversation with one model: begin another one with `--model {name}`");
+    }
+    Ok(host.turn_to(compose::by_role(home, config, keys, name)?).await?)
+}
+
+fn end(
+    front: &Front<'_>,
+    leave: &Leave,
+    last: Result<Option<TurnEnd>, HostError>,
+    seat: Seat,
+    model: Option<&str>,
+) -> Result<ExitCode> {
     crate::front::restore();
-    front.tell_story();
+    if front.has_story(leave) {
+        front.tell_story();
+    }
     if let Some(code) = front.ending() {
         return Ok(ExitCode::from(code));
+    }
+    if *leave == Leave::Clear {
+        seat.leave(model)?;
+        return Ok(ExitCode::from(exit::NEXT));
     }
     last?;
     Ok(ExitCode::from(exit::DONE))
 }
 
-/// Where the conversation takes place.
-struct Yard<'a> {
-    home: &'a Home,
-    root: PathBuf,
-    workspace: WsPath,
-    unattended: bool,
-}
-
-impl Yard<'_> {
-    async fn open(&self, opening: Opening, options: &TurnOptions, printer: &Printer) -> Result<Open> {
-        let mut config = Config::load(self.home)?;
-        config.narrow(self.home, &self.root, printer)?;
-        let keys = Keys::load(self.home, &config, printer)?;
-        let revealed = match opening {
-            Opening::New(_) => Vec::new(),
-            Opening::Resume(id) | Opening::Visit(id) => {
-                compose::journal(self.home, &keys).await?.0.revealed(id).await?
-            }
-        };
-        compose::open(Session {
-            home: self.home,
-            config: &config,
-            keys,
-            workspace: self.workspace.clone(),
-            opening,
-            options: Some(options),
-            unattended: self.unattended,
-            revealed,
-            is_scratch: false,
-            // Who is bound can open no other session, and a conversation may go on in one.
-            is_bound: false,
-        })
-        .await
-    }
-
-    /// What a person may name after `/model`: the configured one, and each provider for its models.
-    fn models(&self) -> Result<Vec<String>> {
-        let config = Config::load(self.home)?;
-        let providers = config.providers.keys().map(|name| format!("{name}/"));
-        Ok(config.model.iter().cloned().chain(providers).collect())
-    }
+/// What a person may name after `/model`: the configured one, and each provider for its models.
+fn models(config: &Config) -> Vec<String> {
+    let providers = config.providers.keys().map(|name| format!("{name}/"));
+    config.model.iter().cloned().chain(providers).collect()
 }
 
 /// The project, and a new session or the one that goes on.
-async fn place(home: &Home, chat: &cli::Chat, printer: &Printer) -> Result<(PathBuf, WsPath, Opening)> {
+async fn place(
+    home: &Home,
+    chat: &cli::Chat,
+    seat: &Seat,
+    printer: &Printer,
+) -> Result<(PathBuf, WsPath, Opening)> {
     if let Some(name) = &chat.resume {
         let info = super::journal(home, printer).await?.session(name).await?;
         project::still_there(&info.workspace)?;
         let root = PathBuf::from(&info.workspace.0);
-        return Ok((root, info.workspace, Opening::Resume(info.id)));
+        let opening =
+            if seat.is_first { Opening::Resume(info.id) } else { Opening::New(compose::new_session()?) };
+        return Ok((root, info.workspace, opening));
     }
     let (root, workspace) = project::find(chat.directory.as_deref(), home)?;
-    project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
+    if seat.is_first {
+        project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
+    }
     Ok((root, workspace, Opening::New(compose::new_session()?)))
 }

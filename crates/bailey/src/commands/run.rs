@@ -41,6 +41,7 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
         unattended: false,
         revealed: Vec::new(),
         is_scratch: false,
+        any_model: false,
         is_bound: true,
     };
     turn(session, Some(task), printer).await
@@ -57,9 +58,7 @@ pub(super) async fn turn(
     session.unattended = asker.is_nobody();
     let workspace = session.workspace.clone();
     let Open { mut host, kernel, events, unenforced } = compose::open(session).await?;
-    if !unenforced.is_empty() {
-        printer.note(&format!("this kernel is too old to keep Bailey itself from {}", unenforced.join("; ")));
-    }
+    tell_unenforced(printer, &unenforced);
     reveal(&kernel, &host, options, &workspace).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
@@ -74,6 +73,13 @@ pub(super) async fn turn(
         }
     };
     finish(&mut front, &host, options, ended, &mut inbox).await
+}
+
+/// What this process could not bind itself to.
+pub(super) fn tell_unenforced(printer: &Printer, unenforced: &[&str]) {
+    if !unenforced.is_empty() {
+        printer.note(&format!("this kernel is too old to keep Bailey itself from {}", unenforced.join("; ")));
+    }
 }
 
 async fn finish(

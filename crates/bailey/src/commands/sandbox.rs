@@ -44,6 +44,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         unattended: true,
         revealed: Vec::new(),
         is_scratch: !keep,
+        any_model: false,
         is_bound: true,
     };
     let Open { host, .. } = compose::open(session).await?;

@@ -44,6 +44,7 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
                 unattended: false,
                 revealed,
                 is_scratch: false,
+                any_model: false,
                 is_bound: true,
             };
             one_task::turn(session, message, printer).await
@@ -172,6 +173,7 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
         unattended,
         revealed,
         is_scratch: false,
+        any_model: false,
         is_bound: true,
     };
     let Open { host, events, .. } = compose::open(session).await?;

@@ -19,12 +19,14 @@ pub(super) struct Models {
 }
 
 /// Chooses the models: what the flags say, else the configuration, else the first key that is there.
+#[expect(clippy::too_many_arguments, reason = "all that a choice depends on; it is made in one place")]
 pub(super) fn models(
     home: &Home,
     config: &Config,
     keys: &Keys,
     options: &TurnOptions,
     recording: Option<Recording>,
+    any_model: bool,
     workspace: &WsPath,
     journal: &Journal,
 ) -> Result<Models> {
@@ -36,9 +38,8 @@ pub(super) fn models(
         None => config.default_model(|key| keys.has(key))?,
     };
     let catalogue = catalogue(home)?;
-    let usable = |model: &str| usable(config, keys, &catalogue, model);
-    let main = usable(&name)?;
     if let Some(recording) = recording {
+        let main = usable(config, keys, &catalogue, &name)?;
         // A cassette holds one conversation with one model.
         let door = Arc::new(door(config, keys, journal, std::slice::from_ref(&main))?);
         let redactor = keys.redactor.clone();
@@ -48,6 +49,32 @@ pub(super) fn models(
         let by_role = ByRole::only(bailey_llm::provider(main));
         return Ok(Models { by_role, door, retry: Retry::default() });
     }
+    let (by_role, mut endpoints) = routes(config, keys, &catalogue, &name)?;
+    if any_model {
+        let all = config.providers.keys().map(|provider| format!("{provider}/-"));
+        endpoints.extend(all.filter_map(|model| usable(config, keys, &catalogue, &model).ok()));
+    }
+    let door = Arc::new(door(config, keys, journal, &endpoints)?);
+    Ok(Models { by_role, door, retry: Retry::default() })
+}
+
+/// The models of a session that turns to the model `name`.
+///
+/// # Errors
+/// When there is no such provider, or its key is not there.
+pub(crate) fn by_role(home: &Home, config: &Config, keys: &Keys, name: &str) -> Result<ByRole> {
+    Ok(routes(config, keys, &catalogue(home)?, name)?.0)
+}
+
+/// The models by what they are asked for, the main one of this name, and where all of them are served.
+fn routes(
+    config: &Config,
+    keys: &Keys,
+    catalogue: &Catalogue,
+    name: &str,
+) -> Result<(ByRole, Vec<Endpoint>)> {
+    let usable = |model: &str| usable(config, keys, catalogue, model);
+    let main = usable(name)?;
     let of_key = |(key, model): (String, &str)| {
         usable(model).with_context(|| format!("`{key}`, from {}", config.origin(&key)))
     };
@@ -59,15 +86,14 @@ pub(super) fn models(
         let instead = instead.map(|model| provider(model)).collect::<Result<Vec<_>>>()?;
         anyhow::Ok(Route::new(provider(model)?, instead))
     };
-    let mut by_role = ByRole::new(route(&name)?);
+    let mut by_role = ByRole::new(route(name)?);
     for (role, model) in config.models.roles() {
         by_role = by_role.with_role(role, route(model)?);
     }
     for (skill, model) in &config.models.skills {
         by_role = by_role.with_skill(skill, route(model)?);
     }
-    let door = Arc::new(door(config, keys, journal, &endpoints)?);
-    Ok(Models { by_role, door, retry: Retry::default() })
+    Ok((by_role, endpoints))
 }
 
 /// Where `PROVIDER/MODEL` is served.

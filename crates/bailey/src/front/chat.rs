@@ -21,12 +21,11 @@ use super::{
 };
 use crate::print::{Printer, Style};
 use anyhow::Result;
-use bailey_protocol::{Event, Happening, Inbound, Op};
+use bailey_protocol::{Happening, Inbound, Op};
 use command::Command;
 use input::Input;
 use std::{
     collections::VecDeque,
-    path::PathBuf,
     time::{Duration, Instant},
 };
 use tokio::sync::mpsc;
@@ -43,7 +42,7 @@ const TWICE: Duration = Duration::from_secs(2);
 pub(crate) enum Leave {
     /// The person leaves.
     Quit,
-    /// A new session takes its place.
+    /// A new session takes its place, in a process of its own.
     Clear,
     /// The same session goes on with another model.
     Model(String),
@@ -83,10 +82,9 @@ impl Chat {
     ///
     /// # Errors
     /// When the terminal cannot be set up.
-    pub(crate) fn new(printer: &Printer, history: PathBuf, models: Vec<String>) -> Result<Self> {
+    pub(crate) fn new(printer: &Printer, mut history: History, models: Vec<String>) -> Result<Self> {
         let input = Input::open(printer)?;
-        let history = History::new(history);
-        let earlier = if matches!(input, Input::Keys(_)) { history.load() } else { Vec::new() };
+        let earlier = history.take();
         Ok(Self {
             input,
             keys: Keys::default(),
@@ -179,12 +177,13 @@ impl Front<'_> {
         Ok(())
     }
 
-    /// Goes on with another session, or the same one opened anew.
-    pub(crate) fn connect(&mut self, events: mpsc::Receiver<Event>, ops: mpsc::Sender<Op>) {
-        (self.events, self.ops) = (events, Some(ops));
+    /// Goes on with the session.
+    pub(crate) fn connect(&mut self, ops: mpsc::Sender<Op>) {
+        self.ops = Some(ops);
         if let Some(chat) = &mut self.chat {
             (chat.leaving, chat.doing) = (None, Doing::Nothing);
         }
+        self.prompt();
     }
 
     /// Says something of Bailey's own, such as why a model cannot be had.
@@ -362,19 +361,28 @@ impl Front<'_> {
         self.send(op);
     }
 
-    /// Ends the conversation: what runs is cancelled first, and the story wants to know what changed.
+    /// Ends the session: what runs is cancelled first, and the story wants to know what changed.
     pub(super) fn leave(&mut self, leave: Leave) {
+        let wants_changes = self.has_story(&leave) && self.ending.is_none();
         let Some(chat) = &mut self.chat else { return };
         if chat.leaving.is_some() {
             return;
         }
-        let wants_changes = leave == Leave::Quit && self.ending.is_none();
         (chat.leaving, chat.hint) = (Some(leave), String::new());
         match chat.doing {
             Doing::Nothing if wants_changes => self.ask_for(Op::Changes),
             Doing::Nothing => self.ops = None,
             Doing::Turn | Doing::Op(_) if !self.is_cancelled => self.cancel(),
             Doing::Turn | Doing::Op(_) => {}
+        }
+    }
+
+    /// Whether the session's story is told when it is left so: not while it goes on, nor where nothing was asked.
+    pub(crate) fn has_story(&self, leave: &Leave) -> bool {
+        match leave {
+            Leave::Quit => true,
+            Leave::Clear => self.drawing.story.is_begun(),
+            Leave::Model(_) => false,
         }
     }
 
@@ -459,7 +467,7 @@ impl Front<'_> {
         chat.doing = Doing::Nothing;
         self.is_cancelled = false;
         if let Some(leave) = chat.leaving.clone() {
-            if was_op || leave != Leave::Quit || self.ending.is_some() {
+            if was_op || !self.has_story(&leave) || self.ending.is_some() {
                 self.ops = None;
             } else {
                 self.ask_for(Op::Changes);

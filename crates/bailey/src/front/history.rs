@@ -4,10 +4,11 @@
 use crate::print::Printer;
 use std::{
     borrow::Cow,
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{Read as _, Write as _},
+    mem,
     os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 /// Messages that are kept.
@@ -17,58 +18,60 @@ const MESSAGE_BYTES_MAX: usize = 16 << 10;
 /// The most that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The history of a home.
-#[derive(Debug)]
-pub(super) struct History {
-    file: PathBuf,
+/// The history of a home. It is opened before this process binds itself, and only added to afterwards.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    file: Option<File>,
+    earlier: Vec<String>,
 }
 
 impl History {
-    pub(super) fn new(file: PathBuf) -> Self {
-        Self { file }
+    /// Reads what is there. What cannot be read, or written, is no history.
+    pub(crate) fn open(path: &Path) -> Self {
+        let earlier = load(path);
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path).ok();
+        Self { file, earlier }
     }
 
-    /// The messages, the newest last. What cannot be read is no history.
-    pub(super) fn load(&self) -> Vec<String> {
-        let mut bytes = Vec::new();
-        let read =
-            fs::File::open(&self.file).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
-        if read.is_err() {
-            return Vec::new();
-        }
-        let lines = bytes.split(|byte| *byte == b'\n');
-        let mut messages: Vec<String> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        if messages.len() > 2 * MESSAGES_MAX || bytes.len() as u64 == FILE_BYTES_MAX {
-            messages.drain(..messages.len().saturating_sub(MESSAGES_MAX));
-            self.shorten(&messages).ok();
-        }
-        messages
+    /// The messages of earlier conversations, the newest last; once.
+    pub(super) fn take(&mut self) -> Vec<String> {
+        mem::take(&mut self.earlier)
     }
 
     /// Keeps a message, unless it holds a secret or begins with a blank.
-    pub(super) fn add(&self, printer: &Printer, message: &str) {
+    pub(super) fn add(&mut self, printer: &Printer, message: &str) {
         let is_secret = matches!(printer.redact(message), Cow::Owned(_));
         if is_secret || message.starts_with(' ') || message.len() > MESSAGE_BYTES_MAX {
             return;
         }
-        let Ok(mut line) = serde_json::to_string(message) else { return };
+        let (Some(file), Ok(mut line)) = (&mut self.file, serde_json::to_string(message)) else { return };
         line.push('\n');
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).ok();
-    }
-
-    fn shorten(&self, messages: &[String]) -> std::io::Result<()> {
-        let fresh = beside(&self.file);
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        for message in messages {
-            writeln!(file, "{}", serde_json::to_string(message)?)?;
-        }
-        fs::rename(fresh, &self.file)
+        file.write_all(line.as_bytes()).ok();
     }
 }
 
-fn beside(file: &Path) -> PathBuf {
-    file.with_extension("new")
+fn load(path: &Path) -> Vec<String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+    if read.is_err() {
+        return Vec::new();
+    }
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let mut messages: Vec<String> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    if messages.len() > 2 * MESSAGES_MAX || bytes.len() as u64 == FILE_BYTES_MAX {
+        messages.drain(..messages.len().saturating_sub(MESSAGES_MAX));
+        shorten(path, &messages).ok();
+    }
+    messages
+}
+
+fn shorten(path: &Path, messages: &[String]) -> std::io::Result<()> {
+    let fresh = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    for message in messages {
+        writeln!(file, "{}", serde_json::to_string(message)?)?;
+    }
+    fs::rename(fresh, path)
 }
 
 #[cfg(test)]
@@ -81,7 +84,8 @@ mod tests {
     #[test]
     fn messages_come_back_and_what_holds_a_secret_does_not() {
         let folder = tempfile::tempdir().unwrap();
-        let history = History::new(folder.path().join("history"));
+        let path = folder.path().join("history");
+        let mut history = History::open(&path);
         let mut vault = Vault::default();
         vault.insert("KEY".into(), Secret::new("sk-very-secret-0123456789".into()));
         let printer = Printer::new(false, Color::Never);
@@ -95,7 +99,7 @@ mod tests {
         ] {
             history.add(&printer, message);
         }
-        assert_eq!(history.load(), ["one\ntwo", "three"]);
+        assert_eq!(History::open(&path).take(), ["one\ntwo", "three"]);
         let mode = std::fs::metadata(folder.path().join("history")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -103,10 +107,10 @@ mod tests {
     #[test]
     fn a_long_history_is_shortened() {
         let folder = tempfile::tempdir().unwrap();
-        let history = History::new(folder.path().join("history"));
+        let path = folder.path().join("history");
         let lines: String = (0..3 * MESSAGES_MAX).map(|n| format!("\"m{n}\"\n")).collect();
-        std::fs::write(folder.path().join("history"), lines).unwrap();
-        assert_eq!(history.load().len(), MESSAGES_MAX);
-        assert_eq!(history.load().last().unwrap(), &format!("m{}", 3 * MESSAGES_MAX - 1));
+        std::fs::write(&path, lines).unwrap();
+        assert_eq!(History::open(&path).take().len(), MESSAGES_MAX);
+        assert_eq!(History::open(&path).take().last().unwrap(), &format!("m{}", 3 * MESSAGES_MAX - 1));
     }
 }

@@ -89,6 +89,11 @@ impl Story {
         self.turn = Instant::now();
     }
 
+    /// Whether there is something to tell.
+    pub(super) fn is_begun(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
     /// How long it is since the last message.
     pub(super) fn turn_took(&self) -> String {
         took(self.turn)

@@ -131,6 +131,15 @@ impl Terminal {
     }
 }
 
+/// Notes how the controlling terminal is, where there is one, for whoever has it put back after another process.
+pub(crate) fn remember() {
+    let file = OpenOptions::new().read(true).write(true).open("/dev/tty");
+    let found = file.and_then(|file| Ok((tcgetattr(&file)?, file)));
+    if let Ok((before, file)) = found {
+        BEFORE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((file, before));
+    }
+}
+
 /// Puts the terminal back as it was found. The program's every end passes here.
 pub(crate) fn restore() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();

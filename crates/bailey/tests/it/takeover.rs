@@ -1,6 +1,6 @@
 //! The main process taken over: what whoever found a hole in one of its parsers could do from inside of it.
 //!
-//! While `bailey run` waits for its model, a debugger makes its threads call the kernel ([`inject`]), and its own
+//! While a command waits for its model or provider, a debugger makes its threads call the kernel ([`inject`]), and its own
 //! socket to the warden carries forged orders ([`forge`]). Each refusal has its control: the same in the program
 //! `bailey-controls`, with just the binding, or just the warden's doubt, taken away.
 
@@ -16,6 +16,7 @@ use nix::libc;
 use serde_json::json;
 use std::{
     fs,
+    io::Write as _,
     net::TcpListener,
     os::unix::net::UnixListener,
     path::{Path, PathBuf},
@@ -24,17 +25,50 @@ use std::{
 
 const KEY: &str = "canary-of-the-key";
 
-/// A stage whose user has a key, and a `bailey run` that waits for its model.
+/// A command that hears of the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Run,
+    Chat,
+    /// The second session of a conversation.
+    ChatAgain,
+    Models,
+}
+
+impl What {
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Run => &["--json", "run", "--approve", "never", "--model", "test/model", "do it"],
+            Self::Chat | Self::ChatAgain => {
+                &["--json", "chat", "--approve", "never", "--model", "test/model"]
+            }
+            Self::Models => &["--json", "models"],
+        }
+    }
+
+    fn typed(self) -> &'static str {
+        match self {
+            Self::Run | Self::Models => "",
+            Self::Chat => "do it\n",
+            Self::ChatAgain => "/clear\ndo it\n",
+        }
+    }
+}
+
+/// A stage whose user has a key, and a command that waits for its model.
 struct Scene {
     stage: Stage,
     gate: Gate,
+    what: What,
     child: Child,
+    /// The process that hears of the world: the child, or the child's own one.
+    process: u32,
     _model: ModelServer,
 }
 
 impl Scene {
     /// `breach` is a variable of the program `bailey-controls`; none: the program itself.
-    fn new(breach: Option<&str>) -> Self {
+    fn new(what: What, breach: Option<&str>) -> Self {
         let stage = Stage::new(&[("a.txt", "of the workspace\n"), (".env", "TOKEN=canary-of-the-project\n")]);
         let user = stage.folder().join("user");
         fs::create_dir_all(user.join(".ssh")).unwrap();
@@ -43,13 +77,22 @@ impl Scene {
         let held = Reply::Held(gate.clone(), Message::text("done"));
         let model = stage.model(vec![Reply::calls([("c", "fs_list", json!({ "path": "." }))]), held]);
         fs::create_dir_all(stage.home().join("policy")).unwrap();
-        let run = stage.bailey(&["--json", "run", "--approve", "never", "--model", "test/model", "do it"]);
+        let run = stage.bailey(what.arguments());
         let mut command = Command::new(breach.map_or(Path::new(run.get_program()), |_| controls()));
-        command.args(run.get_args()).current_dir(stage.project()).env("HOME", &user).stdin(Stdio::null());
+        command.args(run.get_args()).current_dir(stage.project()).env("HOME", &user).stdin(Stdio::piped());
+        for (name, value) in run.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command.envs(breach.map(|name| (name, "1")));
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        model.wait_for(2);
-        Self { stage, gate, child, _model: model }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(what.typed().as_bytes()).unwrap();
+        // The list of models is asked for once, and never answered.
+        model.wait_for(if what == What::Models { 1 } else { 2 });
+        let process = if what.typed().is_empty() { child.id() } else { child_of(child.id()) };
+        Self { stage, gate, what, child, process, _model: model }
     }
 
     fn user(&self) -> PathBuf {
@@ -60,8 +103,16 @@ impl Scene {
     fn end(self) {
         self.gate.open();
         let ran = crate::stage::Ran::of(self.child.wait_with_output().unwrap());
-        assert_eq!(ran.code, Some(0), "what is bound still does its work: {ran:?}");
+        // A provider that did not answer is no model.
+        let code = if self.what == What::Models { 4 } else { 0 };
+        assert_eq!(ran.code, Some(code), "what is bound still does its work: {ran:?}");
     }
+}
+
+/// The one process that this one started.
+fn child_of(process: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
+    children.trim().parse().unwrap()
 }
 
 /// Where the calls of [`calls`] reach for.
@@ -125,35 +176,65 @@ fn calls(scene: &Scene, world: &World, taken: &mut Taken) -> Vec<(&'static str, 
 #[test]
 fn a_taken_over_main_process_reaches_nothing() {
     let world = World::new();
-    let scene = Scene::new(None);
-    let threads = inject::threads(scene.child.id());
-    assert!(threads.len() > 1, "the journal's threads are there, too: {threads:?}");
-    for thread in threads {
-        let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap();
-        assert!(status.contains("Seccomp:\t2") && status.contains("NoNewPrivs:\t1"), "{status}");
-        let Some(mut taken) = Taken::seize(thread) else { return };
-        for (name, result) in calls(&scene, &world, &mut taken) {
-            let refused = [-i64::from(libc::EACCES), -i64::from(libc::EPERM)];
-            assert!(refused.contains(&result), "could {name}: {result}");
+    for what in [What::Run, What::Chat, What::ChatAgain, What::Models] {
+        let scene = Scene::new(what, None);
+        let threads = inject::threads(scene.process);
+        assert!(threads.len() > 1, "the journal's threads are there, too: {threads:?}");
+        for thread in threads {
+            let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap();
+            assert!(status.contains("Seccomp:\t2") && status.contains("NoNewPrivs:\t1"), "{status}");
+            let Some(mut taken) = Taken::seize(thread) else { return };
+            for (name, result) in calls(&scene, &world, &mut taken) {
+                let refused = [-i64::from(libc::EACCES), -i64::from(libc::EPERM)];
+                assert!(refused.contains(&result), "{what:?} could {name}: {result}");
+            }
         }
-    }
-    scene.end();
+        scene.end();
 
-    let scene = Scene::new(Some("BAILEY_CONTROL_UNBOUND"));
-    let Some(mut taken) = Taken::seize(scene.child.id() as i32) else { return };
-    for (name, result) in calls(&scene, &world, &mut taken) {
-        // A debugger is not traced by whom it traces.
-        if name != "trace another process" {
-            assert!(result >= 0, "the control: unbound, it could not {name}: {result}");
+        let scene = Scene::new(what, Some("BAILEY_CONTROL_UNBOUND"));
+        let Some(mut taken) = Taken::seize(scene.process as i32) else { return };
+        for (name, result) in calls(&scene, &world, &mut taken) {
+            // A debugger is not traced by whom it traces.
+            if name != "trace another process" {
+                assert!(result >= 0, "the control: unbound, {what:?} could not {name}: {result}");
+            }
         }
+        drop(taken);
+        assert!(scene.child.wait_with_output().unwrap().status.success(), "it became /bin/true");
     }
-    drop(taken);
-    assert!(scene.child.wait_with_output().unwrap().status.success(), "it became /bin/true");
+}
+
+/// Who keeps a conversation is not bound: so it has one thread, no socket, no file of Bailey's home, and waits.
+#[test]
+fn the_keeper_of_a_conversation_hears_of_nobody() {
+    let scene = Scene::new(What::Chat, None);
+    let keeper = scene.child.id();
+    assert_eq!(inject::threads(keeper).len(), 1);
+    let open = |process: u32| {
+        let descriptors = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+        let targets = descriptors.map(|fd| fs::read_link(fd.unwrap().path()).unwrap().display().to_string());
+        targets.collect::<Vec<_>>()
+    };
+    let inet = |process: u32| {
+        let tables = ["tcp", "tcp6", "udp", "udp6"]
+            .map(|table| fs::read_to_string(format!("/proc/{process}/net/{table}")));
+        let tables: String = tables.into_iter().flatten().collect();
+        let is_there = |target: &String| {
+            let number = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
+            number.is_some_and(|number| tables.split_whitespace().any(|word| word == number))
+        };
+        open(process).iter().any(is_there)
+    };
+    let home = fs::canonicalize(scene.stage.home()).unwrap().display().to_string();
+    let of_home = |process: u32| open(process).iter().any(|target| target.starts_with(&home));
+    assert!(inet(scene.process) && of_home(scene.process), "the control: the session has both");
+    assert!(!inet(keeper) && !of_home(keeper), "{:?}", open(keeper));
+    scene.end();
 }
 
 /// What the warden does for whoever holds its socket: a name, and what came of it (its refusal, or what it let out).
 fn orders(scene: &Scene) -> Vec<(&'static str, String)> {
-    let warden = forge::Warden::of(scene.child.id());
+    let warden = forge::Warden::of(scene.process);
     let session = fs::read_dir(scene.stage.home().join("sessions")).unwrap().next().unwrap().unwrap();
     let session = session.file_name().into_string().unwrap();
     let project = scene.stage.project();
@@ -183,14 +264,14 @@ fn orders(scene: &Scene) -> Vec<(&'static str, String)> {
 
 #[test]
 fn forged_orders_are_refused_by_the_warden() {
-    let scene = Scene::new(None);
+    let scene = Scene::new(What::Run, None);
     let asked = orders(&scene);
     assert!(asked.iter().all(|(_, came)| came.starts_with("refused: ")), "{asked:?}");
     assert_eq!(scene.stage.read("a.txt"), "of the workspace\n");
     // And what is no forgery is done.
     scene.end();
 
-    let scene = Scene::new(Some("BAILEY_CONTROL_TRUSTING"));
+    let scene = Scene::new(What::Run, Some("BAILEY_CONTROL_TRUSTING"));
     let asked = orders(&scene);
     let came = |name: &str| asked.iter().find(|(asked, _)| *asked == name).unwrap().1.as_str();
     assert_eq!(came("show the user's key"), KEY, "the control: believed, it shows the key");

@@ -6,11 +6,33 @@
 
 use super::table::{ALWAYS, Answer, CLONE3, IOCTL, Row, SOCKET, SOCKETPAIR, Test, one_of, table};
 use bailey_protocol::Profile;
+use std::sync::OnceLock;
 
 /// All rows of this architecture.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
-    EVERYWHERE.iter().chain(HERE).chain([&CLONE3])
+    EVERYWHERE.iter().chain(HERE).chain([&CLONE3, stop()])
 }
+
+/// Stopping itself, after Ctrl-Z: the process of this number alone, and no other signal.
+fn stop() -> &'static Row {
+    static ROW: OnceLock<Row> = OnceLock::new();
+    ROW.get_or_init(|| {
+        // Once in a process, for as long as it lives.
+        let own: &'static [u32] = Box::leak(Box::new([std::process::id()]));
+        let tests = Box::leak(Box::new([one_of(0, u32::MAX, own), one_of(1, u32::MAX, STOP)]));
+        Row {
+            profile: Profile::Strict,
+            number: libc::SYS_kill as u32,
+            name: "SYS_kill",
+            tests,
+            answer: Answer::Allowed,
+            who: "stopping itself, after Ctrl-Z",
+        }
+    })
+}
+
+/// `SIGSTOP`.
+const STOP: &[u32] = &[19];
 
 /// Threads alone: with `CLONE_THREAD`, and without a bit that makes a namespace.
 const THREAD: &[Test] = &[one_of(0, 0x7e03_0000, &[0x0001_0000])];

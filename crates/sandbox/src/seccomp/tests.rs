@@ -233,6 +233,13 @@ fn what_confined_itself_starts_nothing_and_judges_no_file_s_mode() {
     assert_eq!(clone(libc::SIGCHLD), EPERM, "a process");
     assert_eq!(clone(libc::CLONE_VM | libc::CLONE_VFORK), EPERM, "a process");
     assert_eq!(clone(libc::CLONE_THREAD | libc::CLONE_NEWNS), EPERM);
+    let kill = |process: u64, signal: i32| call(libc::SYS_kill, [process, signal as u64, 0, 0, 0, 0]);
+    let itself = u64::from(std::process::id());
+    assert_eq!(kill(itself, libc::SIGSTOP), ALLOW);
+    assert_eq!(
+        [kill(itself, libc::SIGKILL), kill(1, libc::SIGSTOP), kill(u64::MAX, libc::SIGSTOP)],
+        [EPERM; 3]
+    );
     let pair = |kind: i32| call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind as u64, 0, 0, 0, 0]);
     assert_eq!(pair(libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC), ALLOW);
     assert_eq!(pair(libc::SOCK_DGRAM), EPERM);

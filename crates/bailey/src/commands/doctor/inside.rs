@@ -73,6 +73,7 @@ async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer)
         unattended: true,
         revealed: Vec::new(),
         is_scratch: false,
+        any_model: false,
         // It hears of nobody, and has more to look at.
         is_bound: false,
     };

@@ -4,13 +4,13 @@ use super::{Chat, Doing};
 use crate::{front::terminal::Terminal, print::Printer};
 use anyhow::{Context as _, Result};
 use std::{
-    io::{self, BufRead as _, IsTerminal as _, Read as _},
+    io::{self, IsTerminal as _},
     thread,
 };
 use tokio::sync::mpsc;
 
 /// The longest line of a pipe, in bytes.
-const LINE_BYTES_MAX: u64 = 1 << 20;
+const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// Where messages come from.
 pub(super) enum Input {
@@ -19,7 +19,7 @@ pub(super) enum Input {
     /// A terminal that can do nothing but lines.
     Lines(Terminal),
     /// A pipe or a file: each line is a message, read when the one before is answered.
-    Pipe(mpsc::Receiver<String>),
+    Pipe(Lines),
 }
 
 /// What came.
@@ -32,7 +32,7 @@ pub(in crate::front) enum Came {
 impl Input {
     pub(super) fn open(printer: &Printer) -> Result<Self> {
         if !io::stdin().is_terminal() {
-            return Ok(Self::Pipe(lines()?));
+            return Ok(Self::Pipe(Lines::open()?));
         }
         let terminal = Terminal::open().context("there is no terminal to talk on")?;
         Ok(if printer.is_live() { Self::Keys(terminal) } else { Self::Lines(terminal) })
@@ -54,24 +54,54 @@ pub(in crate::front) async fn came(chat: &mut Option<Chat>) -> Came {
             _ => Came::End,
         },
         Input::Pipe(_) if chat.doing != Doing::Nothing => std::future::pending().await,
-        Input::Pipe(lines) => lines.recv().await.map_or(Came::End, Came::Line),
+        Input::Pipe(lines) => lines.next().await.map_or(Came::End, Came::Line),
     }
 }
 
-/// The lines of standard input. They are read by a thread, because a file cannot be waited for.
-fn lines() -> Result<mpsc::Receiver<String>> {
-    let (sender, lines) = mpsc::channel(1);
-    let read = move || {
-        let mut input = io::stdin().lock();
-        loop {
-            let mut line = Vec::new();
-            let read = input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-            let text = String::from_utf8_lossy(&line).into_owned();
-            if !matches!(read, Ok(1..)) || sender.blocking_send(text).is_err() {
-                return;
+/// The lines of standard input. They are read by a thread, because a file cannot be waited for; one by one as they are
+/// wanted and never ahead, because what follows may be for the next session, in a process of its own.
+pub(super) struct Lines {
+    wanted: mpsc::Sender<()>,
+    lines: mpsc::Receiver<String>,
+    is_wanted: bool,
+}
+
+impl Lines {
+    fn open() -> Result<Self> {
+        let (wanted, mut asked) = mpsc::channel(1);
+        let (sender, lines) = mpsc::channel(1);
+        let read = move || {
+            while asked.blocking_recv().is_some() {
+                let Some(line) = read_line() else { return };
+                if sender.blocking_send(line).is_err() {
+                    return;
+                }
             }
+        };
+        thread::Builder::new().name("input".into()).spawn(read).context("standard input cannot be read")?;
+        Ok(Self { wanted, lines, is_wanted: false })
+    }
+
+    /// The next one; none at the end. Given up, it comes to who asks next.
+    async fn next(&mut self) -> Option<String> {
+        if !self.is_wanted {
+            self.wanted.send(()).await.ok()?;
+            self.is_wanted = true;
         }
-    };
-    thread::Builder::new().name("input".into()).spawn(read).context("standard input cannot be read")?;
-    Ok(lines)
+        let line = self.lines.recv().await;
+        self.is_wanted = false;
+        line
+    }
+}
+
+/// A line of standard input, byte by byte.
+fn read_line() -> Option<String> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.len() < LINE_BYTES_MAX && !line.ends_with(b"\n") {
+        match rustix::io::retry_on_intr(|| rustix::io::read(io::stdin(), &mut byte)) {
+            Ok(1..) => line.extend(byte),
+            Ok(0) | Err(_) => break,
+        }
+    }
+    (!line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned())
 }

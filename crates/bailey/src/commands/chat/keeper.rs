@@ -1,0 +1,113 @@
+//! The keeper of a conversation: it starts a process for each session, one after the other, and waits for it.
+//!
+//! The process of a session binds itself before it hears of the world, and so can open no other session. The keeper is
+//! not bound, and hears of nobody: it reads no file and no key, and knows of a session how it ended. Its exit code
+//! [`exit::NEXT`] asks for another one.
+
+use crate::{compose::SEAT, exit, front};
+use anyhow::{Context as _, Result};
+use rustix::{
+    fd::AsRawFd as _,
+    fs::MemfdFlags,
+    process::{Pid, Signal as Number, WaitOptions, WaitStatus, getpid, kill_process, waitpid},
+};
+use std::{
+    env,
+    process::{Command, ExitCode},
+};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Keeps a conversation to its end; its exit code is that of the last session.
+pub(in crate::commands) async fn keep() -> Result<ExitCode> {
+    let mut ear = Ear::listen()?;
+    // It is not closed at an execution, and the kernel throws it away with the last process that has it.
+    let note = rustix::fs::memfd_create("bailey-seat", MemfdFlags::empty()).context("no file in memory")?;
+    front::remember();
+    loop {
+        let child = Command::new("/proc/self/exe")
+            .arg(format!("{SEAT}{}", note.as_raw_fd()))
+            .args(env::args_os().skip(1))
+            .spawn()
+            .context("cannot start the process of a session")?;
+        let session = Pid::from_child(&child);
+        match ear.wait(session).await? {
+            exit::NEXT => {}
+            code => return Ok(ExitCode::from(code)),
+        }
+    }
+}
+
+/// What a keeper hears.
+struct Ear {
+    child: Signal,
+    terminate: Signal,
+    /// None where it was started with `nohup`.
+    hang_up: Option<Signal>,
+    /// The terminal sends these to the session as well, which is who answers them.
+    _ignored: [Signal; 3],
+}
+
+impl Ear {
+    fn listen() -> Result<Self> {
+        let hear = |kind: SignalKind| signal(kind).context("signals cannot be heard");
+        let hang_up = (!front::is_ignored(SignalKind::hangup())).then(|| hear(SignalKind::hangup()));
+        Ok(Self {
+            child: hear(SignalKind::child())?,
+            terminate: hear(SignalKind::terminate())?,
+            hang_up: hang_up.transpose()?,
+            _ignored: [
+                hear(SignalKind::interrupt())?,
+                hear(SignalKind::quit())?,
+                hear(SignalKind::from_raw(Number::TSTP.as_raw()))?,
+            ],
+        })
+    }
+
+    /// Waits for the end of a session, passing on what it must hear; gives its exit code.
+    async fn wait(&mut self, session: Pid) -> Result<u8> {
+        loop {
+            let passed = tokio::select! {
+                _ = self.child.recv() => None,
+                _ = self.terminate.recv() => Some(Number::TERM),
+                _ = hung_up(&mut self.hang_up) => Some(Number::HUP),
+            };
+            if let Some(signal) = passed {
+                // It may have ended just now, which is what was asked for.
+                kill_process(session, signal).ok();
+            }
+            while let Some((_, status)) = waitpid(Some(session), WaitOptions::NOHANG | WaitOptions::UNTRACED)?
+            {
+                match code(status) {
+                    Some(code) => return Ok(code),
+                    // Ctrl-Z, once the session has put the terminal in order: now the shell may have it.
+                    None => {
+                        kill_process(getpid(), Number::STOP).ok();
+                        kill_process(session, Number::CONT).ok();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The exit code of a session's process; none when it was stopped.
+fn code(status: WaitStatus) -> Option<u8> {
+    if status.stopped() {
+        return None;
+    }
+    if let Some(signal) = status.terminating_signal() {
+        // It had no time to do that itself.
+        front::restore();
+        return Some(u8::try_from(128 + signal).unwrap_or(exit::FAILED));
+    }
+    Some(status.exit_status().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED))
+}
+
+async fn hung_up(hang_up: &mut Option<Signal>) {
+    match hang_up {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
