@@ -93,3 +93,6 @@ fn name(package: &Package) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     format!("SPDXRef-{}-{}", package.name, package.version).chars().map(plain).collect()
 }
+
+#[cfg(test)]
+mod tests;
