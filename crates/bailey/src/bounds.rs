@@ -39,6 +39,7 @@ pub(crate) fn of_warden(session: &Session<'_>, id: SessionId, folder: &Path) -> 
         masks: bailey_policy::SECRET_LOOKING.iter().map(|&glob| glob.to_owned()).collect(),
         sessions: BTreeMap::from([(id, lease)]),
         hidden: hidden(home),
+        calls: session.config.calls.clone(),
         hidden_in_home: bailey_policy::protected_in_home().map(str::to_owned).collect(),
         ..Config::default()
     };

@@ -313,6 +313,10 @@ pub(crate) enum Sandbox {
         /// Work over this directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
         directory: Option<PathBuf>,
+        /// The system calls that it may make: strict, standard, standard-net, or a profile of your own [default: that
+        /// of the configuration]
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
         /// Keep the session, to look at its changes or to apply them
         #[arg(long)]
         keep: bool,

@@ -159,7 +159,9 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     // While the rest is put together; the first write waits for it.
     let checked = journal.clone();
     tokio::spawn(async move { checked.sound().await });
+    let profile = config.calls.profile();
     let (rules, _) = policy(home)?;
+    let rules = rules.with_profile(profile);
     let native = Native::new(warden);
     if !matches!(opening, Opening::Visit(_)) {
         native.prepare(id)?;
@@ -171,7 +173,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     let of_home = home.clone();
     registrar.reread_rules(Box::new(move || {
-        policy(&of_home).map(|(policy, _)| policy).map_err(|error| format!("{error:#}"))
+        policy(&of_home).map(|(policy, _)| policy.with_profile(profile)).map_err(|error| format!("{error:#}"))
     }));
     let (models, network, retry) = match options {
         Some(options) => {

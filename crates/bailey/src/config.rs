@@ -3,6 +3,7 @@
 //!
 //! Each value knows where it came from (`origin.rs`), each mistake where it stands (`document.rs`).
 
+mod calls;
 mod document;
 mod environment;
 mod error;
@@ -18,7 +19,8 @@ pub(crate) use origin::Origin;
 
 use crate::home::Home;
 use anyhow::Result;
-use bailey_protocol::Limits;
+use bailey_protocol::{Limits, Profile};
+use bailey_sandbox::Calls;
 use origin::Origins;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
@@ -42,6 +44,9 @@ pub(crate) struct Config {
     pub(crate) reply_tokens: u32,
     /// Of one command.
     pub(crate) command: Limits,
+    /// The name of the profile of system calls that commands get, and what it holds.
+    pub(crate) profile: String,
+    pub(crate) calls: Calls,
     /// Where secrets are kept.
     pub(crate) secrets: Secrets,
     origins: Origins,
@@ -93,7 +98,14 @@ struct File {
     models: ModelsByUse,
     providers: BTreeMap<String, Provider>,
     limits: FileLimits,
+    sandbox: FileSandbox,
     secrets: Secrets,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileSandbox {
+    profile: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -122,6 +134,8 @@ impl Default for Config {
             tool_calls: 200,
             reply_tokens: 16_384,
             command: Limits::default(),
+            profile: Profile::default().name().into(),
+            calls: Calls::default(),
             secrets: Secrets::default(),
             origins: Origins::default(),
         }
@@ -134,10 +148,12 @@ impl Config {
     /// # Errors
     /// At the first key that does not exist, value that does not fit, or variable that cannot be what it says.
     pub(crate) fn load(home: &Home) -> Result<Self> {
+        let document = Document::open(&home.config())?;
         let mut config = Self::default();
-        if let Some(document) = Document::open(&home.config())? {
-            config.take(&document)?;
+        if let Some(document) = &document {
+            config.take(document)?;
         }
+        config.choose_configured(home, document.as_ref())?;
         config.environment(|name| std::env::var(name).ok())?;
         Ok(config)
     }
@@ -146,9 +162,10 @@ impl Config {
     ///
     /// # Errors
     /// At its first mistake.
-    pub(crate) fn of(document: &Document) -> Result<Self, ConfigError> {
+    pub(crate) fn of(home: &Home, document: &Document) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         config.take(document)?;
+        config.choose_configured(home, Some(document))?;
         Ok(config)
     }
 
@@ -158,7 +175,7 @@ impl Config {
     }
 
     fn take(&mut self, document: &Document) -> Result<(), ConfigError> {
-        let File { model, models, providers, limits, secrets } = document.read()?;
+        let File { model, models, providers, limits, sandbox, secrets } = document.read()?;
         for (name, provider) in &providers {
             if !["http://", "https://"].iter().any(|scheme| provider.base_url.starts_with(scheme)) {
                 let key = format!("providers.{}.base_url", document::bare(name));
@@ -175,6 +192,7 @@ impl Config {
         for (key, model) in named {
             self.find(&model).map_err(|error| document.mistake(&key, error.to_string()))?;
         }
+        self.profile = sandbox.profile.unwrap_or_else(|| Profile::default().name().into());
         self.secrets = secrets;
         self.limit(&limits);
         self.origins.note_all(document);
@@ -217,6 +235,7 @@ impl Config {
                 command_disk_mib: Some(self.command.disk_bytes >> 20),
                 command_processes: Some(self.command.pids),
             },
+            sandbox: FileSandbox { profile: Some(self.profile.clone()) },
             secrets: self.secrets.clone(),
         }
     }

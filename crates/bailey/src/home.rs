@@ -54,6 +54,11 @@ impl Home {
         self.root.join("policy")
     }
 
+    /// The human's own lists of system calls.
+    pub(crate) fn profiles(&self) -> PathBuf {
+        self.root.join("profiles")
+    }
+
     pub(crate) fn env_file(&self) -> PathBuf {
         self.root.join(".env")
     }

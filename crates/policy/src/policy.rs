@@ -15,7 +15,7 @@ use crate::{
     verdict::{Allowed, Decided, Denial, Reason, Review, Verdict},
 };
 use alloc::{format, string::String, vec, vec::Vec};
-use bailey_protocol::{Action, Digest, Isolation, Kind, Sealed, Timestamp, WsPath};
+use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, Sealed, Timestamp, WsPath};
 
 /// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the meaning.
 const SEMANTICS: &str = "bailey-policy 1";
@@ -46,6 +46,7 @@ pub struct Policy {
     file: Phase,
     secrets: Names,
     digest: Digest,
+    profile: Profile,
 }
 
 impl Policy {
@@ -67,6 +68,7 @@ impl Policy {
             file: Phase::new(file),
             secrets: Names::secret_looking(),
             digest,
+            profile: Profile::default(),
         }
     }
 
@@ -101,6 +103,12 @@ impl Policy {
         }
     }
 
+    /// The same policy, whose commands may make the system calls of this profile.
+    #[must_use]
+    pub fn with_profile(self, profile: Profile) -> Self {
+        Self { profile, ..self }
+    }
+
     /// All rules: the binding ones first, each group in the order it was given.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.binding.rules.iter().chain(&self.file.rules)
@@ -115,13 +123,13 @@ impl Policy {
     fn allowed(&self, facts: &Facts<'_>, mut reasons: Vec<Reason>) -> Decided {
         // A review that a higher priority lifted is no reason any more.
         reasons.retain(|reason| reason.answer == Answer::Allow);
-        let proof = Allowed::new(facts.effect.digest(), self.digest, isolation(facts));
+        let proof = Allowed::new(facts.effect.digest(), self.digest, self.isolation(facts));
         decided(Verdict::Allow(proof), reasons)
     }
 
     /// What the human then says yes to must also be possible: a secret-looking file comes out from behind its mask.
     fn review(&self, facts: &Facts<'_>, reasons: Vec<Reason>) -> Decided {
-        let mut isolation = isolation(facts);
+        let mut isolation = self.isolation(facts);
         if let Action::Read { path } = &facts.effect.effect().action
             && self.secrets.contains(path, facts.places)
             && !isolation.revealed.contains(path)
@@ -129,6 +137,20 @@ impl Policy {
             isolation.revealed.push(path.clone());
         }
         decided(Verdict::Review(Review::new(facts.effect.digest(), self.digest, isolation)), reasons)
+    }
+
+    /// What the walls need so that the effect can be done at all: the revealed files, and what it reads outside.
+    fn isolation(&self, facts: &Facts<'_>) -> Isolation {
+        let mut isolation =
+            Isolation { profile: self.profile, revealed: facts.revealed.to_vec(), ..Isolation::default() };
+        let action = &facts.effect.effect().action;
+        if matches!(action.kind(), Kind::Read | Kind::Stat | Kind::List | Kind::Search) {
+            let outside = |path: &&WsPath| {
+                !path.is_within(&facts.places.workspace) && !INSIDE.iter().any(|own| path.is_within(own))
+            };
+            isolation.extra_reads = action.paths().into_iter().filter(outside).cloned().collect();
+        }
+        isolation
     }
 
     fn denied(&self, facts: &Facts<'_>, mut reasons: Vec<Reason>, own: Option<(&str, String)>) -> Decided {
@@ -154,19 +176,6 @@ fn digest(rules: &[Rule]) -> Digest {
     let mut all = vec![SEMANTICS.as_bytes()];
     all.extend(parts.iter().map(Vec::as_slice));
     Digest::of_parts(&all)
-}
-
-/// What the walls need so that the effect can be done at all: the revealed files, and what it reads outside.
-fn isolation(facts: &Facts<'_>) -> Isolation {
-    let mut isolation = Isolation { revealed: facts.revealed.to_vec(), ..Isolation::default() };
-    let action = &facts.effect.effect().action;
-    if matches!(action.kind(), Kind::Read | Kind::Stat | Kind::List | Kind::Search) {
-        let outside = |path: &&WsPath| {
-            !path.is_within(&facts.places.workspace) && !INSIDE.iter().any(|own| path.is_within(own))
-        };
-        isolation.extra_reads = action.paths().into_iter().filter(outside).cloned().collect();
-    }
-    isolation
 }
 
 fn unallowed(tally: &Tally, resources: &[Resource<'_>]) -> String {

@@ -66,6 +66,42 @@ pub enum Profile {
     /// What compilers, interpreters, package builds and local servers need.
     #[default]
     Standard,
+    /// The same, and asking which network interfaces and routes there are (netlink).
+    StandardNet,
+    /// A list that the owner wrote.
+    Custom,
+}
+
+impl Profile {
+    /// Those with a list of their own, the smallest first.
+    pub const NAMED: [Self; 3] = [Self::Strict, Self::Standard, Self::StandardNet];
+
+    /// Its name for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Standard => "standard",
+            Self::StandardNet => "standard-net",
+            Self::Custom => "custom",
+        }
+    }
+
+    /// The named one that people call so; `basic` is `strict`, `advanced` is `standard`.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "basic" => Some(Self::Strict),
+            "advanced" => Some(Self::Standard),
+            _ => Self::NAMED.into_iter().find(|profile| profile.name() == name),
+        }
+    }
+
+    /// Whether who was granted this one may have that one: the same, or a smaller one with a list of its own.
+    #[must_use]
+    pub fn covers(self, other: Self) -> bool {
+        self == other || self != Self::Custom && other < self
+    }
 }
 
 /// The isolation that a decision demands. Below it the effect does not run.
@@ -114,6 +150,9 @@ pub struct Enforced {
     pub backend: String,
     /// The profile of system calls.
     pub profile: Profile,
+    /// The name of the owner's own profile; empty for the others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub custom: String,
     /// What stood.
     pub walls: BTreeSet<Wall>,
     /// What could only be watched: a breach ends the tree within two seconds.

@@ -8,6 +8,7 @@
 
 use crate::{
     config::{Config, Lease, Yard},
+    seccomp::Calls,
     wire::{Job, Task, View},
     worker::Request,
 };
@@ -97,7 +98,7 @@ pub(crate) fn lease(config: &Config, session: SessionId) -> Result<&Lease, Strin
 ///
 /// # Errors
 /// Says what is asked for beyond the lease.
-pub(crate) fn check(lease: &Lease, view: View, job: &Job) -> Result<(), String> {
+pub(crate) fn check(calls: &Calls, lease: &Lease, view: View, job: &Job) -> Result<(), String> {
     let wanted = job.task.view();
     if wanted != view {
         return Err(format!("a {view:?} was made, and the job is one for a {wanted:?}"));
@@ -106,6 +107,12 @@ pub(crate) fn check(lease: &Lease, view: View, job: &Job) -> Result<(), String> 
         return Err(format!("`{path}` was not revealed when this session was opened"));
     }
     match &job.task {
+        Task::Run(_) if !calls.profile().covers(job.isolation.profile) => {
+            let (granted, asked) = (calls.profile().name(), job.isolation.profile.name());
+            Err(format!(
+                "a command has the system calls of `{granted}` here, and this one asks for `{asked}`"
+            ))
+        }
         Task::Run(_) => Ok(()),
         Task::Work(request) => places(&lease.yard, request),
     }

@@ -1,5 +1,6 @@
 //! What the walls are told once, by the composition root: the host's facts and the owner's choices.
 
+use crate::seccomp::Calls;
 use bailey_protocol::{SessionId, Wall, WsPath};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -29,6 +30,9 @@ pub struct Config {
     /// The same below the user's home, as globs without a leading slash.
     #[serde(default)]
     pub hidden_in_home: Vec<String>,
+    /// The system calls of commands: no command gets another list, or a larger one.
+    #[serde(default)]
+    pub calls: Calls,
     /// Hundredths of a processor that one command may use in all, where control groups can enforce it.
     pub cpu_percent: Option<u32>,
     /// Walls to leave away. Only tests set it: to prove that what is missing is refused, and as the control of an

@@ -102,6 +102,19 @@ impl Confinement {
     /// When it has other threads, or the kernel has no Landlock or no seccomp. What was bound stays bound.
     pub fn bind(&self) -> Result<Confined, ConfineError> {
         wait_for_one_thread()?;
+        self.bind_thread()
+    }
+
+    /// Tries all of it on a thread that ends then: what would hold. This process stays as it is.
+    ///
+    /// # Errors
+    /// Those of [`Confinement::bind`].
+    pub fn rehearse(&self) -> Result<Confined, ConfineError> {
+        let bound = thread::scope(|scope| scope.spawn(|| self.bind_thread()).join());
+        bound.unwrap_or_else(|_| Err(ConfineError::Landlock("the attempt did not come to an end".into())))
+    }
+
+    fn bind_thread(&self) -> Result<Confined, ConfineError> {
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| ConfineError::System("no_new_privs", error.into()))?;
         let landlock_abi = self.landlock()?;

@@ -43,6 +43,8 @@ pub(crate) struct Known {
     pub(crate) landlock_abi: u32,
     /// Whether our own filter of system calls was taken: a container's may have stood before.
     pub(crate) has_filter: bool,
+    /// The name of the owner's own profile, where that is in force.
+    pub(crate) custom: String,
     /// Limits that the kernel holds.
     pub(crate) limits: BTreeSet<Wall>,
     /// Limits that init or the holder watches.
@@ -79,6 +81,7 @@ pub(crate) fn look(outside: &Namespaces, isolation: &Isolation, known: Known) ->
     Enforced {
         backend: "native".into(),
         profile: isolation.profile,
+        custom: known.custom,
         walls,
         watched: known.watched,
         landlock_abi: known.landlock_abi,

@@ -46,4 +46,5 @@ pub use confine::{ConfineError, Confined, Confinement};
 pub use executor::Walls;
 pub use native::{Native, WorkError};
 pub use running::{Piece, Source};
+pub use seccomp::{CallError, Calls};
 pub use warden::{StartError, Warden, remove, warden_main};

@@ -69,7 +69,7 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
         bail!("there is no `{}`", path.display());
     }
     let config = match (&document, file) {
-        (Some(document), Some(_)) => Config::of(document)?,
+        (Some(document), Some(_)) => Config::of(home, document)?,
         // As every command reads it: with the environment.
         _ => Config::load(home)?,
     };
@@ -117,7 +117,7 @@ fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
         printer.note("nothing was changed");
         return Ok(ExitCode::SUCCESS);
     }
-    let checked = Document::parse(&draft, text.clone()).and_then(|document| Config::of(&document));
+    let checked = Document::parse(&draft, text.clone()).and_then(|document| Config::of(home, &document));
     if let Err(error) = checked {
         return Err(anyhow::Error::new(error).context(format!(
             "`{}` stays as it was; your text waits in `{}`, and `bailey config edit` goes on with it",

@@ -59,6 +59,7 @@ impl Finding {
 pub(super) async fn run(home: Option<PathBuf>, printer: &Printer) -> Result<ExitCode> {
     let mut report = Report::new(printer);
     report.add(host::kernel(host::read));
+    report.add(vec![host::confinement()]);
     // What a person sets wrong is itself a finding, and hides nothing of the rest.
     let Some(home) = report.take(own::home(home)) else { return Ok(report.end()) };
     report.add(own::storage(&home));
@@ -76,6 +77,7 @@ pub(super) async fn run(home: Option<PathBuf>, printer: &Printer) -> Result<Exit
 pub(super) async fn walls(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let mut report = Report::new(printer);
     report.add(host::kernel(host::read));
+    report.add(vec![host::confinement()]);
     report.add(inside::tried(home, &Config::load(home)?, printer).await);
     Ok(report.end())
 }

@@ -16,12 +16,15 @@ use bailey_runtime::Opening;
 use std::{collections::BTreeMap, process::ExitCode};
 
 pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Result<ExitCode> {
-    let Sandbox::Run { directory, keep, command } = command else {
+    let Sandbox::Run { directory, profile, keep, command } = command else {
         return super::doctor::walls(home, printer).await;
     };
     let (root, workspace) = project::find(directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
+    if let Some(name) = profile {
+        config.choose_calls(home, &name)?;
+    }
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::load(home, &config, printer)?;
     let cwd = std::fs::canonicalize(directory.as_deref().unwrap_or(std::path::Path::new(".")))?;

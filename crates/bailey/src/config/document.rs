@@ -64,7 +64,11 @@ impl Document {
 
     /// A mistake at a key.
     pub(crate) fn mistake(&self, key: &str, message: impl Into<String>) -> ConfigError {
-        let byte = self.places.get(key).copied().unwrap_or_default();
+        self.mistake_at(self.places.get(key).copied().unwrap_or_default(), message)
+    }
+
+    /// A mistake at a byte of the text.
+    pub(crate) fn mistake_at(&self, byte: usize, message: impl Into<String>) -> ConfigError {
         Mistake::at(&self.path.display().to_string(), &self.text, byte, message).into()
     }
 

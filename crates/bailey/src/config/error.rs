@@ -26,6 +26,17 @@ pub(crate) enum ConfigError {
         /// The operating system's reason.
         source: io::Error,
     },
+    /// No profile of system calls has this name.
+    #[error(
+        "there is no profile `{name}`: strict (basic), standard (advanced) and standard-net are there, and your own as `{}`",
+        folder.join("NAME.toml").display()
+    )]
+    NoProfile {
+        /// As it was written.
+        name: String,
+        /// Where the owner's own ones lie.
+        folder: PathBuf,
+    },
     /// A variable of the environment cannot be what it says.
     #[error("the variable {name} is `{value}`: {why}; it is for: {}", purpose(name))]
     Variable {

@@ -197,3 +197,65 @@ fn a_newer_database_is_told_and_left_alone() {
     assert!(ran.code == Some(1) && ran.stdout.contains("schema version 999"), "{ran:?}");
     assert_eq!(fs::read(&path).unwrap(), bytes, "nothing was written");
 }
+
+#[test]
+fn a_profile_of_system_calls_is_chosen_by_name_from_a_file_and_in_the_configuration() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let python = "import socket; socket.socket(); socket.socket(16, 3); print('both')";
+    let net = ["sandbox", "run", "--profile", "standard-net", "--", "/usr/bin/python3", "-S", "-c", python];
+    let with = |name: &'static str| {
+        let mut arguments = net.to_vec();
+        arguments[3] = name;
+        stage.ran(&arguments)
+    };
+    assert_eq!(with("standard-net").stdout, "both\n", "{:?}", with("standard-net"));
+    for name in ["standard", "advanced", "strict", "basic"] {
+        let ran = with(name);
+        assert!(ran.code == Some(1) && ran.stderr.contains("Operation not permitted"), "{name}: {ran:?}");
+    }
+    let ran = with("nonsense");
+    assert!(ran.code == Some(2) && ran.stderr.contains("no profile `nonsense`: strict (basic)"), "{ran:?}");
+    assert_eq!(with("../config").code, Some(2));
+
+    let write = |text: &str| {
+        fs::create_dir_all(stage.home().join("profiles")).unwrap();
+        fs::write(stage.home().join("profiles/mine.toml"), text).unwrap();
+    };
+    write("base = \"standard-net\"\ndeny = [\"mkdirat\", \"mkdir\"]\n");
+    assert_eq!(with("mine").stdout, "both\n");
+    fs::write(stage.home().join("config.toml"), "[sandbox]\nprofile = \"mine\"\n").unwrap();
+    let ran = stage.ran(&["sandbox", "run", "--", "mkdir", "made"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("Operation not permitted"), "{ran:?}");
+    assert_eq!(stage.ran(&["sandbox", "run", "--profile", "standard", "--", "mkdir", "made"]).code, Some(0));
+    let ran = stage.ran(&["--json", "sandbox", "run", "--", "true"]);
+    let enforced = &ran.lines()[0]["enforced"];
+    assert_eq!((&enforced["profile"], &enforced["custom"]), (&"custom".into(), &"mine".into()), "{ran:?}");
+    let ran = stage.ran(&["sandbox", "doctor"]);
+    assert!(ran.stdout.contains("profile mine (your own)"), "{ran:?}");
+
+    for (text, place, says) in [
+        (
+            "base = \"standard\"\nallow = [\n  \"io_setup\",\n  \"mount\",\n]\n",
+            "mine.toml:4",
+            "`mount` is in no profile",
+        ),
+        (
+            "base = \"strict\"\nallow = [\"sokcet\"]\n",
+            "mine.toml:2",
+            "no system call `sokcet` here: `socket` is one",
+        ),
+        ("base = \"strict\"\nalow = []\n", "mine.toml:2", "unknown field `alow`"),
+        ("base = \"none\"\n", "mine.toml:1", "`none` is no profile to begin with"),
+        ("allow = []\n", "mine.toml", "base"),
+    ] {
+        write(text);
+        let ran = stage.ran(&["sandbox", "run", "--", "true"]);
+        assert!(
+            ran.code == Some(2) && ran.stderr.contains(place) && ran.stderr.contains(says),
+            "{text}: {ran:?}"
+        );
+    }
+    fs::write(stage.home().join("config.toml"), "\n[sandbox]\nprofile = \"gone\"\n").unwrap();
+    let ran = stage.ran(&["sandbox", "run", "--", "true"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("config.toml:3"), "{ran:?}");
+}

@@ -1,10 +1,11 @@
 use super::{Hidden, check};
 use crate::{
     config::{Config, Lease, Yard},
+    seccomp::Calls,
     wire::{Job, Task, View},
     worker::Request,
 };
-use bailey_protocol::{Action, Command, Isolation, Limits, Merge, MergeKind, WsPath};
+use bailey_protocol::{Action, Command, Isolation, Limits, Merge, MergeKind, Profile, WsPath};
 use std::collections::BTreeMap;
 
 fn lease() -> Lease {
@@ -70,12 +71,12 @@ fn what_the_owner_hid_is_not_shown_nor_what_holds_it() {
 #[test]
 fn a_job_gets_the_view_that_it_needs_and_no_other() {
     let lease = lease();
-    assert_eq!(check(&lease, View::Workspace, &job(command())), Ok(()));
+    assert_eq!(check(&Calls::default(), &lease, View::Workspace, &job(command())), Ok(()));
     for view in [View::Merge, View::Discard, View::Layers] {
-        assert!(check(&lease, view, &job(command())).is_err(), "a command in {view:?}");
+        assert!(check(&Calls::default(), &lease, view, &job(command())).is_err(), "a command in {view:?}");
     }
     let read = Task::Work(Request::Perform { action: Action::Read { path: WsPath("/work/p/a".into()) } });
-    assert!(check(&lease, View::Merge, &job(read)).is_err());
+    assert!(check(&Calls::default(), &lease, View::Merge, &job(read)).is_err());
 }
 
 #[test]
@@ -83,8 +84,19 @@ fn a_merge_writes_where_its_session_may() {
     let lease = lease();
     let (upper, project) = ("/home/u/.bailey/sessions/1/upper", "/work/p");
     let backup = "/home/u/.bailey/sessions/1/backups/7";
-    assert_eq!(check(&lease, View::Merge, &job(merge(MergeKind::Apply, upper, project, backup))), Ok(()));
-    assert_eq!(check(&lease, View::Discard, &job(merge(MergeKind::Discard, upper, project, backup))), Ok(()));
+    assert_eq!(
+        check(&Calls::default(), &lease, View::Merge, &job(merge(MergeKind::Apply, upper, project, backup))),
+        Ok(())
+    );
+    assert_eq!(
+        check(
+            &Calls::default(),
+            &lease,
+            View::Discard,
+            &job(merge(MergeKind::Discard, upper, project, backup))
+        ),
+        Ok(())
+    );
     for (upper, project, backup) in [
         ("/work/p/upper", project, backup),
         (upper, "/work/p/.git", backup),
@@ -94,7 +106,10 @@ fn a_merge_writes_where_its_session_may() {
         (upper, project, "/home/u/.bailey/sessions/1/backups/7/../../x"),
     ] {
         let forged = job(merge(MergeKind::Apply, upper, project, backup));
-        assert!(check(&lease, View::Merge, &forged).is_err(), "{upper} {project} {backup}");
+        assert!(
+            check(&Calls::default(), &lease, View::Merge, &forged).is_err(),
+            "{upper} {project} {backup}"
+        );
     }
 }
 
@@ -103,7 +118,25 @@ fn only_what_the_human_revealed_is_revealed() {
     let path = WsPath("/work/p/.env".into());
     let mut job = job(command());
     job.isolation.revealed = vec![path.clone()];
-    assert!(check(&lease(), View::Workspace, &job).is_err());
+    assert!(check(&Calls::default(), &lease(), View::Workspace, &job).is_err());
     let lease = Lease { revealed: [path].into(), ..lease() };
-    assert_eq!(check(&lease, View::Workspace, &job), Ok(()));
+    assert_eq!(check(&Calls::default(), &lease, View::Workspace, &job), Ok(()));
+}
+
+#[test]
+fn a_command_gets_no_larger_list_of_system_calls_than_the_owner_chose() {
+    let ask = |granted: &Calls, profile: Profile| {
+        let isolation = Isolation { profile, ..Isolation::default() };
+        check(granted, &lease(), View::Workspace, &Job { isolation, ..job(command()) })
+    };
+    let own = Calls::custom("own", Profile::Strict);
+    for profile in Profile::NAMED {
+        assert_eq!(ask(&Calls::named(profile), profile), Ok(()));
+        assert!(ask(&own, profile).is_err(), "{profile:?} in place of a list of the owner's own");
+        assert!(ask(&Calls::named(profile), Profile::Custom).is_err());
+    }
+    assert!(ask(&Calls::named(Profile::Strict), Profile::Standard).is_err());
+    assert!(ask(&Calls::default(), Profile::StandardNet).is_err());
+    assert_eq!(ask(&Calls::named(Profile::StandardNet), Profile::Strict), Ok(()));
+    assert_eq!(ask(&own, Profile::Custom), Ok(()));
 }

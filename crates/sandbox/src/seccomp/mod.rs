@@ -5,25 +5,32 @@
 //! with `ENOSYS`, so that libc falls back to what it did before. Only the low 32 bits of an argument are looked at:
 //! every argument tested here is 32 bits wide in the kernel or has its dangerous bits there.
 
+mod calls;
 mod compile;
 mod own;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use calls::{CallError, Calls};
+
 use crate::sys::Instruction;
 use bailey_protocol::Profile;
 use std::sync::OnceLock;
 
-/// The compiled program of a profile. Compiled at the first call, which the warden makes before it forks.
-pub(crate) fn program(profile: Profile) -> &'static [Instruction] {
+/// The compiled program of a named profile; none for [`Profile::Custom`], whose list is the owner's. Compiled at the first
+/// call, which the warden makes before it forks.
+pub(crate) fn program(profile: Profile) -> Option<&'static [Instruction]> {
     static STRICT: OnceLock<Vec<Instruction>> = OnceLock::new();
     static STANDARD: OnceLock<Vec<Instruction>> = OnceLock::new();
+    static STANDARD_NET: OnceLock<Vec<Instruction>> = OnceLock::new();
     let cell = match profile {
         Profile::Strict => &STRICT,
         Profile::Standard => &STANDARD,
+        Profile::StandardNet => &STANDARD_NET,
+        Profile::Custom => return None,
     };
-    cell.get_or_init(|| compile::compile(|number| table::row(profile, number)))
+    Some(cell.get_or_init(|| compile::compile(|number| table::row(profile, number))))
 }
 
 /// The program of the process that confines itself.

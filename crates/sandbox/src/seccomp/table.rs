@@ -1,6 +1,7 @@
 //! The allow-lists: every call, with the profile it begins in and who needs it.
 //!
-//! `Standard` includes `Strict`. Calls that every architecture has stand in [`EVERYWHERE`]; those that only older
+//! `Standard` includes `Strict`, `StandardNet` includes both; what stands at `Custom` is in none of them, and may be in
+//! a list that the owner wrote. What stands nowhere here is in no list whatever ([`NEVER`] names it). Calls that every architecture has stand in [`EVERYWHERE`]; those that only older
 //! ones have, in a table of that architecture. The numbers are the C library's for the target.
 
 use bailey_protocol::Profile;
@@ -13,7 +14,6 @@ pub(super) struct Row {
     /// Its number here.
     pub(super) number: u32,
     /// Its name.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for readers and tests"))]
     pub(super) name: &'static str,
     /// What must hold of its arguments.
     pub(super) tests: &'static [Test],
@@ -55,10 +55,14 @@ pub(super) const ARCHITECTURE: u32 = 0xc000_00b7;
 /// The newest number that was considered (`mseal`). Later ones do not exist as far as the sandbox is concerned.
 pub(super) const NEWEST: u32 = 462;
 
-/// The row of a number in a profile.
+/// The row of a number in a profile; of two the larger profile's, which allows more of its arguments.
 pub(super) fn row(profile: Profile, number: u32) -> Option<&'static Row> {
-    rows()
-        .find(|row| row.number == number && (row.profile == Profile::Strict || profile == Profile::Standard))
+    rows().filter(|row| row.number == number && row.profile <= profile).max_by_key(|row| row.profile)
+}
+
+/// The number of a name.
+pub(super) fn number(name: &str) -> Option<u32> {
+    rows().find(|row| row.name.trim_start_matches("SYS_") == name).map(|row| row.number)
 }
 
 /// All rows of this architecture.
@@ -85,6 +89,11 @@ pub(super) const IOCTL: &[Test] = &[none_of(1, u32::MAX, &[0x5412, 0x541c, 0x542
 /// `AF_INET`, `AF_INET6`; `SOCK_STREAM`, `SOCK_DGRAM`; the protocol that follows from these, TCP, UDP.
 pub(super) const SOCKET: &[Test] =
     &[one_of(0, u32::MAX, &[2, 10]), one_of(1, 0xf, &[1, 2]), one_of(2, u32::MAX, &[0, 6, 17])];
+
+/// The same, and `AF_NETLINK` with `SOCK_RAW` and `NETLINK_ROUTE`. What else these values combine to, raw sockets among it,
+/// takes a capability, which nobody has inside.
+const SOCKET_NET: &[Test] =
+    &[one_of(0, u32::MAX, &[2, 10, 16]), one_of(1, 0xf, &[1, 2, 3]), one_of(2, u32::MAX, &[0, 6, 17])];
 
 /// `AF_UNIX`; `SOCK_STREAM`, `SOCK_SEQPACKET`. One of a pair of datagram sockets can be turned to another socket's name.
 pub(super) const SOCKETPAIR: &[Test] = &[one_of(0, u32::MAX, &[1]), one_of(1, 0xf, &[1, 5])];
@@ -380,6 +389,23 @@ const EVERYWHERE: &[Row] = table! {
     Standard, SYS_socketpair, SOCKETPAIR, "pipes that go both ways: Node.js, Python";
     Standard, SYS_mknodat, MKNODAT, "mkfifo; no devices";
     Standard, SYS_personality, PERSONALITY, "asking, and switching off one's own address randomisation: debuggers, sanitizers";
+    StandardNet, SYS_socket, SOCKET_NET, "the same, and which interfaces and routes there are: ip, Node.js, Go, psutil";
+    Custom, SYS_io_setup, ALWAYS, "asynchronous files: databases";
+    Custom, SYS_io_destroy, ALWAYS, "asynchronous files: databases";
+    Custom, SYS_io_submit, ALWAYS, "asynchronous files: databases";
+    Custom, SYS_io_cancel, ALWAYS, "asynchronous files: databases";
+    Custom, SYS_io_getevents, ALWAYS, "asynchronous files: databases";
+    Custom, SYS_mq_open, ALWAYS, "queues of messages, in the ipc namespace that is there";
+    Custom, SYS_mq_unlink, ALWAYS, "queues of messages, in the ipc namespace that is there";
+    Custom, SYS_mq_timedsend, ALWAYS, "queues of messages, in the ipc namespace that is there";
+    Custom, SYS_mq_timedreceive, ALWAYS, "queues of messages, in the ipc namespace that is there";
+    Custom, SYS_mq_notify, ALWAYS, "queues of messages, in the ipc namespace that is there";
+    Custom, SYS_mq_getsetattr, ALWAYS, "queues of messages, in the ipc namespace that is there";
+    Custom, SYS_mbind, ALWAYS, "which memory: numerics on large machines";
+    Custom, SYS_set_mempolicy, ALWAYS, "which memory: numerics on large machines";
+    Custom, SYS_set_mempolicy_home_node, ALWAYS, "which memory: numerics on large machines";
+    Custom, SYS_vmsplice, ALWAYS, "pipes without copies";
+    Custom, SYS_seccomp, ALWAYS, "narrowing itself further: browsers, sandboxes of their own";
 };
 
 /// Calls of x86-64 alone.
@@ -428,3 +454,93 @@ const HERE: &[Row] = table! {
 /// What began without ancestors needs no older names.
 #[cfg(target_arch = "aarch64")]
 const HERE: &[Row] = &[];
+
+/// What no list has, whoever writes it: with these a program looks at or changes other processes, the machine, its
+/// clock or its mounts, makes namespaces, loads code into the kernel, or asks it in ways that no filter sees. (`io_pgetevents` is here because libc does not name it.)
+pub(super) const NEVER: &[&str] = &[
+    "_sysctl",
+    "acct",
+    "add_key",
+    "adjtimex",
+    "afs_syscall",
+    "bpf",
+    "capset",
+    "chroot",
+    "clock_adjtime",
+    "clock_settime",
+    "create_module",
+    "delete_module",
+    "fanotify_init",
+    "fanotify_mark",
+    "finit_module",
+    "fsconfig",
+    "fsmount",
+    "fsopen",
+    "fspick",
+    "get_kernel_syms",
+    "get_thread_area",
+    "getpmsg",
+    "init_module",
+    "io_pgetevents",
+    "io_uring_enter",
+    "io_uring_register",
+    "io_uring_setup",
+    "ioperm",
+    "iopl",
+    "kcmp",
+    "kexec_file_load",
+    "kexec_load",
+    "keyctl",
+    "listmount",
+    "lookup_dcookie",
+    "lsm_get_self_attr",
+    "lsm_list_modules",
+    "lsm_set_self_attr",
+    "map_shadow_stack",
+    "memfd_secret",
+    "migrate_pages",
+    "modify_ldt",
+    "mount",
+    "mount_setattr",
+    "move_mount",
+    "move_pages",
+    "name_to_handle_at",
+    "nfsservctl",
+    "open_by_handle_at",
+    "open_tree",
+    "perf_event_open",
+    "pidfd_getfd",
+    "pivot_root",
+    "process_madvise",
+    "process_mrelease",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "putpmsg",
+    "query_module",
+    "quotactl",
+    "quotactl_fd",
+    "reboot",
+    "remap_file_pages",
+    "request_key",
+    "security",
+    "set_thread_area",
+    "setdomainname",
+    "setgroups",
+    "sethostname",
+    "setns",
+    "settimeofday",
+    "statmount",
+    "swapoff",
+    "swapon",
+    "sysfs",
+    "syslog",
+    "tuxcall",
+    "umount2",
+    "unshare",
+    "uselib",
+    "userfaultfd",
+    "ustat",
+    "vhangup",
+    "vserver",
+];

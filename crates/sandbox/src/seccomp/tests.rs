@@ -1,7 +1,9 @@
-use super::{compile::compile, table};
+mod aarch64;
+
+use super::{CallError, Calls, compile::compile, table};
 use crate::sys::Instruction;
 use bailey_protocol::Profile;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
@@ -42,7 +44,7 @@ fn call(profile: Profile, number: libc::c_long, arguments: [u64; 6]) -> u32 {
 
 #[test]
 fn every_number_gets_the_answer_of_the_table() {
-    for profile in [Profile::Strict, Profile::Standard] {
+    for profile in Profile::NAMED {
         let code = compile_profile(profile);
         for number in 0..600 {
             let expected = match table::row(profile, number) {
@@ -61,7 +63,8 @@ fn every_number_gets_the_answer_of_the_table() {
 #[test]
 fn arguments_decide_where_the_table_says_so() {
     let code = compile_profile(Profile::Standard);
-    for row in table::rows().filter(|row| !row.tests.is_empty()) {
+    let rows = table::rows().filter(|row| row.profile <= Profile::Standard);
+    for row in rows.filter(|row| !row.tests.is_empty()) {
         // Try every combination of listed values and some that are not.
         let choices: Vec<Vec<u32>> = row
             .tests
@@ -171,11 +174,165 @@ fn what_breaks_sandboxes_is_refused() {
 
 #[test]
 fn the_table_has_each_call_once_and_strict_stays_small() {
-    let numbers: BTreeSet<u32> = table::rows().map(|row| row.number).collect();
-    assert_eq!(numbers.len(), table::rows().count());
+    let rows: BTreeSet<(u32, Profile)> = table::rows().map(|row| (row.number, row.profile)).collect();
+    assert_eq!(rows.len(), table::rows().count());
+    let larger = table::rows()
+        .filter(|row| table::rows().any(|other| other.number == row.number && other.profile < row.profile));
+    assert_eq!(larger.map(|row| row.name).collect::<Vec<_>>(), ["SYS_socket"], "each other call stands once");
     assert!(table::rows().all(|row| row.number <= table::NEWEST && !row.who.is_empty()));
     let strict = table::rows().filter(|row| row.profile == Profile::Strict).count();
     assert!((70..=90).contains(&strict), "strict has {strict} calls");
+}
+
+/// The names of a header of the kernel with their numbers; none where it is not installed.
+fn header(path: &str) -> Option<BTreeMap<String, u32>> {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        println!("SKIPPED: no {path}: the numbers are not compared with the kernel's own");
+        return None;
+    };
+    let line = |line: &str| {
+        let line = line.strip_prefix("#define __NR_").or_else(|| line.strip_prefix("#define __NR3264_"))?;
+        let mut words = line.split_whitespace();
+        let name = words.next()?;
+        // What the generic list calls by its 32-bit name.
+        let name = if name == "fstatat" { "newfstatat" } else { name };
+        Some((name.to_owned(), words.next()?.parse().ok()?))
+    };
+    Some(text.lines().filter_map(line).collect())
+}
+
+/// What x86-64 has besides is what it began with, and each of these has a successor in the list of both.
+const X86_64_ALONE: &[&str] = &[
+    "open",
+    "stat",
+    "lstat",
+    "access",
+    "readlink",
+    "dup2",
+    "poll",
+    "arch_prctl",
+    "fork",
+    "vfork",
+    "creat",
+    "mkdir",
+    "rmdir",
+    "unlink",
+    "rename",
+    "link",
+    "symlink",
+    "chmod",
+    "chown",
+    "lchown",
+    "utime",
+    "utimes",
+    "futimesat",
+    "getdents",
+    "inotify_init",
+    "select",
+    "pipe",
+    "epoll_create",
+    "epoll_wait",
+    "epoll_ctl_old",
+    "epoll_wait_old",
+    "eventfd",
+    "signalfd",
+    "pause",
+    "alarm",
+    "getpgrp",
+    "time",
+    "mknod",
+];
+
+#[test]
+fn aarch64_has_the_same_list_but_for_what_x86_64_began_with() {
+    let of_both: BTreeSet<&str> = aarch64::AARCH64.iter().map(|(name, _)| *name).collect();
+    let here: BTreeSet<&str> = table::rows().map(|row| row.name.trim_start_matches("SYS_")).collect();
+    let alone: BTreeSet<&str> = X86_64_ALONE.iter().copied().collect();
+    let expected = if cfg!(target_arch = "x86_64") { &of_both | &alone } else { of_both.clone() };
+    assert_eq!(here, expected);
+    assert_eq!(&of_both & &alone, BTreeSet::new());
+    let numbers: BTreeSet<u32> = aarch64::AARCH64.iter().map(|(_, number)| *number).collect();
+    assert_eq!(numbers.len(), aarch64::AARCH64.len());
+    if cfg!(target_arch = "aarch64") {
+        let libc: BTreeSet<(&str, u32)> =
+            table::rows().map(|row| (row.name.trim_start_matches("SYS_"), row.number)).collect();
+        assert_eq!(libc, aarch64::AARCH64.iter().copied().collect());
+    }
+    let Some(generic) = header("/usr/include/asm-generic/unistd.h") else { return };
+    let newest = generic.values().max().unwrap();
+    for (name, number) in aarch64::AARCH64.iter().filter(|(_, number)| number <= newest) {
+        assert_eq!(generic.get(*name), Some(number), "{name}");
+    }
+    for name in X86_64_ALONE {
+        assert!(!generic.contains_key(*name), "aarch64 has `{name}`, too");
+    }
+}
+
+/// Every call that x86-64 has is in the tables or on the list of what is in no profile: none was overlooked.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn every_system_call_was_considered() {
+    let paths = ["/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"];
+    let Some(known) = paths.into_iter().find_map(header) else { return };
+    for (name, number) in &known {
+        let is_never = table::NEVER.contains(&name.as_str());
+        assert_eq!(table::number(name), (!is_never).then_some(*number), "{name}");
+    }
+}
+
+#[test]
+fn netlink_is_for_standard_net_alone() {
+    let netlink = |profile| call(profile, libc::SYS_socket, [16, 3, 0, 0, 0, 0]);
+    let packet = |profile| call(profile, libc::SYS_socket, [17, 3, 0, 0, 0, 0]);
+    assert_eq!(Profile::NAMED.map(netlink), [EPERM, EPERM, ALLOW]);
+    assert_eq!(Profile::NAMED.map(packet), [EPERM; 3]);
+    let unix = call(Profile::StandardNet, libc::SYS_socket, [1, 1, 0, 0, 0, 0]);
+    assert_eq!(unix, EPERM);
+}
+
+#[test]
+fn profiles_have_names_and_two_more() {
+    assert_eq!(Profile::of_name("basic"), Some(Profile::Strict));
+    assert_eq!(Profile::of_name("advanced"), Some(Profile::Standard));
+    assert_eq!(Profile::NAMED.map(|profile| Profile::of_name(profile.name()).unwrap()), Profile::NAMED);
+    assert_eq!([Profile::of_name("custom"), Profile::of_name("Strict")], [None; 2]);
+}
+
+#[test]
+fn a_list_of_ones_own_adds_and_takes_away_and_never_reaches_beyond_the_walls() {
+    let mut own = Calls::custom("own", Profile::Strict);
+    own.allow("socket").unwrap();
+    own.allow("io_setup").unwrap();
+    own.deny("openat2").unwrap();
+    let code = own.compile();
+    let call = |number: libc::c_long, arguments| run(&code, table::ARCHITECTURE, number as u32, arguments);
+    assert_eq!(call(libc::SYS_io_setup, [0; 6]), ALLOW);
+    assert_eq!(call(libc::SYS_openat2, [0; 6]), EPERM);
+    assert_eq!(call(libc::SYS_read, [0; 6]), ALLOW);
+    assert_eq!(call(libc::SYS_clone3, [0; 6]), ENOSYS, "its flags cannot be seen");
+    // The tests of arguments stay.
+    assert_eq!(call(libc::SYS_socket, [2, 1, 0, 0, 0, 0]), ALLOW);
+    assert_eq!(call(libc::SYS_socket, [1, 1, 0, 0, 0, 0]), EPERM);
+    assert_eq!(call(libc::SYS_clone, [libc::CLONE_NEWUSER as u64, 0, 0, 0, 0, 0]), EPERM);
+    for name in table::NEVER {
+        assert_eq!(own.allow(name), Err(CallError::Never((*name).into())));
+        assert_eq!(table::number(name), None, "{name}");
+    }
+    let error = own.allow("io_setpu").unwrap_err().to_string();
+    assert_eq!(error, "there is no system call `io_setpu` here: `io_setup` is one");
+    assert!(matches!(own.deny("frobnicate"), Err(CallError::Unknown { hint, .. }) if hint.is_empty()));
+}
+
+/// However its numbers came there, by a file or by a forged message: what the tables do not hold is refused.
+#[test]
+fn numbers_beyond_the_tables_are_refused() {
+    let all: Vec<u32> = (0..600).collect();
+    let forged = serde_json::json!({ "profile": "custom", "name": "x", "base": "standard", "numbers": all });
+    let code = serde_json::from_value::<Calls>(forged).unwrap().compile();
+    for number in [libc::SYS_mount, libc::SYS_ptrace, libc::SYS_bpf, libc::SYS_unshare, libc::SYS_setns] {
+        assert_eq!(run(&code, table::ARCHITECTURE, number as u32, [0; 6]), EPERM, "{number}");
+    }
+    assert_eq!(run(&code, table::ARCHITECTURE, libc::SYS_read as u32, [0; 6]), ALLOW);
 }
 
 /// Each end of a pair of datagram sockets can be connected again, to the name of a socket outside.

@@ -66,7 +66,7 @@ fn run(
     let job: Job = wire::unseal(job).map_err(|error| format!("the job cannot be read: {error}"))?;
     if !ground.is_trusting() {
         let lease = charter::lease(&ground.config, forward.header.session)?;
-        charter::check(lease, forward.header.view, &job)?;
+        charter::check(&ground.config.calls, lease, forward.header.view, &job)?;
     }
     let extra: Vec<OwnedFd> = rest.drain(..forward.extra.min(rest.len())).collect();
     let doors: Vec<OwnedFd> = rest.drain(..forward.doors.min(rest.len())).collect();

@@ -77,6 +77,8 @@ pub(crate) struct Ground {
     pub(crate) plan: Plan,
     pub(crate) hidden: Hidden,
     pub(crate) masks: ignore::gitignore::Gitignore,
+    /// The owner's own list of system calls, compiled.
+    pub(crate) calls: Vec<sys::Instruction>,
     /// The warden's own namespaces, which no sandbox may share.
     pub(crate) namespaces: Namespaces,
     /// The warden's effective uid and gid.
@@ -192,13 +194,14 @@ fn run() -> io::Result<()> {
 impl Ground {
     fn new(config: Config) -> io::Result<Self> {
         // Compiled before anything forks, so that no sandbox does it again.
-        for profile in [Profile::Strict, Profile::Standard] {
+        for profile in Profile::NAMED {
             seccomp::program(profile);
         }
         Ok(Self {
             plan: Plan::new(&config),
             hidden: Hidden::new(&config)?,
             masks: mask::compile(&config.masks)?,
+            calls: config.calls.compile(),
             namespaces: Namespaces::of_self(),
             user: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             config,

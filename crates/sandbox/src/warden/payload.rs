@@ -78,10 +78,13 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         }
     }
     if !without.contains(&Wall::Seccomp) {
-        match sys::set_seccomp_filter(seccomp::program(profile(&job))) {
+        match sys::set_seccomp_filter(program(ground, &job)) {
             Ok(()) => known.has_filter = true,
             Err(error) => known.absent.push(format!("seccomp: {error}")),
         }
+    }
+    if job.isolation.profile == Profile::Custom {
+        ground.config.calls.name().clone_into(&mut known.custom);
     }
     let enforced = facts::look(&ground.namespaces, &job.isolation, known);
     #[cfg(feature = "controls")]
@@ -102,11 +105,12 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
 }
 
 /// The worker always gets the strict profile.
-fn profile(job: &Job) -> Profile {
-    match job.task {
+fn program<'a>(ground: &'a Ground, job: &Job) -> &'a [sys::Instruction] {
+    let profile = match job.task {
         Task::Run(_) => job.isolation.profile,
         Task::Work(_) => Profile::Strict,
-    }
+    };
+    seccomp::program(profile).unwrap_or(&ground.calls)
 }
 
 fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), String> {

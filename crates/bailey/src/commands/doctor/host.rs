@@ -1,6 +1,7 @@
 //! What the kernel of this machine offers, as its own files say. The walls are tried besides: this says why one is missing.
 
 use super::Finding;
+use bailey_sandbox::{Confined, Confinement};
 use std::fs;
 
 /// The oldest kernel with Landlock and overlays in user namespaces.
@@ -9,6 +10,30 @@ const KERNEL_MIN: (u32, u32) = (5, 13);
 /// A file of the kernel's own; none when it is not there.
 pub(super) fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// Whether the main process will bind itself, tried on a thread.
+pub(super) fn confinement() -> Finding {
+    const CHECK: &str = "own process";
+    match Confinement::default().rehearse() {
+        Ok(Confined { landlock_abi, absent }) if absent.is_empty() => Finding::ok(
+            CHECK,
+            format!("binds itself before it hears of a model (landlock ABI {landlock_abi}, seccomp)"),
+        ),
+        Ok(Confined { landlock_abi, absent }) => Finding::warn(
+            CHECK,
+            format!(
+                "binds itself (landlock ABI {landlock_abi}, seccomp), but not from {}",
+                absent.join("; ")
+            ),
+            "use a newer kernel: 6.7 judges ports, 6.10 devices, 6.12 signals and abstract sockets",
+        ),
+        Err(error) => Finding::fail(
+            CHECK,
+            error.to_string(),
+            "what is said of landlock and seccomp here; without it nothing starts that hears of a model",
+        ),
+    }
 }
 
 /// What these files say.

@@ -117,6 +117,7 @@ fn findings(tried: &Tried) -> Vec<Finding> {
             walls.join(", ")
         ),
     )];
+    findings.push(calls(enforced));
     findings.push(match (report.exit, changed) {
         (Some(0), 1) => Finding::ok("layer", "what it wrote stayed in the session's layer"),
         (exit, changed) => Finding::fail(
@@ -128,6 +129,15 @@ fn findings(tried: &Tried) -> Vec<Finding> {
     findings.push(limits(enforced));
     findings.push(git(&String::from_utf8_lossy(&report.stdout.head.0)));
     findings
+}
+
+/// The list of system calls that was in force.
+fn calls(enforced: &Enforced) -> Finding {
+    let name = match enforced.custom.as_str() {
+        "" => enforced.profile.name().to_owned(),
+        own => format!("{own} (your own)"),
+    };
+    Finding::ok("system calls", format!("commands have those of the profile {name}"))
 }
 
 /// No kernel holds how much a tree of processes writes, so that the disk is watched everywhere.

@@ -6,12 +6,13 @@ use std::process::{Child, Stdio};
 const PROBE: &str = include_str!("../probes/calls.py");
 
 /// Attempts that any Linux lets a user make: when their control fails, the probe is broken.
-const SURE: [&str; 8] = [
+const SURE: [&str; 9] = [
     "ptrace",
     "process_vm_readv",
     "unshare_user",
     "clone_user",
     "socket_unix",
+    "socketpair_dgram",
     "socket_netlink",
     "kill_outside",
     "personality",

@@ -15,7 +15,7 @@ fn the_doctor_tries_the_walls_and_finds_each_that_is_gone(who: Who) {
     let actor = Actor::new(who, &[]);
     let ran = actor.bailey(&["--json", "doctor"]);
     assert_eq!(ran.code, Some(0), "the control: all of it stands: {ran:?}");
-    for check in ["kernel", "home", "rules", "walls", "layer"] {
+    for check in ["kernel", "own process", "home", "rules", "walls", "system calls", "layer"] {
         assert_eq!(finding(&ran, check)["grade"], "ok", "{check}: {ran:?}");
     }
     for (wall, name) in [("landlock", "landlock"), ("seccomp", "seccomp"), ("net_namespace", "net namespace")]

@@ -130,6 +130,15 @@ def sock(family, kind, protocol=0):
 
 STREAM, DGRAM, RAW, SEQPACKET = socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET
 USER = 0x10000000
+def datagram_pair():
+    """One of a pair of datagram sockets can be turned to another socket's name, such as one of the host's."""
+    mine, _ = socket.socketpair(socket.AF_UNIX, DGRAM)
+    try:
+        mine.connect("/nowhere/at/all.sock")
+    except FileNotFoundError:
+        pass  # The kernel looked for it.
+
+
 ATTEMPTS = {
     "ptrace": lambda: on_child(lambda child: call("ptrace", 16, child, 0, 0)),
     "process_vm_readv": other_memory("process_vm_readv"),
@@ -167,6 +176,7 @@ ATTEMPTS = {
     "device": device,
     "socket_unix": sock(socket.AF_UNIX, STREAM),
     "socket_unix_dgram": sock(socket.AF_UNIX, DGRAM),
+    "socketpair_dgram": datagram_pair,
     "socket_netlink": sock(16, RAW),
     "socket_packet": sock(17, RAW),
     "socket_vsock": sock(40, STREAM),

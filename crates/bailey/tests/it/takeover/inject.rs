@@ -20,10 +20,22 @@ pub(super) struct Taken {
     is_gone: bool,
 }
 
-/// The threads of a process.
+/// The threads of a process. The kernel's list is cut short where a thread ends while it is read, so it is read until it
+/// stays the same.
 pub(super) fn threads(process: u32) -> Vec<i32> {
-    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
-    tasks.map(|task| task.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
+    let list = || -> Vec<i32> {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        tasks.map(|task| task.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
+    };
+    let mut threads = list();
+    loop {
+        thread::sleep(Duration::from_millis(50));
+        let again = list();
+        if again == threads {
+            return threads;
+        }
+        threads = again;
+    }
 }
 
 impl Taken {
