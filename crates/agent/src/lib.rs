@@ -9,6 +9,7 @@ mod budget;
 mod guides;
 mod hands;
 mod models;
+mod pause;
 mod questions;
 mod retry;
 mod room;

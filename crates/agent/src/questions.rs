@@ -29,14 +29,17 @@ enum Slot {
 }
 
 impl Questions {
-    /// Hands an answer to the call that waits for it, or keeps it until that call comes.
+    /// Hands an answer to whoever waits for it, or keeps it until they come. The first answer counts.
     pub fn settle(&self, id: ApprovalId, settled: Settled) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         match slots.remove(&id) {
             Some(Slot::Waiting(sender)) => {
                 sender.send(settled).ok();
             }
-            Some(Slot::Settled(_)) | None => {
+            Some(Slot::Settled(first)) => {
+                slots.insert(id, Slot::Settled(first));
+            }
+            None => {
                 slots.insert(id, Slot::Settled(settled));
             }
         }

@@ -11,7 +11,7 @@ pub enum TurnEnd {
     Answered,
     /// The user cancelled it.
     Cancelled,
-    /// It reached its limit of tool calls; it can be continued.
+    /// It reached its limit of tool calls, and nobody said that it goes on; it can be continued.
     Limit,
 }
 
@@ -40,7 +40,7 @@ pub trait Brain: Send + Sync + 'static {
 /// Bailey's own brain.
 #[derive(Debug, Clone)]
 pub struct Loop {
-    /// Tool calls in one turn; then it pauses, keeps its work and says so.
+    /// Tool calls in one turn; then it pauses, keeps its work, and asks whether it goes on for as many again.
     pub calls_max: usize,
 }
 
@@ -89,7 +89,10 @@ impl Brain for Loop {
                 }
                 calls_left = calls_left.saturating_sub(calls.len());
                 if calls_left == 0 {
-                    return Ok(TurnEnd::Limit);
+                    if let Some(end) = hands.pause(self.calls_max).await? {
+                        return Ok(end);
+                    }
+                    calls_left = self.calls_max;
                 }
             }
         })

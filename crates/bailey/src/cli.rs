@@ -21,7 +21,7 @@ Exit codes:
   0  done                      4    no model answered
   1  failed                    5    the journal is broken or cannot be written
   2  wrong arguments, rules    6    changes kept back: the project had changed meanwhile
-     or configuration
+     or configuration            7    the turn pauses at its limit of tool calls
   3  denied, or not approved   129  ended because the terminal was closed
                                130  ended by Ctrl-C
                                143  ended because it was asked to (SIGTERM)";

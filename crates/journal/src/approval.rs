@@ -6,7 +6,7 @@ use crate::{
     fact::{Entry, Fact, Payload},
     project,
 };
-use bailey_protocol::{ApprovalId, Effect, Sealed, SessionId, event::Answer};
+use bailey_protocol::{ApprovalId, Digest, Effect, Sealed, SessionId, event::Answer};
 use bailey_store::{Grade, OptionalExtension as _, params};
 
 impl Mint {
@@ -31,6 +31,31 @@ impl Mint {
                 let entry = Entry::of(session, fact).about(id).with(Payload::Json(card));
                 chain::append(tx, &redactor, now, &entry)?;
                 project::asked(tx, approval, session, digest, Some(action_digest))
+            })
+            .await?;
+        Ok(approval)
+    }
+
+    /// Writes a question about no effect, such as whether a turn goes on. Its answer grants nothing: no effect has a
+    /// card's digest.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn ask_of(
+        &self,
+        session: SessionId,
+        target: String,
+        card: serde_json::Value,
+    ) -> Result<ApprovalId, JournalError> {
+        let (redactor, now) = self.journal().pen();
+        let approval = ApprovalId::new(random()?);
+        let digest = Digest::of(card.to_string().as_bytes());
+        self.journal()
+            .write(Grade::Full, move |tx| {
+                let fact = Fact::Asked { approval, digest, action: None, target, call: None };
+                let entry = Entry::of(session, fact).with(Payload::Json(card));
+                chain::append(tx, &redactor, now, &entry)?;
+                project::asked(tx, approval, session, digest, None)
             })
             .await?;
         Ok(approval)

@@ -151,7 +151,7 @@ pub enum Fact {
     Asked {
         /// The question.
         approval: ApprovalId,
-        /// The digest of the effect that waits.
+        /// The digest of the effect that waits; of the card where none does.
         digest: Digest,
         /// The digest of its action alone, which a yes for the session is about; older journals lack it.
         #[serde(default)]

@@ -4,6 +4,7 @@ use crate::{
     Executor, Output, Refused, Route, Scope, UserMessage,
     call::Pending,
     scope::{Connection, Outlet},
+    screen,
 };
 use bailey_journal::{Journal, Mint};
 use bailey_policy::{Places, Policy};
@@ -137,6 +138,19 @@ impl Kernel {
     #[must_use]
     pub fn turn_of(&self, connection: &Connection) -> Scope {
         Scope { connection: connection.clone(), role: Role::Agent, cancel: CancellationToken::new() }
+    }
+
+    /// Asks the person something about no effect, such as whether a turn goes on; the answer comes as that of any question,
+    /// and grants nothing.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn ask(&self, scope: &Scope, card: Card) -> Result<ApprovalId, Refused> {
+        let card = screen::card(self.journal().redactor(), card);
+        let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
+        let id = self.inner.mint.ask_of(scope.connection.session, card.title.clone(), stored).await?;
+        self.tell(scope, Happening::Ask { id, call: None, card }).await?;
+        Ok(id)
     }
 
     /// Settles a question. Only a person's connection to the session that asked can; the first answer counts.

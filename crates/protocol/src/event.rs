@@ -68,6 +68,9 @@ pub struct Card {
     pub parts: Vec<CardPart>,
     /// What this card cannot promise.
     pub caveats: Vec<String>,
+    /// Whether a yes counts this once only: none for the session is offered.
+    #[serde(default)]
+    pub once: bool,
 }
 
 /// A part of a card.

@@ -416,8 +416,11 @@ impl Front<'_> {
             Op::Answer { id, answer, why } => {
                 match self.kernel.answer(self.connection, id, answer, self.who, &why).await {
                     Ok(()) => self.questions.settle(id, Settled { answer, why }),
-                    // It was settled before: that answer counts.
-                    Err(Refused::Journal(bailey_kernel::JournalError::Settled(_))) => {}
+                    // An earlier answer counts. Without one, other rules came into force: nobody waits for a yes to that.
+                    Err(Refused::Journal(bailey_kernel::JournalError::Settled(_))) => {
+                        let why = "the question is void: other rules are in force since it was asked".into();
+                        self.questions.settle(id, Settled { answer: bailey_protocol::Answer::No, why });
+                    }
                     Err(error) => return Err(error),
                 }
             }

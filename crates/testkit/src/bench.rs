@@ -283,6 +283,7 @@ fn config(setup: &Setup) -> Config {
             reasons: question.reasons.to_vec(),
             parts: vec![CardPart::Field { name: "target".into(), value: question.action.target() }],
             caveats: vec![format!("{} outputs were seen", question.seen.len())],
+            once: false,
         },
     }
 }

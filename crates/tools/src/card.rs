@@ -62,7 +62,13 @@ pub fn card(question: &Question<'_>) -> Card {
             format!("Run the unknown tool {tool}")
         }
     };
-    Card { title: first_line(&title), reasons: reasons.to_vec(), parts: draft.parts, caveats: draft.caveats }
+    Card {
+        title: first_line(&title),
+        reasons: reasons.to_vec(),
+        parts: draft.parts,
+        caveats: draft.caveats,
+        once: false,
+    }
 }
 
 struct Draft {

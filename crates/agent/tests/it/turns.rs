@@ -1,10 +1,10 @@
 //! One turn, from a message to its end.
 
-use crate::support::{assert_every_call_has_its_result, hands, observations, table};
-use bailey_agent::{Brain as _, Loop, TurnEnd};
+use crate::support::{Table, assert_every_call_has_its_result, hands, observations, table};
+use bailey_agent::{Brain as _, Loop, Settled, TurnEnd};
 use bailey_kernel::{Refused, Segment};
 use bailey_llm::Wire;
-use bailey_protocol::{Outcome, Report, Status};
+use bailey_protocol::{Answer, ApprovalId, Happening, Outcome, Report, Status};
 use bailey_store::{Grade, Migration, Store};
 use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup, output};
 use serde_json::{Value, json};
@@ -164,20 +164,65 @@ async fn a_call_that_the_kernel_cannot_begin_still_has_a_result() {
 async fn a_turn_pauses_at_its_limit_of_calls() {
     let call = |id: &str| Reply::calls([(id, "command_run", json!({ "command": "echo hi" }))]);
     let mut table = table([call("1"), call("2"), call("3"), Reply::text("done")]).await;
-    let brain = Loop { calls_max: 2 };
-    assert_eq!(brain.turn(&table.hands, &mut table.context).await.unwrap(), TurnEnd::Limit);
+    assert_eq!(limited(&mut table, Answer::No).await, TurnEnd::Limit);
     assert_every_call_has_its_result(&table.context);
+    assert_eq!(table.bench.world.spans().len(), 2);
     // It goes on from there.
-    assert_eq!(brain.turn(&table.hands, &mut table.context).await.unwrap(), TurnEnd::Answered);
+    assert_eq!(table.turn().await.unwrap(), TurnEnd::Answered);
     assert_eq!(table.bench.world.spans().len(), 3);
+}
+
+#[tokio::test]
+async fn a_turn_goes_on_for_as_many_calls_again_where_a_person_says_so() {
+    let call = |id: &str| Reply::calls([(id, "command_run", json!({ "command": "echo hi" }))]);
+    let mut table = table([call("1"), call("2"), call("3"), Reply::text("done")]).await;
+    assert_eq!(limited(&mut table, Answer::Yes).await, TurnEnd::Answered);
+    assert_eq!(table.bench.world.spans().len(), 3);
+    assert_eq!(table.bench.facts("asked").await.len(), 1);
+    assert_eq!(table.bench.facts("answered").await.len(), 1);
+}
+
+#[tokio::test]
+async fn cancelling_at_the_limit_ends_the_turn() {
+    let call = |id: &str| Reply::calls([(id, "command_run", json!({ "command": "echo hi" }))]);
+    let mut table = table([call("1"), call("2")]).await;
+    let (cancel, hands) = (table.hands.scope.cancel().clone(), table.hands.clone());
+    let cancelling = async {
+        asked(&mut table.bench.events).await;
+        cancel.cancel();
+    };
+    let (end, ()) = tokio::join!(TWO.turn(&hands, &mut table.context), cancelling);
+    assert_eq!(end.unwrap(), TurnEnd::Cancelled);
+}
+
+const TWO: Loop = Loop { calls_max: 2 };
+
+/// Runs a turn of at most two calls, and answers at the limit.
+async fn limited(table: &mut Table, answer: Answer) -> TurnEnd {
+    let hands = table.hands.clone();
+    let answering = async {
+        let id = asked(&mut table.bench.events).await;
+        table.bench.kernel.answer(&table.bench.connection, id, answer, "owner", "").await.unwrap();
+        hands.questions.settle(id, Settled { answer, why: String::new() });
+    };
+    let (end, ()) = tokio::join!(TWO.turn(&hands, &mut table.context), answering);
+    end.unwrap()
+}
+
+/// The next question that front ends are told of.
+async fn asked(events: &mut tokio::sync::mpsc::Receiver<bailey_protocol::Event>) -> ApprovalId {
+    loop {
+        if let Happening::Ask { id, .. } = events.recv().await.unwrap().happening {
+            return id;
+        }
+    }
 }
 
 #[tokio::test]
 async fn one_reply_cannot_run_more_calls_than_the_turn_may() {
     let calls = [1, 2, 3].map(|n| (["1", "2", "3"][n - 1], "command_run", json!({ "command": "echo hi" })));
     let mut table = table([Reply::calls(calls)]).await;
-    let brain = Loop { calls_max: 2 };
-    assert_eq!(brain.turn(&table.hands, &mut table.context).await.unwrap(), TurnEnd::Limit);
+    assert_eq!(limited(&mut table, Answer::No).await, TurnEnd::Limit);
     assert_every_call_has_its_result(&table.context);
     assert_eq!(table.bench.world.spans().len(), 2, "the third was not run");
     assert!(observations(&table.context)[2].1.contains("limit of tool calls"));

@@ -114,7 +114,8 @@ async fn finish(
     Ok(ExitCode::from(match (merged?, ended) {
         (Some(merged), _) if !merged.conflicts.is_empty() => exit::CONFLICT,
         (_, TurnEnd::Cancelled) => exit::CANCELLED,
-        _ => exit::DONE,
+        (_, TurnEnd::Limit) => exit::PAUSED,
+        (_, TurnEnd::Answered) => exit::DONE,
     }))
 }
 

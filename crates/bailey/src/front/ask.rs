@@ -31,29 +31,33 @@ impl Asker {
         if self == Self::Nobody {
             return (Answer::No, NOBODY.into());
         }
-        match ask_terminal(&draw(printer, card)).await {
+        match ask_terminal(&draw(printer, card), card.once).await {
             Ok(answer) => answer,
             Err(error) => (Answer::No, format!("the terminal could not be read: {error}")),
         }
     }
 }
 
-async fn ask_terminal(text: &str) -> std::io::Result<(Answer, String)> {
+async fn ask_terminal(text: &str, once: bool) -> std::io::Result<(Answer, String)> {
     let terminal = Terminal::open()?;
     terminal.write(text).await?;
     // What was typed before the question was seen is no answer to it.
     terminal.flush()?;
+    let (choice, keys) = match once {
+        true => ("  [y]es, or [n]o and why: ", "y or n"),
+        false => ("  [y]es once, yes for this [s]ession, or [n]o and why: ", "y, s or n"),
+    };
     loop {
-        terminal.write("  [y]es once, yes for this [s]ession, or [n]o and why: ").await?;
+        terminal.write(choice).await?;
         let Some(line) = terminal.read_line().await? else {
             return Ok((Answer::No, "the terminal was closed".into()));
         };
         let (word, why) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         match word.to_lowercase().as_str() {
             "y" | "yes" => return Ok((Answer::Yes, String::new())),
-            "s" | "session" => return Ok((Answer::YesForSession, String::new())),
+            "s" | "session" if !once => return Ok((Answer::YesForSession, String::new())),
             "n" | "no" => return Ok((Answer::No, why.trim().to_owned())),
-            _ => terminal.write("  Please type y, s or n.\n").await?,
+            _ => terminal.write(&format!("  Please type {keys}.\n")).await?,
         }
     }
 }

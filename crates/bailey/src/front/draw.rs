@@ -295,11 +295,14 @@ impl<'a> Drawing<'a> {
         self.calls.clear();
         self.end_text(screen);
         match reason {
-            "limit" => self.line(
-                screen,
-                Style::Yellow,
-                "the turn reached its limit of tool calls and pauses here; say something to go on",
-            ),
+            "limit" => {
+                let how = match self.story.session() {
+                    Some(session) if !self.story.is_chat => format!("bailey sessions resume {session}"),
+                    _ => "say something".into(),
+                };
+                let text = format!("paused at the limit of tool calls; to go on: {how}");
+                self.line(screen, Style::Yellow, &text);
+            }
             "cancelled" => self.line(screen, Style::Yellow, "cancelled"),
             "answered" if self.story.is_chat => {
                 let text = format!("  done in {}", self.story.turn_took());

@@ -58,6 +58,8 @@ pub(crate) struct Story {
     /// Whether what changed could be found out.
     is_compared: bool,
     merge: Merge,
+    /// Whether the last turn pauses at its limit of tool calls.
+    is_paused: bool,
     spent: Spent,
     since: Instant,
     turn: Instant,
@@ -75,6 +77,7 @@ impl Default for Story {
             changed: Vec::new(),
             is_compared: true,
             merge: Merge::Nothing,
+            is_paused: false,
             spent: Spent::default(),
             since: Instant::now(),
             turn: Instant::now(),
@@ -115,6 +118,7 @@ impl Story {
             Happening::Session { session, .. } => self.session = Some(*session),
             Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
             Happening::Diff { diff, files, .. } => self.changed = counted(diff, files),
+            Happening::End { reason, .. } => self.is_paused = reason == "limit",
             Happening::Merged { direction, .. } => match direction.as_str() {
                 "apply" => self.merge = Merge::Applied,
                 "undo" => self.merge = Merge::Undone,
@@ -208,23 +212,22 @@ impl Story {
 
     fn next(&self, page: &Page<'_>) -> Vec<Vec<Span>> {
         let Some(name) = self.session() else { return Vec::new() };
-        match self.merge {
-            Merge::Applied => {
-                vec![page.two(Style::Bold, &format!("bailey sessions undo {name}"), "takes the apply back")]
-            }
-            _ if !self.is_compared => {
-                let diff = format!("bailey sessions diff {name}");
-                vec![page.two(Style::Bold, &diff, "shows what is kept, once what follows is mended")]
-            }
-            _ if self.changed.is_empty() => {
-                vec![page.two(Style::Bold, &format!("bailey sessions resume {name} \"…\""), "goes on")]
-            }
-            Merge::Nothing | Merge::Undone => vec![page.two(
-                Style::Bold,
-                &format!("bailey sessions diff|apply|discard {name}"),
-                "nothing was applied",
-            )],
+        let mut lines = Vec::new();
+        if self.is_paused {
+            let resume = format!("bailey sessions resume {name}");
+            lines.push(page.two(Style::Bold, &resume, "goes on with the turn where it pauses"));
         }
+        let (what, of_it) = match self.merge {
+            Merge::Applied => (format!("undo {name}"), "takes the apply back"),
+            _ if !self.is_compared => {
+                (format!("diff {name}"), "shows what is kept, once what follows is mended")
+            }
+            _ if self.changed.is_empty() && self.is_paused => return lines,
+            _ if self.changed.is_empty() => (format!("resume {name} \"…\""), "goes on"),
+            Merge::Nothing | Merge::Undone => (format!("diff|apply|discard {name}"), "nothing was applied"),
+        };
+        lines.push(page.two(Style::Bold, &format!("bailey sessions {what}"), of_it));
+        lines
     }
 }
 

@@ -18,6 +18,7 @@ mod days;
 mod endings;
 mod house;
 mod keys;
+mod limit;
 mod models;
 mod providers;
 mod repositories;

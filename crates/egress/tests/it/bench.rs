@@ -99,7 +99,13 @@ impl Bench {
             programs: vec![],
             session_limit: Cost { tokens: 1_000_000 },
             grace: Duration::from_secs(5),
-            draw: |_| Card { title: String::new(), reasons: vec![], parts: vec![], caveats: vec![] },
+            draw: |_| Card {
+                title: String::new(),
+                reasons: vec![],
+                parts: vec![],
+                caveats: vec![],
+                once: false,
+            },
         };
         let session = SessionId::new(1, [7; 10]);
         let workspace = WsPath::from("/tmp/project");

@@ -61,7 +61,13 @@ impl Bench {
             programs: vec![],
             session_limit: Cost { tokens: 100_000_000 },
             grace: Duration::from_secs(5),
-            draw: |_| Card { title: String::new(), reasons: vec![], parts: vec![], caveats: vec![] },
+            draw: |_| Card {
+                title: String::new(),
+                reasons: vec![],
+                parts: vec![],
+                caveats: vec![],
+                once: false,
+            },
         };
         let session = SessionId::new(1, [7; 10]);
         let new = NewSession { workspace: workspace.into(), principal: "owner".into(), model: "p/m".into() };

@@ -15,7 +15,7 @@ fn drawn(action: &Action, seen: &[Output]) -> String {
 /// The same, where the gate asks about these paths.
 fn drawn_red(action: &Action, red: &[WsPath], seen: &[Output]) -> String {
     let reasons = &["rule `x` asks".to_owned()];
-    let Card { title, reasons, parts, caveats } = card(&Question { action, reasons, red, seen });
+    let Card { title, reasons, parts, caveats, .. } = card(&Question { action, reasons, red, seen });
     let part = |part: CardPart| match part {
         CardPart::Field { name, value } => format!("{name}: {value}"),
         CardPart::Diff { path, diff } => format!("[{path}]\n{diff}"),

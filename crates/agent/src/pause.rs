@@ -1,0 +1,41 @@
+//! A turn that has made as many tool calls as it may asks the person whether it goes on.
+
+use crate::{Hands, Settled, TurnEnd};
+use bailey_kernel::Refused;
+use bailey_protocol::{Answer, Card};
+
+impl Hands {
+    /// Asks whether a turn goes on that has made `calls` tool calls; how it ends where it does not. What it did is kept
+    /// either way.
+    ///
+    /// # Errors
+    /// When the question cannot be written.
+    pub async fn pause(&self, calls: usize) -> Result<Option<TurnEnd>, Refused> {
+        let id = self.kernel.ask(&self.scope, card(calls)).await?;
+        let settled = tokio::select! {
+            settled = self.questions.wait(id) => settled,
+            () = self.scope.cancel().cancelled() => return Ok(Some(TurnEnd::Cancelled)),
+        };
+        Ok(match settled {
+            Some(Settled { answer: Answer::Yes | Answer::YesForSession, .. }) => None,
+            Some(Settled { answer: Answer::No, .. }) | None => Some(TurnEnd::Limit),
+        })
+    }
+}
+
+fn card(calls: usize) -> Card {
+    Card {
+        title: format!("go on for another {}?", counted(calls)),
+        reasons: vec![format!("this turn has made {}, its limit", counted(calls))],
+        parts: Vec::new(),
+        caveats: vec![
+            "its work is kept either way; `tool_calls` under `[limits]` in the configuration is the limit"
+                .into(),
+        ],
+        once: true,
+    }
+}
+
+fn counted(calls: usize) -> String {
+    if calls == 1 { "tool call".into() } else { format!("{calls} tool calls") }
+}
