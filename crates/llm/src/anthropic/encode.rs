@@ -1,4 +1,9 @@
 //! Turns to the body of a Messages request.
+//!
+//! A request that offers tools is one of many that begin alike, so it says up to where the server may keep what it read:
+//! the tools, the instruction, and the last two things that the model was told. The last is where the next request goes on
+//! from; the one before is found also when a reply and its results came to more blocks than the 20 that are looked
+//! back over. A request without tools is a single question, and what it would write to a cache nobody would read.
 
 use crate::{
     Endpoint,
@@ -22,8 +27,31 @@ pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], t
     }
     if !tools.is_empty() {
         set(&mut body, "tools", tools.iter().map(tool).collect::<Value>());
+        keep(&mut body);
     }
     body
+}
+
+/// Marks up to where the server may keep the request: at most four places.
+fn keep(body: &mut Value) {
+    if let Some(system) = body.get_mut("system") {
+        *system = json!([block_of(system.as_str().unwrap_or_default())]);
+    }
+    for part in ["tools", "system"] {
+        mark(body.get_mut(part));
+    }
+    let messages = body.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten();
+    let heard = messages.rev().filter(|message| message.get("role").is_some_and(|role| role == "user"));
+    heard.take(2).for_each(|message| mark(message.get_mut("content")));
+}
+
+/// Marks the last of some tools or blocks that holds anything: marks on empty text are refused.
+fn mark(list: Option<&mut Value>) {
+    let list = list.and_then(Value::as_array_mut).into_iter().flatten();
+    let is_empty = |block: &Value| ["text", "content"].iter().any(|name| block.get(name) == Some(&"".into()));
+    if let Some(last) = list.rev().find(|block| !is_empty(block)) {
+        set(last, "cache_control", json!({ "type": "ephemeral" }));
+    }
 }
 
 fn tool(tool: &ToolSpec) -> Value {

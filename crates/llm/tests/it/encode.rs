@@ -50,7 +50,7 @@ async fn a_conversation_goes_on_with_another_provider() {
     let bodies = server.bodies();
     let found = "/tmp/run/toy/a.txt:\nthe answer is 42";
     let refused = "there is only `/tmp/run/toy/a.txt`";
-    assert_eq!(bodies[0]["system"], "be brief\nworkspace: /tmp/run/toy");
+    assert_eq!(bodies[0]["system"][0]["text"], "be brief\nworkspace: /tmp/run/toy");
     assert_eq!(bodies[0]["tools"][0]["name"], "fs_read");
     let call = |id: &str, arguments: &str| json!({ "id": id, "type": "function", "function": { "name": "fs_read", "arguments": arguments } });
     let expected = json!([
@@ -63,6 +63,7 @@ async fn a_conversation_goes_on_with_another_provider() {
         { "role": "tool", "tool_call_id": "toolu_2", "content": refused },
     ]);
     assert_eq!(bodies[1]["messages"], expected);
+    let kept = json!({ "type": "ephemeral" });
     let expected = json!([
         { "role": "user", "content": [{ "type": "text", "text": "what is it?" }] },
         { "role": "assistant", "content": [
@@ -72,10 +73,10 @@ async fn a_conversation_goes_on_with_another_provider() {
         ] },
         { "role": "user", "content": [
             { "type": "tool_result", "tool_use_id": "toolu_1", "content": found },
-            { "type": "tool_result", "tool_use_id": "toolu_2", "content": refused, "is_error": true },
+            { "type": "tool_result", "tool_use_id": "toolu_2", "content": refused, "is_error": true, "cache_control": kept },
         ] },
         { "role": "assistant", "content": [{ "type": "text", "text": "It is 42." }] },
-        { "role": "user", "content": [{ "type": "text", "text": "sure?" }] },
+        { "role": "user", "content": [{ "type": "text", "text": "sure?", "cache_control": kept }] },
     ]);
     assert_eq!(bodies[2]["messages"], expected);
 }

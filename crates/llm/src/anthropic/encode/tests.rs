@@ -23,20 +23,91 @@ fn messages(turns: &[Turn<'_>]) -> Value {
     body(&endpoint(), "", turns, &[])["messages"].clone()
 }
 
-#[test]
-fn a_whole_request() {
-    let tool = ToolSpec {
+fn tool() -> ToolSpec {
+    ToolSpec {
         name: "fs.read".into(),
         aliases: vec![],
         summary: "Reads a file.".into(),
         description: "Give a path.".into(),
         schema: json!({ "type": "object" }),
+    }
+}
+
+fn kept() -> Value {
+    json!({ "type": "ephemeral" })
+}
+
+/// Where a request is marked.
+fn marks(value: &Value, at: &str, found: &mut Vec<String>) {
+    if value.get("cache_control").is_some() {
+        found.push(at.into());
+    }
+    let parts: Vec<(String, &Value)> = match value {
+        Value::Array(list) => list.iter().enumerate().map(|(n, part)| (n.to_string(), part)).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, part)| (name.clone(), part)).collect(),
+        _ => Vec::new(),
     };
+    parts.into_iter().for_each(|(name, part)| marks(part, &format!("{at}/{name}"), found));
+}
+
+fn marked(turns: &[Turn<'_>], tools: &[ToolSpec]) -> Vec<String> {
+    let mut found = Vec::new();
+    marks(&body(&endpoint(), "be brief", turns, tools), "", &mut found);
+    found.sort();
+    found
+}
+
+fn told(texts: &[&'static str]) -> Turn<'static> {
+    let results = texts.iter().map(|text| CallResult { id: "t".into(), name: "x".into(), ok: true, text });
+    Turn::Heard(Heard { results: results.collect(), texts: vec![] })
+}
+
+#[test]
+fn what_the_server_may_keep_is_marked_at_most_four_times() {
+    let said = || Turn::Foreign { text: "well", calls: vec![] };
+    let turns = [told(&["a"]), said(), told(&["b", "c"]), said(), told(&["d", "e", ""]), said()];
+    assert_eq!(
+        marked(&turns, &[tool(), tool()]),
+        ["/messages/2/content/1", "/messages/4/content/1", "/system/0", "/tools/1"]
+    );
+    assert_eq!(marked(&[told(&[""])], &[tool()]), ["/system/0", "/tools/0"], "nothing empty is marked");
+}
+
+#[test]
+fn a_single_question_is_not_kept() {
+    assert_eq!(marked(&[told(&["a"])], &[]), Vec::<String>::new());
+    assert_eq!(body(&endpoint(), "be brief", &[], &[])["system"], "be brief");
+}
+
+#[test]
+fn a_request_begins_with_what_the_one_before_it_had_kept() {
+    let said = || Turn::Foreign { text: "well", calls: vec![] };
+    let without_marks = |turns: &[Turn<'_>]| {
+        let mut body = body(&endpoint(), "be brief", turns, &[tool()]);
+        for message in body["messages"].as_array_mut().unwrap() {
+            for block in message["content"].as_array_mut().unwrap() {
+                block.as_object_mut().unwrap().remove("cache_control");
+            }
+        }
+        body["messages"].as_array().unwrap().clone()
+    };
+    let first = without_marks(&[told(&["a"])]);
+    let second = without_marks(&[told(&["a"]), said(), told(&["b"])]);
+    assert_eq!(first[..], second[..1]);
+}
+
+#[test]
+fn a_whole_request() {
+    let tool = tool();
     let heard = Heard { results: vec![], texts: vec!["hi".into()] };
     let expected = json!({
-        "model": "claude", "max_tokens": 64, "stream": true, "system": "be brief",
-        "messages": [{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }],
-        "tools": [{ "name": "fs_read", "description": "Reads a file.\nGive a path.", "input_schema": { "type": "object" } }],
+        "model": "claude", "max_tokens": 64, "stream": true,
+        "system": [{ "type": "text", "text": "be brief", "cache_control": kept() }],
+        "messages": [{ "role": "user", "content": [{ "type": "text", "text": "hi", "cache_control": kept() }] }],
+        "tools": [{
+            "name": "fs_read", "description": "Reads a file.\nGive a path.", "input_schema": { "type": "object" },
+            "cache_control": kept(),
+        }],
     });
     assert_eq!(body(&endpoint(), "be brief", &[Turn::Heard(heard)], &[tool]), expected);
     assert_eq!(endpoint().url(), "https://api.anthropic.com/v1/messages");
