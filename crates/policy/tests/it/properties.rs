@@ -6,7 +6,7 @@ use crate::{
 };
 use bailey_policy::{
     Answer::{self, Allow, Deny, Review},
-    Policy, Rule, Tier, built_in_rules,
+    Heard, Policy, Rule, Tier, built_in_rules,
 };
 use bailey_protocol::{Kind, Role};
 use proptest::{prelude::*, sample::select};
@@ -88,6 +88,31 @@ proptest! {
         let together = answer(&decide(&policy, Role::Agent, change(&paths)));
         let apart = paths.iter().map(|path| answer(&decide(&policy, Role::Agent, change(&[path])))).max();
         prop_assert_eq!(Some(together), apart);
+    }
+
+    #[test]
+    fn what_is_explained_is_what_is_decided(rules in rules(), case in cases()) {
+        let policy = Policy::new(built_in_rules(), rules);
+        let effect = sealed(case.role, case.action.clone());
+        let places = places();
+        let facts = bailey_policy::Facts {
+            effect: &effect, now: bailey_protocol::Timestamp::UNIX_EPOCH, places: &places, parents: &[], revealed: &[],
+        };
+        let (decided, considered) = (policy.decide(&facts), policy.consider(&facts));
+        let spoke: Vec<&Rule> =
+            considered.iter().filter(|one| one.heard == Heard::Spoke).map(|one| one.rule).collect();
+        let says = |answer| spoke.iter().any(|rule| rule.answer == answer);
+        let is_spoken = |reason: &bailey_policy::Reason| spoke.iter()
+            .any(|rule| (&rule.name, rule.tier, rule.answer) == (&reason.rule, reason.tier, reason.answer));
+        // The kernel's own word for what no rule allows, or nobody could judge.
+        let own = ["default", "malformed-shape", "unknown-action"];
+        let is_own = |reason: &bailey_policy::Reason| reason.answer == Deny && own.contains(&reason.rule.as_str());
+        for reason in &decided.reasons {
+            prop_assert!(is_spoken(reason) || is_own(reason), "{reason:?}");
+        }
+        let verdict = answer(&decided);
+        prop_assert!(verdict == Deny || says(verdict), "{verdict:?} without a rule that says so");
+        prop_assert!(verdict == Deny || !says(Deny), "{verdict:?} over a denial");
     }
 
     #[test]
