@@ -8,7 +8,7 @@ mod tests;
 
 pub(crate) use crate::config::Store;
 pub(crate) use reference::reference;
-pub(crate) use setup::{Config, Explain, Role, Secrets, Tools, Trust};
+pub(crate) use setup::{Config, Explain, NO_ARGUMENT, Role, Secrets, Tools, Trust};
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ Exit codes:
   0  done                      4    no model answered
   1  failed                    5    the journal is broken or cannot be written
   2  wrong arguments, rules    6    changes kept back: the project had changed meanwhile
-     or configuration            7    the turn pauses at its limit of tool calls
+     or configuration          7    the turn pauses at its limit of tool calls
   3  denied, or not approved   129  ended because the terminal was closed
                                130  ended by Ctrl-C
                                143  ended because it was asked to (SIGTERM)";
@@ -50,7 +50,9 @@ pub(crate) struct Cli {
 impl Cli {
     /// What was typed; who typed something wrong, or asked for help, gets that and the program ends.
     pub(crate) fn typed() -> Self {
-        let matches = command().get_matches();
+        let matches = command().try_get_matches();
+        let matches =
+            matches.unwrap_or_else(|error| setup::without_values(error, std::env::args_os()).exit());
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
@@ -106,7 +108,11 @@ pub(crate) enum Command {
     /// Write a commented configuration and the default rules
     Init,
     /// Say whether everything that Bailey stands on is there, and how to get what is not
-    Doctor,
+    Doctor {
+        /// Ask no provider of models
+        #[arg(long)]
+        offline: bool,
+    },
     /// Show, edit and check the configuration
     #[command(subcommand)]
     Config(Config),

@@ -41,7 +41,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Init => init::run(&home()?, printer),
-        Command::Doctor => wait(doctor::run(cli.home.clone(), printer)),
+        Command::Doctor { offline } => wait(doctor::run(cli.home.clone(), offline, printer)),
         Command::Config(command) => config::run(&home()?, command, printer),
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Models(command) => wait(models::run(&home()?, command, printer)),

@@ -88,6 +88,13 @@ pub(crate) enum Store {
     Env,
     /// The file secrets.sealed of Bailey's home, encrypted
     Sealed,
+    /// The kernel's keyring: memory of this machine, empty when it starts anew or your last process has ended
+    Keyring,
+}
+
+impl Store {
+    /// All of them. A later one goes before an earlier one of the same name.
+    pub(crate) const ALL: [Self; 3] = [Self::Env, Self::Sealed, Self::Keyring];
 }
 
 /// The shape of `config.toml`.

@@ -1,4 +1,4 @@
-//! Where Bailey itself keeps secrets: `.env` of its home, and the sealed store beside it.
+//! Where Bailey itself keeps secrets: `.env` of its home, the sealed store beside it, and the kernel's keyring.
 
 use crate::{
     config::{Config, Store},
@@ -7,8 +7,8 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_secrets::{
-    DOTENV_BYTES_MAX, Key, Needs, SEAL_RANDOM, SEALED_BYTES_MAX, Sealed, Secret, read_env_file,
-    set_in_dotenv, unset_in_dotenv,
+    DOTENV_BYTES_MAX, Key, Keyring, KeyringError, Needs, SEAL_RANDOM, SEALED_BYTES_MAX, Sealed, Secret,
+    parse_dotenv, read_env_file, set_in_dotenv, unset_in_dotenv,
 };
 use std::{
     fs::File,
@@ -30,7 +30,7 @@ impl<'a> Stores<'a> {
         Self { home, config }
     }
 
-    /// The names in each store. No value is read, and nothing is asked.
+    /// The names in each store. Nothing is asked.
     ///
     /// # Errors
     /// When a store cannot be read, or others can read it.
@@ -41,10 +41,11 @@ impl<'a> Stores<'a> {
         if let Some(sealed) = self.sealed()? {
             names.extend(sealed.names().iter().map(|name| (name.clone(), Store::Sealed)));
         }
+        names.extend(self.kept()?.into_iter().map(|(name, _)| (name, Store::Keyring)));
         Ok(names)
     }
 
-    /// The secrets that are there for the asking: `.env`, and the sealed store where a key file opens it.
+    /// The secrets that are there for the asking: `.env`, the sealed store where a key file opens it, and the keyring.
     ///
     /// # Errors
     /// When a store cannot be read, others can read it, or the key file is not the one.
@@ -55,6 +56,7 @@ impl<'a> Stores<'a> {
         {
             secrets.extend(self.unseal(&sealed)?);
         }
+        secrets.extend(self.kept()?);
         Ok(secrets)
     }
 
@@ -95,6 +97,10 @@ impl<'a> Stores<'a> {
                 secrets.push((name.into(), secret));
                 self.seal(&secrets, &key)
             }
+            Store::Keyring => {
+                let text = self.keyring().read()?.unwrap_or_default();
+                Ok(self.keyring().write(&set_in_dotenv(&text, name, &secret)?)?)
+            }
         }
     }
 
@@ -119,8 +125,26 @@ impl<'a> Stores<'a> {
                 secrets.retain(|(known, _)| known != name);
                 self.seal(&secrets, &key)?;
             }
+            Store::Keyring => {
+                let text = self.keyring().read()?.unwrap_or_default();
+                self.keyring().write(&unset_in_dotenv(&text, name)?)?;
+            }
         }
         Ok(true)
+    }
+
+    /// Each home has a place of its own, as it has files of its own.
+    fn keyring(self) -> Keyring {
+        Keyring::of(&self.home.root.display().to_string())
+    }
+
+    /// What lies in the keyring; nothing where there is none.
+    fn kept(self) -> Result<Vec<(String, Secret)>> {
+        match self.keyring().read() {
+            Ok(text) => Ok(parse_dotenv(&text.unwrap_or_default())?),
+            Err(KeyringError::Unavailable(_)) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn env_text(self) -> Result<Zeroizing<String>> {

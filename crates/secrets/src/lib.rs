@@ -6,7 +6,7 @@
 //! and invisible characters visible.
 //!
 //! Two forms of keeping them are here as text: `.env` ([`parse_dotenv`]) and the [`Sealed`] store; whoever owns the files
-//! reads and writes them.
+//! reads and writes them. A third lies in the kernel: [`Keyring`].
 //!
 //! What this crate refuses to be: a reader of the environment (the names and values come in as arguments), or a wall. A program that *wants* to smuggle a value past the redactor can reverse it, wrap it
 //! over lines or encrypt it; what keeps secrets from such a program is that they never enter its sandbox.
@@ -14,6 +14,7 @@
 //! Read `redactor` first; `scan` is its heart.
 
 mod dotenv;
+mod keyring;
 mod known;
 mod mark;
 mod neutralise;
@@ -29,6 +30,7 @@ pub use dotenv::{
     DOTENV_BYTES_MAX, DotenvError, EnvFileError, parse_dotenv, read_env_file, set as set_in_dotenv,
     unset as unset_in_dotenv,
 };
+pub use keyring::{Keyring, KeyringError};
 pub use mark::{has_mark, marks};
 pub use neutralise::neutralise;
 pub use redactor::{Redacted, Redactor, StreamRedactor};

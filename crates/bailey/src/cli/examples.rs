@@ -68,6 +68,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["doctor"],
         &[
             ("bailey doctor", "exit code 1 when something fails"),
+            ("bailey doctor --offline", "asks no provider of models"),
             ("bailey --json doctor", "a finding a line: check, grade, says, fix"),
         ],
     ),

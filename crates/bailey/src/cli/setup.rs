@@ -2,7 +2,28 @@
 
 use super::Store;
 use clap::{Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
+
+/// Said of a value among the arguments of `secrets set`.
+pub(crate) const NO_ARGUMENT: &str = "a secret is no argument: every user of this machine could read it there, and the shell keeps it; \
+                                      take it back at its issuer if it is real, and give the new one on standard input or when asked";
+
+/// What is wrong with what was typed, without what was typed where a secret may be in it.
+pub(super) fn without_values(error: clap::Error, typed: impl IntoIterator<Item = OsString>) -> clap::Error {
+    let typed: Vec<OsString> = typed.into_iter().collect();
+    let is_set = ["secrets", "set"].iter().all(|word| typed.iter().any(|typed| typed == word));
+    if !is_set || !error.use_stderr() {
+        return error;
+    }
+    let mut command = super::command();
+    command.build();
+    let set = command.find_subcommand_mut("secrets").and_then(|secrets| secrets.find_subcommand_mut("set"));
+    let message = format!("these arguments are wrong, and are not shown: {NO_ARGUMENT}");
+    match set {
+        Some(set) => set.error(error.kind(), message),
+        None => command.error(error.kind(), message),
+    }
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {

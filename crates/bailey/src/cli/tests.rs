@@ -77,6 +77,7 @@ fn the_exit_codes_of_the_help_are_those_of_the_program() {
         exit::MODEL,
         exit::JOURNAL,
         exit::CONFLICT,
+        exit::PAUSED,
         exit::CANCELLED,
         exit::HUNG_UP,
         exit::TERMINATED,

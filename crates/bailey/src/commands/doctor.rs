@@ -3,6 +3,7 @@
 mod host;
 mod inside;
 mod own;
+mod providers;
 
 use crate::{
     config::Config,
@@ -56,7 +57,7 @@ impl Finding {
 }
 
 /// Looks at all of it.
-pub(super) async fn run(home: Option<PathBuf>, printer: &Printer) -> Result<ExitCode> {
+pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer) -> Result<ExitCode> {
     let mut report = Report::new(printer);
     report.add(host::kernel(host::read));
     report.add(vec![host::confinement()]);
@@ -68,6 +69,9 @@ pub(super) async fn run(home: Option<PathBuf>, printer: &Printer) -> Result<Exit
     report.add(own::journal(&home, config.as_ref(), printer).await);
     if let Some(config) = &config {
         report.add(own::keys(&home, config));
+        if !offline {
+            report.add(providers::asked(&home));
+        }
     }
     report.add(inside::tried(&home, &config.unwrap_or_default(), printer).await);
     Ok(report.end())

@@ -1,7 +1,7 @@
 //! `bailey secrets`: puts keys where Bailey finds them. A value is never an argument and never printed.
 
 use crate::{
-    cli::{Secrets, Store},
+    cli::{NO_ARGUMENT, Secrets, Store},
     config::Config,
     home::Home,
     print::{Printer, Style},
@@ -25,10 +25,7 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
     let config = Config::load(home)?;
     let stores = Stores::new(home, &config);
     match command {
-        Secrets::Set { value, .. } if !value.is_empty() => bail!(
-            "a secret is no argument: every user of this machine could read it there, and the shell keeps it; take it back at \
-             its issuer if it is real, and give the new one on standard input or when asked"
-        ),
+        Secrets::Set { value, .. } if !value.is_empty() => bail!(NO_ARGUMENT),
         Secrets::Set { name, store, .. } => {
             let store = store.unwrap_or(config.secrets.store);
             let secret = given(&name)?;
@@ -43,7 +40,7 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
         }
         Secrets::List => list(&config, stores, printer),
         Secrets::Rm { name, store } => {
-            let places = store.map_or_else(|| vec![Store::Env, Store::Sealed], |store| vec![store]);
+            let places = store.map_or_else(|| Store::ALL.to_vec(), |store| vec![store]);
             let mut was_there = false;
             for place in places {
                 if stores.remove(place, &name)? {
@@ -79,6 +76,7 @@ fn place(store: Store) -> &'static str {
     match store {
         Store::Env => ".env",
         Store::Sealed => "the sealed store",
+        Store::Keyring => "the kernel's keyring",
     }
 }
 

@@ -83,11 +83,47 @@ fn a_secret_is_stored_listed_used_and_removed_in_each_store() {
 }
 
 #[test]
+fn a_secret_in_the_kernels_keyring_is_listed_used_and_removed() {
+    let (stage, server) = keyed("store = \"keyring\"");
+    assert!(run(&stage).stderr.contains("TEST_API_KEY"), "the control: without it there is no call");
+    let ran = piped(&stage, &["secrets", "set", "TEST_API_KEY"], &format!("{VALUE}\n"));
+    if ran.stderr.contains("no keyring for you") {
+        println!("SKIPPED: {}", ran.stderr);
+        return;
+    }
+    assert!(ran.code == Some(0) && !format!("{ran:?}").contains("4711"), "{ran:?}");
+    assert!(!stage.home().join(".env").exists() && !stage.home().join("secrets.sealed").exists());
+    assert_eq!(listed(&stage, "TEST_API_KEY")["origin"], serde_json::json!(["the kernel's keyring"]));
+    assert_eq!(run(&stage).code, Some(0));
+    assert!(format!("{:?}", server.requests()).contains("4711"), "the provider gets it");
+    let (other, _server) = keyed("");
+    assert_eq!(listed(&other, "TEST_API_KEY")["origin"], serde_json::json!([]), "each home has its own");
+    let ran = stage.ran(&["secrets", "rm", "--store", "keyring", "TEST_API_KEY"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(listed(&stage, "TEST_API_KEY")["origin"], serde_json::json!([]));
+    assert!(run(&stage).stderr.contains("TEST_API_KEY"));
+}
+
+#[test]
 fn a_value_is_never_an_argument_and_what_cannot_be_stored_is_refused() {
     let (stage, _server) = keyed("");
     let ran = stage.ran(&["secrets", "set", "TEST_API_KEY", "sk-test-4711"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no argument"), "{ran:?}");
     assert!(!format!("{ran:?}").contains("4711"), "not even to say so: {ran:?}");
+    let wrong: [&[&str]; 5] = [
+        &["TEST_API_KEY", "-sk-test-4711"],
+        &["TEST_API_KEY", "--sk-test-4711"],
+        &["-sk-test-4711"],
+        &["TEST_API_KEY", "--store", "sk-test-4711"],
+        &["TEST_API_KEY", "--store=sk-test-4711"],
+    ];
+    for arguments in wrong {
+        let ran = stage.ran(&[&["secrets", "set"], arguments].concat());
+        assert!(ran.code == Some(2) && ran.stderr.contains("no argument"), "{ran:?}");
+        assert!(!format!("{ran:?}").contains("4711"), "{ran:?}");
+    }
+    // The control: elsewhere what is wrong is named.
+    assert!(stage.ran(&["secrets", "list", "--sk-test-4711"]).stderr.contains("4711"));
     for (name, value, words) in
         [("1BAD", "x", "digit"), ("TEST_API_KEY", "", "nothing was given"), ("TEST_API_KEY", "a\0b", "NUL")]
     {

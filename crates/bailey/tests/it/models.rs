@@ -235,6 +235,62 @@ fn ctrl_c_ends_a_turn_while_the_model_thinks() {
     are_gone(&processes);
 }
 
+/// Whether somebody is connected to this server.
+fn is_connected(server: &ModelServer) -> bool {
+    let port: u16 = server.base_url().rsplit(':').next().unwrap().parse().unwrap();
+    let local = format!(":{port:04X}");
+    let sockets = fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut sockets = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // 01 is ESTABLISHED; a connection that the other side closed is CLOSE_WAIT here.
+    sockets.any(|words| words[1].ends_with(&local) && words[3] == "01")
+}
+
+#[test]
+fn ctrl_c_ends_a_reply_that_streams_on_every_wire() {
+    thread::scope(|scope| {
+        for wire in ["anthropic", "openai", "openai-responses", "gemini", "ollama"] {
+            scope.spawn(move || cancelled_while_it_streams(wire));
+        }
+    });
+}
+
+fn cancelled_while_it_streams(wire: &str) {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let text = "first half; the other half";
+    let server = ModelServer::start([Reply::Slow(Message::text(text), Duration::from_secs(2))]);
+    fs::create_dir_all(stage.home()).unwrap();
+    let config = format!("[providers.mine]\nwire = \"{wire}\"\nbase_url = \"{}\"\n", server.base_url());
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let Some(mut terminal) = Terminal::start(&stage, &["chat", "--model", "mine/m"]) else { return };
+    terminal.wait_for("› ");
+    terminal.keys("say it\r");
+    terminal.wait_for("first");
+    let processes = below(terminal.process());
+    assert!(is_connected(&server), "{wire}: the control: it streams");
+    terminal.keys("\u{3}");
+    terminal.wait_for("cancelled");
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while is_connected(&server) {
+        assert!(Instant::now() < deadline, "{wire}: the request goes on");
+        thread::sleep(Duration::from_millis(20));
+    }
+    terminal.keys("\u{4}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{wire}: {screen}");
+    assert!(!screen.contains("other half"), "{wire}: {screen}");
+    are_gone(&processes);
+    let trail = stage.trail();
+    let cancelled = |name: &str, field: &str| {
+        trail.iter().filter(|entry| entry["type"] == name && entry[field] == "cancelled").count()
+    };
+    assert_eq!(
+        (cancelled("outcome", "status"), cancelled("turn_ended", "reason")),
+        (1, 1),
+        "{wire}: {trail:#?}"
+    );
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+}
+
 #[test]
 fn ctrl_c_ends_a_turn_while_a_command_runs() {
     let stage = Stage::new(&[("a.txt", "a\n")]);

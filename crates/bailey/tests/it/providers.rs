@@ -97,6 +97,41 @@ fn who_is_named_stands_in_and_nobody_else() {
 }
 
 #[test]
+fn doctor_asks_the_providers_that_are_in_use_and_says_how_to_mend_them() {
+    let stage = Stage::new(&[]);
+    let up = ModelServer::always(Reply::text("never asked"));
+    let strict = ModelServer::always(Reply::error(401, "authentication_error", "bad key"));
+    let mut config = "model = \"good/m\"\nmodels.fallback = [\"gone/m\"]\n".to_owned();
+    config += &provider("good", "openai", &up.base_url());
+    config += &(provider("strict", "anthropic", &strict.base_url()) + "key_env = \"STRICT_KEY\"\n");
+    config += &provider("gone", "ollama", "http://127.0.0.1:1");
+    config += &provider("unused", "ollama", "http://127.0.0.1:2");
+    configure(&stage, &config);
+    let doctor = |options: &[&str]| {
+        let mut command = stage.bailey(&[&["--json", "doctor"], options].concat());
+        for key in ["GEMINI_API_KEY", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+            command.env_remove(key);
+        }
+        Ran::of(command.env("STRICT_KEY", KEY).output().unwrap())
+    };
+    let ran = doctor(&[]);
+    assert!(ran.code == Some(1) && !ran.stdout.contains(KEY), "{ran:?}");
+    let found: Vec<Value> = ran.lines().into_iter().filter(|line| line["check"] == "provider").collect();
+    let of = |name: &str| {
+        let says = |line: &&Value| line["says"].as_str().unwrap().starts_with(&format!("`{name}`"));
+        found.iter().find(says).cloned().unwrap_or_default()
+    };
+    assert_eq!((&of("good")["grade"], &of("good")["fix"]), (&json!("ok"), &json!(null)), "{found:#?}");
+    assert_eq!(of("gone")["grade"], "fail", "it is to stand in: {found:#?}");
+    assert!(of("gone")["fix"].as_str().unwrap().contains("bailey models gone"), "{found:#?}");
+    assert_eq!(of("strict")["grade"], "warn", "nothing uses it: {found:#?}");
+    assert!(of("strict")["fix"].as_str().unwrap().contains("bailey models strict"), "{found:#?}");
+    assert_eq!(found.len(), 3, "nothing uses the fourth, and it has no key: {found:#?}");
+    let offline = doctor(&["--offline"]);
+    assert!(!offline.lines().iter().any(|line| line["check"] == "provider"), "{offline:?}");
+}
+
+#[test]
 fn models_says_what_is_there_and_how_to_mend_the_rest() {
     let stage = Stage::new(&[]);
     let up = ModelServer::always(Reply::text("never asked"));

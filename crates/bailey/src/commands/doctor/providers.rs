@@ -1,0 +1,66 @@
+//! The providers of models: whether those that are in use, or whose key is there, answer and take it.
+//!
+//! `bailey models` asks them, in a process of its own: who hears of the world is bound, and could try no walls.
+
+use super::Finding;
+use crate::home::Home;
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+const CHECK: &str = "provider";
+
+/// Asks each for its list of models, all at once; `bailey models` waits a few seconds at most.
+pub(super) fn asked(home: &Home) -> Vec<Finding> {
+    match told(home) {
+        Ok(told) => findings(&told),
+        Err(error) => {
+            let says = format!("none could be asked: {error:#}");
+            vec![Finding::warn(CHECK, says, "what is said above; then: bailey models")]
+        }
+    }
+}
+
+fn told(home: &Home) -> Result<Value> {
+    let mut models = Command::new("/proc/self/exe");
+    models.arg("--home").arg(&home.root).args(["--json", "models"]);
+    let output = models.stdin(Stdio::null()).output().context("`bailey models` cannot be started")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).with_context(|| format!("`bailey models` says: {}", said.trim()))
+}
+
+fn findings(told: &Value) -> Vec<Finding> {
+    let list = |name: &str| told.get(name).and_then(Value::as_array).into_iter().flatten();
+    let is_used =
+        |provider: &str| list("uses").any(|used| word(used, "model").split('/').next() == Some(provider));
+    let has_key = |provider: &Value| {
+        !word(provider, "key_env").is_empty() && provider.get("key_present") == Some(&true.into())
+    };
+    list("providers")
+        .filter(|provider| is_used(word(provider, "provider")) || has_key(provider))
+        .map(|provider| {
+            finding(
+                word(provider, "provider"),
+                word(provider, "problem"),
+                is_used(word(provider, "provider")),
+            )
+        })
+        .collect()
+}
+
+fn finding(provider: &str, problem: &str, is_used: bool) -> Finding {
+    if problem.is_empty() {
+        return Finding::ok(CHECK, format!("`{provider}` answers, and takes the key where it wants one"));
+    }
+    let again = format!("bailey models {provider}");
+    let (what, fix) = match problem.split_once("; ") {
+        Some((what, fix)) => (what, format!("{fix}; then: {again}")),
+        None => (problem, format!("look at that provider in config.toml, then: {again}")),
+    };
+    let says = format!("`{provider}`: {what}");
+    if is_used { Finding::fail(CHECK, says, fix) } else { Finding::warn(CHECK, says, fix) }
+}
+
+fn word<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
