@@ -20,6 +20,7 @@ const PACKAGES: &[&str] = &[
     "iproute2",
     "e2fsprogs",
     "qemu-system-x86",
+    "docker.io",
 ];
 
 /// Runs the checks; `--all` adds what needs more than this repository, `--install` installs it.
@@ -143,6 +144,7 @@ fn is_installed(package: &str) -> bool {
         "iproute2" => "ip",
         "e2fsprogs" => "mke2fs",
         "qemu-system-x86" => "qemu-system-x86_64",
+        "docker.io" => "dockerd",
         other => other,
     };
     Command::new("sh")

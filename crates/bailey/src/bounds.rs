@@ -38,7 +38,7 @@ pub(crate) fn of_warden(session: &Session<'_>, id: SessionId, folder: &Path) -> 
         locale: locale.filter(|locale| !locale.is_empty()),
         masks: bailey_policy::SECRET_LOOKING.iter().map(|&glob| glob.to_owned()).collect(),
         sessions: BTreeMap::from([(id, lease)]),
-        hidden: hidden(home),
+        hidden: hidden(home, folder),
         calls: session.config.calls.clone(),
         hidden_in_home: bailey_policy::protected_in_home().map(str::to_owned).collect(),
         ..Config::default()
@@ -132,12 +132,13 @@ pub(crate) fn masked(workspace: &WsPath, path: &Path) -> Result<WsPath> {
     Ok(path)
 }
 
-/// Bailey's own home, and where protected places of the user's really lie.
-fn hidden(home: &Home) -> Vec<PathBuf> {
+/// Bailey's own home, where sessions lie that it cannot hold, and where protected places of the user's really lie.
+fn hidden(home: &Home, folder: &Path) -> Vec<PathBuf> {
     let user = home.user.display().to_string();
     let elsewhere = bailey_policy::protected_places(&user).filter_map(|place| {
         let real = fs::canonicalize(&place).ok()?;
         (real != Path::new(&place)).then_some(real)
     });
-    elsewhere.chain([home.root.clone()]).collect()
+    let sessions = folder.parent().map(Path::to_path_buf);
+    elsewhere.chain([home.root.clone()]).chain(sessions).collect()
 }

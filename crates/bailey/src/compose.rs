@@ -4,7 +4,14 @@ mod models;
 
 pub(crate) use models::{by_role, catalogue, door, endpoint};
 
-use crate::{bounds, cli::TurnOptions, config::Config, home::Home, print::Printer, stores::Stores};
+use crate::{
+    bounds,
+    cli::TurnOptions,
+    config::Config,
+    home::{Folder, Home},
+    print::Printer,
+    stores::Stores,
+};
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Retry};
 use bailey_journal::{Journal, JournalFile, NewSession, SystemClock};
@@ -135,6 +142,8 @@ pub(crate) struct Open {
     pub(crate) host: Host,
     pub(crate) kernel: Kernel,
     pub(crate) events: mpsc::Receiver<Event>,
+    /// What a person should know of where its changes lie.
+    pub(crate) remark: Option<String>,
     /// What this process could not bind itself to, because the kernel is too old.
     pub(crate) unenforced: Vec<&'static str>,
 }
@@ -145,7 +154,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = session.opening;
     // First of all: a home where nothing can be written says so here.
     let file = JournalFile::open(&session.home.journal())?;
-    let folder = session.home.session(id)?;
+    let Folder { path: folder, remark } = session.home.session(id, session.is_scratch)?;
     let warden = Warden::start(Path::new("/proc/self/exe"), &bounds::of_warden(&session, id, &folder)?)?;
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
@@ -205,7 +214,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         opening,
     )
     .await?;
-    Ok(Open { host, kernel, events, unenforced })
+    Ok(Open { host, kernel, events, remark, unenforced })
 }
 
 /// What this process was started as, cut to what fits a message.

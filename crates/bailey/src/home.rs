@@ -1,14 +1,15 @@
 //! Bailey's home: where everything lies, and that it is ours alone.
 
+mod folder;
+
+pub(crate) use folder::{Folder, Holds, file_system};
+
 use anyhow::{Context as _, Result, bail};
 use std::{
     fs,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
-
-/// The number by which `statfs` names an overlay (linux/magic.h).
-pub(crate) const OVERLAYFS: i64 = 0x794c_7630;
 
 /// A database without a table is one page at most, in bytes.
 const EMPTY_JOURNAL: u64 = 4096;
@@ -105,31 +106,6 @@ impl Home {
     pub(crate) fn history(&self) -> PathBuf {
         self.root.join("chat-history")
     }
-
-    /// A session's own folder; it is made.
-    ///
-    /// # Errors
-    /// When it cannot be made, or lies where no layer can.
-    pub(crate) fn session(&self, id: bailey_protocol::SessionId) -> Result<PathBuf> {
-        can_hold_layers(&self.root)?;
-        let folder = self.root.join("sessions").join(id.to_string());
-        make_private(&folder)?;
-        Ok(folder)
-    }
-}
-
-/// A session's changes lie in the upper layer of an overlay, which the kernel refuses on another overlay.
-fn can_hold_layers(root: &Path) -> Result<()> {
-    #[expect(clippy::unnecessary_cast, reason = "the type of the field depends on the platform")]
-    let is_overlay = rustix::fs::statfs(root).is_ok_and(|stat| stat.f_type as i64 == OVERLAYFS);
-    if is_overlay {
-        bail!(
-            "`{}` lies on an overlayfs, as a container's own files do, and cannot hold a session's layer there: name a home on \
-             a disk, with --home DIR or BAILEY_HOME; for a container, a volume, such as: docker run -v bailey:/root/.bailey …",
-            root.display()
-        );
-    }
-    Ok(())
 }
 
 /// Writes a file of mode 600 whole or not at all: what was there before stays until the new text is on disk.

@@ -14,7 +14,13 @@ use rustix::{
     fs::{CWD, Mode, OFlags},
     pipe::PipeFlags,
 };
-use std::{io, os::fd::OwnedFd, time::Instant};
+use std::{
+    collections::BTreeSet,
+    io,
+    os::fd::OwnedFd,
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
 use tokio::{net::unix::pipe::Receiver, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +28,8 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub struct Native {
     warden: Warden,
+    /// Sessions that had a command.
+    begun: Mutex<BTreeSet<SessionId>>,
 }
 
 /// Something that the worker was asked for and that was not done.
@@ -45,7 +53,7 @@ impl Native {
     /// Sandboxes from this warden.
     #[must_use]
     pub fn new(warden: Warden) -> Self {
-        Self { warden }
+        Self { warden, begun: Mutex::default() }
     }
 
     /// Has made ready what the session's first effects need, while the caller does other things.
@@ -96,7 +104,9 @@ impl Native {
         let limits = command.limits.clone();
         let run = async {
             let stdin = stdin.map(|blob| wire::sealed(&blob.0)).transpose()?;
-            let job = Job { task: Task::Run(command), isolation: isolation.clone(), limits: limits.clone() };
+            let is_first = self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
+            let (isolation, limits) = (isolation.clone(), limits.clone());
+            let job = Job { task: Task::Run(command), isolation, limits, is_first };
             self.launch(session, &job, stdin)
         };
         let mut running = match run.await {
@@ -123,7 +133,7 @@ impl Native {
         cancel: &CancellationToken,
     ) -> Result<(Reply, Enforced), WorkError> {
         let isolation = Isolation { profile: Profile::Strict, ..isolation.clone() };
-        let job = Job { task: Task::Work(request), isolation, limits: Limits::default() };
+        let job = Job { task: Task::Work(request), isolation, limits: Limits::default(), is_first: false };
         let mut running =
             self.launch(session, &job, None).map_err(|error| WorkError::Refused(error.to_string()))?;
         let (reply, (), story) = tokio::join!(

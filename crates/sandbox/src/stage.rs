@@ -129,6 +129,16 @@ fn folders(ids: &Ids, yard: &Yard) -> Result<(), StageError> {
         };
         make().map_err(failed(format!("`{}`", path.display())))?;
     }
+    passable(ids, yard).map_err(failed(format!("`{}`", yard.folder.display())))
+}
+
+/// Root's own folder of a session in a project of somebody else: who works inside may go through it, and look around no more
+/// than before. What it lies in is root's alone.
+fn passable(ids: &Ids, yard: &Yard) -> io::Result<()> {
+    let (folder, project) = (fs::metadata(&yard.folder)?, fs::metadata(&yard.project)?);
+    if ids.is_root() && folder.uid() != project.uid() {
+        fs::set_permissions(&yard.folder, fs::Permissions::from_mode(0o711))?;
+    }
     Ok(())
 }
 

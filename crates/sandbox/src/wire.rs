@@ -111,6 +111,8 @@ pub(crate) struct Job {
     pub(crate) task: Task,
     pub(crate) isolation: Isolation,
     pub(crate) limits: Limits,
+    /// Whether it is the session's first command here, which is told what of the project it cannot change.
+    pub(crate) is_first: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -65,7 +65,8 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
         any_model: true,
         is_bound: true,
     };
-    let Open { mut host, kernel, events, unenforced } = compose::open(session).await?;
+    let Open { mut host, kernel, events, remark, unenforced } = compose::open(session).await?;
+    remark.iter().for_each(|remark| printer.warn(remark));
     if seat.is_first {
         super::run::tell_unenforced(printer, &unenforced);
     }

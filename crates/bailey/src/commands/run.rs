@@ -57,7 +57,8 @@ pub(super) async fn turn(
     let asker = Asker::new(options.approve == Approve::Never);
     session.unattended = asker.is_nobody();
     let workspace = session.workspace.clone();
-    let Open { mut host, kernel, events, unenforced } = compose::open(session).await?;
+    let Open { mut host, kernel, events, remark, unenforced } = compose::open(session).await?;
+    remark.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);
     reveal(&kernel, &host, options, &workspace).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);

@@ -50,7 +50,9 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         any_model: false,
         is_bound: true,
     };
-    let Open { host, .. } = compose::open(session).await?;
+    let Open { host, remark, .. } = compose::open(session).await?;
+    // Of what is not kept nothing can be lost.
+    remark.iter().filter(|_| keep).for_each(|remark| printer.warn(remark));
     let acted = host.act(action).await;
     if !keep {
         let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);

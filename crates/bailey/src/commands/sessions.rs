@@ -176,7 +176,8 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
         any_model: false,
         is_bound: true,
     };
-    let Open { host, events, .. } = compose::open(session).await?;
+    let Open { host, events, remark, .. } = compose::open(session).await?;
+    remark.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(8);
     let mut front = Front::new(printer, events, ops, asker, false)?;
     act(&mut front, &host, what, &mut inbox).await

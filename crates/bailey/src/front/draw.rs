@@ -20,6 +20,8 @@ const TARGET_CHARS_MAX: usize = 100;
 const TARGET_CHARS_MIN: usize = 16;
 /// Stands before each row of the model's text.
 const BAR: &str = "│ ";
+/// The most that is kept of a command's last line.
+const LAST_BYTES_MAX: usize = 1024;
 /// Diff lines shown below an edit; the whole diff comes at the end.
 const DIFF_LINES_MAX: usize = 40;
 /// What takes longer is shown while it runs.
@@ -238,7 +240,8 @@ impl<'a> Drawing<'a> {
         }
         let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
         if let (Some(last), Some(call)) = (last, self.calls.get_mut(call)) {
-            call.last = last.to_owned();
+            // It is drawn again and again, and a row shows no more of it.
+            call.last = last.get(..last.floor_char_boundary(LAST_BYTES_MAX)).unwrap_or_default().to_owned();
         }
     }
 

@@ -1,13 +1,19 @@
 //! Bad days: what surrounds Bailey is broken, full, gone or somebody else's. Each is told with what, why and how to mend it,
 //! ends with its exit code, and loses nothing: the chain holds, and what the session changed is there afterwards.
 
+mod docker;
 mod home;
 mod project;
 
 use crate::stage::{Ran, Stage};
 use bailey_testkit::{ModelServer, Reply, Request};
 use serde_json::json;
-use std::{fs, os::unix::fs::MetadataExt as _, process::Command};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 const RUN: [&str; 7] = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
 
@@ -124,4 +130,32 @@ fn fifty_megabytes_of_output_are_cut_and_said_to_be() {
     let journal = fs::metadata(stage.home().join("journal.db")).unwrap().len();
     assert!(journal < 10 << 20, "the journal does not hold all of it: {journal}");
     nothing_is_lost(&stage);
+}
+
+/// Fifty megabytes by this command, in a pipe or as JSON; how long it took.
+fn flooded(flood: &str, json: bool) -> Duration {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let flood = format!("{flood} | head -c 52428800; echo; echo END-OF-IT");
+    let _server = edit_then(&stage, move |request| match request.body.contains("END-OF-IT") {
+        true => Reply::text("done"),
+        false => Reply::calls([("c1", "command_run", json!({ "command": flood }))]),
+    });
+    let begin = Instant::now();
+    let ended = stage.ran(if json { &RUN } else { &RUN[1..] });
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    begin.elapsed()
+}
+
+/// What is done for each byte of a line must not be done for the whole line each time.
+#[test]
+fn fifty_megabytes_in_one_line_cost_what_they_cost_in_many() {
+    for json in [false, true] {
+        let lines = flooded("yes 0123456789012345678901234567890123456789", json);
+        let line = flooded("yes 0123456789012345678901234567890123456789 | tr -d '\\n'", json);
+        println!("json {json}: in lines {lines:?}, in one line {line:?}");
+        assert!(
+            line < 3 * lines + Duration::from_secs(2),
+            "json {json}: in lines {lines:?}, in one {line:?}"
+        );
+    }
 }

@@ -56,7 +56,7 @@ pub(super) fn main(ground: &Ground, header: &Header, birth: Birth) -> ! {
     let Birth { is_root, opened, doors, socket } = birth;
     let code = match prepare(ground, header, is_root, opened, doors, &socket) {
         Ok(stage) => Holder { ground, stage, socket, live: HashMap::new() }.serve(),
-        Err(reason) => refuse(&reason, &socket),
+        Err(reason) => refuse(&ground.explained(reason), &socket),
     };
     sys::exit(i32::from(code.is_err()))
 }
@@ -207,7 +207,8 @@ impl Holder<'_> {
                 Ok(())
             }
             Err(error) => {
-                let refused = Message::Refused(format!("namespaces cannot be made: {error}"));
+                let refused =
+                    Message::Refused(self.ground.explained(format!("namespaces cannot be made: {error}")));
                 drop(wire::send(streams.control.as_fd(), &refused, &[]));
                 wire::send(self.socket.as_fd(), &Notice::Ended, &[])
             }

@@ -48,7 +48,7 @@ pub(super) fn main(
     let streams = [stdin, stdout, stderr];
     let Err(reason) = run(ground, root, forward, job, streams, &control, rest) else { sys::exit(0) };
     // When nobody listens any more there is nobody to tell.
-    drop(wire::send(control.as_fd(), &Message::Refused(reason), &[]));
+    drop(wire::send(control.as_fd(), &Message::Refused(ground.explained(reason)), &[]));
     sys::exit(125)
 }
 

@@ -8,6 +8,7 @@
 //! the runtime's end closes the control sockets, and every child asked for SIGKILL at its parent's end. (The
 //! warden itself does not ask for that: the kernel sends it when the *thread* that started it ends.)
 
+mod container;
 mod holder;
 mod init;
 mod payload;
@@ -83,6 +84,8 @@ pub(crate) struct Ground {
     pub(crate) namespaces: Namespaces,
     /// The warden's effective uid and gid.
     pub(crate) user: (u32, u32),
+    /// Whether the warden lives in a container.
+    pub(crate) is_in_container: bool,
 }
 
 /// The runtime's end of the warden.
@@ -204,12 +207,16 @@ impl Ground {
             calls: config.calls.compile(),
             namespaces: Namespaces::of_self(),
             user: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+            is_in_container: container::is_here(),
             config,
         })
     }
-}
 
-impl Ground {
+    /// A reason why there is no sandbox, with the way out where it is the container's doing.
+    fn explained(&self, reason: String) -> String {
+        container::explained(reason, self.is_in_container, self.user.0 == 0)
+    }
+
     /// Whether a test has it believe the runtime.
     fn is_trusting(&self) -> bool {
         #[cfg(feature = "controls")]

@@ -96,11 +96,21 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         let revealed: Vec<PathBuf> =
             job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();
         worker::settle(&header.yard.project, &covered, &revealed);
+        warn(&job, header, &covered, &streams);
     }
     tell(control.as_fd(), &Message::Started(enforced));
     match job.task {
         Task::Run(command) => execute(ground, header, &command, streams),
         Task::Work(request) => work(request, streams),
+    }
+}
+
+/// Tells a first command's readers what it will not be able to change; the pipe is empty still.
+fn warn(job: &Job, header: &Header, covered: &[PathBuf], [_, _, stderr]: &[OwnedFd; 3]) {
+    if job.is_first
+        && let Some(text) = worker::of_others(&header.yard.project, covered)
+    {
+        let _ = rustix::io::write(stderr, text.as_bytes());
     }
 }
 

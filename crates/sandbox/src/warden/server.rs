@@ -188,7 +188,7 @@ impl Server {
         let Some(streams) = Streams::take(&mut fds) else { return };
         if let Err(reason) = self.try_start(wish, &streams) {
             // When nobody listens any more there is nobody to tell.
-            drop(wire::send(streams.control.as_fd(), &Message::Refused(reason), &[]));
+            drop(wire::send(streams.control.as_fd(), &Message::Refused(self.ground.explained(reason)), &[]));
         }
     }
 

@@ -3,7 +3,7 @@
 //! Only rules inside the tree count: `.gitignore` files and `.git/info/exclude`. What the user's own git
 //! configuration ignores lies outside the walls.
 
-use super::beneath::{Root, type_of};
+use super::beneath::{Root, ancestors, join, type_of};
 use super::error::Error;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -21,6 +21,8 @@ const RULES_LINES_MAX: usize = 4_000;
 pub(super) struct Ignores {
     /// The directory that the rules are relative to; `""` is the root.
     base: String,
+    /// What lies between that directory and the root, where it is one above the root.
+    lead: String,
     rules: Gitignore,
     /// Rules of the directories above, asked when these say nothing.
     above: Option<Rc<Ignores>>,
@@ -30,7 +32,27 @@ impl Ignores {
     /// The rules of `.git/info/exclude` below `root`, if there is such a file.
     pub(super) fn of_repository(root: &Root) -> Result<Rc<Self>, Error> {
         let text = rules_text(root, ".git/info/exclude")?.unwrap_or_default();
-        Ok(Rc::new(Self { base: String::new(), rules: compile(&text)?, above: None }))
+        Ok(Rc::new(Self { base: String::new(), lead: String::new(), rules: compile(&text)?, above: None }))
+    }
+
+    /// The rules for a walk that starts at `start` below `root`: those of the repository that it lies in, and of each directory
+    /// from there down to the one above `start`. Outside of a repository, those of each directory above.
+    pub(super) fn above(root: &Root, start: &str) -> Result<Rc<Self>, Error> {
+        let is_repository = |at: &&str| matches!(root.stat(&join(at, ".git")), Ok(Some(_)));
+        let up = || std::iter::once(start).chain(ancestors(start)).chain([""]);
+        let top = up().find(is_repository).unwrap_or_default();
+        let exclude = rules_text(root, &join(top, ".git/info/exclude"))?.unwrap_or_default();
+        let lead = |at: &str| start.get(at.len()..).unwrap_or_default().trim_start_matches('/').to_owned();
+        let mut rules = Self { base: String::new(), lead: lead(top), rules: compile(&exclude)?, above: None };
+        let mut down: Vec<&str> = up().filter(|at| at.len() >= top.len() && *at != start).collect();
+        down.dedup();
+        for at in down.into_iter().rev() {
+            if let Some(text) = rules_text(root, &join(at, ".gitignore"))? {
+                let (base, above) = (String::new(), Some(Rc::new(rules)));
+                rules = Self { base, lead: lead(at), rules: compile(&text)?, above };
+            }
+        }
+        Ok(Rc::new(rules))
     }
 
     /// The rules in the directory `at` whose own `.gitignore` holds `text`.
@@ -38,7 +60,8 @@ impl Ignores {
         match text {
             None => Ok(self.clone()),
             Some(text) => {
-                Ok(Rc::new(Self { base: at.into(), rules: compile(text)?, above: Some(self.clone()) }))
+                let (base, lead, above) = (at.into(), String::new(), Some(self.clone()));
+                Ok(Rc::new(Self { base, lead, rules: compile(text)?, above }))
             }
         }
     }
@@ -47,7 +70,7 @@ impl Ignores {
     /// for each directory first: what lies in an ignored one is ignored, too.
     pub(super) fn ignored(&self, at: &str, is_dir: bool) -> bool {
         let below = at.strip_prefix(self.base.as_str()).unwrap_or(at).trim_start_matches('/');
-        match (self.rules.matched(Path::new(below), is_dir), &self.above) {
+        match (self.rules.matched(Path::new(&join(&self.lead, below)), is_dir), &self.above) {
             (Match::Ignore(_), _) => true,
             (Match::None, Some(above)) => above.ignored(at, is_dir),
             _ => false,

@@ -18,6 +18,7 @@ mod ignores;
 mod index;
 mod layer;
 mod merge;
+mod owners;
 mod read;
 mod repository;
 mod resolve;
@@ -28,6 +29,7 @@ mod state;
 use bailey_protocol::{Action, DiffReport, Merge, Report, Touched, WsPath, number::decimal};
 use beneath::Root;
 use error::Error;
+pub(crate) use owners::of_others;
 use serde::{Deserialize, Serialize};
 pub(crate) use settle::settle;
 

@@ -52,7 +52,7 @@ pub(super) fn search(
     let at = super::read::below(path)?;
     let stat = from.stat(at).map_err(Error::system("search", &path.0))?;
     match stat.map(|stat| type_of(&stat)) {
-        Some(FileType::Directory) => search.tree(&Root::open(&path.0)?)?,
+        Some(FileType::Directory) => search.tree(&Root::open(&path.0)?, Ignores::above(from, at)?)?,
         Some(FileType::RegularFile) => {
             let (parent, name) = at.rsplit_once('/').unwrap_or(("", at));
             search.file(&Root::open(&format!("/{parent}"))?, name);
@@ -74,8 +74,9 @@ struct Search {
 }
 
 impl Search {
-    fn tree(&mut self, root: &Root) -> Result<(), Error> {
-        let mut pending = vec![(String::new(), Ignores::of_repository(root)?)];
+    /// What lies in `root`, where these rules of above hold.
+    fn tree(&mut self, root: &Root, above: Rc<Ignores>) -> Result<(), Error> {
+        let mut pending = vec![(String::new(), above)];
         while let Some((at, rules)) = pending.pop() {
             if self.exhausted() {
                 break;

@@ -71,6 +71,35 @@ fn names_are_found_by_globs_of_gitignores_syntax() {
 }
 
 #[test]
+fn below_the_root_the_rules_above_hold_as_well() {
+    let ground = ground();
+    ground.file("src/deep/.gitignore", "!back.tmp\n");
+    for name in
+        ["found.rs", "b.log", "keep.log", "generated.rs", "excluded", "only-top", "back.tmp", "target/x"]
+    {
+        ground.file(&format!("src/deep/{name}"), "needle");
+    }
+    ground.file("src/deep/own/.git/config", "");
+    ground.file("src/deep/own/b.log", "needle");
+    let at = |start: &str| {
+        let root = ground.ws(start);
+        let action = Action::Search { root, pattern: Some("needle".into()), glob: None };
+        let Report::Search(report) = perform(action).unwrap() else { panic!() };
+        paths(&report).iter().map(|&path| path.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(at("src/deep"), ["back.tmp", "found.rs", "keep.log", "only-top"]);
+    // The control: the same from above, and in a repository of its own without the rules of the one around it.
+    let prefixed: Vec<String> =
+        at("").iter().filter_map(|path| path.strip_prefix("src/deep/")).map(str::to_owned).collect();
+    assert_eq!(prefixed, at("src/deep"));
+    assert_eq!(at("src/deep/own"), ["b.log"]);
+    // What is named is searched, even where it is ignored; without a repository every directory above counts.
+    assert_eq!(at("target"), ["debug/out"]);
+    std::fs::remove_dir_all(ground.ws(".git").0).unwrap();
+    assert_eq!(at("src/deep"), ["back.tmp", "excluded", "found.rs", "keep.log", "only-top"]);
+}
+
+#[test]
 fn a_single_file_can_be_searched() {
     let ground = ground();
     let action = Action::Search { root: ground.ws("src/main.rs"), pattern: Some("need".into()), glob: None };

@@ -4,13 +4,13 @@ use super::Finding;
 use crate::{
     compose::{self, Keys},
     config::{Config, unknown_variables},
-    home::Home,
+    home::{Holds, Home, file_system},
     print::Printer,
     stores::Stores,
 };
 use bailey_journal::{Clock as _, Query, SystemClock};
 use bailey_protocol::Timestamp;
-use rustix::fs::{statfs, statvfs};
+use rustix::fs::statvfs;
 use std::path::PathBuf;
 
 /// Less room than this and nothing can be relied on, in bytes.
@@ -21,21 +21,6 @@ const ROOM_WARN: u64 = 2 << 30;
 const ENTRIES: u64 = 200;
 /// A clock that shows less than this is wrong: it was before this program. Seconds since 1970.
 const NOW_MIN: i64 = 1_750_000_000;
-
-/// File systems by the magic number that `statfs` gives, with what is wrong with them; none where nothing is.
-const FILE_SYSTEMS: &[(i64, &str, Option<&str>)] = &[
-    (0xef53, "ext4", None),
-    (0x9123_683e, "btrfs", None),
-    (0x5846_5342, "xfs", None),
-    (0x2fc1_2fc1, "zfs", None),
-    (0x0102_1994, "tmpfs", Some("what lies in memory is gone at the next start")),
-    (crate::home::OVERLAYFS, "overlayfs", Some("it cannot hold a session's layer")),
-    (0x6969, "NFS", Some("it cannot hold a session's layer, and its locks are not to be relied on")),
-    (0xff53_4d42, "SMB", Some("it cannot hold a session's layer, and its locks are not to be relied on")),
-    (0x0102_1997, "9p", Some("it cannot hold a session's layer")),
-    (0x6573_5546, "FUSE", Some("it may not hold a session's layer")),
-    (0x4d44, "FAT", Some("it keeps no owners and no permissions")),
-];
 
 /// The home, and whether it is ours.
 pub(super) fn home(flag: Option<PathBuf>) -> (Vec<Finding>, Option<Home>) {
@@ -54,20 +39,7 @@ pub(super) fn home(flag: Option<PathBuf>) -> (Vec<Finding>, Option<Home>) {
 /// Where the home lies, and the clock.
 pub(super) fn storage(home: &Home) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if let Ok(stat) = statfs(&home.root) {
-        #[expect(clippy::unnecessary_cast, reason = "the type of the field depends on the platform")]
-        let magic = stat.f_type as i64;
-        let known = FILE_SYSTEMS.iter().find(|(number, ..)| *number == magic);
-        findings.push(match known {
-            Some((_, name, None)) => Finding::ok("file system", *name),
-            Some((_, name, Some(why))) => Finding::warn(
-                "file system",
-                format!("{name}: {why}"),
-                "put the home on a local disk: BAILEY_HOME",
-            ),
-            None => Finding::ok("file system", format!("of kind {magic:#x}; the walls below tell")),
-        });
-    }
+    findings.extend(file_system(&home.root).map(|(name, holds)| layers(name, holds)));
     if let Ok(stat) = statvfs(&home.root) {
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
         let says = format!("{} MiB free", free >> 20);
@@ -80,6 +52,25 @@ pub(super) fn storage(home: &Home) -> Vec<Finding> {
     }
     findings.push(clock(SystemClock.now()));
     findings
+}
+
+fn layers(name: String, holds: Holds) -> Finding {
+    const CHECK: &str = "file system";
+    let fix = "put the home on a local disk: --home DIR or BAILEY_HOME";
+    match holds {
+        Holds::Layers => Finding::ok(CHECK, name),
+        Holds::UntilTheEnd => {
+            Finding::warn(CHECK, format!("{name}: what lies in memory is gone at the next start"), fix)
+        }
+        Holds::None(why) => Finding::warn(
+            CHECK,
+            format!(
+                "{name}, {why}: it can hold no session's layer, which then lies elsewhere, as each run says"
+            ),
+            fix,
+        ),
+        Holds::Unknown => Finding::ok(CHECK, format!("{name}; the walls below tell")),
+    }
 }
 
 fn clock(now: Timestamp) -> Finding {

@@ -84,15 +84,15 @@ pub(super) async fn export(
 pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer) -> Result<ExitCode> {
     let journal = crate::commands::journal(home, printer).await?;
     let session = journal.session(name).await?;
-    let folder = home.session(session.id)?;
-    let lock = SessionLock::take(session.id, &folder, &holder(&journal))?;
+    home.give_up_lost(session.id)?;
+    let folder = home.session(session.id, false)?;
+    let lock = SessionLock::take(session.id, &folder.path, &holder(&journal))?;
     if !yes && !confirmed(&session, printer).await? {
         printer.note("nothing was removed");
         return Ok(ExitCode::from(exit::DENIED));
     }
     let removed = journal.remove_session(&lock).await?;
-    bailey_sandbox::remove(&folder)
-        .with_context(|| format!("`{}` could not be removed", folder.display()))?;
+    home.remove_session(session.id, &folder)?;
     if printer.is_json() {
         printer.json(
             &json!({ "session": session.id, "entries": removed.entries, "payloads": removed.payloads }),

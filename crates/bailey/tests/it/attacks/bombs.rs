@@ -41,7 +41,7 @@ struct Bomb {
 const BOMBS: &[Bomb] = &[
     Bomb {
         name: "fork bomb",
-        script: "(b() { b | b & b; }; b) 2>/dev/null & /usr/bin/python3 -c 'import os, time\nn = 0\ntry:\n  while n < 500:\n    if os.fork() == 0: time.sleep(60); os._exit(0)\n    n += 1\nexcept OSError: print(\"bounded at\", n)'",
+        script: "(b() { b | b & b; }; b) 2>/dev/null & exec /usr/bin/python3 -c 'import os, time\nn = 0\ntry:\n  while n < 500:\n    if os.fork() == 0: time.sleep(60); os._exit(0)\n    n += 1\nexcept OSError: print(\"bounded at\", n)'",
         limit: None,
     },
     Bomb {

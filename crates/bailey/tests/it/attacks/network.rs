@@ -27,7 +27,8 @@ impl Listeners {
     fn start(actor: &Actor) -> Self {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let name = format!("bailey-test-{}-{:?}", std::process::id(), actor.who);
+        // Of this stage: another test may listen in the same process.
+        let name = actor.stage.folder().file_name().unwrap().to_str().unwrap().to_owned();
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let hidden = UnixListener::bind_addr(&address).unwrap();
         let file = UnixListener::bind(actor.stage.project().join("socket")).unwrap();

@@ -1,7 +1,7 @@
 //! Days on which the home is in trouble: a full disk, a file system without layers, a torn database.
 
 use super::{RUN, edit, edit_then, in_a_namespace, nothing_is_lost, ran, tells};
-use crate::stage::Stage;
+use crate::stage::{Ran, Stage};
 use bailey_testkit::Reply;
 use serde_json::json;
 use std::{fs, process::Command};
@@ -41,20 +41,99 @@ fn a_disk_that_fills_is_told_and_what_was_done_is_kept() {
     assert!(ran.stdout.contains("verified") && ran.stdout.contains("+two"), "{ran:?}");
 }
 
-const OVERLAY: &str = r#"
-mount -t tmpfs none "$H" && mkdir "$H/lower" "$H/upper" "$H/work" ../second || exit 99
-mount -t overlay none -o "lowerdir=$H/lower,upperdir=$H/upper,workdir=$H/work" ../second || exit 99
-exec "$BAILEY" --home "$PWD/../second" sandbox run -- sh -c 'echo ran > ran.txt'
+/// Makes a home `$N` of which the kernel takes no upper layer, and a `/var/tmp` of its own.
+const NO_LAYERS: &str = r#"
+N="$PWD/../second"; mkdir "$N" || exit 99
+if [ "$KIND" = ramfs ]; then mount -t ramfs none "$N" || exit 99; else
+    mount -t tmpfs none "$H" && mkdir "$H/lower" "$H/upper" "$H/work" || exit 99
+    mount -t overlay none -o "lowerdir=$H/lower,upperdir=$H/upper,workdir=$H/work" "$N" || exit 99
+fi
+cp ../config.toml "$N/"; chmod 700 "$N"
+mount -t tmpfs -o mode=1777 none /var/tmp || exit 99
+"#;
+
+/// Killed in the middle of a command; then looked at, applied and removed.
+const KILLED: &str = r#"
+"$BAILEY" --home "$N" run --model test/model --approve never 'do it' > ../out.txt 2>&1 &
+for _ in $(seq 200); do grep -q 'begun' ../out.txt && break; sleep 0.1; done
+kill -9 $!; wait $!; cat ../out.txt >&2
+session=$("$BAILEY" --home "$N" sessions list | cut -c 1-8)
+readlink "$N/sessions/"*"$session" || echo "in the home"
+"$BAILEY" --home "$N" sessions diff "$session"; echo "code $?"
+"$BAILEY" --home "$N" sessions apply "$session"; echo "code $?"
+"$BAILEY" --home "$N" sessions rm --yes "$session"; echo "code $?"
+"$BAILEY" --home "$N" audit verify; echo "code $?"
+"$BAILEY" --home "$N" sandbox run -- sh -c 'echo three > a.txt && rm -r part && mkdir part && ls part'; echo "code $?"
+ls -A "$N/sessions" /var/tmp/bailey-*
+"#;
+
+/// A home of one kind, and a session that is killed there.
+fn killed_on(kind: &str, prelude: &str) -> Option<(Ran, Stage)> {
+    let stage = Stage::new(&[("a.txt", "one\n"), ("part/b.txt", "one\n")]);
+    let wait = json!({ "command": "echo begun; echo more > c.txt; sleep 30" });
+    let _server = edit_then(&stage, move |_| Reply::calls([("c1", "command_run", wait.clone())]));
+    fs::rename(stage.home().join("config.toml"), stage.folder().join("config.toml")).unwrap();
+    let ran = in_a_namespace(&stage, &format!("KIND={kind}\n{prelude}{KILLED}"))?;
+    Some((ran, stage))
+}
+
+#[test]
+fn a_home_that_can_hold_no_layer_has_it_elsewhere_and_a_kill_loses_nothing() {
+    for kind in ["overlayfs", "ramfs"] {
+        let Some((ended, stage)) = killed_on(kind, NO_LAYERS) else { return };
+        let told = [kind, "can hold no session's layer", "`/var/tmp/bailey-0/", "in memory", "--home DIR"];
+        for words in told {
+            assert!(ended.stderr.contains(words), "{kind}: no `{words}` in {ended:?}");
+        }
+        let codes: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with("code ")).collect();
+        assert_eq!(codes, ["code 0"; 5], "{kind}: {ended:?}");
+        for words in ["/var/tmp/bailey-0/", "+two", "+more", "verified"] {
+            assert!(ended.stdout.contains(words), "{kind}: no `{words}` in {ended:?}");
+        }
+        assert!(!ended.stdout.contains("in the home"), "{ended:?}");
+        let left = ended.stdout.split("/sessions:").nth(1).unwrap();
+        assert_eq!(left.trim(), "/var/tmp/bailey-0:", "{kind}: nothing is left: {ended:?}");
+        assert_eq!((stage.read("a.txt").as_str(), stage.read("c.txt").as_str()), ("two\n", "more\n"));
+    }
+    // A control: where the home holds layers, they lie there and nothing is said.
+    let on_tmpfs = r#"N="$H"; mount -t tmpfs none "$H" || exit 99; cp ../config.toml "$H/"
+        mount -t tmpfs -o mode=1777 none /var/tmp || exit 99"#;
+    let Some((ended, _stage)) = killed_on("tmpfs", on_tmpfs) else { return };
+    assert!(!ended.stderr.contains("can hold no session's layer"), "{ended:?}");
+    assert!(ended.stdout.contains("in the home\n") && ended.stdout.contains("+two"), "{ended:?}");
+}
+
+/// What lay elsewhere is gone; then a place elsewhere that is somebody else's; then none at all.
+const LOST: &str = r#"
+"$BAILEY" --home "$N" sandbox run --keep -- sh -c 'echo kept > kept.txt'; echo "code $?"
+session=$("$BAILEY" --home "$N" sessions list | cut -c 1-8)
+umount /var/tmp && mount -t tmpfs -o mode=1777 none /var/tmp || exit 99
+"$BAILEY" --home "$N" sessions diff "$session"; echo "code $?"
+"$BAILEY" --home "$N" sessions fork "$session"; echo "code $?"
+"$BAILEY" --home "$N" sessions rm --yes "$session"; echo "code $?"
+rmdir /var/tmp/bailey-0 && mkdir -m 777 /var/tmp/bailey-0 && chown 54321 /var/tmp/bailey-0
+"$BAILEY" --home "$N" sandbox run --keep -- true; echo "code $?"
+for place in /var/tmp /tmp /dev/shm; do
+    mount --rbind "$place" "$place" && mount -o remount,ro,bind "$place" || exit 99
+done
+"$BAILEY" --home "$N" sandbox run -- true; echo "code $?"
+ls -A /var/tmp/bailey-0
 "#;
 
 #[test]
-fn a_home_that_can_hold_no_layer_is_told() {
+fn a_layer_that_went_with_its_place_is_told_and_a_place_of_somebody_else_is_not_used() {
     let stage = Stage::new(&[]);
-    let Some(ended) = in_a_namespace(&stage, OVERLAY) else { return };
-    tells(&ended, 1, &["overlayfs", "cannot hold a session's layer", "--home DIR", "docker run -v"]);
-    let on_tmpfs = r#"mount -t tmpfs none "$H" || exit 99; exec "$BAILEY" --home "$H" sandbox run -- true"#;
-    let control = in_a_namespace(&stage, on_tmpfs).unwrap();
-    assert_eq!(control.code, Some(0), "the control: a tmpfs can: {control:?}");
+    fs::write(stage.folder().join("config.toml"), "").unwrap();
+    let Some(ended) = in_a_namespace(&stage, &format!("KIND=overlayfs\n{NO_LAYERS}{LOST}")) else { return };
+    let codes: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with("code ")).collect();
+    assert_eq!(codes, ["code 0", "code 1", "code 0", "code 0", "code 0", "code 1"], "{ended:?}");
+    for words in
+        ["is gone from there, as after a restart", "sessions fork", "nor can /var/tmp, /tmp, /dev/shm"]
+    {
+        assert!(ended.stderr.contains(words), "no `{words}` in {ended:?}");
+    }
+    tells(&ended, 0, &["docker run -v"]);
+    assert!(ended.stdout.trim_end().ends_with("code 1"), "nothing of ours lies in what is theirs: {ended:?}");
 }
 
 /// Moves what the log holds into the database, so that one file is all of it.

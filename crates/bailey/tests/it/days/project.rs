@@ -90,7 +90,7 @@ fn files_of_another_user_are_named_before_the_command_starts() {
     let ended = stage.ran(&write);
     tells(&ended, 2, &["`a.txt` belongs to user 54321, not 0", "sudo chown -R 0 '"]);
     let place = |words: &str| ended.stderr.find(words);
-    assert!(place("chown") < place("begun"), "before it starts: {ended:?}");
+    assert!(place("chown") < place("\nbegun"), "before it starts: {ended:?}");
     assert_eq!(stage.read("a.txt"), "one\n");
     chown(stage.project().join("a.txt"), Some(0), Some(0)).unwrap();
     let mended = stage.ran(&write);
@@ -101,6 +101,62 @@ fn files_of_another_user_are_named_before_the_command_starts() {
     );
     assert!(!mended.stderr.contains("chown"), "{mended:?}");
     assert_eq!(ran(&stage, &["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn root_works_in_a_project_of_somebody_else() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("SKIPPED: only root can give a file away");
+        return;
+    }
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    for path in ["", "a.txt"] {
+        chown(stage.project().join(path), Some(54_321), Some(54_321)).unwrap();
+    }
+    let command = json!({ "command": "cat a.txt && echo new > b.txt" });
+    let script = vec![edit(), Reply::calls([("c1", "command_run", command)]), Reply::text("done")];
+    let (ended, _server) = stage.task(script, &["--apply"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!((stage.read("a.txt").as_str(), stage.read("b.txt").as_str()), ("two\n", "new\n"), "{ended:?}");
+    for path in ["a.txt", "b.txt"] {
+        assert_eq!(fs::metadata(stage.project().join(path)).unwrap().uid(), 54_321, "still theirs: {path}");
+    }
+}
+
+#[test]
+fn files_of_another_user_deep_in_the_tree_are_named_before_the_first_command_starts() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("SKIPPED: only root can give a file away");
+        return;
+    }
+    let stage = Stage::new(&[("a.txt", "one\n"), ("src/deep/b.txt", "one\n"), ("src/theirs/c.txt", "one\n")]);
+    let own = |owner: u32| {
+        for path in ["src/deep/b.txt", "src/theirs", "src/theirs/c.txt"] {
+            chown(stage.project().join(path), Some(owner), Some(owner)).unwrap();
+        }
+    };
+    own(54_321);
+    let command = |text: &str| json!({ "command": text });
+    let script = || {
+        let write = command("echo begun >&2; echo two >> src/deep/b.txt && cat src/deep/b.txt");
+        vec![
+            Reply::calls([("c0", "command_run", write)]),
+            Reply::calls([("c1", "command_run", command("echo second >&2"))]),
+            Reply::text("done"),
+        ]
+    };
+    let (ended, _server) = stage.task(script(), &[]);
+    let results = ended.results();
+    let place = |words: &str| results[0].find(words).unwrap_or_else(|| panic!("no `{words}` in {results:?}"));
+    assert!(place("`src/theirs`, `src/deep/b.txt` belong to another user") < place("\nbegun"), "{results:?}");
+    let project = stage.project().display().to_string();
+    assert!(place(&format!("sudo chown -R --reference='{project}' '{project}'")) < place("\nbegun"));
+    assert!(!results[0].contains("c.txt"), "a directory is named for all that it holds: {results:?}");
+    assert!(!results[1].contains("chown"), "said once: {results:?}");
+    own(0);
+    let (mended, _server) = stage.task(script(), &[]);
+    let result = &mended.results()[0];
+    assert!(result.contains("one\ntwo\n") && !result.contains("chown"), "the fix mends it: {result}");
 }
 
 #[test]
@@ -149,6 +205,13 @@ fn a_submodule_is_worked_on_and_a_worktree_is_told_what_git_cannot_do() {
     assert_eq!((ended.code, stage.read("part/b.txt").as_str()), (Some(0), "two\n"), "{ended:?}");
     assert!(ended.results()[1].contains("exit code: 0"), "git works inside: {ended:?}");
     assert!(!ended.stderr.contains("worktree"), "{ended:?}");
+
+    let part = ["sandbox", "run", "--", "sh", "-c", "git status; cat b.txt"];
+    let alone = Ran::of(stage.bailey(&part).current_dir(stage.project().join("part")).output().unwrap());
+    let clear =
+        ["is a worktree or a submodule", "git does not work inside the walls", "not a git repository"];
+    tells(&alone, 0, &clear);
+    assert_eq!(alone.stdout, "two\n", "by itself it is worked on without git: {alone:?}");
 
     let tree = fs::canonicalize(stage.folder()).unwrap().join("tree");
     stage.git(&["worktree", "add", "--quiet", &tree.display().to_string()]);

@@ -1,0 +1,209 @@
+//! Where a session's own folder lies: in the home, or, where the home's file system can hold no layer, on another one.
+//!
+//! What a session changed lies in the upper layer of an overlay, and the kernel takes none on another overlay (a container's
+//! own files) nor on a server's files (NFS). There the folder is made in the first of [`ELSEWHERE`] that can hold it, and a link
+//! in the home leads to it. So a layer is on a file system from its first byte on: the end of a process, however it comes, loses
+//! nothing of it, and how long the file system itself lasts is said.
+
+use super::{Home, make_private};
+use anyhow::{Context as _, Result, bail};
+use bailey_protocol::SessionId;
+use rustix::fs::{XattrFlags, statfs, statvfs};
+use std::{
+    fs,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink},
+    path::{Path, PathBuf},
+};
+
+/// Where layers go that the home cannot hold: the best first. A disk outlives a restart, memory does not.
+const ELSEWHERE: [&str; 3] = ["/var/tmp", "/tmp", "/dev/shm"];
+
+/// What is known of a file system as a place for layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// It holds them, and outlives a restart.
+    Layers,
+    /// It holds them where it keeps users' attributes (Linux 6.6 and newer), until the machine (or the container) stops.
+    UntilTheEnd,
+    /// It cannot, for this reason.
+    None(&'static str),
+    /// Perhaps; where it keeps users' attributes, the walls tell.
+    Unknown,
+}
+
+const TMPFS: i64 = 0x0102_1994;
+
+/// File systems by the number that `statfs` gives (linux/magic.h).
+const FILE_SYSTEMS: &[(i64, &str, Holds)] = &[
+    (0xef53, "ext4", Holds::Layers),
+    (0x9123_683e, "btrfs", Holds::Layers),
+    (0x5846_5342, "xfs", Holds::Layers),
+    (0xf2f5_2010, "f2fs", Holds::Layers),
+    (TMPFS, "tmpfs", Holds::UntilTheEnd),
+    (0x2fc1_2fc1, "zfs", Holds::Unknown),
+    (0x6573_5546, "FUSE", Holds::None("served by another program")),
+    (0x794c_7630, "overlayfs", Holds::None("as a container's own files do")),
+    (0x6969, "NFS", Holds::None("on a server, where locks are not to be relied on either")),
+    (0xff53_4d42, "SMB", Holds::None("on a server, where locks are not to be relied on either")),
+    (0xfe53_4d42, "SMB", Holds::None("on a server, where locks are not to be relied on either")),
+    (0x0102_1997, "9p", Holds::None("on another machine's disk")),
+    (0x4d44, "FAT", Holds::None("which keeps no owners")),
+    (0x8584_58f6, "ramfs", Holds::None("which keeps no attributes")),
+];
+
+/// A file system's name and what it can hold.
+pub(crate) fn file_system(at: &Path) -> Option<(String, Holds)> {
+    // The type of the field depends on the platform.
+    let number = statfs(at).ok()?.f_type as i64;
+    let known = FILE_SYSTEMS.iter().find(|(known, ..)| *known == number);
+    Some(match known {
+        Some((_, name, holds)) => ((*name).to_owned(), *holds),
+        None => (format!("a file system of kind {number:#x}"), Holds::Unknown),
+    })
+}
+
+/// A session's own folder.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    /// Absolute and canonical, ours alone.
+    pub(crate) path: PathBuf,
+    /// What a person should know of where it lies.
+    pub(crate) remark: Option<String>,
+}
+
+impl Home {
+    /// A session's own folder; it is made. One of a session that keeps nothing leaves no link in the home.
+    ///
+    /// # Errors
+    /// When it cannot be made, no place holds a layer, or what it held elsewhere is gone.
+    pub(crate) fn session(&self, id: SessionId, is_scratch: bool) -> Result<Folder> {
+        let link = self.link(id);
+        if let Ok(target) = fs::read_link(&link) {
+            return found(&self.root, id, target);
+        }
+        let known = file_system(&self.root);
+        let (name, why) = match &known {
+            None | Some((_, Holds::Layers)) => return own(link),
+            Some((_, Holds::UntilTheEnd | Holds::Unknown)) if keeps_attributes(&self.root) => {
+                return own(link);
+            }
+            Some((name, Holds::None(why))) => (name, *why),
+            Some((name, Holds::UntilTheEnd | Holds::Unknown)) => (name, "which keeps no attributes"),
+        };
+        if link.exists() {
+            bail!(
+                "`{}` was made on another file system; it lies on {name} now, {why}, and no session can go on there: put the \
+                 home back on a disk, and name it with --home DIR or BAILEY_HOME",
+                link.display()
+            );
+        }
+        let path = elsewhere(&self.root, name, why)?.join(id.to_string());
+        make_private(&path)?;
+        if !is_scratch {
+            link.parent().map_or(Ok(()), make_private)?;
+            symlink(&path, &link).with_context(|| format!("cannot make `{}`", link.display()))?;
+        }
+        let remark = remark(&self.root, name, &path);
+        Ok(Folder { path, remark: Some(remark) })
+    }
+
+    /// Gives up what a session had elsewhere, where that is gone.
+    pub(crate) fn give_up_lost(&self, id: SessionId) -> Result<()> {
+        let link = self.link(id);
+        let is_lost = fs::read_link(&link).is_ok_and(|target| !target.exists());
+        if is_lost {
+            fs::remove_file(&link)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a session's folder, when nothing of it lives.
+    pub(crate) fn remove_session(&self, id: SessionId, folder: &Folder) -> Result<()> {
+        let path = &folder.path;
+        bailey_sandbox::remove(path).with_context(|| format!("`{}` could not be removed", path.display()))?;
+        let link = self.link(id);
+        if fs::symlink_metadata(&link).is_ok_and(|found| found.is_symlink()) {
+            fs::remove_file(link)?;
+        }
+        Ok(())
+    }
+
+    fn link(&self, id: SessionId) -> PathBuf {
+        self.root.join("sessions").join(id.to_string())
+    }
+}
+
+fn own(path: PathBuf) -> Result<Folder> {
+    make_private(&path)?;
+    Ok(Folder { path, remark: None })
+}
+
+/// A folder that lies elsewhere, found again. Others can write where it lies, so it counts only if it is ours alone.
+fn found(root: &Path, id: SessionId, target: PathBuf) -> Result<Folder> {
+    if !target.parent().is_some_and(is_private) || !target.is_dir() {
+        bail!(
+            "what session {id} changed lay in `{}` and is gone from there, as after a restart; what was said is kept: \
+             bailey sessions fork {id} begins anew with it and the project as it is, bailey sessions rm {id} removes it",
+            target.display()
+        );
+    }
+    let (name, _) = file_system(root).unwrap_or_else(|| ("an unknown file system".into(), Holds::Unknown));
+    let remark = remark(root, &name, &target);
+    Ok(Folder { path: target, remark: Some(remark) })
+}
+
+/// The directory for such folders in the first place that can hold them.
+fn elsewhere(root: &Path, name: &str, why: &str) -> Result<PathBuf> {
+    let mine = format!("bailey-{}", rustix::process::geteuid().as_raw());
+    let usable = ELSEWHERE.iter().find_map(|place| {
+        let place = fs::canonicalize(place).ok().filter(|place| is_safe_to_share(place))?;
+        let (_, holds) = file_system(&place)?;
+        let dir = place.join(&mine);
+        fs::DirBuilder::new().mode(0o700).create(&dir).ok();
+        let fits = matches!(holds, Holds::Layers | Holds::UntilTheEnd) && is_private(&dir);
+        (fits && keeps_attributes(&dir)).then_some(dir)
+    });
+    usable.with_context(|| {
+        format!(
+            "`{}` lies on {name}, {why}, and cannot hold a session's layer there; nor can {}: name a home on a disk, with \
+             --home DIR or BAILEY_HOME; for a container, a volume, such as: docker run -v bailey:/root/.bailey …",
+            root.display(),
+            ELSEWHERE.join(", ")
+        )
+    })
+}
+
+fn remark(root: &Path, name: &str, folder: &Path) -> String {
+    let free = statvfs(folder).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize) >> 20);
+    let lasts = match file_system(folder) {
+        Some((_, Holds::UntilTheEnd)) => format!(
+            "in memory, with {free} MiB free: it outlives Bailey, but no restart of the machine or the container"
+        ),
+        _ => format!("with {free} MiB free: it stays until something cleans that place up"),
+    };
+    format!(
+        "`{}` lies on {name}, which can hold no session's layer, so what this session changes lies in `{}`, {lasts}. Apply what \
+         you want to keep; a home on a disk (--home DIR or BAILEY_HOME) keeps all of it",
+        root.display(),
+        folder.display()
+    )
+}
+
+/// Whether nobody else can put something of theirs in the place of what is ours there.
+fn is_safe_to_share(place: &Path) -> bool {
+    fs::metadata(place).is_ok_and(|about| about.mode() & 0o1000 != 0 || about.mode() & 0o022 == 0)
+}
+
+fn is_private(dir: &Path) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(dir)
+        .is_ok_and(|found| found.is_dir() && found.uid() == me && found.mode() & 0o077 == 0)
+}
+
+/// Whether a user's own attributes are kept there, in which an overlay without privileges notes what is deleted.
+fn keeps_attributes(dir: &Path) -> bool {
+    const TRIAL: &str = "user.bailey.trial";
+    let set = rustix::fs::setxattr(dir, TRIAL, b"1", XattrFlags::empty());
+    rustix::fs::removexattr(dir, TRIAL).ok();
+    set.is_ok()
+}

@@ -1,0 +1,204 @@
+//! The day inside a container: with default options refused, with the line that the refusal names the walls hold.
+
+use crate::{
+    attacks::actor::controls,
+    stage::{Ran, Stage},
+};
+use std::{
+    env, fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// An ordinary user, to whom the engine's socket is opened.
+const USER: u32 = 54_321;
+
+/// What is shown of this machine instead of an image with programs: links lead to `/usr`.
+const LINKS: [(&str, &str); 4] =
+    [("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")];
+
+/// A Docker daemon with all that it keeps in a folder of its own.
+struct Engine {
+    daemon: Child,
+    folder: PathBuf,
+}
+
+impl Engine {
+    /// None, and why, where there cannot be one.
+    fn start(folder: &Path) -> Result<Self, String> {
+        if env::var_os("BAILEY_TEST_ALL").is_none_or(|value| value != "1") {
+            return Err("a container engine is started only with BAILEY_TEST_ALL=1".into());
+        }
+        if fs::metadata("/proc/self").unwrap().uid() != 0 {
+            return Err("only root can start a container engine".into());
+        }
+        if Path::new("/var/run/docker.pid").exists() {
+            return Err("an engine runs here already, and a second one would take its network away".into());
+        }
+        let file = |name: &str| folder.join(name).display().to_string();
+        let daemon = Command::new("/usr/sbin/dockerd")
+            .args(["--data-root", &file("data"), "--exec-root", &file("exec"), "--pidfile", &file("pid")])
+            .args(["-H", &format!("unix://{}", file("sock")), "--bridge", "none"])
+            .args(["--iptables=false", "--ip6tables=false"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(folder.join("log")).unwrap())
+            .spawn()
+            .map_err(|error| format!("/usr/sbin/dockerd: {error}"))?;
+        let engine = Self { daemon, folder: folder.to_path_buf() };
+        let begin = Instant::now();
+        while engine.docker(&["version"]).code != Some(0) {
+            if begin.elapsed() > Duration::from_secs(60) {
+                let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+                return Err(format!("the engine does not answer: {log}"));
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        fs::set_permissions(folder.join("sock"), fs::Permissions::from_mode(0o666)).unwrap();
+        Ok(engine)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("DOCKER_HOST", format!("unix://{}", self.folder.join("sock").display()))
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn docker(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command("/usr/bin/docker").args(arguments).output().unwrap())
+    }
+
+    /// An image `walls` in which nothing lies but what makes a container one.
+    fn image(&self) {
+        let root = self.folder.join("root");
+        for name in ["usr", "etc/alternatives", "proc", "sys", "dev", "tmp", "root", "run", "var/tmp", "home"]
+        {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        for (name, target) in LINKS {
+            symlink(target, root.join(name)).unwrap();
+        }
+        for name in ["tmp", "var/tmp"] {
+            fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o1777)).unwrap();
+        }
+        fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n").unwrap();
+        fs::write(root.join("etc/group"), "root:x:0:\n").unwrap();
+        let import = format!("tar -C '{}' -c . | docker import - walls", root.display());
+        let imported = Ran::of(self.command("/bin/sh").args(["-c", &import]).output().unwrap());
+        assert_eq!(imported.code, Some(0), "{imported:?}");
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.daemon);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).ok();
+        self.daemon.wait().ok();
+    }
+}
+
+/// What a test shows a container of this machine, read-only.
+fn shown() -> String {
+    let bailey = Path::new(env!("CARGO_BIN_EXE_bailey"));
+    format!(
+        "--network none -v /usr:/usr:ro -v /etc/alternatives:/etc/alternatives:ro -v '{0}:{0}:ro'",
+        bailey.display()
+    )
+}
+
+/// The line that a refusal names, over the test's image and with this command.
+fn line(refusal: &str, mounts: &str, command: &str) -> String {
+    let begin = refusal.find("mkdir -p").unwrap_or_else(|| panic!("no line in {refusal}"));
+    let (line, _) = refusal[begin..].split_once(" bailey run …").unwrap();
+    let line = line.replace(" -it ", " ").replace(" IMAGE", &format!(" {mounts} walls"));
+    format!("{line} {command}")
+}
+
+#[test]
+fn a_container_is_refused_by_default_and_the_line_that_is_named_lets_the_walls_stand() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let folder = fs::canonicalize(stage.folder()).unwrap();
+    fs::create_dir(folder.join("engine")).unwrap();
+    let engine = match Engine::start(&folder.join("engine")) {
+        Ok(engine) => engine,
+        Err(why) => return println!("SKIPPED: {why}"),
+    };
+    engine.image();
+    let (project, user) = (stage.project(), folder.join("user"));
+    fs::create_dir(&user).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let bailey = env!("CARGO_BIN_EXE_bailey");
+    let mounts = shown();
+    let write = format!("{bailey} sandbox run --keep -- sh -c 'echo two > a.txt && cat a.txt'");
+    for (uid, capabilities) in [(USER, ""), (0, " --cap-add SYS_ADMIN --cap-add SYS_PTRACE")] {
+        for path in [&project, &project.join("a.txt"), &user] {
+            chown(path, Some(uid), Some(uid)).unwrap();
+        }
+        let sh = |script: &str| {
+            let ids = format!("--reuid={uid} --regid={uid}");
+            let script = format!("exec setpriv {ids} --clear-groups sh -c \"$0\"; {script}");
+            let (enter, script) = script.split_once("; ").unwrap();
+            let mut command = engine.command("/bin/sh");
+            command.args(["-c", enter, script]).env("HOME", &user).current_dir(&project);
+            Ran::of(command.output().unwrap())
+        };
+        let by_default = format!(
+            "docker run --rm --user {uid}:{uid} {mounts} -e HOME=/tmp/home -v '{0}:/tmp/home' -v \"$PWD:$PWD\" -w \"$PWD\" walls {write}",
+            user.display()
+        );
+        let refused = sh(&by_default);
+        super::tells(&refused, 1, &["a container with default options", "docker run", "seccomp=unconfined"]);
+        assert!(!refused.stdout.contains("two"), "nothing ran: {refused:?}");
+        assert!(refused.stderr.contains(capabilities), "{refused:?}");
+        let named = line(&refused.stderr, &format!("{mounts}{capabilities}"), &write);
+        let ran = sh(&named);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "two\n"), "{named}: {ran:?}");
+        assert_eq!(stage.read("a.txt"), "one\n", "what it wrote stays in its layer");
+        let doctor = sh(&line(
+            &refused.stderr,
+            &format!("{mounts}{capabilities}"),
+            &format!("{bailey} sandbox doctor"),
+        ));
+        assert_eq!(doctor.code, Some(0), "{doctor:?}");
+        fs::remove_dir_all(user.join(".bailey")).unwrap();
+    }
+    attacks(&engine, &folder);
+}
+
+/// The attacks on the walls, by the tests' own program, as an ordinary user in a container that the line's options made.
+fn attacks(engine: &Engine, folder: &Path) {
+    let scratch = folder.join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    fs::set_permissions(&scratch, fs::Permissions::from_mode(0o777)).unwrap();
+    let controls = controls().display().to_string();
+    let tests = env::current_exe().unwrap().display().to_string();
+    let target = Path::new(env!("CARGO_BIN_EXE_bailey")).parent().unwrap().display().to_string();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().display().to_string();
+    let read_only = |path: &str| ["-v".to_owned(), format!("{path}:{path}:ro")];
+    let mut arguments: Vec<String> =
+        ["run", "--rm", "--network", "none", "-e", "HOME=/tmp", "-v"].map(str::to_owned).into();
+    arguments.push(format!("{}:/tmp", scratch.display()));
+    for path in ["/usr", "/etc/alternatives", &target, &source] {
+        arguments.extend(read_only(path));
+    }
+    // The controls are built already, and there is no compiler to look again.
+    arguments.extend(["-v".to_owned(), format!("/usr/bin/true:{}:ro", env!("CARGO"))]);
+    arguments.extend(["-w".into(), source.clone(), "--user".into(), format!("{USER}:{USER}")]);
+    for option in ["seccomp=unconfined", "apparmor=unconfined", "systempaths=unconfined"] {
+        arguments.extend(["--security-opt".into(), option.to_owned()]);
+    }
+    // One after the other: some count the user's processes.
+    arguments.extend(["walls".into(), tests, "as_a_user".into(), "--test-threads=1".into()]);
+    assert!(Path::new(&controls).exists());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ran = engine.docker(&arguments);
+    println!("{}", ran.stdout);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let held = ran.stdout.lines().filter(|line| line.ends_with("as_a_user ... ok")).count();
+    assert!(held >= 20, "only {held} attacks were tried: {ran:?}");
+}
