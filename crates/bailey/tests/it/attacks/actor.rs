@@ -41,7 +41,7 @@ pub(crate) const SECRETS: &[&str] = &[
 const ENTER: &str = r#"
 folder=$1 program=$2 tools=$3 uid=$4; shift 4
 place() { mount --bind "$1" "$2"; }
-[ "$(id -u)" = 0 ] || place() { rm -rf "$2"; ln -s "$1" "$2"; }
+[ "$(id -u)" = 0 ] || place() { rm -rf "$2"; ln -sfnT "$1" "$2"; }
 for part in .cargo/bin .rustup/toolchains .rustup/settings.toml; do
     if [ -e "$tools/$part" ]; then place "$tools/$part" "$folder/user/$part" || exit 99; fi
 done

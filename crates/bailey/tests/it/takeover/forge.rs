@@ -65,7 +65,7 @@ impl Warden {
         let limits = Limits::default();
         let order =
             json!({ "Start": { "session": session, "view": view, "extra_reads": reads, "limits": limits } });
-        let job = json!({ "task": task, "isolation": isolation, "limits": limits });
+        let job = json!({ "task": task, "isolation": isolation, "limits": limits, "is_first": false });
         let mut sealed = File::from(rustix::fs::memfd_create("job", MemfdFlags::CLOEXEC).unwrap());
         sealed.write_all(job.to_string().as_bytes()).unwrap();
         std::io::Seek::rewind(&mut sealed).unwrap();
