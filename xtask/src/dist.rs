@@ -3,6 +3,7 @@
 
 mod archive;
 mod binary;
+mod engine;
 mod image;
 mod root;
 mod sbom;
@@ -35,12 +36,13 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         }
     }
     let out = target_dir().join("dist");
+    let commit = wanted.twice.then(binary::committed).transpose()?;
     let build = binary::Build::prepare(wanted.install)?;
     println!("== build for {}", build.runs_on());
     let program = build.program()?;
-    if wanted.twice {
-        println!("\n== build again, from a clone at another path");
-        compare(&program, &build.again()?)?;
+    if let Some(commit) = commit {
+        println!("\n== build again, from a clone of {commit} at another path");
+        compare(&program, &build.again(&commit)?)?;
     }
     fs::create_dir_all(&out)?;
     println!("\n== artefacts in {}", out.display());
@@ -48,14 +50,15 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let tree = archive::Tree::make(&program, &made, &out)?;
     made.push(tree.tarball(&out)?);
     made.push(tree.debian(&out)?);
-    if wanted.image {
-        made.push(image::write(&tree, &out)?);
-    } else {
+    let image = wanted.image.then(|| image::write(&tree, &out)).transpose()?;
+    if image.is_none() {
         println!("SKIPPED the OCI image: `--image` makes it, with debootstrap and as root");
     }
+    made.extend(image.clone());
     checksums(&made, &out)?;
     if wanted.trial {
         trial::run(&tree, &out)?;
+        image.map_or(Ok(()), |image| engine::run(&image))?;
     }
     Ok(())
 }

@@ -48,18 +48,15 @@ impl Build {
         self.build(&root(), &target_dir().join("dist-build"))
     }
 
-    /// Builds the program once more, from a clone of the last commit that lies elsewhere.
-    pub(super) fn again(&self) -> Result<PathBuf> {
-        let changed = super::output("git", &["status", "--porcelain"])?;
-        if !changed.is_empty() {
-            bail!("two builds are compared from a commit, and the checkout has changes:\n{changed}");
-        }
+    /// Builds the program once more, from a clone of this commit that lies elsewhere.
+    pub(super) fn again(&self, commit: &str) -> Result<PathBuf> {
         let place = target_dir().join("dist-again");
         let clone = place.join("some/other/place");
         if place.exists() {
             fs::remove_dir_all(&place)?;
         }
         check(Command::new("git").args(["clone", "--quiet"]).arg(root()).arg(&clone))?;
+        check(Command::new("git").args(["checkout", "--quiet", "--detach", commit]).current_dir(&clone))?;
         self.build(&clone, &place.join("target"))
     }
 
@@ -85,4 +82,16 @@ impl Build {
         let program = target.join(TARGET).join("release/bailey");
         fs::canonicalize(&program).with_context(|| format!("no program at {}", program.display()))
     }
+}
+
+/// The last commit, when it is all that the checkout holds: two builds are compared from a commit.
+///
+/// # Errors
+/// When the checkout has changes.
+pub(super) fn committed() -> Result<String> {
+    let changed = super::output("git", &["status", "--porcelain"])?;
+    if !changed.is_empty() {
+        bail!("two builds are compared from a commit, and the checkout has changes:\n{changed}");
+    }
+    super::output("git", &["rev-parse", "HEAD"])
 }

@@ -1,4 +1,5 @@
-//! An OCI image (opencontainers/image-spec v1.1) as one tar of its layout: `docker load` and `podman load` take it. The base is a
+//! An OCI image (opencontainers/image-spec v1.1) as one tar of its layout: `docker load` and `podman load` take it, and with the
+//! index of older engines in it also those before Docker 25. The base is a
 //! small Debian with git, for whoever has no image of their own toolchain to put the program into.
 
 use super::{OCI_ARCH, archive::Tree, archive::tar, digest, epoch, hex, output, root, version};
@@ -48,6 +49,12 @@ pub(super) fn write(tree: &Tree, out: &Path) -> Result<PathBuf> {
         },
     }] });
     fs::write(layout.path.join("index.json"), index.to_string())?;
+    // What engines before Docker 25 read in the layout's place.
+    let older = json!([{
+        "Config": config.place(), "RepoTags": [format!("bailey:{}", version())],
+        "Layers": layers.iter().map(|layer| layer.packed.place()).collect::<Vec<_>>(),
+    }]);
+    fs::write(layout.path.join("manifest.json"), older.to_string())?;
     fs::write(layout.path.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
 
     let file = out.join(format!("bailey-{}-oci.tar", version()));
@@ -78,6 +85,11 @@ struct Layer {
 }
 
 impl Blob {
+    /// Where it lies in the layout.
+    fn place(&self) -> String {
+        format!("blobs/{}", self.digest.replace(':', "/"))
+    }
+
     fn described(&self, media_type: &str) -> Value {
         json!({ "mediaType": media_type, "digest": self.digest, "size": self.size })
     }
