@@ -23,6 +23,7 @@ impl Kernel {
         tools: &[ToolSpec],
     ) -> Result<Reply, Refused> {
         let (session, labels) = (scope.session(), context.labels().clone());
+        self.expect(session);
         let name = provider.name().to_owned();
         let fact = Fact::Reply {
             provider: name.clone(),

@@ -72,6 +72,10 @@ pub trait Executor: Send + Sync + 'static {
     /// The routes it serves.
     fn routes(&self) -> Vec<Route>;
 
+    /// Says that effects of this session may follow soon: a model was asked. An executor that has something to make
+    /// ready does it meanwhile; nothing depends on it.
+    fn expect(&self, _session: SessionId) {}
+
     /// Turns named paths into absolute canonical ones, inside the walls. It returns names only and is no effect;
     /// `perform` opens beneath the same root and checks again.
     fn resolve<'a>(

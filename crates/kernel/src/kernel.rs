@@ -206,6 +206,12 @@ impl Kernel {
         self.inner.executors.get()?.get(&route).cloned()
     }
 
+    /// Tells every executor that effects of a session may follow soon.
+    pub(crate) fn expect(&self, session: SessionId) {
+        let executors = self.inner.executors.get().into_iter().flat_map(BTreeMap::values);
+        executors.for_each(|executor| executor.expect(session));
+    }
+
     /// Who performs this action.
     pub(crate) fn performer(&self, action: &Action) -> Result<Arc<dyn Executor>, Refused> {
         let nobody = || Refused::Failed(format!("nobody here performs `{}`", action.kind().name()));

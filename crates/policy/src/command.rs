@@ -48,10 +48,10 @@ impl CommandPrefix {
         if !given.starts_with(arguments) {
             return Fit::No;
         }
-        match (program == named, named.rsplit('/').next()) {
-            (true, _) => Fit::Yes,
+        match named.strip_suffix(program.as_str()) {
+            Some("") => Fit::Yes,
             // Some file of that name, maybe the program, maybe not.
-            (false, Some(name)) if name == program => Fit::Maybe,
+            Some(directory) if directory.ends_with('/') && !program.contains('/') => Fit::Maybe,
             _ => Fit::No,
         }
     }

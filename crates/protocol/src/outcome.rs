@@ -215,7 +215,7 @@ pub struct ChangedFile {
 }
 
 /// What a session's layer would change in the project.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DiffReport {
     /// Sorted by path.
     pub files: Vec<FileDiff>,

@@ -8,8 +8,8 @@ use crate::{
 };
 use bailey_kernel::{BoxFuture, Chunk, Executor, Io, Output, Permit, Redeemed, ResolveError, Route, Seal};
 use bailey_protocol::{
-    Action, Command, EffectId, Enforced, FileChange, Isolation, Merge, Outcome, Report, SessionId, Status,
-    Touched, WsPath,
+    Action, Command, DiffReport, EffectId, Enforced, FileChange, Isolation, Merge, Outcome, Report,
+    SessionId, Status, Touched, WsPath,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -61,6 +61,14 @@ impl Walls {
         let work = match effect.action {
             Action::Exec(command) => return self.exec(session, &command, &isolation, io).await,
             Action::Merge(merge) => self.merge(session, effect.id, merge),
+            Action::Diff { .. } if self.is_empty(session) => {
+                return Outcome {
+                    status: Status::Done,
+                    enforced: None,
+                    duration_ms: 0,
+                    report: Report::Diff(DiffReport::default()),
+                };
+            }
             Action::Diff { .. } => self.diff(session),
             Action::Change { files } => return self.change(session, files, &isolation, io).await,
             action => Ok(Request::Perform { action }),
@@ -213,6 +221,11 @@ impl Walls {
         })
     }
 
+    /// Whether the session's layer was looked at, after whatever ran there, and holds nothing.
+    fn is_empty(&self, session: SessionId) -> bool {
+        self.known(|known| known.get(&session).is_some_and(|known| known.paths.is_empty()))
+    }
+
     fn diff(&self, session: SessionId) -> Result<Request, WorkError> {
         let yard = self.native.yard(session)?;
         let (upper, project) = (yard.upper().display().to_string(), yard.project.display().to_string());
@@ -249,6 +262,11 @@ impl Walls {
 impl Executor for Walls {
     fn routes(&self) -> Vec<Route> {
         vec![Route::Walls]
+    }
+
+    fn expect(&self, session: SessionId) {
+        // A warden that is gone says so to the next effect.
+        self.native.prepare(session).ok();
     }
 
     fn resolve<'a>(

@@ -23,6 +23,7 @@ mod sys;
 mod capture;
 mod cgroup;
 mod charter;
+mod clerk;
 mod config;
 mod confine;
 mod executor;

@@ -1,8 +1,9 @@
 //! The runtime's side: asks the warden for sandboxes, and reports what came of them.
 
 use crate::{
+    clerk::{Clerk, Until, Waiting},
     config::{Lease, Yard},
-    running::{Piece, Running, Source, Story, drain, listen, packets, pump, slurp},
+    running::{Piece, Running, Source, Story, listen, packets, pump},
     warden::{Order, Warden},
     wire::{self, Job, Streams, Task, Wish},
     worker::{Reply, Request},
@@ -21,7 +22,10 @@ use std::{
     sync::{Mutex, PoisonError},
     time::Instant,
 };
-use tokio::{net::unix::pipe::Receiver, sync::mpsc};
+use tokio::{
+    net::unix::pipe::{Receiver, Sender},
+    sync::mpsc,
+};
 use tokio_util::sync::CancellationToken;
 
 /// The native sandbox: Linux namespaces, Landlock and seccomp, made by a [`Warden`].
@@ -30,6 +34,7 @@ pub struct Native {
     warden: Warden,
     /// Sessions that had a command.
     begun: Mutex<BTreeSet<SessionId>>,
+    waiting: Waiting,
 }
 
 /// Something that the worker was asked for and that was not done.
@@ -53,10 +58,10 @@ impl Native {
     /// Sandboxes from this warden.
     #[must_use]
     pub fn new(warden: Warden) -> Self {
-        Self { warden, begun: Mutex::default() }
+        Self { warden, begun: Mutex::default(), waiting: Waiting::default() }
     }
 
-    /// Has made ready what the session's first effects need, while the caller does other things.
+    /// Has made ready what the session's next effects need, while the caller does other things, such as asking a model.
     ///
     /// # Errors
     /// When the warden was not told of the session, or is gone.
@@ -99,6 +104,8 @@ impl Native {
         cancel: &CancellationToken,
     ) -> Outcome {
         let begin = Instant::now();
+        // While they live, it would share what they see of the project.
+        self.waiting.clear(session).await;
         let mut command = command.clone();
         let stdin = command.stdin.take();
         let limits = command.limits.clone();
@@ -121,7 +128,7 @@ impl Native {
         outcome(story, stdout, stderr, cancel.is_cancelled(), begin)
     }
 
-    /// Runs the worker for a session.
+    /// Has a worker of the session do something.
     ///
     /// # Errors
     /// See [`WorkError`].
@@ -133,23 +140,53 @@ impl Native {
         cancel: &CancellationToken,
     ) -> Result<(Reply, Enforced), WorkError> {
         let isolation = Isolation { profile: Profile::Strict, ..isolation.clone() };
-        let job = Job { task: Task::Work(request), isolation, limits: Limits::default(), is_first: false };
-        let mut running =
-            self.launch(session, &job, None).map_err(|error| WorkError::Refused(error.to_string()))?;
-        let (reply, (), story) = tokio::join!(
-            slurp(&mut running.stdout),
-            drain(&mut running.stderr),
-            listen(&running.control, cancel),
-        );
-        match (story.refusal(), story.enforced) {
-            (Some(reason), _) => Err(WorkError::Refused(reason)),
-            (None, Some(enforced)) => match serde_json::from_slice(&reply) {
-                Ok(reply) => Ok((reply, enforced)),
-                Err(_) if cancel.is_cancelled() => Err(WorkError::Cancelled),
-                Err(_) => Err(WorkError::NoAnswer),
-            },
-            (None, None) => Err(WorkError::NoAnswer),
+        if matches!(request, Request::Merge { .. }) {
+            // It writes beneath what they see.
+            self.waiting.clear(session).await;
         }
+        let until = if request.is_about_names() { Until::Reply } else { Until::End };
+        let mut clerk = self.clerk(session, request, isolation).await?;
+        let reply = clerk.hear(until, cancel).await;
+        let enforced = clerk.enforced().cloned();
+        match (clerk.story.refusal(), enforced, reply) {
+            (Some(reason), ..) => Err(WorkError::Refused(reason)),
+            (None, Some(enforced), Some(reply)) => {
+                if until == Until::Reply && !cancel.is_cancelled() {
+                    self.waiting.keep(clerk).await;
+                }
+                Ok((reply, enforced))
+            }
+            (None, Some(_), None) if cancel.is_cancelled() => Err(WorkError::Cancelled),
+            (None, ..) => Err(WorkError::NoAnswer),
+        }
+    }
+
+    /// A worker that was asked: one that waits, where the request may go to it, or a new one.
+    async fn clerk(
+        &self,
+        session: SessionId,
+        request: Request,
+        isolation: Isolation,
+    ) -> Result<Clerk, WorkError> {
+        if request.is_for_waiting()
+            && let Some(mut clerk) = self.waiting.take(session, &isolation)
+            && clerk.ask(&request).await.is_ok()
+        {
+            return Ok(clerk);
+        }
+        let job = Job {
+            task: Task::Work(request),
+            isolation: isolation.clone(),
+            limits: Limits::default(),
+            is_first: false,
+        };
+        let start = || -> io::Result<Clerk> {
+            let (stdin, requests) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+            let running = self.launch(session, &job, Some(stdin))?;
+            let requests = Sender::from_owned_fd(requests)?;
+            Ok(Clerk { session, isolation, running, requests, story: Story::default() })
+        };
+        start().map_err(|error| WorkError::Refused(error.to_string()))
     }
 
     fn launch(&self, session: SessionId, job: &Job, stdin: Option<OwnedFd>) -> io::Result<Running> {

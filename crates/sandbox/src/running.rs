@@ -14,8 +14,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The most bytes of a worker's reply.
-const REPLY_BYTES: u64 = 64 << 20;
 /// How much is read of a stream at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -50,6 +48,15 @@ pub(crate) struct Story {
 }
 
 impl Story {
+    pub(crate) fn take(&mut self, message: Message) {
+        match message {
+            Message::Started(enforced) => self.enforced = Some(enforced),
+            Message::Refused(reason) => self.refused = Some(reason),
+            Message::Ended(ended) => self.ended = Some(ended),
+            Message::Gone { signal } => self.killed = signal,
+        }
+    }
+
     /// Why the payload was not started; none when it was.
     pub(crate) fn refusal(&self) -> Option<String> {
         match (&self.refused, &self.enforced, self.killed) {
@@ -78,16 +85,14 @@ pub(crate) async fn listen(control: &UnixDatagram, cancel: &CancellationToken) -
             heard = hear(control) => heard,
         };
         match heard {
-            Some(Message::Started(enforced)) => story.enforced = Some(enforced),
-            Some(Message::Refused(reason)) => story.refused = Some(reason),
-            Some(Message::Ended(ended)) => story.ended = Some(ended),
-            Some(Message::Gone { signal }) => story.killed = signal,
+            Some(message) => story.take(message),
             None => return story,
         }
     }
 }
 
-async fn hear(control: &UnixDatagram) -> Option<Message> {
+/// The next message; none when the socket has ended, or what came is no message.
+pub(crate) async fn hear(control: &UnixDatagram) -> Option<Message> {
     let mut bytes = vec![0; 64 << 10];
     let received = control.recv(&mut bytes).await.ok()?;
     // What is not understood counts as the end: nothing after it can be trusted.
@@ -123,24 +128,6 @@ pub(crate) async fn pump(
             }
         }
     }
-}
-
-/// Reads a worker's reply; what is too long (or broken) comes back cut, and is then no JSON.
-pub(crate) async fn slurp(stream: &mut Receiver) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let read = (&mut *stream).take(REPLY_BYTES).read_to_end(&mut bytes).await;
-    if read.is_err() {
-        bytes.clear();
-    }
-    // Whoever writes more must not wait for us.
-    drain(stream).await;
-    bytes
-}
-
-/// Reads to the end for nothing.
-pub(crate) async fn drain(stream: &mut Receiver) {
-    let mut buffer = vec![0; 4096];
-    while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
 }
 
 /// A socket of packets for tokio. It knows none of its own, but sends and receives them as it does datagrams.

@@ -11,12 +11,18 @@ const GAP: Duration = Duration::from_millis(20);
 /// One thing to be measured.
 pub(super) struct Case<'a> {
     name: String,
+    ahead: Box<dyn FnMut() -> Result<()> + 'a>,
     run: Box<dyn FnMut() -> Result<()> + 'a>,
 }
 
 impl<'a> Case<'a> {
     pub(super) fn new(name: impl Into<String>, run: impl FnMut() -> Result<()> + 'a) -> Self {
-        Self { name: name.into(), run: Box::new(run) }
+        Self { name: name.into(), ahead: Box::new(|| Ok(())), run: Box::new(run) }
+    }
+
+    /// What is done before the pause, and not measured.
+    pub(super) fn after(self, ahead: impl FnMut() -> Result<()> + 'a) -> Self {
+        Self { ahead: Box::new(ahead), ..self }
     }
 }
 
@@ -26,6 +32,7 @@ pub(super) fn compare(title: &str, rounds: usize, per: u32, mut cases: Vec<Case<
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); cases.len()];
     for round in 0..WARM_UP + rounds {
         for (case, times) in cases.iter_mut().zip(&mut times) {
+            (case.ahead)()?;
             std::thread::sleep(GAP);
             let begin = Instant::now();
             (case.run)()?;

@@ -25,11 +25,13 @@ pub(super) fn run(bailey: &Path) -> Result<()> {
     let mut fresh = 1;
     let mut cases = vec![
         Case::new("posix_spawn", || plain(&mut Command::new("/bin/true"))),
-        Case::new("Bailey, next command of a session", || walls.run(&runtime, session(0))),
+        Case::new("Bailey, next command of a session", || walls.run(&runtime, session(0)))
+            .after(|| walls.expect(session(0))),
         Case::new("Bailey, two commands without a pause", || {
             walls.run(&runtime, session(0))?;
             walls.run(&runtime, session(0))
-        }),
+        })
+        .after(|| walls.expect(session(0))),
         Case::new("Bailey, first command of a session", || {
             fresh += 1;
             cold.run(&runtime, session(fresh))?;
@@ -102,6 +104,11 @@ impl Walls {
         let outcome = runtime.block_on(run);
         ensure!(outcome.status == Status::Done, "the sandbox failed: {:?}", outcome.status);
         Ok(())
+    }
+
+    /// What the runtime says when it asks the model what to do next.
+    fn expect(&self, session: SessionId) -> Result<()> {
+        Ok(self.native.prepare(session)?)
     }
 }
 

@@ -20,7 +20,7 @@ use rustix::{
 use std::{
     collections::BTreeMap,
     ffi::{CString, OsStr},
-    io::Write as _,
+    fs::File,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStrExt,
@@ -192,18 +192,14 @@ fn writable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
     }
 }
 
-/// Runs the worker and writes its reply.
+/// Becomes the worker.
 fn work(request: worker::Request, streams: [OwnedFd; 3]) -> ! {
-    let [_, stdout, _] = streams;
-    let keep = [stdout.as_raw_fd()];
-    if sys::close_all_but(&keep).is_err() {
+    let [stdin, stdout, _] = streams;
+    if sys::close_all_but(&[stdin.as_raw_fd(), stdout.as_raw_fd()]).is_err() {
         sys::exit(125);
     }
-    let reply = worker::run(request);
-    let written = serde_json::to_vec(&reply)
-        .map_err(std::io::Error::other)
-        .and_then(|bytes| std::fs::File::from(stdout).write_all(&bytes));
-    sys::exit(i32::from(written.is_err()))
+    let served = worker::serve(request, File::from(stdin), File::from(stdout));
+    sys::exit(i32::from(served.is_err()))
 }
 
 fn execute(

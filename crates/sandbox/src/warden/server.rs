@@ -52,9 +52,6 @@ impl Holder {
     }
 }
 
-/// How long no order comes before what is spent is made anew: the next one may follow at once, and need something else.
-const LULL: Timespec = Timespec { tv_sec: 0, tv_nsec: 3_000_000 };
-
 pub(super) struct Server {
     socket: OwnedFd,
     ground: Ground,
@@ -90,22 +87,18 @@ impl Server {
 
     fn listen(&mut self) -> io::Result<()> {
         loop {
-            let has_spent = self.holders.values().any(Holder::is_spent);
-            let (ready, is_quiet) = {
+            let is_ordered = {
                 let sockets = [self.socket.as_fd()]
                     .into_iter()
                     .chain(self.holders.values().map(|holder| holder.socket.as_fd()));
                 let mut polled: Vec<PollFd<'_>> =
                     sockets.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-                let found = rustix::io::retry_on_intr(|| poll(&mut polled, has_spent.then_some(&LULL)))?;
-                (polled.first().is_some_and(|first| !first.revents().is_empty()), found == 0)
+                rustix::io::retry_on_intr(|| poll(&mut polled, None))?;
+                polled.first().is_some_and(|first| !first.revents().is_empty())
             };
             // Notices first: an order must not meet a holder whose last sandbox has just gone.
             self.hear_holders();
-            if is_quiet {
-                self.renew_spent();
-            }
-            if ready {
+            if is_ordered {
                 let Some((order, fds)) = wire::receive::<Order>(self.socket.as_fd())? else { return Ok(()) };
                 match order {
                     Order::Start(wish) => self.start(wish, fds),
@@ -135,23 +128,6 @@ impl Server {
         }
     }
 
-    fn renew_spent(&mut self) {
-        let spent = self.holders.iter().filter(|(_, holder)| holder.is_spent());
-        for key in spent.map(|(key, _)| *key).collect::<Vec<_>>() {
-            self.renew(&key);
-        }
-    }
-
-    /// Puts a fresh holder in the place of one that has served, so that the next effect sees the project as it is
-    /// then and does not wait for the mount.
-    fn renew(&mut self, key: &Key) {
-        if let Some(old) = self.retire(key)
-            && let Ok(holder) = self.make(old)
-        {
-            self.holders.insert(*key, holder);
-        }
-    }
-
     /// Ends a holder and waits for it: when this returns, its overlay is unmounted.
     fn retire(&mut self, key: &Key) -> Option<Header> {
         let Holder { process, socket, header, groups, .. } = self.holders.remove(key)?;
@@ -161,11 +137,15 @@ impl Server {
         Some(header)
     }
 
-    /// Makes what a session's effects need before the first one comes. What fails here fails again, and is told, then.
+    /// Makes what a session's next effects need before they come, a fresh one in the place of what has served: they then
+    /// see the project as it is by now, and do not wait for its mount. What fails here fails again, and is told, then.
     fn prepare(&mut self, session: SessionId) {
         for view in [View::Workspace, View::Layers] {
-            let wish = Wish { session, view, extra_reads: Vec::new(), limits: Limits::default() };
             let key = (session, view);
+            let wish = Wish { session, view, extra_reads: Vec::new(), limits: Limits::default() };
+            if self.holders.get(&key).is_some_and(Holder::is_spent) {
+                self.retire(&key);
+            }
             if !self.holders.contains_key(&key)
                 && let Ok(header) = self.header(wish)
                 && let Ok(holder) = self.make(header)

@@ -32,6 +32,10 @@ use error::Error;
 pub(crate) use owners::of_others;
 use serde::{Deserialize, Serialize};
 pub(crate) use settle::settle;
+use std::io::{self, BufRead as _};
+
+/// The longest request that a waiting worker reads.
+const REQUEST_BYTES_MAX: u64 = 256 << 20;
 
 /// What the worker is asked to do. It crosses a pipe as JSON, from the warden to its own child.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -81,6 +85,18 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Whether no file's content is seen for it, so that its worker may go on to another request.
+    pub(crate) fn is_about_names(&self) -> bool {
+        matches!(self, Self::Resolve { .. })
+    }
+
+    /// Whether a worker that waits may be asked for it: one of the same view, which writes nowhere but where that view can.
+    pub(crate) fn is_for_waiting(&self) -> bool {
+        matches!(self, Self::Resolve { .. } | Self::Perform { .. })
+    }
+}
+
 /// The worker's answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "reply", content = "value")]
@@ -117,6 +133,36 @@ pub fn run(request: Request) -> Reply {
     reply.unwrap_or_else(|error| Reply::Refused { reason: error.to_string() })
 }
 
+/// A worker's life: does what was asked, and as long as that was about names only, what is asked next. Requests and replies
+/// are JSON, one a line.
+///
+/// # Errors
+/// Of reading and writing, `InvalidData` for what no waiting worker may be asked.
+pub(crate) fn serve(first: Request, input: impl io::Read, mut output: impl io::Write) -> io::Result<()> {
+    let mut input = io::BufReader::new(input);
+    let mut next = Some(first);
+    while let Some(request) = next {
+        let may_stay = request.is_about_names();
+        let mut line = serde_json::to_vec(&run(request))?;
+        line.push(b'\n');
+        output.write_all(&line)?;
+        next = if may_stay { hear(&mut input)? } else { None };
+    }
+    Ok(())
+}
+
+/// The next request; none when no more come.
+fn hear(input: impl io::BufRead) -> io::Result<Option<Request>> {
+    let mut line = Vec::new();
+    input.take(REQUEST_BYTES_MAX).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let request: Request = serde_json::from_slice(&line)?;
+    let unfit = || io::Error::new(io::ErrorKind::InvalidData, "this worker is for names and files");
+    if request.is_for_waiting() { Ok(Some(request)) } else { Err(unfit()) }
+}
+
 fn perform(action: Action) -> Result<Report, Error> {
     let root = Root::open("/")?;
     match action {
@@ -130,3 +176,6 @@ fn perform(action: Action) -> Result<Report, Error> {
         other => Err(Error::Unfit { kind: other.kind().name() }),
     }
 }
+
+#[cfg(test)]
+mod tests;

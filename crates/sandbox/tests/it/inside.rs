@@ -9,7 +9,7 @@ use bailey_sandbox::{
     WorkError,
     worker::{Reply, Request},
 };
-use std::{fs, os::unix::fs::MetadataExt};
+use std::{fs, os::unix::fs::MetadataExt, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 impl House {
@@ -163,6 +163,35 @@ async fn nothing_is_merged_beside_a_living_command() {
         assert!(refused.contains("still running"), "{refused}");
         // The control: afterwards it is.
         let Reply::Report(_) = house.merge(MergeKind::Discard, files).await else { panic!() };
+    }
+}
+
+/// A path is made canonical and then read in one sandbox; what saw the file is used up, and nothing waits for long.
+#[tokio::test]
+async fn a_worker_that_saw_names_only_waits_a_moment_for_the_next_request() {
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("a.txt", "one");
+        let resolve = || Request::Resolve {
+            action: Action::Read { path: "a.txt".into() },
+            workspace: house.project.display().to_string(),
+        };
+        let path = house.path("a.txt");
+        let Reply::Resolved(action) = house.work(resolve()).await.unwrap() else { panic!() };
+        assert_eq!(action, Action::Read { path });
+        assert_ne!(house.processes_of_sandboxes(), 0, "it waits");
+        house.perform(action.clone()).await.unwrap();
+        assert_eq!(house.processes_of_sandboxes(), 0, "it saw the file");
+
+        house.work(resolve()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(house.processes_of_sandboxes(), 0, "nobody asked it again");
+
+        // A command does not share what the waiting one sees.
+        house.sh("cat a.txt").await.ok();
+        house.work(resolve()).await.unwrap();
+        fs::rename(house.write("b.txt", "two"), house.project.join("a.txt")).unwrap();
+        assert_eq!(house.sh("cat a.txt").await.ok(), "two");
     }
 }
 
