@@ -17,7 +17,7 @@ use serde_json::json;
 use std::{
     fs,
     io::Write as _,
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     os::unix::net::UnixListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -64,6 +64,8 @@ struct Scene {
     /// The process that hears of the world: the child, or the child's own one.
     process: u32,
     _model: ModelServer,
+    /// To a provider that was asked for its list of models, and does not answer.
+    _asked: Option<TcpStream>,
 }
 
 impl Scene {
@@ -77,6 +79,12 @@ impl Scene {
         let held = Reply::Held(gate.clone(), Message::text("done"));
         let model = stage.model(vec![Reply::calls([("c", "fs_list", json!({ "path": "." }))]), held]);
         fs::create_dir_all(stage.home().join("policy")).unwrap();
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        if what == What::Models {
+            let address = silent.local_addr().unwrap();
+            let config = format!("[providers.test]\nwire = \"anthropic\"\nbase_url = \"http://{address}\"\n");
+            fs::write(stage.home().join("config.toml"), config).unwrap();
+        }
         let run = stage.bailey(what.arguments());
         let mut command = Command::new(breach.map_or(Path::new(run.get_program()), |_| controls()));
         command.args(run.get_args()).current_dir(stage.project()).env("HOME", &user).stdin(Stdio::piped());
@@ -89,10 +97,12 @@ impl Scene {
         command.envs(breach.map(|name| (name, "1")));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(what.typed().as_bytes()).unwrap();
-        // The list of models is asked for once, and never answered.
-        model.wait_for(if what == What::Models { 1 } else { 2 });
+        let asked = (what == What::Models).then(|| silent.accept().unwrap().0);
+        if asked.is_none() {
+            model.wait_for(2);
+        }
         let process = if what.typed().is_empty() { child.id() } else { child_of(child.id()) };
-        Self { stage, gate, what, child, process, _model: model }
+        Self { stage, gate, what, child, process, _model: model, _asked: asked }
     }
 
     fn user(&self) -> PathBuf {

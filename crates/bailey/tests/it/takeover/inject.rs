@@ -24,7 +24,7 @@ pub(super) struct Taken {
 /// stays the same.
 pub(super) fn threads(process: u32) -> Vec<i32> {
     let list = || -> Vec<i32> {
-        let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
         tasks.map(|task| task.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
     };
     let mut threads = list();
