@@ -6,6 +6,7 @@ mod bench;
 mod claims;
 mod demo;
 mod dist;
+mod fuzz;
 mod kill;
 mod layers;
 mod metadata;
@@ -31,6 +32,8 @@ cargo xtask TASK
   dist            a tarball, a Debian package, a bill of materials and their digests, in target/dist
                   (--install a linker for older systems, --image an OCI image, --twice build again and compare,
                   --try install, upgrade and remove in fresh systems, as root)
+  fuzz            hostile bytes for every parser, guided by coverage, 10 minutes for each of --list
+                  (--seconds N, --target NAME, more than once if need be)
   layers          check which crate depends on which, and how much each brings in
   claims          check that each test that SECURITY.md names is there
 ";
@@ -54,6 +57,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["kill", options @ ..] => kill::run(options),
         ["bench", options @ ..] => bench::run(options),
         ["dist", options @ ..] => dist::run(options),
+        ["fuzz", options @ ..] => fuzz::run(options),
         // The first process of a guest of `kill --power`.
         ["guest", mode] => kill::power::guest::run(mode),
         ["layers"] => layers::run(),

@@ -7,6 +7,8 @@
 mod ask;
 mod chat;
 mod draw;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod history;
 mod keys;
 mod line;

@@ -1,37 +1,5 @@
-//! `bailey`: the command line, and the only place where concrete parts are chosen and the environment is read.
-//!
-//! Read `compose.rs` first: it puts the circle together. `commands/` has a file for each command.
+//! The program `bailey`; all of it is in the library beside it, so that its parsers can be reached for fuzzing.
 
-mod bounds;
-mod cli;
-mod commands;
-mod compose;
-mod config;
-#[cfg(feature = "controls")]
-mod controls;
-mod exit;
-mod front;
-mod home;
-mod print;
-mod project;
-mod prompt;
-mod stores;
-mod trust;
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    // INVARIANT: before anything else, because a warden inherits nothing and has no runtime and no argument parser.
-    if let Some(code) = bailey_sandbox::warden_main(std::env::args_os()) {
-        return code;
-    }
-    let cli = cli::Cli::typed();
-    let printer = print::Printer::new(cli.json, cli.color);
-    match commands::run(cli, &printer) {
-        Ok(code) => code,
-        Err(error) => {
-            printer.error(&error);
-            exit::of(&error)
-        }
-    }
+fn main() -> std::process::ExitCode {
+    bailey::main()
 }

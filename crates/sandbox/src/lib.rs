@@ -28,6 +28,8 @@ mod config;
 mod confine;
 mod executor;
 mod facts;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod ids;
 mod mask;
 mod native;

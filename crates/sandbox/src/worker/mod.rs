@@ -163,6 +163,15 @@ fn hear(input: impl io::BufRead) -> io::Result<Option<Request>> {
     if request.is_for_waiting() { Ok(Some(request)) } else { Err(unfit()) }
 }
 
+/// Reads git's index as a scan does; for fuzzing.
+#[cfg(feature = "fuzz")]
+pub(crate) fn read_index(bytes: &[u8]) {
+    for hash in index::HASHES {
+        let entries = index::entries(bytes, hash).unwrap_or_default();
+        assert!(entries.iter().all(|entry| entry.at < bytes.len()), "an entry outside of the index");
+    }
+}
+
 fn perform(action: Action) -> Result<Report, Error> {
     let root = Root::open("/")?;
     match action {

@@ -1,0 +1,34 @@
+//! Entries for the fuzz targets into what the terminal sends and shows.
+
+use super::{
+    keys::{Key, Keys},
+    markdown::Markdown,
+};
+use crate::{cli::Color, print::Printer};
+
+/// Bytes from a terminal, in two reads: no key is a control character, and a paste is bounded.
+pub fn keys(bytes: &[u8]) {
+    let mut keys = Keys::default();
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    for key in keys.push(first).into_iter().chain(keys.push(second)) {
+        match key {
+            Key::Char(c) => assert!(!c.is_control(), "{c:?} is no character to type"),
+            Key::Paste(text) => assert!(text.len() <= 3 * bytes.len(), "a paste of more than came"),
+            _ => {}
+        }
+    }
+}
+
+/// A model's text while it comes, drawn in a narrow window: nothing in a row acts on the terminal.
+pub fn markdown(text: &str) {
+    let printer = Printer::new(false, Color::Never);
+    let mut markdown = Markdown::default();
+    let (first, second) = text.split_at(text.floor_char_boundary(text.len() / 2));
+    let mut rows = markdown.push(&printer, first, 20);
+    rows.extend(markdown.open(&printer, 20));
+    rows.extend(markdown.push(&printer, second, 20));
+    rows.extend(markdown.end(&printer, 20));
+    for (_, span) in rows.iter().flatten() {
+        assert!(!span.chars().any(char::is_control), "a control character in {span:?}");
+    }
+}

@@ -1,0 +1,41 @@
+//! `bailey`: the command line, and the only place where concrete parts are chosen and the environment is read.
+//!
+//! Read `compose.rs` first: it puts the circle together. `commands/` has a file for each command.
+
+mod bounds;
+mod cli;
+mod commands;
+mod compose;
+mod config;
+#[cfg(feature = "controls")]
+mod controls;
+mod exit;
+mod front;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
+mod home;
+mod print;
+mod project;
+mod prompt;
+mod stores;
+mod trust;
+
+use std::process::ExitCode;
+
+/// The whole program, from its arguments to its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    // INVARIANT: before anything else, because a warden inherits nothing and has no runtime and no argument parser.
+    if let Some(code) = bailey_sandbox::warden_main(std::env::args_os()) {
+        return code;
+    }
+    let cli = cli::Cli::typed();
+    let printer = print::Printer::new(cli.json, cli.color);
+    match commands::run(cli, &printer) {
+        Ok(code) => code,
+        Err(error) => {
+            printer.error(&error);
+            exit::of(&error)
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Entries for the fuzz targets into what crosses the walls: orders to the warden, the worker's replies, git's index.
+//! Only the feature `fuzz` has them. Each fails when a promise is broken.
+
+use crate::{
+    charter::{self, Hidden},
+    config::{Config, Lease, Yard},
+    seccomp::Calls,
+    wire::{Job, View, Wish},
+    worker::{self, Reply},
+};
+use std::{collections::BTreeSet, path::Path};
+
+/// A packet to the warden: what is granted of it shows nothing hidden, and a merge writes to its own session's project.
+pub fn order(bytes: &[u8]) {
+    if let Ok(wish) = serde_json::from_slice::<Wish>(bytes) {
+        let hidden = hidden();
+        for path in wish.extra_reads.iter().filter(|path| hidden.check(path).is_ok()) {
+            let path = Path::new(path);
+            assert!(!path.starts_with("/home/ann/.ssh") && !path.starts_with("/proc"), "shown: {path:?}");
+            assert!(!Path::new("/home/ann/.bailey").starts_with(path), "shown: {path:?}");
+        }
+    }
+    let Ok(job) = serde_json::from_slice::<Job>(bytes) else { return };
+    let lease = lease();
+    for view in View::ALL {
+        if charter::check(&Calls::default(), &lease, view, &job).is_ok() {
+            assert_eq!(job.task.view(), view);
+            assert!(job.isolation.revealed.iter().all(|path| lease.revealed.contains(path)));
+        }
+    }
+}
+
+/// A reply of the worker, which has parsed the workspace's bytes: what is read of it can be written down again.
+pub fn reply(bytes: &[u8]) {
+    let Ok(reply) = serde_json::from_slice::<Reply>(bytes) else { return };
+    assert!(serde_json::to_vec(&reply).is_ok());
+}
+
+/// Git's index, of either hash.
+pub fn index(bytes: &[u8]) {
+    worker::read_index(bytes);
+}
+
+fn hidden() -> Hidden {
+    let config = Config {
+        user_home: "/home/ann".into(),
+        hidden: vec!["/home/ann/.bailey".into()],
+        hidden_in_home: vec![".ssh".into(), ".config/*/token".into()],
+        ..Config::default()
+    };
+    Hidden::new(&config).unwrap_or_default()
+}
+
+fn lease() -> Lease {
+    Lease {
+        yard: Yard { project: "/home/ann/project".into(), folder: "/home/ann/.bailey/sessions/one".into() },
+        revealed: BTreeSet::from(["/home/ann/project/.env".into()]),
+        is_scratch: false,
+    }
+}

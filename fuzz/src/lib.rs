@@ -1,0 +1,70 @@
+//! Fuzz targets for every parser of foreign bytes. A target is a function of bytes that must return, whatever they are;
+//! where the parser promises more than that, the target checks it.
+//!
+//! `cargo xtask fuzz` builds them with coverage counters, hands each the seeds in `seeds/NAME` and what it found before in
+//! `corpus/NAME`, and tells what came of it. [`PLANTED`] is the harness's own control: a bug put there on purpose, which
+//! has to be found before any other result counts.
+
+#![forbid(unsafe_code)]
+
+mod secrets;
+mod settings;
+mod streams;
+mod tools;
+
+use bailey_llm::Wire;
+
+/// One parser, or one chain of them.
+#[derive(Debug)]
+pub struct Target {
+    /// What `--target` calls it, and the name of its seeds' folder.
+    pub name: &'static str,
+    /// Takes any bytes; panics where a promise is broken.
+    pub run: fn(&[u8]),
+}
+
+/// The bug that was put there on purpose.
+pub const PLANTED: Target = target("planted", secrets::planted);
+
+/// All targets but [`PLANTED`].
+pub const TARGETS: &[Target] = &[
+    target("config", |data| text(data, bailey::fuzz::configuration)),
+    target("project-config", |data| text(data, bailey::fuzz::project_settings)),
+    target("models", |data| text(data, settings::catalogue)),
+    target("rules-toml", |data| text(data, settings::rules_in_toml)),
+    target("rules-yaml", |data| text(data, settings::rules_in_yaml)),
+    target("stream-anthropic", |data| streams::read(Wire::Anthropic, data)),
+    target("stream-openai", |data| streams::read(Wire::OpenAiChat, data)),
+    target("stream-responses", |data| streams::read(Wire::OpenAiResponses, data)),
+    target("stream-gemini", |data| streams::read(Wire::Gemini, data)),
+    target("stream-ollama", |data| streams::read(Wire::Ollama, data)),
+    target("cassette", streams::cassette),
+    target("patch", |data| text(data, tools::patch)),
+    target("edit", |data| text(data, tools::edit)),
+    target("arguments", |data| text(data, tools::arguments)),
+    target("dotenv", |data| text(data, secrets::dotenv)),
+    target("sealed", |data| text(data, secrets::sealed)),
+    target("screen", secrets::screen),
+    target("order", bailey_sandbox::fuzz::order),
+    target("reply", bailey_sandbox::fuzz::reply),
+    target("git-index", bailey_sandbox::fuzz::index),
+    target("keys", bailey::fuzz::keys),
+    target("markdown", |data| text(data, bailey::fuzz::markdown)),
+];
+
+/// The target of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().chain([&PLANTED]).find(|target| target.name == name)
+}
+
+const fn target(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run }
+}
+
+/// Most parsers take text; other bytes never reach them.
+fn text(data: &[u8], run: fn(&str)) {
+    if let Ok(text) = str::from_utf8(data) {
+        run(text);
+    }
+}
