@@ -1,11 +1,14 @@
 //! `cargo xtask bench`: how long things take, side by side in one interleaved run.
 //!
 //! Absolute times are this machine's, at this minute; ratios of one run travel. What is not installed is skipped, and
-//! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `one_shot.rs` and `inside.rs` (what is run).
+//! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `one_shot.rs`, `session.rs` and `inside.rs`
+//! (what is run).
 
 mod case;
 mod inside;
+mod lab;
 mod one_shot;
+mod session;
 mod walls;
 
 use crate::{cargo, check, target_dir};
@@ -37,6 +40,7 @@ fn measure() -> Result<()> {
     println!("release binary: {:.1} MB\n", size as f64 / 1e6);
     walls::run(&bailey)?;
     one_shot::run(&bailey)?;
+    session::run(&bailey)?;
     inside::run()
 }
 

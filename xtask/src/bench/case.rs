@@ -41,17 +41,24 @@ pub(super) fn compare(title: &str, rounds: usize, per: u32, mut cases: Vec<Case<
             }
         }
     }
+    table(title, cases.into_iter().map(|case| case.name).zip(times).collect());
+    Ok(())
+}
+
+/// Prints what was measured: each row's median, tenth and ninetieth part, and the ratio of its median to the first one's.
+pub(super) fn table(title: &str, rows: Vec<(String, Vec<Duration>)>) {
+    let rounds = rows.iter().map(|(_, times)| times.len()).max().unwrap_or(0);
     println!("{title} (N={rounds})");
     println!("  {:<52} {:>10} {:>10} {:>10} {:>7}", "", "median", "p10", "p90", "ratio");
     let mut first = None;
-    for (case, times) in cases.iter().zip(&mut times) {
+    for (name, mut times) in rows {
         times.sort_unstable();
         let at = |hundredths: usize| times.get(times.len() * hundredths / 100).copied().unwrap_or_default();
         let median = at(50);
         let base = *first.get_or_insert(median);
         println!(
             "  {:<52} {:>10} {:>10} {:>10} {:>7.2}",
-            case.name,
+            name,
             shown(median),
             shown(at(10)),
             shown(at(90)),
@@ -59,7 +66,6 @@ pub(super) fn compare(title: &str, rounds: usize, per: u32, mut cases: Vec<Case<
         );
     }
     println!();
-    Ok(())
 }
 
 fn shown(time: Duration) -> String {
