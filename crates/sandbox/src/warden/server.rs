@@ -17,7 +17,7 @@ use crate::{
 use bailey_protocol::{Limits, SessionId, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, WaitOptions, waitpid},
+    process::{Pid, Signal, WaitOptions, kill_process, waitpid},
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -71,9 +71,13 @@ impl Server {
     pub(super) fn serve(mut self) -> io::Result<()> {
         let served = self.listen();
         let holders = std::mem::take(&mut self.holders).into_values();
-        // All end at once, then each is waited for.
-        let ending = holders.map(|holder| (holder.process, holder.groups)).collect::<Vec<_>>();
-        for (process, _) in &ending {
+        // All end at once, then each is waited for. One in which something lives ends that first; another may still be busy
+        // with its mounts.
+        let ending = holders.map(|holder| (holder.process, holder.live, holder.groups)).collect::<Vec<_>>();
+        for (process, ..) in ending.iter().filter(|(_, live, _)| *live == 0) {
+            let _ = kill_process(*process, Signal::KILL);
+        }
+        for (process, ..) in &ending {
             let _ = waitpid(Some(*process), WaitOptions::empty());
         }
         for lease in self.ground.config.sessions.values().filter(|lease| lease.is_scratch) {
