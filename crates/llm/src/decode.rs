@@ -91,15 +91,15 @@ impl Reading {
         }
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, Fault> {
+    fn read(&mut self, mut bytes: &[u8]) -> Result<Vec<Delta>, Fault> {
         self.received = self.received.saturating_add(bytes.len());
         if self.received >= ANSWER_BYTES_MAX {
             return Err(Fault::TooLarge("32 MiB or more"));
         }
         if matches!(self.body, Body::Unknown) {
-            let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) else {
-                return Ok(Vec::new());
-            };
+            // White space before a body is no part of it, whichever piece it comes in.
+            bytes = bytes.trim_ascii_start();
+            let Some(first) = bytes.first() else { return Ok(Vec::new()) };
             self.body = kind_of_body(self.endpoint.wire, *first)?;
         }
         match &mut self.body {

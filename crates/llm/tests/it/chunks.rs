@@ -101,3 +101,19 @@ fn a_reply_cut_anywhere_is_no_reply() {
         }
     }
 }
+
+#[test]
+fn white_space_before_an_answer_may_come_in_a_piece_of_its_own() {
+    // An event that came after a blank was read when the network cut there, and passed over when it did not.
+    for body in [" data: {\"choices\": []}\n\n", "\n\n{\"choices\": [\x01", "\r\n\t{}", "  "] {
+        for wire in Wire::ALL {
+            let mut decoder = codec("provider", wire, "http://127.0.0.1").decoder();
+            decoder.head(200, &[]);
+            let deltas: Vec<Delta> = body.bytes().flat_map(|byte| decoder.push(&[byte])).collect();
+            let mut whole = codec("provider", wire, "http://127.0.0.1").decoder();
+            whole.head(200, &[]);
+            assert_eq!(whole.push(body.as_bytes()), deltas, "{wire:?} {body:?}");
+            assert_eq!(whole.end(), decoder.end(), "{wire:?} {body:?}");
+        }
+    }
+}
