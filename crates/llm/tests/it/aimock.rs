@@ -1,14 +1,13 @@
 //! A real server of every wire, written by others: npm `@copilotkit/aimock`.
 
-use crate::bench::{Bench, KEY, codec, door};
+use crate::{
+    bench::{Bench, KEY, codec, door},
+    foreign,
+};
 use bailey_kernel::{ModelErrorKind, Stop};
 use bailey_llm::Wire;
 use serde_json::json;
-use std::{
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+use std::{process::Stdio, time::Duration};
 use tokio::process::{Child, Command};
 
 const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
@@ -21,41 +20,15 @@ struct Mock {
     _fixtures: tempfile::TempDir,
 }
 
-/// Where the package lies, installed when it is not there yet. An error says why not.
-async fn installed() -> Result<PathBuf, String> {
-    if std::env::var_os("BAILEY_TEST_ALL").is_none_or(|value| value != "1") {
-        return Err("foreign servers are tested only with BAILEY_TEST_ALL=1".into());
-    }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/doubles/aimock");
-    let program = folder.join("node_modules/@copilotkit/aimock/package.json");
-    if !program.exists() {
-        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        let install = ["install", "--no-audit", "--no-fund", "--no-save", PACKAGE];
-        let mut npm = Command::new("npm");
-        let npm = npm.args(install).current_dir(&folder).kill_on_drop(true).output();
-        let npm = tokio::time::timeout(Duration::from_secs(180), npm).await;
-        let output = npm.map_err(|_| "npm took too long")?.map_err(|error| format!("no npm: {error}"))?;
-        if !output.status.success() {
-            return Err(format!("npm cannot install {PACKAGE}: {}", String::from_utf8_lossy(&output.stderr)));
-        }
-    }
-    Ok(folder)
-}
-
 /// Starts the server with these fixtures; `None`, with the reason printed, where it cannot be had.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 async fn mock(fixtures: serde_json::Value) -> Option<Mock> {
-    let folder = match installed().await {
-        Ok(folder) => folder,
-        Err(reason) => {
-            println!("SKIPPED: {reason}");
-            return None;
-        }
-    };
+    let install = ["npm", "install", "--no-audit", "--no-fund", "--no-save", PACKAGE];
+    let folder =
+        foreign::installed("aimock", "node_modules/@copilotkit/aimock/package.json", &[&install]).await?;
     let own = tempfile::tempdir().unwrap();
     let file = own.path().join("fixtures.json");
     std::fs::write(&file, json!({ "fixtures": fixtures }).to_string()).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = foreign::port();
     let server = Command::new("node")
         .arg(folder.join("node_modules/.bin/llmock"))
         .args([
