@@ -11,6 +11,10 @@ impl Hands {
     /// # Errors
     /// When the question cannot be written.
     pub async fn pause(&self, calls: usize) -> Result<Option<TurnEnd>, Refused> {
+        if calls == 0 {
+            // A yes would be to as many again, which is none, and the question would come back for ever.
+            return Ok(Some(TurnEnd::Limit));
+        }
         let id = self.kernel.ask(&self.scope, card(calls)).await?;
         let settled = tokio::select! {
             settled = self.questions.wait(id) => settled,

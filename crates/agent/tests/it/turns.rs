@@ -195,6 +195,18 @@ async fn cancelling_at_the_limit_ends_the_turn() {
     assert_eq!(end.unwrap(), TurnEnd::Cancelled);
 }
 
+/// A yes to none again would ask for ever.
+#[tokio::test]
+async fn a_turn_without_tool_calls_ends_and_asks_nobody() {
+    let call = Reply::calls([("1", "command_run", json!({ "command": "echo hi" }))]);
+    let mut table = table([call]).await;
+    let hands = table.hands.clone();
+    let end = Loop { calls_max: 0 }.turn(&hands, &mut table.context).await.unwrap();
+    assert_eq!((end, table.bench.world.spans().len()), (TurnEnd::Limit, 0));
+    assert_every_call_has_its_result(&table.context);
+    assert!(table.bench.facts("asked").await.is_empty());
+}
+
 const TWO: Loop = Loop { calls_max: 2 };
 
 /// Runs a turn of at most two calls, and answers at the limit.
