@@ -155,7 +155,8 @@ pub(crate) fn serve(first: Request, input: impl io::Read, mut output: impl io::W
 fn hear(input: impl io::BufRead) -> io::Result<Option<Request>> {
     let mut line = Vec::new();
     input.take(REQUEST_BYTES_MAX).read_until(b'\n', &mut line)?;
-    if line.is_empty() {
+    // Whoever asked went away: what they had not ended is not asked for.
+    if line.pop() != Some(b'\n') {
         return Ok(None);
     }
     let request: Request = serde_json::from_slice(&line)?;

@@ -38,6 +38,17 @@ fn what_was_not_looked_at_is_not_taken() {
         let (done, replies) = served(names(), &lines(&[other]));
         assert_eq!((done.unwrap_err().kind(), replies), (io::ErrorKind::InvalidData, 1));
     }
-    let (done, _) = served(names(), b"{\"request\": \"resol");
-    assert!(done.is_err(), "a torn request");
+    let (done, _) = served(names(), b"{\"request\": \"resol\n");
+    assert!(done.is_err(), "no request");
+}
+
+/// Who was cancelled between a request and its end never hears what came of it, so it is not done.
+#[test]
+fn a_request_that_did_not_come_to_its_end_is_not_taken() {
+    let names = || Request::Resolve { action: Action::Stat { path: "/".into() }, workspace: "/".into() };
+    let whole = lines(&[names()]);
+    let (done, replies) = served(names(), &whole[..whole.len() - 1]);
+    assert_eq!((done.is_ok(), replies), (true, 1));
+    let (done, replies) = served(names(), &whole);
+    assert_eq!((done.is_ok(), replies), (true, 2), "the control");
 }
