@@ -23,7 +23,8 @@ fn repository_elsewhere(root: &Path) -> Option<String> {
     let shown = root.display();
     Some(format!(
         "`{shown}` is a worktree or a submodule: its repository lies elsewhere, so git does not work inside the walls; files \
-         are read and changed as ever. Where the agent needs git, give it a clone: git clone '{shown}' DIR"
+         are read and changed as ever. Where the agent needs git, give it a clone: git clone {} DIR",
+        in_quotes(root)
     ))
 }
 
@@ -44,10 +45,15 @@ fn of_others(root: &Path) -> Option<String> {
     let (belong, them) = if others.len() == 1 { ("belongs", "it") } else { ("belong", "them") };
     Some(format!(
         "{}{more} {belong} to user {owner}, not {me}: no command inside the walls can change {them}. To let it, make {them} \
-         yours: sudo chown -R {me} '{}'",
+         yours: sudo chown -R {me} {}",
         named.join(", "),
-        root.display()
+        in_quotes(root)
     ))
+}
+
+/// A path as one word of a shell: whoever made an archive named its directory, and the line is pasted, with `sudo`.
+fn in_quotes(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 fn name(root: &Path, path: &Path) -> String {

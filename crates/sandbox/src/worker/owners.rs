@@ -50,9 +50,22 @@ fn said(project: &Path, found: &[String]) -> Option<String> {
         more => format!(" and {more} more"),
     };
     let (belong, them) = if found.len() == 1 { ("belongs", "it") } else { ("belong", "them") };
-    let place = project.display();
+    let place = project.display().to_string().replace('\'', r"'\''");
     Some(format!(
         "bailey: {named}{more} {belong} to another user: no command inside the walls can change {them}. To let it, make {them} \
          yours, outside: sudo chown -R --reference='{place}' '{place}'\n"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said;
+    use std::path::Path;
+
+    /// An archive names its directory, and the line is pasted, with `sudo`.
+    #[test]
+    fn a_quote_in_the_projects_name_does_not_end_the_argument() {
+        let line = said(Path::new("/p/it's; rm"), &["`a`".into()]).unwrap();
+        assert!(line.trim_end().ends_with(r"--reference='/p/it'\''s; rm' '/p/it'\''s; rm'"), "{line}");
+    }
 }
