@@ -137,6 +137,31 @@ pub(crate) struct Session<'a> {
     pub(crate) is_bound: bool,
 }
 
+impl<'a> Session<'a> {
+    /// A session in which no turn runs, nobody is asked, nothing is revealed, and whose process binds itself.
+    pub(crate) fn new(
+        home: &'a Home,
+        config: &'a Config,
+        keys: Keys,
+        workspace: WsPath,
+        opening: Opening,
+    ) -> Self {
+        Self {
+            home,
+            config,
+            keys,
+            workspace,
+            opening,
+            options: None,
+            unattended: true,
+            revealed: Vec::new(),
+            is_scratch: false,
+            any_model: false,
+            is_bound: true,
+        }
+    }
+}
+
 /// An open session, and the parts of it that commands need besides.
 pub(crate) struct Open {
     pub(crate) host: Host,

@@ -53,17 +53,11 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
     let is_terminal = io::stdin().is_terminal();
     let history = if is_terminal { History::open(&home.history()) } else { History::default() };
     let session = Session {
-        home,
-        config: &config,
-        keys: keys.clone(),
-        workspace: workspace.clone(),
-        opening,
         options: Some(&options),
         unattended: asker.is_nobody(),
         revealed,
-        is_scratch: false,
         any_model: true,
-        is_bound: true,
+        ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
     };
     let Open { mut host, kernel, events, remark, unenforced } = compose::open(session).await?;
     remark.iter().for_each(|remark| printer.warn(remark));

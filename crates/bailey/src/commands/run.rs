@@ -31,31 +31,20 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::unlocked(home, &config, printer)?;
     let opening = Opening::New(compose::new_session()?);
-    let session = Session {
-        home,
-        config: &config,
-        keys,
-        workspace,
-        opening,
-        options: Some(&run.options),
-        unattended: false,
-        revealed: Vec::new(),
-        is_scratch: false,
-        any_model: false,
-        is_bound: true,
-    };
-    turn(session, Some(task), printer).await
+    let session = Session::new(home, &config, keys, workspace, opening);
+    turn(session, &run.options, Some(task), printer).await
 }
 
 /// Opens the session, runs one turn, shows what changed, and applies it where that is wanted.
 pub(super) async fn turn(
     mut session: Session<'_>,
+    options: &TurnOptions,
     message: Option<String>,
     printer: &Printer,
 ) -> Result<ExitCode> {
-    let options = session.options.context("a turn needs a model")?;
     let asker = Asker::new(options.approve == Approve::Never);
     session.unattended = asker.is_nobody();
+    session.options = Some(options);
     let workspace = session.workspace.clone();
     let Open { mut host, kernel, events, remark, unenforced } = compose::open(session).await?;
     remark.iter().for_each(|remark| printer.warn(remark));

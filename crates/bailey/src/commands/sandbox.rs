@@ -37,19 +37,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         limits: config.command.clone(),
     });
     let opening = Opening::New(compose::new_session()?);
-    let session = Session {
-        home,
-        config: &config,
-        keys,
-        workspace,
-        opening,
-        options: None,
-        unattended: true,
-        revealed: Vec::new(),
-        is_scratch: !keep,
-        any_model: false,
-        is_bound: true,
-    };
+    let session = Session { is_scratch: !keep, ..Session::new(home, &config, keys, workspace, opening) };
     let Open { host, remark, .. } = compose::open(session).await?;
     // Of what is not kept nothing can be lost.
     remark.iter().filter(|_| keep).for_each(|remark| printer.warn(remark));

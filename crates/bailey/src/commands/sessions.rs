@@ -33,21 +33,8 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
             let Found { config, info, revealed, .. } = find(home, &session, printer).await?;
             project::still_there(&info.workspace)?;
             let opening = Opening::Resume(info.id);
-            let workspace = info.workspace;
-            let session = Session {
-                home,
-                config: &config,
-                keys,
-                workspace,
-                opening,
-                options: Some(&options),
-                unattended: false,
-                revealed,
-                is_scratch: false,
-                any_model: false,
-                is_bound: true,
-            };
-            one_task::turn(session, message, printer).await
+            let session = Session { revealed, ..Session::new(home, &config, keys, info.workspace, opening) };
+            one_task::turn(session, &options, message, printer).await
         }
         Sessions::Diff { session, paths, red } => {
             visit(home, &session, Approve::Never, printer, What::Diff { paths, red }).await
@@ -162,20 +149,8 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     let asker = Asker::new(approve == Approve::Never);
     let unattended = asker.is_nobody();
     let opening = Opening::Visit(info.id);
-    let workspace = info.workspace;
-    let session = Session {
-        home,
-        config: &config,
-        keys,
-        workspace,
-        opening,
-        options: None,
-        unattended,
-        revealed,
-        is_scratch: false,
-        any_model: false,
-        is_bound: true,
-    };
+    let session =
+        Session { unattended, revealed, ..Session::new(home, &config, keys, info.workspace, opening) };
     let Open { host, events, remark, .. } = compose::open(session).await?;
     remark.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(8);

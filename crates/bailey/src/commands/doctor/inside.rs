@@ -64,18 +64,9 @@ async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer)
     let keys = Keys::load(home, config, printer)?;
     let opening = Opening::New(compose::new_session()?);
     let session = Session {
-        home: &own,
-        config,
-        keys,
-        workspace: workspace.clone(),
-        opening,
-        options: None,
-        unattended: true,
-        revealed: Vec::new(),
-        is_scratch: false,
-        any_model: false,
         // It hears of nobody, and has more to look at.
         is_bound: false,
+        ..Session::new(&own, config, keys, workspace.clone(), opening)
     };
     let begin = Instant::now();
     let Open { host, .. } = compose::open(session).await?;
