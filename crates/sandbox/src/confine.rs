@@ -123,7 +123,6 @@ impl Confinement {
             (3, "truncating files outside of its own"),
             (4, "connecting to other TCP ports"),
             (5, "ioctls of other devices"),
-            (6, "signals to other processes, abstract Unix sockets"),
         ];
         let absent = newer.into_iter().filter(|(abi, _)| landlock_abi < *abi).map(|(_, what)| what).collect();
         Ok(Confined { landlock_abi, absent })

@@ -4,35 +4,40 @@
 //! keys, signals to others; and whatever changes files in ways that Landlock does not judge (modes, owners, times,
 //! attributes).
 
-use super::table::{ALWAYS, Answer, CLONE3, IOCTL, Row, SOCKET, SOCKETPAIR, Test, one_of, table};
+use super::table::{ALWAYS, Answer, CLONE3, Row, SOCKET, SOCKETPAIR, Test, none_of, one_of, table};
 use bailey_protocol::Profile;
 use std::sync::OnceLock;
 
 /// All rows of this architecture.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
-    EVERYWHERE.iter().chain(HERE).chain([&CLONE3, stop()])
+    EVERYWHERE.iter().chain(HERE).chain([&CLONE3]).chain(signals())
 }
 
-/// Stopping itself, after Ctrl-Z: the process of this number alone, and no other signal.
-fn stop() -> &'static Row {
-    static ROW: OnceLock<Row> = OnceLock::new();
-    ROW.get_or_init(|| {
+/// Stopping and ending itself: the process of this number alone, and no other signals.
+fn signals() -> &'static [Row] {
+    static ROWS: OnceLock<[Row; 2]> = OnceLock::new();
+    ROWS.get_or_init(|| {
         // Once in a process, for as long as it lives.
         let own: &'static [u32] = Box::leak(Box::new([std::process::id()]));
-        let tests = Box::leak(Box::new([one_of(0, u32::MAX, own), one_of(1, u32::MAX, STOP)]));
-        Row {
+        let row = |number: libc::c_long, name, signal, who| Row {
             profile: Profile::Strict,
-            number: libc::SYS_kill as u32,
-            name: "SYS_kill",
-            tests,
+            number: number as u32,
+            name,
+            tests: Box::leak(Box::new([one_of(0, u32::MAX, own), signal])),
             answer: Answer::Allowed,
-            who: "stopping itself, after Ctrl-Z",
-        }
+            who,
+        };
+        [
+            row(libc::SYS_kill, "SYS_kill", one_of(1, u32::MAX, STOP), "stopping itself, after Ctrl-Z"),
+            row(libc::SYS_tgkill, "SYS_tgkill", one_of(2, u32::MAX, ABORT), "ending itself"),
+        ]
     })
 }
 
 /// `SIGSTOP`.
 const STOP: &[u32] = &[19];
+/// `SIGABRT`: how a program ends itself.
+const ABORT: &[u32] = &[6];
 
 /// Threads alone: with `CLONE_THREAD`, and without a bit that makes a namespace.
 const THREAD: &[Test] = &[one_of(0, 0x7e03_0000, &[0x0001_0000])];
@@ -40,8 +45,27 @@ const THREAD: &[Test] = &[one_of(0, 0x7e03_0000, &[0x0001_0000])];
 /// Its own limits alone.
 const OWN: &[Test] = &[one_of(0, u32::MAX, &[0])];
 
-/// `SIGABRT`: how a program ends itself.
-const ABORT: &[Test] = &[one_of(2, u32::MAX, &[6])];
+/// Copies of descriptors, their flags, locks and seals. Not whom a file signals, which would be a signal to another process.
+const FCNTL: &[Test] = &[one_of(
+    1,
+    u32::MAX,
+    &[
+        0, 1, 2, 3, 4, // F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL
+        5, 6, 7, // F_GETLK, F_SETLK, F_SETLKW
+        36, 37, 38,   // the same for open files
+        1030, // F_DUPFD_CLOEXEC
+        1033, 1034, // F_ADD_SEALS, F_GET_SEALS
+    ],
+)];
+
+/// Not what types into a terminal or loads a line discipline, as for commands (`TIOCSTI`, `TIOCLINUX`, `TIOCSETD`); not whom a
+/// socket signals (`FIOSETOWN`, `SIOCSPGRP`).
+const IOCTL_OWN: &[Test] = &[none_of(1, u32::MAX, &[0x5412, 0x541c, 0x5423, 0x8901, 0x8902])];
+
+/// Without `MSG_FASTOPEN`, which connects a socket, and Landlock is not asked whether it may.
+const SEND: &[Test] = &[one_of(3, FASTOPEN, &[0])];
+const SEND_MESSAGE: &[Test] = &[one_of(2, FASTOPEN, &[0])];
+const FASTOPEN: u32 = 0x2000_0000;
 
 const PRCTL: &[Test] = &[one_of(
     0,
@@ -85,7 +109,7 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_getcwd, ALWAYS, "looking at files";
     Strict, SYS_dup, ALWAYS, "descriptors";
     Strict, SYS_dup3, ALWAYS, "descriptors";
-    Strict, SYS_fcntl, ALWAYS, "descriptors";
+    Strict, SYS_fcntl, FCNTL, "descriptors";
     Strict, SYS_pipe2, ALWAYS, "descriptors";
     Strict, SYS_memfd_create, ALWAYS, "descriptors";
     Strict, SYS_epoll_create1, ALWAYS, "the asynchronous runtime";
@@ -112,7 +136,6 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_rt_sigreturn, ALWAYS, "signals";
     Strict, SYS_sigaltstack, ALWAYS, "signals";
     Strict, SYS_restart_syscall, ALWAYS, "signals";
-    Strict, SYS_tgkill, ABORT, "ending itself";
     Strict, SYS_clock_gettime, ALWAYS, "time";
     Strict, SYS_clock_getres, ALWAYS, "time";
     Strict, SYS_clock_nanosleep, ALWAYS, "time";
@@ -135,14 +158,14 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_getpeername, ALWAYS, "the network, and the resolver of names";
     Strict, SYS_setsockopt, ALWAYS, "the network, and the resolver of names";
     Strict, SYS_getsockopt, ALWAYS, "the network, and the resolver of names";
-    Strict, SYS_sendto, ALWAYS, "the network, and the resolver of names";
+    Strict, SYS_sendto, SEND, "the network, and the resolver of names";
     Strict, SYS_recvfrom, ALWAYS, "the network, and the resolver of names";
-    Strict, SYS_sendmmsg, ALWAYS, "the network, and the resolver of names";
+    Strict, SYS_sendmmsg, SEND, "the network, and the resolver of names";
     Strict, SYS_shutdown, ALWAYS, "the network, and the resolver of names";
-    Strict, SYS_sendmsg, ALWAYS, "orders to the warden, and the network";
+    Strict, SYS_sendmsg, SEND_MESSAGE, "orders to the warden, and the network";
     Strict, SYS_recvmsg, ALWAYS, "orders to the warden, and the network";
     Strict, SYS_socketpair, SOCKETPAIR, "control sockets of sandboxes";
-    Strict, SYS_ioctl, IOCTL, "terminals; not what types into one";
+    Strict, SYS_ioctl, IOCTL_OWN, "terminals; not what types into one";
     Strict, SYS_wait4, ALWAYS, "the warden's end";
     Strict, SYS_waitid, ALWAYS, "the warden's end";
     Strict, SYS_exit, ALWAYS, "the end";

@@ -74,7 +74,7 @@ pub(super) const fn one_of(argument: u32, mask: u32, values: &'static [u32]) -> 
     Test { argument, mask, values, is_wanted: true }
 }
 
-const fn none_of(argument: u32, mask: u32, values: &'static [u32]) -> Test {
+pub(super) const fn none_of(argument: u32, mask: u32, values: &'static [u32]) -> Test {
     Test { argument, mask, values, is_wanted: false }
 }
 
@@ -84,7 +84,7 @@ pub(super) const ALWAYS: &[Test] = &[];
 const CLONE: &[Test] = &[one_of(0, 0x7e02_0000, &[0])];
 
 /// Not TIOCSTI (types into a terminal), TIOCLINUX (pastes into a console), TIOCSETD (loads line disciplines).
-pub(super) const IOCTL: &[Test] = &[none_of(1, u32::MAX, &[0x5412, 0x541c, 0x5423])];
+const IOCTL: &[Test] = &[none_of(1, u32::MAX, &[0x5412, 0x541c, 0x5423])];
 
 /// `AF_INET`, `AF_INET6`; `SOCK_STREAM`, `SOCK_DGRAM`; the protocol that follows from these, TCP, UDP.
 pub(super) const SOCKET: &[Test] =

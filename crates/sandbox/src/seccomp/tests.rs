@@ -397,12 +397,32 @@ fn what_confined_itself_starts_nothing_and_judges_no_file_s_mode() {
         [kill(itself, libc::SIGKILL), kill(1, libc::SIGSTOP), kill(u64::MAX, libc::SIGSTOP)],
         [EPERM; 3]
     );
+    let abort = |process: u64, signal: i32| call(libc::SYS_tgkill, [process, 7, signal as u64, 0, 0, 0]);
+    assert_eq!(abort(itself, libc::SIGABRT), ALLOW);
+    assert_eq!([abort(itself, libc::SIGTERM), abort(itself + 1, libc::SIGABRT)], [EPERM; 2]);
     let pair = |kind: i32| call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind as u64, 0, 0, 0, 0]);
     assert_eq!(pair(libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC), ALLOW);
     assert_eq!(pair(libc::SOCK_DGRAM), EPERM);
     let socket = |family: i32| call(libc::SYS_socket, [family as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0]);
     assert_eq!(socket(libc::AF_INET), ALLOW);
     assert_eq!(socket(libc::AF_UNIX), EPERM);
+    let fcntl = |what: i32| call(libc::SYS_fcntl, [0, what as u64, 1, 0, 0, 0]);
+    assert_eq!([libc::F_DUPFD_CLOEXEC, libc::F_SETFL, libc::F_OFD_SETLK].map(fcntl), [ALLOW; 3]);
+    // A file or socket signals whom it belongs to: any process, by any signal.
+    assert_eq!([libc::F_SETOWN, 10, 15].map(fcntl), [EPERM; 3], "F_SETOWN, F_SETSIG, F_SETOWN_EX");
+    let ioctl = |what: u64| call(libc::SYS_ioctl, [0, what, 0, 0, 0, 0]);
+    assert_eq!(ioctl(libc::TIOCGWINSZ), ALLOW);
+    assert_eq!([0x8901, 0x8902, libc::TIOCSTI].map(ioctl), [EPERM; 3], "FIOSETOWN, SIOCSPGRP");
+    // It connects, and Landlock is not asked.
+    let fast = libc::MSG_FASTOPEN as u64;
+    for (number, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+        let send = |with: u64| {
+            let mut arguments = [0; 6];
+            arguments[flags] = with;
+            call(number, arguments)
+        };
+        assert_eq!([send(0), send(libc::MSG_NOSIGNAL as u64), send(fast)], [ALLOW, ALLOW, EPERM], "{number}");
+    }
     assert_eq!(call(libc::SYS_prlimit64, [1, 0, 0, 0, 0, 0]), EPERM, "another process's limits");
     assert_eq!(call(libc::SYS_prlimit64, [0; 6]), ALLOW);
 }

@@ -1,6 +1,7 @@
 //! Makes a thread of another process call the kernel, by ptrace(2).
 
 use nix::{
+    errno::Errno,
     libc::{self, c_long, user_regs_struct},
     sys::{
         ptrace,
@@ -39,15 +40,14 @@ pub(super) fn threads(process: u32) -> Vec<i32> {
 }
 
 impl Taken {
-    /// Stops a thread while it waits in the kernel; none where ptrace is not allowed.
-    pub(super) fn seize(thread: i32) -> Option<Self> {
+    /// Stops a thread while it waits in the kernel; `ESRCH` where it ended, another error where ptrace is not allowed.
+    pub(super) fn seize(thread: i32) -> nix::Result<Self> {
         let pid = Pid::from_raw(thread);
         for _ in 0..50 {
-            if let Err(error) = ptrace::attach(pid) {
-                println!("SKIPPED: ptrace is not allowed here ({error})");
-                return None;
+            ptrace::attach(pid)?;
+            if !is_held(pid) {
+                return Err(Errno::ESRCH);
             }
-            wait(pid);
             let saved = ptrace::getregs(pid).unwrap();
             let memory =
                 fs::OpenOptions::new().read(true).write(true).open(format!("/proc/{thread}/mem")).unwrap();
@@ -55,7 +55,7 @@ impl Taken {
             memory.read_exact_at(&mut instruction, saved.rip - 2).unwrap();
             if instruction == [0x0f, 0x05] {
                 let free = (saved.rsp - 3000) & !0xf;
-                return Some(Self { thread: pid, saved, memory, free, is_gone: false });
+                return Ok(Self { thread: pid, saved, memory, free, is_gone: false });
             }
             ptrace::detach(pid, None).unwrap();
             thread::sleep(Duration::from_millis(20));
@@ -87,7 +87,7 @@ impl Taken {
         };
         ptrace::setregs(self.thread, registers).unwrap();
         ptrace::step(self.thread, None).unwrap();
-        wait(self.thread);
+        assert!(is_held(self.thread), "it ended in the call");
         let result = ptrace::getregs(self.thread).unwrap().rax as i64;
         self.is_gone = number == libc::SYS_execve && result == 0;
         result
@@ -103,9 +103,11 @@ impl Drop for Taken {
     }
 }
 
-fn wait(thread: Pid) {
-    match waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap() {
-        WaitStatus::Stopped(..) => {}
+/// Waits until a thread stops; false where it ended instead.
+fn is_held(thread: Pid) -> bool {
+    match waitpid(thread, Some(WaitPidFlag::__WALL)) {
+        Ok(WaitStatus::Stopped(..)) => true,
+        Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(Errno::ECHILD) => false,
         other => panic!("{other:?}"),
     }
 }
