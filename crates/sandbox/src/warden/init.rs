@@ -172,17 +172,27 @@ fn finish_root(
     Ok(covered)
 }
 
+/// What a fresh /proc still tells of the host's user: the kernel's keys, whose names are no part of any namespace.
+const OF_THE_USER: [&str; 2] = ["proc/keys", "proc/key-users"];
+
 /// A fresh /proc; without a pid namespace of its own there can be none, and the host's is bound.
 fn proc(ground: &Ground, root: &OwnedFd) -> io::Result<()> {
-    let proc = if ground.config.without.contains(&Wall::PidNamespace) {
-        tree::open(Path::new("/proc"))?
-    } else {
-        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
-            | MountAttrFlags::MOUNT_ATTR_NODEV
-            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        tree::make("proc", &[], attributes)?
-    };
-    put(root, Path::new("/proc"), &proc)
+    if ground.config.without.contains(&Wall::PidNamespace) {
+        return put(root, Path::new("/proc"), &tree::open(Path::new("/proc"))?);
+    }
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    put(root, Path::new("/proc"), &tree::make("proc", &[], attributes)?)?;
+    for name in OF_THE_USER {
+        match tree::beneath(root.as_fd(), Path::new(name)) {
+            Ok(place) => tree::attach(tree::open_at(root.as_fd(), "dev/null")?.as_fd(), place.as_fd())?,
+            // A kernel without keys.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn extra_read(root: &OwnedFd, path: &str, opened: Option<&OwnedFd>) -> io::Result<()> {

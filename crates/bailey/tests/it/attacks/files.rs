@@ -7,6 +7,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 use std::{
     fs,
+    io::Write as _,
     os::unix::fs::symlink,
     path::Path,
     process::Stdio,
@@ -54,6 +55,23 @@ fn a19_secrets_of_the_host_are_not_there(who: Who) {
     for path in paths.iter().filter(sure) {
         assert_eq!(outside[path], "ok", "the control of {path}");
     }
+}
+
+attack!(a19_keys_of_the_kernels_keyring_are_not_even_named);
+fn a19_keys_of_the_kernels_keyring_are_not_even_named(who: Who) {
+    let actor = Actor::new(who, &[]);
+    let store = ["secrets", "set", "--store", "keyring", "TEST_API_KEY"];
+    let mut storing = actor.command(&store).stdin(Stdio::piped()).spawn().unwrap();
+    storing.stdin.take().unwrap().write_all(b"sk-test-of-the-keyring-4711\n").unwrap();
+    if !storing.wait().unwrap().success() {
+        return could_not_be_tried("the keyring", "this user has none");
+    }
+    let look = ["cat", "/proc/keys", "/proc/key-users"];
+    let (inside, outside) = (actor.inside(&look), actor.outside(&look));
+    let removed = actor.bailey(&["secrets", "rm", "--store", "keyring", "TEST_API_KEY"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert_eq!((inside.code, inside.stdout.as_str()), (Some(0), ""), "{inside:?}");
+    assert!(outside.stdout.contains("bailey:"), "the control: {outside:?}");
 }
 
 attack!(a19_the_environment_of_the_host_is_not_there);
