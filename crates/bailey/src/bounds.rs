@@ -4,7 +4,7 @@
 use crate::{
     compose::Session,
     config::Config as Settings,
-    home::{Home, make_private},
+    home::{Home, make_private, places},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::JournalFile;
@@ -132,7 +132,7 @@ pub(crate) fn masked(workspace: &WsPath, path: &Path) -> Result<WsPath> {
     Ok(path)
 }
 
-/// Bailey's own home, where sessions lie that it cannot hold, and where protected places of the user's really lie.
+/// Bailey's own home, where sessions lie that a home cannot hold, and where protected places of the user's really lie.
 fn hidden(home: &Home, folder: &Path) -> Vec<PathBuf> {
     let user = home.user.display().to_string();
     let elsewhere = bailey_policy::protected_places(&user).filter_map(|place| {
@@ -140,5 +140,5 @@ fn hidden(home: &Home, folder: &Path) -> Vec<PathBuf> {
         (real != Path::new(&place)).then_some(real)
     });
     let sessions = folder.parent().map(Path::to_path_buf);
-    elsewhere.chain([home.root.clone()]).chain(sessions).collect()
+    elsewhere.chain([home.root.clone()]).chain(sessions).chain(places()).collect()
 }

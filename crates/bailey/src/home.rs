@@ -2,7 +2,7 @@
 
 mod folder;
 
-pub(crate) use folder::{Folder, Holds, file_system};
+pub(crate) use folder::{Folder, Holds, file_system, places};
 
 use anyhow::{Context as _, Result, bail};
 use std::{

@@ -4,6 +4,7 @@ mod remarks;
 
 pub(crate) use remarks::remarks;
 
+use crate::home::places;
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::WsPath;
 use rustix::{
@@ -47,6 +48,16 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
             "`{}` cannot be a workspace: it is, lies in, or holds `{path}`, which no agent may touch; go to a project's \
              directory, or name one with -C DIR",
             root.display()
+        );
+    }
+    // What other sessions changed, whose home could not hold it.
+    let is_near = |place: &PathBuf| root.starts_with(place) || place.starts_with(&root);
+    if let Some(place) = places().into_iter().find(is_near) {
+        bail!(
+            "`{}` cannot be a workspace: it is, lies in, or holds `{}`, where sessions keep what they changed; go to a \
+             project's directory, or name one with -C DIR",
+            root.display(),
+            place.display()
         );
     }
     // The inside has its own of these, which would hide a project and lose what is done there.

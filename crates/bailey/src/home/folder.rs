@@ -154,14 +154,11 @@ fn found(root: &Path, id: SessionId, target: PathBuf) -> Result<Folder> {
 
 /// The directory for such folders in the first place that can hold them.
 fn elsewhere(root: &Path, name: &str, why: &str) -> Result<PathBuf> {
-    let mine = format!("bailey-{}", rustix::process::geteuid().as_raw());
     let usable = ELSEWHERE.iter().find_map(|place| {
         let place = fs::canonicalize(place).ok().filter(|place| is_safe_to_share(place))?;
         let (_, holds) = file_system(&place)?;
-        let dir = place.join(&mine);
-        fs::DirBuilder::new().mode(0o700).create(&dir).ok();
-        let fits = matches!(holds, Holds::Layers | Holds::UntilTheEnd) && is_private(&dir);
-        (fits && keeps_attributes(&dir)).then_some(dir)
+        let dir = matches!(holds, Holds::Layers | Holds::UntilTheEnd).then(|| own_in(&place))??;
+        keeps_attributes(&dir).then_some(dir)
     });
     usable.with_context(|| {
         format!(
@@ -171,6 +168,40 @@ fn elsewhere(root: &Path, name: &str, why: &str) -> Result<PathBuf> {
             ELSEWHERE.join(", ")
         )
     })
+}
+
+/// Our directory in a place where everybody can write: one that is there, or a new one. Where somebody else took its name, it gets
+/// one that nobody foresees.
+fn own_in(place: &Path) -> Option<PathBuf> {
+    let made = |name: String| {
+        let dir = place.join(name);
+        fs::DirBuilder::new().mode(0o700).create(&dir).is_ok().then_some(dir)
+    };
+    let mut random = [0; 8];
+    mine_in(place).into_iter().find(|dir| is_private(dir)).or_else(|| made(mine())).or_else(|| {
+        getrandom::fill(&mut random).ok()?;
+        made(format!("{}-{:016x}", mine(), u64::from_ne_bytes(random)))
+    })
+}
+
+/// Directories of ours that hold sessions of whatever home, which no sandbox sees.
+pub(crate) fn places() -> Vec<PathBuf> {
+    let places = ELSEWHERE.iter().filter_map(|place| fs::canonicalize(place).ok());
+    places.flat_map(|place| mine_in(&place)).collect()
+}
+
+fn mine_in(place: &Path) -> Vec<PathBuf> {
+    let is_mine =
+        |name: &str| name.strip_prefix(&mine()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let names = fs::read_dir(place)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| is_mine(name)).map(|name| place.join(name)).filter(|dir| is_owned(dir)).collect()
+}
+
+fn mine() -> String {
+    format!("bailey-{}", rustix::process::geteuid().as_raw())
 }
 
 fn remark(root: &Path, name: &str, folder: &Path) -> String {
@@ -191,13 +222,20 @@ fn remark(root: &Path, name: &str, folder: &Path) -> String {
 
 /// Whether nobody else can put something of theirs in the place of what is ours there.
 fn is_safe_to_share(place: &Path) -> bool {
-    fs::metadata(place).is_ok_and(|about| about.mode() & 0o1000 != 0 || about.mode() & 0o022 == 0)
+    let me = rustix::process::geteuid().as_raw();
+    // Also where names are kept apart, the place's own owner may move all of them.
+    fs::metadata(place).is_ok_and(|about| {
+        [0, me].contains(&about.uid()) && (about.mode() & 0o1000 != 0 || about.mode() & 0o022 == 0)
+    })
 }
 
 fn is_private(dir: &Path) -> bool {
+    is_owned(dir) && fs::symlink_metadata(dir).is_ok_and(|found| found.mode() & 0o077 == 0)
+}
+
+fn is_owned(dir: &Path) -> bool {
     let me = rustix::process::geteuid().as_raw();
-    fs::symlink_metadata(dir)
-        .is_ok_and(|found| found.is_dir() && found.uid() == me && found.mode() & 0o077 == 0)
+    fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir() && found.uid() == me)
 }
 
 /// Whether a user's own attributes are kept there, in which an overlay without privileges notes what is deleted.

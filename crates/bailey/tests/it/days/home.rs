@@ -113,6 +113,10 @@ umount /var/tmp && mount -t tmpfs -o mode=1777 none /var/tmp || exit 99
 "$BAILEY" --home "$N" sessions rm --yes "$session"; echo "code $?"
 rmdir /var/tmp/bailey-0 && mkdir -m 777 /var/tmp/bailey-0 && chown 54321 /var/tmp/bailey-0
 "$BAILEY" --home "$N" sandbox run --keep -- true; echo "code $?"
+readlink "$N"/sessions/* | grep -q '^/var/tmp/bailey-0-[0-9a-f]*/' && echo unforeseen
+mkdir /var/tmp/plain
+"$BAILEY" --home "$N" sandbox run -C /var/tmp/plain -- true; echo "code $?"
+"$BAILEY" --home "$N" sandbox run -C /var/tmp -- true; echo "code $?"
 for place in /var/tmp /tmp /dev/shm; do
     mount --rbind "$place" "$place" && mount -o remount,ro,bind "$place" || exit 99
 done
@@ -126,10 +130,21 @@ fn a_layer_that_went_with_its_place_is_told_and_a_place_of_somebody_else_is_not_
     fs::write(stage.folder().join("config.toml"), "").unwrap();
     let Some(ended) = in_a_namespace(&stage, &format!("KIND=overlayfs\n{NO_LAYERS}{LOST}")) else { return };
     let codes: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with("code ")).collect();
-    assert_eq!(codes, ["code 0", "code 1", "code 0", "code 0", "code 0", "code 1"], "{ended:?}");
-    for words in
-        ["is gone from there, as after a restart", "sessions fork", "nor can /var/tmp, /tmp, /dev/shm"]
-    {
+    assert_eq!(
+        codes,
+        ["code 0", "code 1", "code 0", "code 0", "code 0", "code 0", "code 1", "code 1"],
+        "{ended:?}"
+    );
+    assert!(
+        ended.stdout.contains("\nunforeseen\n"),
+        "a name that somebody else took is not waited for: {ended:?}"
+    );
+    for words in [
+        "is gone from there, as after a restart",
+        "sessions fork",
+        "nor can /var/tmp, /tmp, /dev/shm",
+        "`/var/tmp` cannot be a workspace: it is, lies in, or holds `/var/tmp/bailey-0-",
+    ] {
         assert!(ended.stderr.contains(words), "no `{words}` in {ended:?}");
     }
     tells(&ended, 0, &["docker run -v"]);
