@@ -17,6 +17,7 @@ const PACKAGES: &[&str] = &[
     "build-essential",
     "git",
     "python3",
+    "python3-venv",
     "iproute2",
     "e2fsprogs",
     "qemu-system-x86",
