@@ -74,7 +74,8 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
 }
 
 fn build() -> Result<PathBuf> {
-    must(&mut cargo(&["build", "--quiet", "--locked", "-p", "bailey"]))?;
+    // With cargo's own progress: a first build takes minutes, and silence looks like a hang.
+    must(&mut cargo(&["build", "--locked", "-p", "bailey"]))?;
     let bailey = target_dir().join("debug").join("bailey");
     if bailey.is_file() { Ok(bailey) } else { bail!("cargo built no `{}`", bailey.display()) }
 }
@@ -95,9 +96,9 @@ fn next(folder: Option<&Path>) -> String {
     let kept =
         folder.map(|folder| format!("\nEverything lies in {} (delete it when you like).", folder.display()));
     format!(
-        "{}\nTo go on with a real model:\n\n  \
+        "{}\nTo go on with a real model, as docs/quickstart.md says in more words:\n\n  \
          cargo install --locked --path crates/bailey\n  \
-         export ANTHROPIC_API_KEY=…      (or OPENAI_API_KEY, or any compatible server: `bailey init`, config.toml)\n  \
+         bailey init && bailey secrets set ANTHROPIC_API_KEY\n  \
          cd YOUR/REPOSITORY && bailey run \"make the tests pass\"\n",
         kept.unwrap_or_default()
     )

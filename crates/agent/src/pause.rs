@@ -30,7 +30,10 @@ impl Hands {
 fn card(calls: usize) -> Card {
     Card {
         title: format!("go on for another {}?", counted(calls)),
-        reasons: vec![format!("this turn has made {}, its limit", counted(calls))],
+        reasons: vec![match calls {
+            1 => "this turn has made one tool call, its limit".into(),
+            calls => format!("this turn has made {calls} tool calls, its limit"),
+        }],
         parts: Vec::new(),
         caveats: vec![
             "its work is kept either way; `tool_calls` under `[limits]` in the configuration is the limit"

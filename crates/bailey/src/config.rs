@@ -25,6 +25,9 @@ use origin::Origins;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
+/// What a provider of the file must have.
+const PROVIDER_KEYS: [&str; 2] = ["wire", "base_url"];
+
 /// The configuration in force.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -182,6 +185,15 @@ impl Config {
     }
 
     fn take(&mut self, document: &Document) -> Result<(), ConfigError> {
+        for key in PROVIDER_KEYS {
+            if let Some(provider) = document.table_without("providers", key) {
+                let message = format!(
+                    "`{provider}` lacks `{key}`: a provider is set as a whole, with `wire`, `base_url` and, where it asks \
+                     for a key, `key_env`"
+                );
+                return Err(document.mistake(provider, message));
+            }
+        }
         let File { model, models, providers, limits, sandbox, secrets } = document.read()?;
         for (name, provider) in &providers {
             if !["http://", "https://"].iter().any(|scheme| provider.base_url.starts_with(scheme)) {

@@ -1,19 +1,23 @@
 //! Everything that is printed passes here: without the keys that Bailey holds, neutralised for a terminal, coloured
 //! only there.
 
+mod fold;
 mod out;
 
+pub(crate) use fold::fold;
 pub(crate) use out::unstick;
 
 use crate::{cli::Color, exit};
 use bailey_secrets::{Redactor, neutralise};
 use out::Out;
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use serde_json::Value;
 use std::{
     borrow::Cow,
     fmt,
     io::{self, IsTerminal as _},
+    os::fd::AsFd,
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -75,6 +79,11 @@ impl Printer {
     /// Whether standard output is a terminal whose rows can be drawn anew, for a person.
     pub(crate) fn is_live(&self) -> bool {
         self.is_live
+    }
+
+    /// How many cells wide standard output is; none where it is no terminal, or does not say.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        columns(&io::stdout())
     }
 
     /// From now on it is remembered when nobody reads any more; before, the program ends there.
@@ -186,9 +195,19 @@ impl Printer {
         if self.json {
             self.json(&serde_json::json!({ "type": "error", "error": text }));
         }
-        let line = format!("{} {}\n", paint(self.err_color, Style::Red, "error:"), neutralise(&text));
+        let label = "error:";
+        let text = format!("{label} {}", neutralise(&text));
+        let text = columns(&io::stderr()).map_or_else(|| text.clone(), |columns| fold(&text, columns, 0));
+        let rest = text.strip_prefix(label).unwrap_or(&text);
+        let line = format!("{}{rest}\n", paint(self.err_color, Style::Red, label));
         self.err.write(line.as_bytes()).ok();
     }
+}
+
+/// How many cells wide a terminal is; none where it is no terminal, or does not say.
+fn columns(stream: &impl AsFd) -> Option<usize> {
+    let size = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0);
+    size.map(|size| usize::from(size.ws_col))
 }
 
 /// An error with its causes, each said once: many a message holds its cause's words already.

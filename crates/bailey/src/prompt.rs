@@ -25,7 +25,7 @@ pub(crate) fn secret(question: &str) -> Result<Secret> {
     // What was typed before the question was seen is no answer to it, and is thrown away.
     tcsetattr(&terminal, OptionalActions::Flush, &silent(&old))?;
     let typed = terminal
-        .write_all(format!("{question}: ").as_bytes())
+        .write_all(format!("{question} (not shown): ").as_bytes())
         .map_err(Into::into)
         .and_then(|()| read(&mut terminal));
     // Whatever happened, the terminal is the human's again.

@@ -106,11 +106,12 @@ fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
         }
         _ => TEMPLATE.to_owned(),
     };
+    let editor = editor(&path)?;
     let draft = home.root.join("config.toml.draft");
     if !draft.exists() {
         write_private(&draft, old.as_bytes())?;
     }
-    open_editor(&draft)?;
+    open_editor(&editor, &draft)?;
     let text = fs::read_to_string(&draft).with_context(|| format!("cannot read `{}`", draft.display()))?;
     if text == old && path.exists() {
         fs::remove_file(&draft).ok();
@@ -131,11 +132,21 @@ fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The command of the human's editor, or the first that is here.
+fn editor(config: &Path) -> Result<String> {
+    let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    let here = || ["editor", "nano", "vi"].into_iter().find(|name| super::init::on_path(name).is_some());
+    named("VISUAL").or_else(|| named("EDITOR")).or_else(|| here().map(Into::into)).with_context(|| {
+        format!(
+            "there is no editor here: set EDITOR to one, or write `{}` with what you like, then `bailey config check`",
+            config.display()
+        )
+    })
+}
+
 /// The human's own editor: the one program that Bailey starts outside of all walls, because the human asked for it by name
 /// and types into it.
-fn open_editor(path: &Path) -> Result<()> {
-    let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
-    let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".into());
+fn open_editor(editor: &str, path: &Path) -> Result<()> {
     let status = std::process::Command::new("/bin/sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
         .arg(path)

@@ -9,7 +9,7 @@ use crate::{
     config::Config,
     exit,
     home::Home,
-    print::{Printer, Style},
+    print::{Printer, Style, fold},
 };
 use anyhow::Result;
 use serde::Serialize;
@@ -130,29 +130,18 @@ impl<'a> Report<'a> {
 
     /// Text for the right column: on a terminal folded to 80 columns, in a pipe on one line.
     fn folded(&self, text: &str) -> String {
-        if !self.is_terminal {
-            return text.to_owned();
-        }
-        let (mut folded, mut width) = (String::new(), 0);
-        for word in text.split(' ') {
-            let length = word.chars().count() + 1;
-            if width > 0 && width + length > 80 - INDENT {
-                folded.push_str(&format!("\n{:INDENT$}", ""));
-                width = 0;
-            } else if width > 0 {
-                folded.push(' ');
-            }
-            folded.push_str(word);
-            width += length;
-        }
-        folded
+        if self.is_terminal { fold(text, 80 - INDENT, INDENT) } else { text.to_owned() }
     }
 
     fn end(self) -> ExitCode {
-        if self.worst == Grade::Fail {
-            self.printer.note("not everything that Bailey needs is there; each FAIL says what to do");
-            return ExitCode::from(exit::FAILED);
-        }
-        ExitCode::from(exit::DONE)
+        let (says, code) = match self.worst {
+            Grade::Ok => ("everything that Bailey needs is there", exit::DONE),
+            Grade::Warn => ("nothing stops Bailey; each warn says what could be better", exit::DONE),
+            Grade::Fail => {
+                ("not everything that Bailey needs is there; each FAIL says what to do", exit::FAILED)
+            }
+        };
+        self.printer.note(says);
+        ExitCode::from(code)
     }
 }

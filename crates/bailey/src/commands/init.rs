@@ -55,13 +55,17 @@ pub(super) fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let next = next(&found);
     if printer.is_json() {
         let keys: Vec<&String> = found.keys.iter().map(|(_, key)| key).collect();
+        let next: Vec<&str> = next.iter().map(|(command, _)| *command).collect();
         printer
             .json(&json!({ "keys": keys, "git": found.git, "repository": found.repository, "next": next }));
         return Ok(ExitCode::SUCCESS);
     }
     tell(&found, printer);
     printer.line("\nNext:");
-    next.iter().for_each(|line| printer.line(format!("  {}", printer.paint(Style::Bold, line))));
+    for (command, why) in next {
+        let command = printer.paint(Style::Bold, &format!("{command:<36}"));
+        printer.line(format!("  {command}  {}", printer.paint(Style::Dim, why)));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -107,22 +111,23 @@ fn tell(found: &Found, printer: &Printer) {
     }
 }
 
-/// The commands that come next, the first first.
-fn next(found: &Found) -> Vec<&'static str> {
+/// The commands that come next, the first first, each with what is to be known of it.
+fn next(found: &Found) -> Vec<(&'static str, &'static str)> {
     let mut next = Vec::new();
     if found.keys.is_empty() {
-        next.push("bailey secrets set ANTHROPIC_API_KEY      (or OPENAI_API_KEY, or your own provider: bailey config edit)");
+        next.push(("bailey secrets set ANTHROPIC_API_KEY", "or OPENAI_API_KEY, GEMINI_API_KEY"));
+        next.push(("bailey config edit", "or, without a key, a local model"));
     }
-    next.push("bailey doctor");
-    next.push(match found.repository {
-        Some(_) => "bailey run \"make the tests pass\"",
-        None => "cd your/repository && bailey run \"make the tests pass\"",
-    });
+    next.push(("bailey doctor", "tries all that is needed"));
+    if found.repository.is_none() {
+        next.push(("cd your/repository", ""));
+    }
+    next.push(("bailey run \"make the tests pass\"", ""));
     next
 }
 
 /// Where a program lies; it is not started.
-fn on_path(program: &str) -> Option<PathBuf> {
+pub(super) fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let is_program = |file: &PathBuf| {
         file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)

@@ -67,6 +67,16 @@ impl Document {
         self.mistake_at(self.places.get(key).copied().unwrap_or_default(), message)
     }
 
+    /// The first table below `above` that lacks this key.
+    pub(super) fn table_without(&self, above: &str, key: &str) -> Option<&str> {
+        let is_direct = |name: &str| {
+            let rest = name.strip_prefix(above).and_then(|rest| rest.strip_prefix('.'));
+            rest.is_some_and(|rest| !rest.contains('.'))
+        };
+        let tables = self.places.keys().map(String::as_str).filter(|name| is_direct(name));
+        tables.into_iter().find(|table| !self.places.contains_key(&format!("{table}.{key}")))
+    }
+
     /// A mistake at a byte of the text.
     pub(crate) fn mistake_at(&self, byte: usize, message: impl Into<String>) -> ConfigError {
         Mistake::at(&self.path.display().to_string(), &self.text, byte, message).into()

@@ -1,7 +1,7 @@
 //! Cards: answered on the controlling terminal only, after what was typed ahead is thrown away.
 
 use super::terminal::Terminal;
-use crate::print::{Printer, Style};
+use crate::print::{Printer, Style, fold};
 use bailey_protocol::{Answer, Card, CardPart};
 
 /// Who answers cards.
@@ -78,9 +78,13 @@ pub(crate) async fn confirm(question: &str) -> bool {
 fn draw(printer: &Printer, card: &Card) -> String {
     let mut lines =
         vec![String::new(), printer.paint(Style::Yellow, &format!("? {}", one_line(&card.title)))];
-    for reason in &card.reasons {
-        lines.push(printer.paint(Style::Dim, &format!("  {}", one_line(reason))));
-    }
+    // Without keys before it is folded: what is broken up is no longer known for one.
+    let remark = |text: &str| {
+        let text = printer.redact(text);
+        let cells = printer.columns().unwrap_or(usize::MAX).saturating_sub(2);
+        printer.paint(Style::Dim, &format!("  {}", fold(&one_line(&text), cells, 2)))
+    };
+    lines.extend(card.reasons.iter().map(|reason| remark(reason)));
     for part in &card.parts {
         match part {
             CardPart::Field { name, value } => {
@@ -93,9 +97,7 @@ fn draw(printer: &Printer, card: &Card) -> String {
             CardPart::Diff { diff, .. } => lines.extend(diff_lines(printer, diff)),
         }
     }
-    for caveat in &card.caveats {
-        lines.push(printer.paint(Style::Dim, &format!("  note: {}", one_line(caveat))));
-    }
+    lines.extend(card.caveats.iter().map(|caveat| remark(&format!("note: {caveat}"))));
     lines.push(String::new());
     lines.join("\n")
 }

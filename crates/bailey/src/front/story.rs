@@ -215,7 +215,7 @@ impl Story {
         let mut lines = Vec::new();
         if self.is_paused {
             let resume = format!("bailey sessions resume {name}");
-            lines.push(page.two(Style::Bold, &resume, "goes on with the turn where it pauses"));
+            lines.push(page.command(&resume, "goes on where the turn pauses"));
         }
         let (what, of_it) = match self.merge {
             Merge::Applied => (format!("undo {name}"), "takes the apply back"),
@@ -226,7 +226,7 @@ impl Story {
             _ if self.changed.is_empty() => (format!("resume {name} \"…\""), "goes on"),
             Merge::Nothing | Merge::Undone => (format!("diff|apply|discard {name}"), "nothing was applied"),
         };
-        lines.push(page.two(Style::Bold, &format!("bailey sessions {what}"), of_it));
+        lines.push(page.command(&format!("bailey sessions {what}"), of_it));
         lines
     }
 }
@@ -249,6 +249,15 @@ impl Page<'_> {
 
     fn dim(&self, text: &str) -> Vec<Span> {
         vec![span(self.printer, Style::Dim, text)]
+    }
+
+    /// A command to be typed, and in dim what is said of it, which gives way.
+    fn command(&self, command: &str, of_it: &str) -> Vec<Span> {
+        let (_, command) = span(self.printer, Style::Bold, command);
+        let (_, of_it) = span(self.printer, Style::Dim, &format!("  {of_it}"));
+        let room = self.cells.saturating_sub(12 + text::width(&command));
+        let of_it = if room < 8 { String::new() } else { cut(&of_it, room) };
+        vec![(Style::Bold, command), (Style::Dim, of_it)]
     }
 
     /// A thing, and in dim what is said of it; the thing gives way.

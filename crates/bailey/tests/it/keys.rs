@@ -169,19 +169,19 @@ fn a_passphrase_is_asked_for_at_a_turn_and_never_shown() {
     };
     let set = ["secrets", "set", "TEST_API_KEY"];
     let answers = [
-        ("TEST_API_KEY: ", "value-4711\r"),
-        ("new sealed store: ", "open sesame\r"),
-        ("again: ", "open sesame\r"),
+        ("TEST_API_KEY (not shown): ", "value-4711\r"),
+        ("new sealed store (not shown): ", "open sesame\r"),
+        ("again (not shown): ", "open sesame\r"),
     ];
     let Some(shown) = typed(&set, &answers) else { return };
     assert!(shown.contains("stored") && !shown.contains("4711") && !shown.contains("sesame"), "{shown}");
     assert_eq!(stage.ran(&["sessions", "list"]).code, Some(0));
     let turn = ["run", "--model", "test/model", "--approve", "never", "hello"];
-    let shown = typed(&turn, &[("sealed store: ", "open sesame\r")]).unwrap();
+    let shown = typed(&turn, &[("sealed store (not shown): ", "open sesame\r")]).unwrap();
     assert!(shown.contains("hello") && !shown.contains("sesame"), "{shown}");
     assert!(format!("{:?}", server.requests()).contains("value-4711"));
-    let shown = typed(&turn, &[("sealed store: ", "open says me\r")]).unwrap();
+    let shown = typed(&turn, &[("sealed store (not shown): ", "open says me\r")]).unwrap();
     assert!(shown.contains("not the one"), "{shown}");
-    let shown = typed(&["secrets", "set", "B_TOKEN"], &[("B_TOKEN: ", "x\u{3}")]).unwrap();
+    let shown = typed(&["secrets", "set", "B_TOKEN"], &[("B_TOKEN (not shown): ", "x\u{3}")]).unwrap();
     assert!(shown.contains("nothing was given"), "{shown}");
 }

@@ -267,6 +267,8 @@ fn environment(ground: &Ground, header: &Header, command: &Command) -> BTreeMap<
     set("TMPDIR", "/tmp".into());
     set("LANG", config.locale.clone().unwrap_or_else(|| "C.UTF-8".into()));
     set("TERM", "dumb".into());
+    // What it compiles in passing would be changes of the project that nobody made, to be looked at and applied.
+    set("PYTHONDONTWRITEBYTECODE", "1".into());
     let git = GIT.iter().map(|(key, value)| (*key, (*value).to_owned())).chain([("safe.directory", project)]);
     for (number, (key, value)) in git.enumerate() {
         set(&format!("GIT_CONFIG_KEY_{number}"), key.into());

@@ -175,11 +175,18 @@ pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
         config.providers.iter().filter(|(_, provider)| provider.key_env.as_deref().is_some_and(is_there));
     let with_key: Vec<&str> = with_key.map(|(name, _)| name.as_str()).collect();
     if with_key.is_empty() {
-        return vec![Finding::warn(
-            CHECK,
-            "no provider has a key: only models that ask for none can be used",
-            "bailey secrets set ANTHROPIC_API_KEY, or OPENAI_API_KEY",
-        )];
+        let named = config.model.as_deref().and_then(|model| Some((model, config.find(model).ok()?.1)));
+        return vec![match named {
+            Some((model, provider)) if provider.key_env.is_none() => {
+                Finding::ok(CHECK, format!("`{model}` needs none"))
+            }
+            _ => Finding::warn(
+                CHECK,
+                "no provider has a key, and no model is named that needs none",
+                "bailey secrets set ANTHROPIC_API_KEY (or OPENAI_API_KEY, GEMINI_API_KEY); or, for one of this \
+                 machine, a line such as `model = \"ollama/qwen3-coder\"`: bailey config edit",
+            ),
+        }];
     }
     vec![Finding::ok(CHECK, format!("for {}", with_key.join(", ")))]
 }
