@@ -21,6 +21,7 @@ mod keys;
 mod limit;
 mod models;
 mod providers;
+mod quickstart;
 mod repositories;
 mod review;
 mod run;
