@@ -76,6 +76,8 @@ impl Hands {
         let workspace = &self.scope.workspace().0;
         let claimed = calls.iter().filter_map(|call| Some(claims(&**self.tools.find(&call.name)?, call)));
         let paths = claimed.flat_map(|claims| claims.reads.into_iter().chain(claims.writes));
+        // The user's home has no guides, and what lies there is not below the workspace.
+        let paths = paths.filter(|path| path.0 != "~" && !path.0.starts_with("~/"));
         let paths = paths.map(|path| crate::waves::clean(&path, workspace));
         for directory in self.guides.new_directories(workspace, paths) {
             if let Some(guide) = self.kernel.guide(&self.scope, context, &in_directory(&directory)).await? {

@@ -52,6 +52,10 @@ fn the_doctor_names_each_of_its_own_things_that_is_wrong() {
     fs::write(stage.home().join("policy/bad.toml"), "[[rule]]\nname = 1\n").unwrap();
     assert_eq!(grade("rules"), ("fail".into(), Some(1)));
     fs::remove_file(stage.home().join("policy/bad.toml")).unwrap();
+    // With its log still there, SQLite would mend it from that.
+    for log in ["journal.db-wal", "journal.db-shm"] {
+        fs::remove_file(stage.home().join(log)).ok();
+    }
     fs::write(stage.home().join("journal.db"), "this is no database, however long it may be\n".repeat(40))
         .unwrap();
     assert_eq!(grade("journal"), ("fail".into(), Some(1)));
