@@ -95,9 +95,11 @@ fn prepare(
 /// Answers every order with the reason why there can be no sandbox.
 fn refuse(reason: &str, socket: &OwnedFd) -> io::Result<()> {
     while let Some((_, mut fds)) = wire::receive::<Forward>(socket.as_fd())? {
-        if let Some(streams) = Streams::take(&mut fds) {
+        let streams = Streams::take(&mut fds);
+        if let Some(streams) = &streams {
             drop(wire::send(streams.control.as_fd(), &Message::Refused(reason.to_owned()), &[]));
         }
+        // The streams close afterwards: whoever sees that may count on the warden's knowing.
         wire::send(socket.as_fd(), &Notice::Ended, &[])?;
     }
     Ok(())
