@@ -142,7 +142,10 @@ fn letter(bytes: &[u8], first: u8) -> Found {
     match bytes.get(..length) {
         None => Found::Part,
         Some(letter) => match std::str::from_utf8(letter) {
-            Ok(letter) => Found::Key(length, letter.chars().next().map(Key::Char)),
+            // A control character of two bytes (U+0080 to U+009F) acts on some terminals as an escape does.
+            Ok(letter) => {
+                Found::Key(length, letter.chars().next().filter(|c| !c.is_control()).map(Key::Char))
+            }
             Err(_) => Found::Key(1, None),
         },
     }
@@ -232,6 +235,7 @@ mod tests {
         check("aä漢\r", &[Key::Char('a'), Key::Char('ä'), Key::Char('漢'), Key::Enter]);
         check("\x1b[A\x1bOB\x1b[3~\x1b[1;5D", &[Key::Up, Key::Down, Key::Delete, Key::WordLeft]);
         check("\x1b\rx", &[Key::NewLine, Key::Char('x')]);
+        check("\u{8f}\u{9b}2Jx", &[Key::Char('2'), Key::Char('J'), Key::Char('x')]);
     }
 
     #[test]
