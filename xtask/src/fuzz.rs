@@ -192,7 +192,7 @@ impl Fuzzing<'_> {
         run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&said)?);
         let begun = Instant::now();
         let status = run.status().with_context(|| format!("cannot run {}", self.program.display()))?;
-        let text = String::from_utf8_lossy(&fs::read(&said)?).into_owned();
+        let text = String::from_utf8_lossy(&fs::read(&said)?).replace(&format!("{}/", root().display()), "");
         Ok(Log::read(self.name, &text, status.success(), begun.elapsed().as_secs()))
     }
 }
