@@ -10,22 +10,27 @@ use std::{collections::BTreeSet, fmt};
 /// What a console showed before the kill.
 ///
 /// The journal promises two grades: what a question, an answer and the intent of an approved effect say lasts through a
-/// loss of power, and so does everything before them. Every event tells the newest entry when it happened.
+/// loss of power, and so does everything before them. Every event tells the newest entry when it happened. That an effect
+/// is approved is told before its intent is written; its call's result shows that it had begun.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     newest: u64,
     questions: BTreeSet<String>,
-    begun: BTreeSet<String>,
+    done: BTreeSet<String>,
 }
 
 impl Reported {
     pub(super) fn read(console: &str) -> Self {
         let mut reported = Self::default();
+        let mut approved = BTreeSet::new();
         for event in console.lines().filter_map(object) {
             let lasts = match event["type"].as_str() {
                 Some("ask") => reported.questions.insert(text(&event["id"])),
-                Some("decided") if event["verdict"] == "approved" => {
-                    reported.begun.insert(text(&event["effect"]))
+                Some("decided") if event["verdict"] == "approved" => approved.insert(text(&event["call"])),
+                Some("result") if approved.contains(&text(&event["call"])) => {
+                    reported.done.insert(text(&event["call"]));
+                    // The outcome need not last.
+                    false
                 }
                 _ => false,
             };
@@ -43,8 +48,8 @@ impl Reported {
 
 impl fmt::Display for Reported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (questions, begun) = (self.questions.len(), self.begun.len());
-        write!(f, "{} entries reported, {questions} questions, {begun} begun", self.newest)
+        let (questions, done) = (self.questions.len(), self.done.len());
+        write!(f, "{} entries reported, {questions} questions, {done} results", self.newest)
     }
 }
 
@@ -89,8 +94,8 @@ impl Found {
         };
         let lost: Vec<_> = reported.questions.difference(&of("asked", "approval")).cloned().collect();
         ensure!(lost.is_empty(), "questions were shown and are not on the disk: {lost:?}");
-        let lost: Vec<_> = reported.begun.difference(&of("intent", "effect")).cloned().collect();
-        ensure!(lost.is_empty(), "effects were begun and are not on the disk: {lost:?}");
+        let lost: Vec<_> = reported.done.difference(&of("intent", "call")).cloned().collect();
+        ensure!(lost.is_empty(), "calls had a result and have no intent on the disk: {lost:?}");
         let lost: Vec<_> = self.marks.difference(&of("intent", "call")).cloned().collect();
         ensure!(lost.is_empty(), "commands left their lines on the disk, and no intent: {lost:?}");
         Ok(format!("{newest} entries on the disk, {} lines of commands, the chain holds", self.marks.len()))
