@@ -160,12 +160,13 @@ impl Message {
 
     fn usage(&mut self, chunk: &Value) -> Option<Delta> {
         let usage = chunk.get("usage").filter(|usage| usage.is_object())?;
-        let details = usage.get("prompt_tokens_details").and_then(|details| count(details, "cached_tokens"));
+        let detail = |name| usage.get("prompt_tokens_details").and_then(|details| count(details, name));
         // DeepSeek's name for it.
-        let cached = details.or_else(|| count(usage, "prompt_cache_hit_tokens"));
+        let cached = detail("cached_tokens").or_else(|| count(usage, "prompt_cache_hit_tokens"));
         self.usage.input_tokens = count(usage, "prompt_tokens").unwrap_or(self.usage.input_tokens);
         self.usage.output_tokens = count(usage, "completion_tokens").unwrap_or(self.usage.output_tokens);
         self.usage.cache_read_tokens = cached.unwrap_or(self.usage.cache_read_tokens);
+        self.usage.cache_write_tokens = detail("cache_write_tokens").unwrap_or(self.usage.cache_write_tokens);
         Some(Delta::Usage(self.usage))
     }
 }

@@ -161,10 +161,11 @@ impl Message {
 
     fn usage(&mut self, response: &Value) -> Option<Delta> {
         let counted = response.get("usage").filter(|counted| counted.is_object())?;
-        let cached = counted.get("input_tokens_details").and_then(|details| count(details, "cached_tokens"));
+        let detail = |name| counted.get("input_tokens_details").and_then(|details| count(details, name));
         self.usage.input_tokens = count(counted, "input_tokens").unwrap_or_default();
         self.usage.output_tokens = count(counted, "output_tokens").unwrap_or_default();
-        self.usage.cache_read_tokens = cached.unwrap_or_default();
+        self.usage.cache_read_tokens = detail("cached_tokens").unwrap_or_default();
+        self.usage.cache_write_tokens = detail("cache_write_tokens").unwrap_or_default();
         Some(Delta::Usage(self.usage))
     }
 }
