@@ -9,7 +9,7 @@ use crate::{
     print::{Printer, Style},
     project,
 };
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use bailey_kernel::{Acted, Output};
 use bailey_protocol::{Action, Command, ExecReport, Report, Status, Stream, WsPath};
 use bailey_runtime::Opening;
@@ -42,18 +42,19 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     // Of what is not kept nothing can be lost.
     remark.iter().filter(|_| keep).for_each(|remark| printer.warn(remark));
     let acted = host.act(action).await;
-    if !keep {
-        let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
-        host.discard(&mut inbox).await?;
-    }
-    match acted? {
-        Acted::Done(output) => report(&output, printer),
+    let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
+    let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };
+    let code = match acted? {
+        Acted::Done(output) => report(&output, printer)?,
         Acted::Denied(reasons) => {
             printer.note(&format!("denied: {}", reasons.join("; ")));
-            Ok(ExitCode::from(exit::DENIED))
+            ExitCode::from(exit::DENIED)
         }
         Acted::Waiting(_) => bail!("the rules ask for a human before this command"),
-    }
+    };
+    // Last, so that it hides nothing of what the command came to.
+    discarded.context("what the command changed could not be thrown away")?;
+    Ok(code)
 }
 
 fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
