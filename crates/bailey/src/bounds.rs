@@ -30,7 +30,8 @@ pub(crate) fn of_warden(session: &Session<'_>, id: SessionId, folder: &Path) -> 
         revealed.insert(masked(workspace, path)?);
     }
     let yard = Yard { project: PathBuf::from(&workspace.0), folder: folder.to_path_buf() };
-    let lease = Lease { yard, revealed, is_scratch: session.is_scratch };
+    let (is_attended, is_scratch) = (!session.unattended, session.is_scratch);
+    let lease = Lease { yard, revealed, is_attended, is_scratch };
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok());
     let config = Config {
         user_home: home.user.clone(),

@@ -201,7 +201,13 @@ impl Kernel {
         self.show(scope, &sealed, Shown::Asked, &circumstances.reasons).await?;
         let draw = self.inner.config.draw;
         let reasons = &circumstances.reasons;
-        let card = draw(&Question { action: &sealed.effect().action, reasons, red, seen });
+        let card = draw(&Question {
+            action: &sealed.effect().action,
+            reasons,
+            red,
+            isolation: review.isolation(),
+            seen,
+        });
         let card = screen::card(self.journal().redactor(), card);
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
         let id = self.inner.mint.ask(&sealed, stored).await?;

@@ -9,8 +9,8 @@ use crate::{
 use bailey_journal::{Journal, Mint};
 use bailey_policy::{Places, Policy};
 use bailey_protocol::{
-    Action, Answer, ApprovalId, Card, Cost, EffectId, Event, Happening, Inbound, Integrity, Labels, Role,
-    Secrecy, Seq, SessionId, TurnId, WsPath,
+    Action, Answer, ApprovalId, Card, Cost, EffectId, Event, Happening, Inbound, Integrity, Isolation,
+    Labels, Role, Secrecy, Seq, SessionId, TurnId, WsPath,
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -34,6 +34,8 @@ pub struct Question<'a> {
     pub reasons: &'a [String],
     /// The paths that the gate asks about, at most [`RED_FILES_MAX`] where files change.
     pub red: &'a [WsPath],
+    /// What the walls open for it.
+    pub isolation: &'a Isolation,
     /// What was read for it.
     pub seen: &'a [Output],
 }

@@ -4,7 +4,8 @@
 //! The runtime parses what the world sends, so what it asks for is looked at here as if it came from whoever took the
 //! runtime over. It cannot name a project, a folder or a mount: it names a session and a view, and the rest
 //! follows from what was said at the start. A command gets the view of a command, never the one that a merge writes
-//! through; a file is revealed only if the human revealed it; nothing that the owner hid is shown.
+//! through; nothing that the owner hid is shown. A masked file is revealed only if the human did that before, or sits there
+//! to be asked: then it may be any of the project.
 
 use crate::{
     config::{Config, Lease, Yard},
@@ -12,7 +13,7 @@ use crate::{
     wire::{Job, Task, View},
     worker::Request,
 };
-use bailey_protocol::{MergeKind, SessionId};
+use bailey_protocol::{MergeKind, SessionId, WsPath};
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use std::{
     io,
@@ -103,8 +104,13 @@ pub(crate) fn check(calls: &Calls, lease: &Lease, view: View, job: &Job) -> Resu
     if wanted != view {
         return Err(format!("a {view:?} was made, and the job is one for a {wanted:?}"));
     }
-    if let Some(path) = job.isolation.revealed.iter().find(|path| !lease.revealed.contains(path)) {
-        return Err(format!("`{path}` was not revealed when this session was opened"));
+    let is_revealed = |path: &WsPath| {
+        lease.revealed.contains(path) || (lease.is_attended && is_beneath(&lease.yard.project, path))
+    };
+    if let Some(path) = job.isolation.revealed.iter().find(|path| !is_revealed(path)) {
+        return Err(format!(
+            "`{path}` was not revealed when this session was opened, and nobody is there to ask"
+        ));
     }
     match &job.task {
         Task::Run(_) if !calls.profile().covers(job.isolation.profile) => {
@@ -116,6 +122,12 @@ pub(crate) fn check(calls: &Calls, lease: &Lease, view: View, job: &Job) -> Resu
         Task::Run(_) => Ok(()),
         Task::Work(request) => places(&lease.yard, request),
     }
+}
+
+/// Whether a path, as it is written, leads to something in the project.
+fn is_beneath(project: &Path, path: &WsPath) -> bool {
+    let path = Path::new(&path.0);
+    path.starts_with(project) && path.components().all(|part| !matches!(part, Component::ParentDir))
 }
 
 /// A merge writes: where to is not the runtime's to say.

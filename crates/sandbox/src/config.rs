@@ -57,14 +57,17 @@ pub struct Lease {
     pub yard: Yard,
     /// Masked files of the project that the human revealed, canonical.
     pub revealed: BTreeSet<WsPath>,
+    /// Whether a human is there whom a card may ask to reveal another one. The warden sees no cards: where this holds, it
+    /// believes the runtime about masked files of the project.
+    pub is_attended: bool,
     /// Whether nothing of it is kept: the warden removes the session's folder at its own end.
     pub is_scratch: bool,
 }
 
 impl From<Yard> for Lease {
-    /// A session to be kept, that nothing was revealed to.
+    /// A session to be kept, that nothing was revealed to and that nobody watches.
     fn from(yard: Yard) -> Self {
-        Self { yard, revealed: BTreeSet::new(), is_scratch: false }
+        Self { yard, revealed: BTreeSet::new(), is_attended: false, is_scratch: false }
     }
 }
 

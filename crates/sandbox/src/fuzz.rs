@@ -55,6 +55,7 @@ fn lease() -> Lease {
     Lease {
         yard: Yard { project: "/home/ann/project".into(), folder: "/home/ann/.bailey/sessions/one".into() },
         revealed: BTreeSet::from(["/home/ann/project/.env".into()]),
+        is_attended: false,
         is_scratch: false,
     }
 }

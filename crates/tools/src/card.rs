@@ -12,6 +12,8 @@ use bailey_protocol::{
 };
 use std::collections::HashSet;
 
+/// What becomes of a masked file.
+const FOR_THE_SESSION: &str = "revealed: from now on everything in this session can read it";
 /// Most lines of the diff of one file.
 const DIFF_LINES_MAX: usize = 400;
 /// Most lines of all diffs of a card.
@@ -26,14 +28,16 @@ const VALUE_LINES_MAX: usize = 60;
 /// about stand first.
 #[must_use]
 pub fn card(question: &Question<'_>) -> Card {
-    let Question { action, reasons, red, seen } = *question;
+    let Question { action, reasons, red, isolation, seen } = *question;
     let red: HashSet<&WsPath> = red.iter().collect();
     let mut draft = Draft { parts: Vec::new(), caveats: Vec::new(), lines: CARD_LINES_MAX };
     let title = match action {
         Action::Exec(command) => draft.exec(command),
         Action::Read { path } => {
             draft.field("path", &path.0);
-            draft.field("access", "bound read-only, for this one effect");
+            let is_revealed = isolation.revealed.contains(path);
+            let access = if is_revealed { FOR_THE_SESSION } else { "bound read-only, for this one effect" };
+            draft.field("access", access);
             format!("Read {path}")
         }
         Action::Stat { path } => draft.path("Look at", &path.0),

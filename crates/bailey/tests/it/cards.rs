@@ -21,6 +21,14 @@ fn read(id: &str, path: &str) -> Reply {
     Reply::calls([(id, "fs_read", json!({ "path": path }))])
 }
 
+/// What the model saw of each call, in order.
+fn results(model: &bailey_testkit::ModelServer) -> Vec<String> {
+    let request = model.requests().last().unwrap().json();
+    let blocks =
+        request["messages"].as_array().unwrap().iter().filter_map(|it| it["content"].as_array()).flatten();
+    blocks.filter(|it| it["type"] == "tool_result").map(|it| it["content"].to_string()).collect()
+}
+
 fn run(stage: &Stage) -> Option<Terminal> {
     Terminal::start(stage, &["run", "--model", "test/model", "do it"])
 }
@@ -62,6 +70,65 @@ fn a_read_outside_is_asked_with_its_canonical_path_and_let_in_once() {
     terminal.keys("n\n");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
+}
+
+#[test]
+fn a_masked_file_that_a_card_reveals_stays_readable_in_that_session() {
+    let stage =
+        Stage::new(&[("a.txt", "a\n"), (".env", "PASSPHRASE=swordfish\n"), (".env.local", "x=marlin\n")]);
+    // What is seen is told in capitals: the file's own words are nowhere but in it.
+    let look = "tr a-z A-Z < .env; tr a-z A-Z < .env.local";
+    let model = stage.model(vec![
+        Reply::calls([("c1", "command_run", json!({ "command": look }))]),
+        read("c2", ".env"),
+        Reply::calls([("c3", "command_run", json!({ "command": look }))]),
+        Reply::calls([("c4", "fs_read", json!({ "path": "a.txt" }))]),
+        read("c5", ".env.local"),
+        Reply::calls([("c6", "command_run", json!({ "command": look }))]),
+        Reply::text("done"),
+    ]);
+    let Some(mut terminal) = run(&stage) else { return };
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains("looks like a secret") && card.contains("everything in this session"), "{card}");
+    terminal.keys("y\n");
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains(".env.local"), "{card}");
+    terminal.keys("n not that one\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    let results = results(&model);
+    let [before, shown, after, other, denied, last] = results.as_slice() else { panic!("{results:?}") };
+    assert!(!before.contains("SWORDFISH"), "{before}");
+    assert!(shown.contains("PASSPHRASE=swordfish"), "{shown}");
+    assert!(after.contains("PASSPHRASE=SWORDFISH") && !after.contains("MARLIN"), "{after}");
+    assert!(other.contains('a') && denied.contains("not that one"), "{other} {denied}");
+    assert!(last.contains("SWORDFISH") && !last.contains("MARLIN"), "{last}");
+    let revealed: Vec<_> = stage.trail().into_iter().filter(|entry| entry["type"] == "revealed").collect();
+    assert_eq!(revealed.len(), 1, "{revealed:?}");
+    assert_eq!(revealed[0]["path"], json!(stage.project().join(".env")));
+    // The session goes on with what was revealed to it, and where nobody is there to be asked no more.
+    let _model = stage.model(vec![
+        Reply::calls([("c7", "command_run", json!({ "command": look }))]),
+        read("c8", ".env.local"),
+        Reply::text("done"),
+    ]);
+    let session = crate::workspace::newest(&stage);
+    let resumed = stage.ran(&[
+        "--json",
+        "sessions",
+        "resume",
+        &session,
+        "--model",
+        "test/model",
+        "--approve",
+        "never",
+        "again",
+    ]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let results = resumed.results();
+    let [look, denied] = results.as_slice() else { panic!("{results:?}") };
+    assert!(look.contains("SWORDFISH") && !look.contains("MARLIN"), "{look}");
+    assert!(!denied.contains("marlin"), "{denied}");
 }
 
 #[test]

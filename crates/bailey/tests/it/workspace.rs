@@ -100,7 +100,7 @@ fn work(stage: &Stage, script: &str) -> String {
     newest(stage)
 }
 
-fn newest(stage: &Stage) -> String {
+pub(crate) fn newest(stage: &Stage) -> String {
     stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned()
 }
 

@@ -119,8 +119,15 @@ fn only_what_the_human_revealed_is_revealed() {
     let mut job = job(command());
     job.isolation.revealed = vec![path.clone()];
     assert!(check(&Calls::default(), &lease(), View::Workspace, &job).is_err());
-    let lease = Lease { revealed: [path].into(), ..lease() };
-    assert_eq!(check(&Calls::default(), &lease, View::Workspace, &job), Ok(()));
+    let told = Lease { revealed: [path].into(), ..lease() };
+    assert_eq!(check(&Calls::default(), &told, View::Workspace, &job), Ok(()));
+    // Whoever sits there may have said yes to a card, about a file of the project.
+    let attended = Lease { is_attended: true, ..lease() };
+    assert_eq!(check(&Calls::default(), &attended, View::Workspace, &job), Ok(()));
+    for elsewhere in ["/work/q/.env", "/work/p/../q/.env", "/home/u/.ssh/id", ".env"] {
+        job.isolation.revealed = vec![WsPath(elsewhere.into())];
+        assert!(check(&Calls::default(), &attended, View::Workspace, &job).is_err(), "{elsewhere}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@ use crate::world::{act, done, file, stat};
 use bailey_kernel::{Output, Question};
 use bailey_protocol::{
     Action, Blob, Card, CardPart, DiffReport, Digest, FileChange, FileDiff, FileKind, FileState, HeaderValue,
-    HttpRequest, Merge, MergeFile, MergeKind, Report, WsPath,
+    HttpRequest, Isolation, Merge, MergeFile, MergeKind, Report, WsPath,
 };
 use bailey_tools::card;
 use serde_json::json;
@@ -14,8 +14,14 @@ fn drawn(action: &Action, seen: &[Output]) -> String {
 
 /// The same, where the gate asks about these paths.
 fn drawn_red(action: &Action, red: &[WsPath], seen: &[Output]) -> String {
+    drawn_behind(&Isolation::default(), action, red, seen)
+}
+
+/// The same, with what the walls open for it.
+fn drawn_behind(isolation: &Isolation, action: &Action, red: &[WsPath], seen: &[Output]) -> String {
     let reasons = &["rule `x` asks".to_owned()];
-    let Card { title, reasons, parts, caveats, .. } = card(&Question { action, reasons, red, seen });
+    let question = Question { action, reasons, red, isolation, seen };
+    let Card { title, reasons, parts, caveats, .. } = card(&question);
     let part = |part: CardPart| match part {
         CardPart::Field { name, value } => format!("{name}: {value}"),
         CardPart::Diff { path, diff } => format!("[{path}]\n{diff}"),
@@ -188,6 +194,16 @@ fn a_request_shows_its_host_and_no_secret() {
 }
 
 #[test]
+fn a_read_says_how_far_a_yes_reaches() {
+    let (path, read) = (WsPath("/w/.env".into()), Action::Read { path: "/w/.env".into() });
+    let once = drawn(&read, &[]);
+    assert!(once.contains("access: bound read-only, for this one effect"), "{once}");
+    let revealed = Isolation { revealed: vec![path], ..Isolation::default() };
+    let for_all = drawn_behind(&revealed, &read, &[], &[]);
+    assert!(for_all.contains("access: revealed: from now on everything in this session"), "{for_all}");
+}
+
+#[test]
 fn every_other_action_has_a_title() {
     for (action, title) in [
         (Action::Stat { path: "/a".into() }, "Look at /a"),
@@ -196,7 +212,8 @@ fn every_other_action_has_a_title() {
         (Action::Search { root: "/a".into(), pattern: Some("x".into()), glob: None }, "Search /a"),
         (Action::Foreign { tool: "t".into(), args: "{}".into() }, "Run the unknown tool t"),
     ] {
-        let question = Question { action: &action, reasons: &[], red: &[], seen: &[] };
+        let isolation = &Isolation::default();
+        let question = Question { action: &action, reasons: &[], red: &[], isolation, seen: &[] };
         assert_eq!(card(&question).title, title);
     }
 }
