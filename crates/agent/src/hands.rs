@@ -76,7 +76,8 @@ impl Hands {
     /// When the journal cannot be read.
     pub async fn hear(&self, context: &mut Context) -> Result<(), Refused> {
         let news = self.news.take();
-        let messages = u32::try_from(news.len()).unwrap_or(u32::MAX);
+        let said = news.iter().filter(|message| !message.is_pinned()).count();
+        let messages = u32::try_from(said).unwrap_or(u32::MAX);
         news.into_iter().for_each(|message| context.push(message));
         self.news.take_unpinned().into_iter().for_each(|entry| context.unpin(entry));
         if messages > 0 {

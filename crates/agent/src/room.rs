@@ -115,8 +115,8 @@ impl Hands {
         }
         let message = format!(
             "what cannot be left out comes to about {} tokens, and the model's window has room for {}: the last message, \
-             pinned ones and guides are kept whole; say it in fewer words, unpin something, or choose a model with a \
-             longer window",
+             pinned ones and guides are kept whole; say it in fewer words, take a pin off (`/unpin` in `bailey chat`), or \
+             choose a model with a longer window",
             budget::taken(context),
             budget.room()
         );

@@ -163,6 +163,9 @@ pub(crate) struct TurnOptions {
     /// Reveal a masked file, such as .env, to this session
     #[arg(long, value_name = "PATH")]
     pub(crate) reveal: Vec<PathBuf>,
+    /// Keep these words in front of the model for the whole session, whatever is summed up
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) pin: Vec<String>,
     /// Show what commands print while they run
     #[arg(long, short)]
     pub(crate) verbose: bool,

@@ -13,6 +13,7 @@ mod history;
 mod keys;
 mod line;
 mod markdown;
+mod pins;
 mod screen;
 mod signals;
 mod spent;

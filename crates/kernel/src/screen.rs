@@ -88,6 +88,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             clean(diff);
             files.iter_mut().chain(red).chain(reasons).for_each(clean);
         }
+        Happening::Pinned { messages } => messages.iter_mut().for_each(|message| clean(&mut message.text)),
         Happening::Merged { conflicts, .. } => conflicts.iter_mut().for_each(clean),
         Happening::Ask { .. }
         | Happening::Session { .. }

@@ -123,6 +123,15 @@ pub struct SessionLine {
     pub updated: String,
 }
 
+/// A pinned message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedLine {
+    /// Its entry in the journal, which [`crate::Op::Unpin`] names.
+    pub entry: Seq,
+    /// The words.
+    pub text: String,
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -144,6 +153,11 @@ pub enum Happening {
     Heard {
         /// How many, in the order of their acceptance.
         messages: u32,
+    },
+    /// Something was pinned or unpinned, or a session with pinned messages goes on.
+    Pinned {
+        /// All that is pinned now, the oldest first.
+        messages: Vec<PinnedLine>,
     },
     /// A piece of the model's text.
     Text {

@@ -36,7 +36,7 @@ pub use action::{
 pub use blob::Blob;
 pub use digest::{Digest, Hasher};
 pub use effect::{Cost, Effect, Role, Sealed};
-pub use event::{Answer, Card, CardPart, Event, Happening, SessionLine, Usage, Verdict};
+pub use event::{Answer, Card, CardPart, Event, Happening, PinnedLine, SessionLine, Usage, Verdict};
 pub use id::{ApprovalId, CallId, EffectId, SessionId, TurnId};
 pub use jiff::Timestamp;
 pub use label::{Integrity, Labels, Secrecy};

@@ -1,5 +1,6 @@
 //! One session, from its opening to its end.
 
+use crate::pins::Pins;
 use bailey_agent::{
     Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Questions, Retry, Settled, TurnEnd,
 };
@@ -90,6 +91,7 @@ pub struct Host {
     retry: Retry,
     unattended: bool,
     context: Context,
+    pins: Pins,
     _lock: SessionLock,
 }
 
@@ -142,6 +144,10 @@ impl Host {
             let happening = Happening::Session { session, workspace: workspace.0.clone(), model, resumed };
             kernel.tell(&scope, happening).await?;
         }
+        let pins = Pins::of(&context);
+        if !pins.is_empty() {
+            pins.tell(&kernel, &scope).await?;
+        }
         Ok(Self {
             kernel,
             registrar,
@@ -157,6 +163,7 @@ impl Host {
             retry,
             unattended,
             context,
+            pins,
             _lock: lock,
         })
     }
@@ -240,17 +247,19 @@ impl Host {
     /// # Errors
     /// When they cannot be written.
     pub async fn pin(&mut self, text: &str) -> Result<(), HostError> {
-        let message = self.kernel.pin(&self.connection, text).await?;
+        let scope = self.kernel.turn_of(&self.connection);
+        let message = self.pins.add(&self.kernel, &self.connection, &scope, text).await?;
         self.context.push(message);
         Ok(())
     }
 
-    /// Lets a pinned message be summarised like any other.
+    /// Lets a pinned message be summarised like any other. What is not pinned stays as it is.
     ///
     /// # Errors
     /// When it cannot be written.
     pub async fn unpin(&mut self, entry: Seq) -> Result<(), HostError> {
-        self.kernel.unpin(&self.connection, entry).await?;
+        let scope = self.kernel.turn_of(&self.connection);
+        self.pins.remove(&self.kernel, &self.connection, &scope, entry).await?;
         self.context.unpin(entry);
         Ok(())
     }
@@ -330,13 +339,15 @@ impl Host {
             guides: self.guides.clone(),
             ceiling: self.ceiling.clone(),
         };
-        let front = Front {
+        let who = self.who();
+        let mut front = Front {
+            pins: &mut self.pins,
             kernel: &self.kernel,
             connection: &self.connection,
             scope: &scope,
             questions: &self.questions,
             news: &hands.news,
-            who: self.who(),
+            who,
         };
         let brain = self.brain.clone();
         let ended = {
@@ -386,6 +397,7 @@ async fn tell_sessions(kernel: &Kernel, scope: &Scope) -> Result<(), Refused> {
 
 /// A turn's ear to the front end.
 struct Front<'a> {
+    pins: &'a mut Pins,
     kernel: &'a Kernel,
     connection: &'a Connection,
     scope: &'a Scope,
@@ -395,7 +407,7 @@ struct Front<'a> {
 }
 
 impl Front<'_> {
-    async fn take(&self, op: Op) -> Result<(), Refused> {
+    async fn take(&mut self, op: Op) -> Result<(), Refused> {
         match op {
             Op::Cancel => self.scope.cancel().cancel(),
             Op::Say(inbound) => {
@@ -403,9 +415,11 @@ impl Front<'_> {
                 self.news.push(message);
             }
             Op::Sessions => tell_sessions(self.kernel, self.scope).await?,
-            Op::Pin { text } => self.news.push(self.kernel.pin(self.connection, &text).await?),
+            Op::Pin { text } => {
+                self.news.push(self.pins.add(self.kernel, self.connection, self.scope, &text).await?);
+            }
             Op::Unpin { entry } => {
-                self.kernel.unpin(self.connection, entry).await?;
+                self.pins.remove(self.kernel, self.connection, self.scope, entry).await?;
                 self.news.unpin(entry);
             }
             // The work is not at rest: a comparison now would show half of it.

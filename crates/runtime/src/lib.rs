@@ -8,6 +8,7 @@
 
 mod changes;
 mod host;
+mod pins;
 
 pub use changes::{Change, Changes, Merged};
 pub use host::{Host, HostError, Opening, Parts};

@@ -53,6 +53,7 @@ pub(super) async fn turn(
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
     message.iter().for_each(|message| front.asked(message));
+    pin(&mut front, &mut host, options).await?;
     let ended = match message {
         Some(text) => front.during(host.say(Inbound { text }, &mut inbox)).await,
         None if host.is_interrupted() => front.during(host.go_on(&mut inbox)).await,
@@ -184,6 +185,17 @@ fn task(task: &str) -> Result<String> {
         bail!("the task is empty: say what to do, such as: bailey run \"make the tests pass\"");
     }
     Ok(text)
+}
+
+/// Pins what the human pins by a flag, before the turn.
+pub(super) async fn pin(front: &mut Front<'_>, host: &mut Host, options: &TurnOptions) -> Result<()> {
+    for text in &options.pin {
+        if text.trim().is_empty() {
+            bail!("`--pin` got no words: say what to keep, such as: --pin \"the public API stays as it is\"");
+        }
+        front.during(host.pin(text.trim())).await?;
+    }
+    Ok(())
 }
 
 /// Notes what the human reveals by a flag, before the turn.

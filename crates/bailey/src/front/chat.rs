@@ -7,6 +7,7 @@
 
 mod command;
 mod input;
+mod pins;
 
 pub(super) use input::{Came, came};
 
@@ -34,6 +35,8 @@ use tokio::sync::mpsc;
 const PROMPT: &str = "› ";
 /// Rows of waiting messages that are shown.
 const QUEUED_ROWS_MAX: usize = 3;
+/// Why something has to wait.
+const BUSY: &str = "  not while something runs: wait for its end, or press Ctrl-C";
 /// How long a first Ctrl-C counts.
 const TWICE: Duration = Duration::from_secs(2);
 
@@ -53,7 +56,7 @@ pub(crate) enum Leave {
 pub(super) enum Doing {
     Nothing,
     Turn,
-    /// A comparison, an apply, an undo, by [`Op::name`].
+    /// A comparison, an apply, an undo, a pin, by [`Op::name`].
     Op(&'static str),
 }
 
@@ -335,9 +338,9 @@ impl Front<'_> {
             }
             Command::Sessions => self.send(Op::Sessions),
             Command::Quit => self.leave(Leave::Quit),
-            _ if !is_free => {
-                self.note(Style::Yellow, "  not while something runs: wait for its end, or press Ctrl-C")
-            }
+            Command::Pin(text) => self.pin(text),
+            Command::Unpin(number) => self.unpin(number.as_deref()),
+            _ if !is_free => self.note(Style::Yellow, BUSY),
             Command::Clear => {
                 if let Some(session) = self.drawing.story.session() {
                     self.note(
@@ -431,8 +434,11 @@ impl Front<'_> {
                         &format!("  /{op}: {error}", op = if op == "changes" { "diff" } else { op }),
                     );
                 }
-                self.rested();
+                if self.chat.as_ref().is_some_and(|chat| chat.doing != Doing::Turn) {
+                    self.rested();
+                }
             }
+            Happening::Pinned { .. } if matches!(chat.doing, Doing::Op("pin" | "unpin")) => self.rested(),
             Happening::Sessions { sessions } => {
                 for session in sessions {
                     let name = super::short(&session.session);

@@ -3,6 +3,7 @@
 use super::{
     ask::{diff_lines, one_line},
     markdown::Markdown,
+    pins::Pins,
     screen::{Row, Screen},
     story::{Done, Story},
     text::{self, Span, cut, span, wrap},
@@ -53,6 +54,7 @@ pub(super) struct Drawing<'a> {
     in_line: bool,
     /// What Bailey itself waits for.
     waiting: Option<(String, Instant)>,
+    pub(super) pins: Pins,
     pub(super) story: Story,
 }
 
@@ -66,6 +68,7 @@ impl<'a> Drawing<'a> {
             said: Markdown::default(),
             in_line: false,
             waiting: None,
+            pins: Pins::default(),
             story: Story::default(),
         }
     }
@@ -101,6 +104,10 @@ impl<'a> Drawing<'a> {
                     GuideState::Gone => "gone",
                 };
                 self.line(screen, Style::Dim, &format!("  {path}: {what}"));
+            }
+            Happening::Pinned { messages } => {
+                let lines = self.pins.take(messages);
+                lines.iter().for_each(|line| self.line(screen, Style::Dim, line));
             }
             Happening::Notice { text } => {
                 self.waiting = None;

@@ -20,6 +20,7 @@ mod house;
 mod keys;
 mod limit;
 mod models;
+mod pins;
 mod providers;
 mod quickstart;
 mod repositories;

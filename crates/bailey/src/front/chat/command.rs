@@ -8,6 +8,8 @@ pub(super) const HELP: &str = "  /diff        what this session changed in the p
   /undo        take the last apply back
   /clear       begin anew: a new session over the same project
   /model NAME  go on with another model; without a name, say which one it is
+  /pin TEXT    keep these words in front of the model, whatever is summed up; alone: what is pinned
+  /unpin N     let the pinned words with this number go like any others
   /cost        what was spent
   /sessions    the sessions of this home
   /help        this
@@ -18,8 +20,22 @@ pub(super) const HELP: &str = "  /diff        what this session changed in the p
   Ctrl-C cancels the turn; twice, or Ctrl-D, leaves.
   A message that begins with a slash: put a blank before it.";
 
-const NAMES: [&str; 9] =
-    ["/apply", "/clear", "/cost", "/diff", "/help", "/model", "/quit", "/sessions", "/undo"];
+const NAMES: [&str; 11] = [
+    "/apply",
+    "/clear",
+    "/cost",
+    "/diff",
+    "/help",
+    "/model",
+    "/pin",
+    "/quit",
+    "/sessions",
+    "/undo",
+    "/unpin",
+];
+
+/// Those that something may stand behind.
+const OPEN: [&str; 3] = ["/model", "/pin", "/unpin"];
 
 /// A slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +46,8 @@ pub(super) enum Command {
     Diff,
     Apply,
     Undo,
+    Pin(Option<String>),
+    Unpin(Option<String>),
     Cost,
     Sessions,
     Quit,
@@ -40,10 +58,13 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
     let rest = line.strip_prefix('/')?;
     let (name, argument) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
     let argument = argument.trim();
+    let more = || (!argument.is_empty()).then(|| argument.to_owned());
     let command = match name {
         "help" | "?" => Command::Help,
         "clear" => Command::Clear,
-        "model" => return Some(Ok(Command::Model((!argument.is_empty()).then(|| argument.to_owned())))),
+        "model" => return Some(Ok(Command::Model(more()))),
+        "pin" => return Some(Ok(Command::Pin(more()))),
+        "unpin" => return Some(Ok(Command::Unpin(more()))),
         "diff" => Command::Diff,
         "apply" => Command::Apply,
         "undo" => Command::Undo,
@@ -84,7 +105,7 @@ impl Chat {
             common.chars().take(same).collect()
         });
         let (hint, end) = match fit.as_slice() {
-            [only] => (String::new(), if *only == "/model" { " " } else { "" }),
+            [only] => (String::new(), if OPEN.contains(only) { " " } else { "" }),
             several => (several.join("  "), ""),
         };
         if self.line.text() == before {
@@ -102,6 +123,9 @@ mod tests {
     fn commands_messages_and_mistakes() {
         assert_eq!(parse("/apply"), Some(Ok(Command::Apply)));
         assert_eq!(parse("/model a/b "), Some(Ok(Command::Model(Some("a/b".into())))));
+        assert_eq!(parse("/pin"), Some(Ok(Command::Pin(None))));
+        assert_eq!(parse("/pin two\n lines "), Some(Ok(Command::Pin(Some("two\n lines".into())))));
+        assert_eq!(parse("/unpin 2"), Some(Ok(Command::Unpin(Some("2".into())))));
         assert_eq!(parse("please /apply"), None);
         assert_eq!(parse(" /apply"), None);
         assert_eq!(parse("/etc/hosts is wrong"), None);
