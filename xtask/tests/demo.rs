@@ -8,6 +8,8 @@
 )]
 
 use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -56,20 +58,34 @@ const LOOK: &str = r#"home=$(echo $TMPDIR/bailey-demo-*/home)
         echo "== the journal"; "$3" --home $home --json sessions show $id
     fi"#;
 
-/// The demo where a script stands in the place of a tool of the toolchain, inside the walls too, whose real file the
-/// script finds as `REAL`.
+/// The demo where a script stands in the place of a tool of the toolchain.
 fn with_tool(tool: &str, script: &str, options: &[&str]) -> Option<(bool, String)> {
+    within(&["--mount"], &stand_in(tool, script)?, options)
+}
+
+/// Puts a script in the place of a tool of the toolchain, inside the walls too, whose real file the script finds as `REAL`.
+fn stand_in(tool: &str, script: &str) -> Option<String> {
     if !ran(Command::new("rustup").args(["which", tool])).0 {
         println!("SKIPPED: no rustup, so `{tool}` is not where this test expects it");
         return None;
     }
     // The walls show the listed files of a toolchain, so the real one takes the name of one that nobody needs here.
-    let mount = format!(
+    Some(format!(
         "bin=$(dirname $(rustup which {tool})); fake=$(mktemp -p $TMPDIR); real=$bin/rust-gdbgui
         sed \"s@REAL@$real@\" > $fake <<'END'\n#!/bin/bash\nset -o pipefail\n{script}\nEND
         chmod 755 $fake; mount --bind $bin/{tool} $real; mount --bind $fake $bin/{tool}"
-    );
-    within(&["--mount"], &mount, options)
+    ))
+}
+
+/// The demo of a program that is a script around the real one, which the script finds as `REAL`.
+fn around(script: &str) -> Option<(bool, String)> {
+    let demo = demo()?;
+    let (bailey, options) = demo.split_last().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bailey");
+    fs::write(&file, format!("#!/bin/bash\n{}\n", script.replace("REAL", bailey))).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    Some(ran(Command::new(&options[0]).args(&options[1..]).arg(file)))
 }
 
 #[test]
@@ -81,6 +97,14 @@ fn it_passes_in_another_locale_and_with_any_colours() {
         let (passed, text) = ran(&mut command);
         assert!(passed && text.contains("passed  `cargo test` in the project itself"), "{name}: {text}");
     }
+    // The locale reaches the commands, and colours do where cargo is told to make some.
+    let script = "[ \"$LANG\" = de_DE.UTF-8 ] || exit 99; export CARGO_TERM_COLOR=always; exec REAL \"$@\"";
+    let Some(mount) = stand_in("cargo", script) else { return };
+    let mount = format!("{mount}\nexport LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8");
+    let Some((passed, text)) = within(&["--mount"], &mount, &["--keep"]) else { return };
+    assert!(passed, "{text}");
+    let (_, journal) = text.split_once("== the journal").unwrap();
+    assert!(journal.contains("[1m") && journal.contains("[0m"), "no colours came: {journal}");
 }
 
 #[test]
@@ -113,6 +137,31 @@ fn without_a_sandbox_it_fails_and_says_so() {
     };
     assert!(!passed && text.contains("namespace"), "{text}");
     assert!(!text.contains("passed  "), "{text}");
+}
+
+#[test]
+fn what_is_not_in_the_journal_or_not_in_the_project_is_noticed() {
+    let is_run = r#"case " $* " in *" run "*) "#;
+    // It takes back what was applied, applies nothing, and forgets.
+    let took_back = format!(
+        "REAL \"$@\"; code=$?; {is_run} while [ \"$1\" != -C ]; do shift; done; git -C \"$2\" checkout -q src;; esac; exit $code"
+    );
+    let applies_nothing = format!(
+        "{is_run} for a; do shift; [ \"$a\" = --apply ] || set -- \"$@\" \"$a\"; done;; esac; exec REAL \"$@\""
+    );
+    let forgets = r#"case " $* " in *" --json audit log "*) exit 0;; esac; exec REAL "$@""#.to_owned();
+    for (script, told) in [
+        (took_back, "the crate's tests fail outside of the agent"),
+        (applies_nothing, "no finished apply"),
+        (forgets, "the journal holds no refusal of read"),
+    ] {
+        let Some((passed, text)) = around(&script) else { return };
+        assert!(!passed && text.contains(told), "{told}: {text}");
+        assert!(!text.contains("passed  "), "{told}: {text}");
+    }
+    // The control: a script around it that changes nothing.
+    let Some((passed, text)) = around("exec REAL \"$@\"") else { return };
+    assert!(passed, "{text}");
 }
 
 #[test]
