@@ -79,13 +79,14 @@ fn stand_in(tool: &str, script: &str) -> Option<String> {
 
 /// The demo of a program that is a script around the real one, which the script finds as `REAL`.
 fn around(script: &str) -> Option<(bool, String)> {
-    let demo = demo()?;
-    let (bailey, options) = demo.split_last().unwrap();
+    let mut demo = demo()?;
+    let bailey = demo.pop().unwrap();
+    let (xtask, options) = demo.split_first().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bailey");
-    fs::write(&file, format!("#!/bin/bash\n{}\n", script.replace("REAL", bailey))).unwrap();
+    fs::write(&file, format!("#!/bin/bash\n{}\n", script.replace("REAL", &bailey))).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    Some(ran(Command::new(&options[0]).args(&options[1..]).arg(file)))
+    Some(ran(Command::new(xtask).args(options).arg(file)))
 }
 
 #[test]
