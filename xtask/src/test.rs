@@ -11,6 +11,8 @@ use std::{
 const PACKAGES: &[&str] = &[
     "bubblewrap",
     "strace",
+    "rsync",
+    "openssh-client",
     "tmux",
     "nodejs",
     "npm",

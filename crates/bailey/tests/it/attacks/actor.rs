@@ -12,7 +12,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// An ordinary user without an account.
+/// An ordinary user, whose account is known in the actor's own mount namespace only.
 const STRANGER: u32 = 54_321;
 
 /// What stands in every secret file of the actor's home, and nowhere else.
@@ -37,7 +37,7 @@ pub(crate) const SECRETS: &[&str] = &[
     "notes.txt",
 ];
 
-/// Binds the toolchain and the program where the actor can read them, then becomes the actor. Who is not root links them.
+/// Binds the toolchain and the program where the actor can read them, and a list of accounts with the actor's, then becomes the actor. Who is not root links them.
 const ENTER: &str = r#"
 folder=$1 program=$2 tools=$3 uid=$4; shift 4
 place() { mount --bind "$1" "$2"; }
@@ -46,10 +46,13 @@ for part in .cargo/bin .rustup/toolchains .rustup/settings.toml; do
     if [ -e "$tools/$part" ]; then place "$tools/$part" "$folder/user/$part" || exit 99; fi
 done
 place "$program" "$folder/bin/bailey" || exit 99
+[ "$(id -u)" = 0 ] && place "$folder/passwd" /etc/passwd
 [ "$uid" = 0 ] && exec "$@"
 [ "$(id -u)" = 0 ] || exec "$@"
 exec setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "$@"
 "#;
+
+const FOREIGN: &str = include_str!("../probes/foreign.py");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
@@ -72,23 +75,35 @@ impl Who {
 pub(crate) struct Actor {
     pub(crate) stage: Stage,
     pub(crate) who: Who,
+    /// Whether the network around the actor is one that the test made, with foreign addresses that answer.
+    has_world: bool,
 }
 
 impl Actor {
     /// An actor whose project holds these files, committed.
     pub(crate) fn new(who: Who, files: &[(&str, &str)]) -> Self {
-        let actor = Self { stage: Stage::new(files), who };
+        let actor = Self { stage: Stage::new(files), who, has_world: false };
         fs::set_permissions(actor.stage.folder(), fs::Permissions::from_mode(0o755)).unwrap();
         for directory in ["bin", "home", "user/.cargo/bin", "user/.rustup/toolchains", "user/.nvm/versions"] {
             fs::create_dir_all(actor.stage.folder().join(directory)).unwrap();
         }
         fs::write(actor.stage.folder().join("bin/bailey"), "").unwrap();
+        let account = format!("stranger:x:{STRANGER}:{STRANGER}::{}:/bin/sh\n", actor.user().display());
+        let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default() + &account;
+        fs::write(actor.stage.folder().join("passwd"), accounts).unwrap();
         fs::write(actor.user().join(".rustup/settings.toml"), "").unwrap();
         fs::write(actor.user().join(".nvm/versions/tool"), "a tool\n").unwrap();
         for name in SECRETS {
             actor.secret(name);
         }
         actor.own();
+        actor
+    }
+
+    /// The same in a network namespace of the test's own, in which foreign addresses answer. Only root can make one.
+    pub(crate) fn abroad(who: Who, files: &[(&str, &str)]) -> Self {
+        let actor = Self { has_world: true, ..Self::new(who, files) };
+        fs::write(actor.stage.folder().join("foreign.py"), FOREIGN).unwrap();
         actor
     }
 
@@ -207,9 +222,12 @@ impl Actor {
     }
 
     fn enter(&self, program: &Path, argv: &[&str]) -> Command {
-        let enter: &[&str] = match is_root() {
-            true => &["unshare", "--mount", "--propagation", "private", "--"],
-            false => &["--"],
+        let foreign = self.stage.folder().join("foreign.py").display().to_string();
+        let private = ["unshare", "--mount", "--propagation", "private"];
+        let enter: Vec<&str> = match (is_root(), self.has_world) {
+            (true, true) => [&private[..], &["--net", "--", "/usr/bin/python3", &foreign]].concat(),
+            (true, false) => [&private[..], &["--"]].concat(),
+            (false, _) => vec!["--"],
         };
         let mut command = Command::new("/usr/bin/env");
         let uid = if self.who == Who::Root { 0 } else { STRANGER };

@@ -1,6 +1,9 @@
 //! A19, A20, A23, A57: files that no sandbox may show, by whatever name and however fast they change.
 
-use super::actor::{Actor, CANARY, SECRETS, Who, could_not_be_tried, is_root, told};
+use super::{
+    actor::{Actor, CANARY, SECRETS, Who, could_not_be_tried, is_root, told},
+    control::{Lack, Lacks, judge},
+};
 use crate::stage::Ran;
 use bailey_testkit::{Call, Message, Reply};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -17,6 +20,17 @@ use std::{
 };
 
 const REACH: &str = include_str!("../probes/reach.py");
+
+/// What a user cannot read either, or a small system does not have. Whoever is root in a container may be kept from the
+/// first process, too; Bailey's own is looked into in the same way and has no excuse.
+const OF_THE_HOST: &Lacks = &[
+    (FIRST, Lack::Root),
+    (FIRST, Lack::Answer(&["EACCES", "EPERM"])),
+    (&["/etc/shadow", "/root"], Lack::Root),
+    (&["/etc/ssh", "/boot"], Lack::Answer(&["ENOENT"])),
+];
+
+const FIRST: &[&str] = &["/proc/1/environ", "/proc/1/mem", "/proc/1/fd", "/proc/1/root", "/proc/1/cwd"];
 
 attack!(a19_secrets_of_the_host_are_not_there);
 fn a19_secrets_of_the_host_are_not_there(who: Who) {
@@ -44,16 +58,12 @@ fn a19_secrets_of_the_host_are_not_there(who: Who) {
     for path in &paths {
         let answer = inside[path].as_str();
         assert!(["ENOENT", "EACCES", "EPERM"].contains(&answer), "{path}: {answer}");
-        match outside[path].as_str() {
-            "ok" => println!("held: {path}: {answer}"),
-            refused => could_not_be_tried(path, refused),
-        }
-    }
-    let sure = |path: &&String| {
-        path.contains("/user/") || path.contains("/home") || path.contains(&bailey.to_string())
-    };
-    for path in paths.iter().filter(sure) {
-        assert_eq!(outside[path], "ok", "the control of {path}");
+        judge(
+            who,
+            path,
+            (outside[path] == "ok").then_some("outside").ok_or(&[&*outside[path]][..]),
+            OF_THE_HOST,
+        );
     }
 }
 

@@ -1,6 +1,9 @@
 //! A21, A53: whatever is made of a repository inside the walls, the host's git runs none of it; and `git commit` works.
 
-use super::actor::{Actor, Who, could_not_be_tried};
+use super::{
+    actor::{Actor, Who},
+    control::judge,
+};
 use bailey_testkit::Reply;
 use serde_json::json;
 use std::fs;
@@ -42,13 +45,18 @@ const DISGUISES: &[(&str, &str)] = &[
            printf '[core]\n\tbare = false\n\tworktree = "."\n\tfsmonitor = "OWN; false"\n' >> sub/config"#,
     ),
     (
+        "plain bare repository in a folder",
+        r#"mkdir sub && cp -r .git/HEAD .git/objects .git/refs sub/ &&
+           printf '[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfsmonitor = "OWN; false"\n[alias]\n\tst = "!OWN"\n' > sub/config"#,
+    ),
+    (
         "attributes and filter",
         r#"echo '*.txt filter=own' > .gitattributes; printf '[filter "own"]\n\tclean = "OWN; cat"\n' >> .git/config; touch a.txt"#,
     ),
 ];
 
 /// What a person does afterwards.
-const HOST: &str = "git status; git diff; git -C sub status; git -C wt status; git st
+const HOST: &str = "git status; git diff; git -C sub status; git -C wt status; git st; git -C sub st
     git add --all; git -c user.name=x -c user.email=x@example.invalid commit -m x --allow-empty; true";
 
 attack!(a53_the_hosts_git_runs_nothing_of_a_session);
@@ -69,13 +77,8 @@ fn a53_the_hosts_git_runs_nothing_of_a_session(who: Who) {
         assert!(after.stdout.contains("main"), "git works on the host: {name}: {after:?}");
         // The control: the same done to a copy without walls runs it.
         let control = actor.outside(&["sh", "-c", &format!("cd {copy} && {disguise}\n cd {copy}; {HOST}")]);
-        match owned.exists() {
-            true => println!("held: {name}"),
-            false => could_not_be_tried(name, format!("{control:?}")),
-        }
-        if ["hook", "configuration", "another .git", "gitfile", "commondir"].contains(name) {
-            assert!(owned.exists(), "the control of {name}: {control:?}");
-        }
+        let ended = format!("{control:?}");
+        judge(who, name, owned.exists().then_some("without walls").ok_or(&[ended.as_str()][..]), &[]);
     }
 }
 

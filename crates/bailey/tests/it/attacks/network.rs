@@ -1,6 +1,6 @@
 //! A29, A54: no route out, no socket of the host, and a loopback of the sandbox's own that works.
 
-use super::actor::{Actor, Who, told};
+use super::actor::{Actor, Who, is_root, told};
 use std::{
     net::{TcpListener, UdpSocket},
     os::{
@@ -15,6 +15,17 @@ const PROBE: &str = include_str!("../probes/net.py");
 /// Ways that have a listener at the other end, and so a control.
 const LISTENED: [&str; 4] =
     ["tcp to the host's loopback", "udp to the host's loopback", "an abstract socket", "a socket file"];
+
+/// Ways to foreign addresses, which answer in a world of the test's own.
+const FOREIGN: [&str; 7] = [
+    "tcp to an address",
+    "tcp to a v6 address",
+    "quic to an address",
+    "dns to an address",
+    "icmp to an address",
+    "tcp to the metadata service",
+    "a name",
+];
 
 /// Listeners of the host, the last one in the workspace. Their threads end with the test.
 struct Listeners {
@@ -85,6 +96,32 @@ fn a29_there_is_no_route_out(who: Who) {
     for left in ["net_namespace,seccomp", "net_namespace,landlock", "seccomp,landlock"] {
         let one = told(&actor.without(left, true, &listeners.probe(&LISTENED[2..3])));
         println!("an abstract socket without {left}: {}", one["an abstract socket"]);
+    }
+}
+
+attack!(a29_a_foreign_address_that_answers_is_not_reached);
+fn a29_a_foreign_address_that_answers_is_not_reached(who: Who) {
+    if !is_root() {
+        return println!("SKIPPED: only root can make a network with foreign addresses");
+    }
+    let actor = Actor::abroad(who, &[("net.py", PROBE)]);
+    let fixed = ["/usr/bin/python3", "net.py", "0", "0", "none", "none"];
+    let probe = [&fixed, &FOREIGN[..]].concat();
+    let inside = told(&actor.inside(&probe));
+    // Answers of the walls, and none of them from there.
+    let refusals = ["ENETUNREACH", "EPERM", "EACCES", "EAFNOSUPPORT", "no name"];
+    assert!(inside.len() == FOREIGN.len(), "{inside:?}");
+    assert!(inside.values().all(|answer| refusals.contains(&answer.as_str())), "{inside:?}");
+    // The controls: outside each of them answers, and inside when just the network's wall is away.
+    let outside = told(&actor.outside(&probe));
+    let without = told(&actor.without("net_namespace", true, &probe));
+    let sockets = told(&actor.without("net_namespace,seccomp", true, &probe));
+    for way in FOREIGN {
+        assert_eq!(outside[way], "ok", "the control of {way}: {outside:?}");
+        // To ping is a kind of socket that the list of system calls does not hold.
+        let inner = if way.starts_with("icmp") { &sockets } else { &without };
+        assert_eq!(inner[way], "ok", "the control of {way} inside: {inner:?}");
+        println!("held: {way}: {} (answers without the network's wall)", inside[way]);
     }
 }
 

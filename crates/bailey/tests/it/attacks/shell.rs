@@ -1,7 +1,10 @@
 //! A16, A17, A18: every trick of a shell, a tool's option or a loader, run as a command that the rules allow. No text is
 //! matched: each must be harmless because of where it runs.
 
-use super::actor::{Actor, CANARY, Who, could_not_be_tried};
+use super::{
+    actor::{Actor, CANARY, Who},
+    control::{Lack, Lacks, judge},
+};
 
 /// `STEAL` prints a secret of the home and writes a file there; `SECRET` is the secret's path, `OWNED` the file's.
 /// Each trick does so in a way of its own.
@@ -20,7 +23,7 @@ const TRICKS: &[(&str, &str)] = &[
     ("A16 newline", "true\nSTEAL"),
     ("A16 pager", "export GIT_PAGER='sh -c \"STEAL\"'; git grep -O a"),
     ("A16 alias", "bash -O expand_aliases -c 'alias ls=\"STEAL; ls\"\nls'"),
-    ("A16 glob", "cat /????/*/us?r/.s*h/i*; cat $HOME/.ss*/*; STEAL"),
+    ("A16 glob", "cat /????/*/us?r/.s*h/i*; cat $HOME/.ss*/*"),
     ("A16 find", "find . -maxdepth 0 -exec sh -c 'STEAL' \\;"),
     ("A16 xargs", "echo x | xargs -I{} sh -c 'STEAL'"),
     ("A16 env", "env X=1 sh -c 'STEAL'"),
@@ -40,7 +43,7 @@ const TRICKS: &[(&str, &str)] = &[
         "printf '#!/bin/sh\\nSTEAL >&2\\ncat\\n' > z; chmod 755 z; seq 300 | sort -S 1k --compress-prog=./z 2>&1 >/dev/null | sort -u",
     ),
     ("A17 ssh ProxyCommand", "ssh -oProxyCommand='sh -c \"STEAL >&2\"' -oBatchMode=yes host true 2>&1"),
-    ("A17 rsync -e", "rsync -e 'sh -c \"STEAL >&2\" #' a.txt host:/x 2>&1"),
+    ("A17 rsync -e", "printf '{ STEAL; } >&2\\n' > s; rsync -e 'sh ./s' a.txt host:/x 2>&1"),
     ("A17 git ssh", "GIT_SSH_COMMAND='STEAL >&2; true' git fetch ssh://host/x 2>&1"),
     (
         "A17 git editor",
@@ -54,7 +57,7 @@ const TRICKS: &[(&str, &str)] = &[
     ("A17 git fsmonitor", "git -c core.fsmonitor='STEAL >&2; false' status 2>&1"),
     (
         "A17 git ext transport",
-        "git -c protocol.ext.allow=always clone 'ext::sh -c STEAL%>&2' x 2>&1; sh -c 'STEAL'",
+        "printf '{ STEAL; } >&2\\n' > s; git -c protocol.ext.allow=always clone 'ext::sh ./s' x 2>&1",
     ),
     ("A18 /proc/self/root", "/proc/self/root/bin/cat SECRET; /proc/self/root/bin/cp a.txt OWNED"),
     ("A18 copied binary", "cp /bin/cat ./harmless; ./harmless SECRET; cp /bin/touch ./t; ./t OWNED"),
@@ -65,7 +68,7 @@ const TRICKS: &[(&str, &str)] = &[
     (
         "A18 memory file",
         r#"python3 -c 'import os
-f = os.memfd_create("x"); os.write(f, open("/bin/cat", "rb").read()); os.execve(f, ["cat", "SECRET"], {})'; STEAL"#,
+f = os.memfd_create("x"); os.write(f, open("/bin/cat", "rb").read()); os.execve(f, ["cat", "SECRET"], {})'"#,
     ),
     ("A18 shebang", "printf '#!/usr/bin/env -S sh -c \"STEAL\"\\n' > s; chmod 755 s; ./s"),
     ("A18 interpreter as argument", "printf 'STEAL\\n' > s; . ./s"),
@@ -88,6 +91,16 @@ f = os.memfd_create("x"); os.write(f, open("/bin/cat", "rb").read()); os.execve(
     ("A18 set-user-id", "cp /bin/sh ./root; chmod u+s ./root; ./root -pc 'STEAL'"),
 ];
 
+/// What a trick needs that not every machine has.
+const LACKS: &Lacks = &[
+    (&["A16 pipe to node"], Lack::Program("node")),
+    (&["A16 npm script"], Lack::Program("npm")),
+    (&["A16 make"], Lack::Program("make")),
+    (&["A17 ssh ProxyCommand"], Lack::Program("ssh")),
+    (&["A17 rsync -e"], Lack::Program("rsync")),
+    (&["A18 LD_PRELOAD", "A18 LD_AUDIT", "A18 GCONV_PATH"], Lack::Program("cc")),
+];
+
 attack!(a16_a18_tricks_of_the_shell_reach_nothing);
 fn a16_a18_tricks_of_the_shell_reach_nothing(who: Who) {
     let actor = Actor::new(who, &[("a.txt", "a\n")]);
@@ -95,7 +108,6 @@ fn a16_a18_tricks_of_the_shell_reach_nothing(who: Who) {
     let owned = actor.user().join("owned");
     let path = owned.display().to_string();
     let steal = format!("cat {secret}; touch {path}");
-    let mut tried = 0;
     for (name, trick) in TRICKS {
         let trick = trick.replace("STEAL", &steal).replace("SECRET", &secret).replace("OWNED", &path);
         let inside = actor.sh(&trick);
@@ -104,15 +116,11 @@ fn a16_a18_tricks_of_the_shell_reach_nothing(who: Who) {
         let project = actor.stage.project().display().to_string();
         let apart = format!("rm -rf {copy}; cp -r {project} {copy}; cd {copy}\n{trick}");
         let control = actor.outside(&["timeout", "20", "sh", "-c", &apart]);
-        if format!("{control:?}").contains(CANARY) || owned.exists() {
-            tried += 1;
-        } else {
-            could_not_be_tried(name, format!("{control:?}"));
-        }
+        let ended = format!("{control:?}");
+        let stole = ended.contains(CANARY) || owned.exists();
+        judge(who, name, stole.then_some("without walls").ok_or(&[ended.as_str()][..]), LACKS);
         std::fs::remove_file(&owned).ok();
     }
-    println!("held: {tried} of {} tricks, each with a control that succeeded", TRICKS.len());
-    assert!(tried * 10 >= TRICKS.len() * 7, "{tried} of {} could be tried", TRICKS.len());
 }
 
 attack!(a18_a_program_from_memory_is_in_the_same_walls);

@@ -2,7 +2,7 @@
 
 net.py TCP_PORT UDP_PORT ABSTRACT_NAME SOCKET_FILE"""
 
-import errno, json, socket, sys
+import errno, json, socket, struct, sys
 
 tcp, udp, abstract, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
 
@@ -19,6 +19,14 @@ def udp_to(host, port):
         it.send(b"probe")
         it.settimeout(0.5)
         it.recv(16)
+
+
+def icmp_to(host):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP) as it:
+        it.connect((host, 0))
+        it.send(struct.pack("!BBHHH", 8, 0, 0, 0, 1) + b"probe")
+        it.settimeout(0.5)
+        it.recv(64)
 
 
 def unix_to(address):
@@ -39,6 +47,7 @@ WAYS = {
     "tcp to a v6 address": lambda: tcp_to("2001:db8::1", 443, socket.AF_INET6),
     "quic to an address": lambda: udp_to("192.0.2.1", 443),
     "dns to an address": lambda: udp_to("192.0.2.53", 53),
+    "icmp to an address": lambda: icmp_to("192.0.2.1"),
     "tcp to the metadata service": lambda: tcp_to("169.254.169.254", 80),
     "a name": lambda: name("name.invalid"),
 }
