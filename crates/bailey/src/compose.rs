@@ -7,6 +7,7 @@ pub(crate) use models::{by_role, catalogue, door, endpoint};
 use crate::{
     bounds,
     cli::TurnOptions,
+    clock,
     config::Config,
     home::{Folder, Home},
     print::Printer,
@@ -167,8 +168,8 @@ pub(crate) struct Open {
     pub(crate) host: Host,
     pub(crate) kernel: Kernel,
     pub(crate) events: mpsc::Receiver<Event>,
-    /// What a person should know of where its changes lie.
-    pub(crate) remark: Option<String>,
+    /// What a person should know: of where its changes lie, and of this machine's clock.
+    pub(crate) remarks: Vec<String>,
     /// What this process could not bind itself to, because the kernel is too old.
     pub(crate) unenforced: Vec<&'static str>,
 }
@@ -193,6 +194,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     // While the rest is put together; the first write waits for it.
     let checked = journal.clone();
     tokio::spawn(async move { checked.sound().await });
+    let remarks = remark.into_iter().chain(clock::remark(&journal).await).collect();
     let profile = config.calls.profile();
     let (rules, _) = policy(home)?;
     let rules = rules.with_profile(profile);
@@ -239,7 +241,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         opening,
     )
     .await?;
-    Ok(Open { host, kernel, events, remark, unenforced })
+    Ok(Open { host, kernel, events, remarks, unenforced })
 }
 
 /// What this process was started as, cut to what fits a message.

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod cli;
+mod clock;
 mod commands;
 mod compose;
 mod config;

@@ -1,6 +1,8 @@
 //! Why nothing came back, told to people: what, why, and how to fix it. No text here ever holds a header's value.
 
 use crate::{config::Origin, request::Unsendable};
+use bailey_protocol::Timestamp;
+use rustls::{CertificateError, pki_types::UnixTime};
 use std::{error::Error, io, time::Duration};
 
 /// Why an effect failed at the door.
@@ -28,6 +30,10 @@ pub(crate) enum Failure {
         "the certificate of `{0}` is not trusted ({1}); if the server is yours, add its authority to the system's certificates, else somebody may stand in between"
     )]
     Certificate(Origin, String),
+    #[error(
+        "the certificate of `{0}` {1}, and this machine's clock shows {2} UTC; if the clock is wrong set it: sudo timedatectl set-ntp true; else whoever runs that server must renew the certificate"
+    )]
+    Dates(Origin, String, String),
     #[error(
         "no secure connection to `{0}` ({1}); check that the provider's `base_url` has the right scheme and port"
     )]
@@ -70,7 +76,7 @@ impl Failure {
         }
         if let Some(tls) = find::<rustls::Error>(error) {
             return match tls {
-                rustls::Error::InvalidCertificate(why) => Self::Certificate(origin, why.to_string()),
+                rustls::Error::InvalidCertificate(why) => Self::of_certificate(origin, why),
                 other => Self::Tls(origin, other.to_string()),
             };
         }
@@ -87,6 +93,25 @@ impl Failure {
             _ => Self::Unreachable(origin, cause),
         }
     }
+
+    /// A certificate out of its time is another matter than one of somebody unknown: it may be this machine's clock.
+    fn of_certificate(origin: Origin, why: &CertificateError) -> Self {
+        match why {
+            CertificateError::ExpiredContext { time, not_after } => {
+                Self::Dates(origin, format!("has expired, on {} UTC", date(*not_after)), date(*time))
+            }
+            CertificateError::NotValidYetContext { time, not_before } => {
+                Self::Dates(origin, format!("is valid only from {} UTC", date(*not_before)), date(*time))
+            }
+            why => Self::Certificate(origin, why.to_string()),
+        }
+    }
+}
+
+/// A time as people write it.
+fn date(time: UnixTime) -> String {
+    let time = i64::try_from(time.as_secs()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| "a time that nobody can read".into(), |time| time.strftime("%F %H:%M").to_string())
 }
 
 /// The error and what caused it, also where an `io::Error` hides its inner error from `source`.

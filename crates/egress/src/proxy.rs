@@ -52,9 +52,15 @@ impl Proxies {
             }
         };
         let all = proxy("ALL_PROXY")?;
+        let no = read("NO_PROXY");
+        // By habit it means every host; the matcher would take it for every name, and no address.
+        if no.split(',').any(|host| host.trim() == "*") {
+            proxy("HTTP_PROXY").and(proxy("HTTPS_PROXY"))?;
+            return Ok(Self { no, ..Self::default() });
+        }
         let or_all = |value: String| if value.is_empty() { all.clone() } else { value };
         let (http, https) = (or_all(proxy("HTTP_PROXY")?), or_all(proxy("HTTPS_PROXY")?));
-        Ok(Self { http, https, no: read("NO_PROXY") })
+        Ok(Self { http, https, no })
     }
 
     pub(crate) fn matcher(&self) -> Matcher {
@@ -180,6 +186,8 @@ mod tests {
         ] {
             assert_eq!(way(&proxies, straight), None, "{straight}");
         }
+        let none = of(&[("ALL_PROXY", "proxy.test:1"), ("NO_PROXY", "a.test, *")]).unwrap();
+        assert_eq!((way(&none, "https://api.example.com"), way(&none, "http://10.1.2.3")), (None, None));
         let shown = format!("{proxies:?}");
         assert!(shown.contains("proxy.test:3128") && !shown.contains("secret"), "{shown}");
         assert_eq!(way(&of(&[]).unwrap(), "https://api.example.com"), None);

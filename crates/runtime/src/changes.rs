@@ -358,7 +358,7 @@ fn change(file: &FileDiff, touched: &HashMap<&str, &Touched>, root: &str) -> Cha
         None => (None, now.is_some()),
     };
     let conflict = (unsure && now != wanted)
-        .then(|| "the project's file changed while a command ran; apply by hand, or discard".to_owned());
+        .then(|| "the project's file changed while a command ran, or the clock was put back; apply by hand, or discard".to_owned());
     let diff = unified(&path, file.old.as_ref(), file.new.as_ref());
     let refused = file.refused.clone().or(conflict);
     Change { diff, refused, file: MergeFile { path: file.path.clone(), base, new: wanted }, path }

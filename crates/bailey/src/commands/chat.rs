@@ -59,8 +59,8 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
         any_model: true,
         ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
     };
-    let Open { mut host, kernel, events, remark, unenforced } = compose::open(session).await?;
-    remark.iter().for_each(|remark| printer.warn(remark));
+    let Open { mut host, kernel, events, remarks, unenforced } = compose::open(session).await?;
+    remarks.iter().for_each(|remark| printer.warn(remark));
     if seat.is_first {
         super::run::tell_unenforced(printer, &unenforced);
     }

@@ -46,8 +46,8 @@ pub(super) async fn turn(
     session.unattended = asker.is_nobody();
     session.options = Some(options);
     let workspace = session.workspace.clone();
-    let Open { mut host, kernel, events, remark, unenforced } = compose::open(session).await?;
-    remark.iter().for_each(|remark| printer.warn(remark));
+    let Open { mut host, kernel, events, remarks, unenforced } = compose::open(session).await?;
+    remarks.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);
     reveal(&kernel, &host, options, &workspace).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);

@@ -38,9 +38,9 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     });
     let opening = Opening::New(compose::new_session()?);
     let session = Session { is_scratch: !keep, ..Session::new(home, &config, keys, workspace, opening) };
-    let Open { host, remark, .. } = compose::open(session).await?;
+    let Open { host, remarks, .. } = compose::open(session).await?;
     // Of what is not kept nothing can be lost.
-    remark.iter().filter(|_| keep).for_each(|remark| printer.warn(remark));
+    remarks.iter().filter(|_| keep).for_each(|remark| printer.warn(remark));
     let acted = host.act(action).await;
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
     let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };

@@ -151,8 +151,8 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     let opening = Opening::Visit(info.id);
     let session =
         Session { unattended, revealed, ..Session::new(home, &config, keys, info.workspace, opening) };
-    let Open { host, events, remark, .. } = compose::open(session).await?;
-    remark.iter().for_each(|remark| printer.warn(remark));
+    let Open { host, events, remarks, .. } = compose::open(session).await?;
+    remarks.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(8);
     let mut front = Front::new(printer, events, ops, asker, false)?;
     act(&mut front, &host, what, &mut inbox).await

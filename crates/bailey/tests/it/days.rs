@@ -1,8 +1,10 @@
 //! Bad days: what surrounds Bailey is broken, full, gone or somebody else's. Each is told with what, why and how to mend it,
 //! ends with its exit code, and loses nothing: the chain holds, and what the session changed is there afterwards.
 
+mod clock;
 mod docker;
 mod home;
+mod net;
 mod project;
 
 use crate::stage::{Ran, Stage};

@@ -195,7 +195,7 @@ fn texts(ran: &Ran) -> Vec<Value> {
 }
 
 /// The processes below this one.
-fn below(process: u32) -> Vec<u32> {
+pub(crate) fn below(process: u32) -> Vec<u32> {
     let mut found = vec![process];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {

@@ -1,14 +1,9 @@
-//! Providers through the real binary: every wire, who stands in, prices, proxies, and `bailey models`.
+//! Providers through the real binary: every wire, who stands in, prices, and `bailey models`.
 
 use crate::stage::{Ran, Stage};
 use bailey_testkit::{Message, ModelServer, Reply};
 use serde_json::{Value, json};
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Write as _},
-    net::TcpListener,
-    thread,
-};
+use std::fs;
 
 const WIRES: [&str; 5] = ["anthropic", "openai", "openai-responses", "gemini", "ollama"];
 
@@ -184,41 +179,4 @@ fn models_says_what_is_there_and_how_to_mend_the_rest() {
     let offline = asked(&["models", "--offline"]);
     assert!(offline.stdout.contains("not asked") && offline.stdout.contains("good/m"), "{offline:?}");
     assert_eq!(up.requests().len(), requests);
-}
-
-#[test]
-fn a_proxy_of_the_environment_is_on_the_way() {
-    let stage = Stage::new(&[]);
-    configure(&stage, &provider("far", "openai", "http://models.example.invalid/v1"));
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let proxy = format!("http://ann:secret@{}", listener.local_addr().unwrap());
-    let asked = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut head = String::new();
-        for line in BufReader::new(stream.try_clone().unwrap()).lines() {
-            let line = line.unwrap();
-            if line.is_empty() {
-                break;
-            }
-            head += &(line + "\n");
-        }
-        stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").unwrap();
-        head
-    });
-    let run = |proxy: &str| {
-        let mut command = stage.bailey(&["run", "--model", "far/m", "--approve", "never", "do it"]);
-        for name in ["http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"] {
-            command.env_remove(name);
-        }
-        Ran::of(command.env("HTTP_PROXY", proxy).output().unwrap())
-    };
-    let ran = run(&proxy);
-    let head = asked.join().unwrap();
-    assert!(head.starts_with("CONNECT models.example.invalid:80 HTTP/1.1"), "{head}");
-    assert!(head.to_lowercase().contains("proxy-authorization: basic "), "{head}");
-    assert_eq!(ran.code, Some(4), "{ran:?}");
-    assert!(ran.stderr.contains("through the proxy") && ran.stderr.contains("NO_PROXY"), "{ran:?}");
-    assert!(!ran.stderr.contains("secret") && !ran.stdout.contains("secret"), "{ran:?}");
-    let other = run("socks5://127.0.0.1:9050");
-    assert!(other.code == Some(1) && other.stderr.contains("HTTP_PROXY"), "{other:?}");
 }

@@ -2,14 +2,13 @@
 
 use super::Finding;
 use crate::{
+    clock,
     compose::{self, Keys},
     config::{Config, unknown_variables},
     home::{Holds, Home, file_system},
     print::Printer,
     stores::Stores,
 };
-use bailey_journal::{Clock as _, Query, SystemClock};
-use bailey_protocol::Timestamp;
 use rustix::fs::statvfs;
 use std::path::PathBuf;
 
@@ -19,8 +18,6 @@ const ROOM_FAIL: u64 = 100 << 20;
 const ROOM_WARN: u64 = 2 << 30;
 /// Entries of the journal that are checked here; `bailey audit verify` checks all.
 const ENTRIES: u64 = 200;
-/// A clock that shows less than this is wrong: it was before this program. Seconds since 1970.
-const NOW_MIN: i64 = 1_750_000_000;
 
 /// The home, and whether it is ours.
 pub(super) fn home(flag: Option<PathBuf>) -> (Vec<Finding>, Option<Home>) {
@@ -50,7 +47,7 @@ pub(super) fn storage(home: &Home) -> Vec<Finding> {
             _ => Finding::ok("disk space", says),
         });
     }
-    findings.push(clock(SystemClock.now()));
+    findings.push(clock());
     findings
 }
 
@@ -73,15 +70,13 @@ fn layers(name: String, holds: Holds) -> Finding {
     }
 }
 
-fn clock(now: Timestamp) -> Finding {
-    let seconds = now.as_second();
-    let says = now.to_string();
-    match seconds >= NOW_MIN {
-        true => Finding::ok("clock", says.get(..19).unwrap_or(&says).to_owned() + " UTC"),
-        false => Finding::fail(
+fn clock() -> Finding {
+    match clock::look() {
+        (now, None) => Finding::ok("clock", now),
+        (now, Some(wrong)) => Finding::fail(
             "clock",
-            format!("it shows {says}, which is past: certificates will be refused"),
-            "set it: sudo timedatectl set-ntp true",
+            format!("it shows {now}, {wrong}: certificates will be refused"),
+            clock::FIX,
         ),
     }
 }
@@ -137,19 +132,13 @@ pub(super) async fn journal(home: &Home, config: Option<&Config>, printer: &Prin
         let keys = Keys::load(home, &config, printer)?;
         let (journal, _mint) = compose::journal(home, &keys).await?;
         let verified = journal.verify_tail(ENTRIES).await?;
-        let newest = journal.entries(Query { last: Some(1), ..Query::default() }).await?;
-        anyhow::Ok((verified.entries, newest.last().map(|recorded| recorded.entry.time)))
+        anyhow::Ok((verified.entries, clock::newest(&journal).await?))
     };
     match read.await {
         Ok((entries, newest)) => {
             let mut findings = vec![Finding::ok(CHECK, format!("the newest {entries} entries fit together"))];
-            if newest.is_some_and(|newest| newest.as_second() > SystemClock.now().as_second() + 60) {
-                let says = format!(
-                    "behind the journal's newest entry of {}",
-                    newest.map(|time| time.to_string()).unwrap_or_default()
-                );
-                findings.push(Finding::warn("clock", says, "set it: sudo timedatectl set-ntp true"));
-            }
+            let behind = newest.and_then(clock::behind);
+            findings.extend(behind.map(|says| Finding::warn("clock", says, clock::FIX)));
             findings
         }
         Err(error) => vec![Finding::fail(
