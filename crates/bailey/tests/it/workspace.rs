@@ -241,6 +241,12 @@ fn an_undo_keeps_what_the_user_wrote_after_the_apply() {
     assert_eq!(undone.code, Some(6), "{undone:?}");
     assert!(undone.stdout.contains("kept as it is: b.txt: "), "{undone:?}");
     assert_eq!((stage.read("a.txt"), stage.read("b.txt")), ("a\n".into(), "b\nagent\nuser\n".into()));
+    // What was kept can be taken back once it is as the apply left it.
+    stage.write("b.txt", "b\nagent\n");
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!((undone.code, stage.read("b.txt").as_str()), (Some(0), "b\n"), "{undone:?}");
+    let nothing = sessions(&stage, "undo", &session);
+    assert!(nothing.stderr.contains("has applied nothing that could be undone"), "{nothing:?}");
 }
 
 #[test]

@@ -78,17 +78,11 @@ async fn an_apply_moves_the_bases_of_what_it_merged() {
     let a = file_of("/w/a", digest("1"), digest("2"));
     let b = file_of("/w/b", None, digest("new"));
     let conflict = MergeState::Conflict { reason: "changed".into() };
-    let apply = merged(
-        &desk,
-        session,
-        MergeKind::Apply,
-        None,
-        &[(a.clone(), MergeState::Done), (b.clone(), conflict)],
-    )
-    .await;
+    let apply =
+        merged(&desk, session, MergeKind::Apply, None, &[(a.clone(), MergeState::Done), (b, conflict)]).await;
     let expected = [touched("/w/a", digest("2"), false), touched("/w/b", None, false)];
     assert_eq!(desk.journal.touched(session).await.unwrap(), expected);
-    assert_eq!(desk.journal.last_apply(session).await.unwrap(), Some((apply, vec![a.clone(), b])));
+    assert_eq!(desk.journal.last_apply(session).await.unwrap(), Some((apply, vec![a.clone()])));
     // And an undo moves them back.
     merged(&desk, session, MergeKind::Undo, Some(apply), &[(a, MergeState::Done)]).await;
     assert_eq!(desk.journal.touched(session).await.unwrap()[0], touched("/w/a", digest("1"), false));
@@ -106,6 +100,26 @@ async fn undoing_takes_the_newest_apply_first() {
     assert_eq!(last().await, Some(second));
     merged(&desk, session, MergeKind::Undo, Some(second), &file("2")).await;
     assert_eq!(last().await, Some(first));
+}
+
+#[tokio::test]
+async fn what_an_undo_kept_back_can_be_taken_back_later() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let [a, b, c] = ["/w/a", "/w/b", "/w/c"].map(|path| file_of(path, None, digest("new")));
+    let done = |file: &MergeFile| (file.clone(), MergeState::Done);
+    let kept = |file: &MergeFile| (file.clone(), MergeState::Conflict { reason: "changed".into() });
+    let failed = |file: &MergeFile| (file.clone(), MergeState::Failed { reason: "read-only".into() });
+    let last = async || desk.journal.last_apply(session).await.unwrap();
+    let older = merged(&desk, session, MergeKind::Apply, None, &[done(&a)]).await;
+    let apply = merged(&desk, session, MergeKind::Apply, None, &[done(&a), done(&b), done(&c)]).await;
+    let undo = async |files: &[_]| merged(&desk, session, MergeKind::Undo, Some(apply), files).await;
+    undo(&[kept(&a), kept(&b), kept(&c)]).await;
+    assert_eq!(last().await, Some((apply, vec![a.clone(), b.clone(), c.clone()])));
+    undo(&[done(&a), kept(&b), failed(&c)]).await;
+    assert_eq!(last().await, Some((apply, vec![b.clone(), c.clone()])));
+    undo(&[(b, MergeState::Already), done(&c)]).await;
+    assert_eq!(last().await, Some((older, vec![a])));
 }
 
 #[tokio::test]
