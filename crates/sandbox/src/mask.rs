@@ -53,8 +53,9 @@ pub(crate) fn compile(masks: &[String]) -> io::Result<Gitignore> {
     builder.build().map_err(|error| io::Error::other(format!("the masks: {error}")))
 }
 
-/// Covers every file of the workspace that the masks name and that is not revealed. `root` is the staging root and the
-/// working directory, `workspace` the project's absolute path. Returns the absolute paths of what is covered.
+/// Covers every file of the workspace that the masks name and that is not revealed, and whole what cannot be looked
+/// through. `root` is the staging root and the working directory, `workspace` the project's absolute path. Returns the
+/// absolute paths of the files that are covered.
 ///
 /// # Errors
 /// When the workspace cannot be walked, or has too much to cover.
@@ -68,16 +69,14 @@ pub(crate) fn cover(
         return Ok(Vec::new());
     }
     let top = tree::place(root, workspace, Kind::Directory)?;
-    let found = find(&top, masks)?;
+    let Found { files, closed } = find(&top, masks)?;
     let hidden: Vec<&PathBuf> =
-        found.iter().filter(|path| !revealed.contains(&workspace.join(path))).collect();
-    if hidden.len() > COVERS_MAX {
-        return Err(io::Error::other(format!(
-            "{} secret-looking files are more than can be masked",
-            hidden.len()
-        )));
+        files.iter().filter(|path| !revealed.contains(&workspace.join(path))).collect();
+    let wanted = hidden.len() + closed.len();
+    if wanted > COVERS_MAX {
+        return Err(io::Error::other(format!("{wanted} secret-looking files are more than can be masked")));
     }
-    if hidden.is_empty() {
+    if wanted == 0 {
         return Ok(Vec::new());
     }
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
@@ -95,8 +94,23 @@ pub(crate) fn cover(
             done => covered.extend(done?.then(|| workspace.join(path))),
         }
     }
+    for (number, path) in closed.iter().enumerate() {
+        match close(&top, &stand_ins, &format!("d{number}"), path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => done?,
+        }
+    }
     tree::detach(STAND_INS)?;
     Ok(covered)
+}
+
+/// Covers a directory with one that nobody can enter.
+fn close(top: &OwnedFd, stand_ins: &OwnedFd, name: &str, path: &Path) -> io::Result<()> {
+    let place = tree::beneath(top.as_fd(), path)?;
+    rustix::fs::mkdirat(stand_ins, name, Mode::empty())?;
+    let tree = tree::open_at(stand_ins.as_fd(), name)?;
+    tree::restrict(tree.as_fd(), Access::ReadOnly, None)?;
+    tree::attach(tree.as_fd(), place.as_fd())
 }
 
 /// Covers what stands at a path relative to the workspace; tells whether it was a file.
@@ -132,15 +146,28 @@ fn old() -> i64 {
     i64::try_from(now.saturating_sub(AGE).as_secs()).unwrap_or(0)
 }
 
+/// What a walk found, relative to the workspace.
+#[derive(Default)]
+struct Found {
+    /// Files that the masks name.
+    files: Vec<PathBuf>,
+    /// Directories of others that may not be listed: what they hold could still be opened by its name.
+    closed: Vec<PathBuf>,
+}
+
 /// Walks the workspace by names and types alone; nothing is opened but directories, and no link is followed.
-fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Found> {
+    let mut found = Found::default();
     let mut seen = 0;
     let mut waiting = vec![(PathBuf::new(), false)];
     while let Some((path, is_hidden)) = waiting.pop() {
         let directory = match open_directory(top.as_fd(), &path) {
             Ok(directory) => directory,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+            Err(Errno::ACCESS) if !path.as_os_str().is_empty() => {
+                found.closed.push(path);
+                continue;
+            }
             Err(error) => return Err(error.into()),
         };
         let mut entries = Dir::read_from(&directory)?;
@@ -170,7 +197,7 @@ fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Vec<PathBuf>> {
             if is_directory && !inner.ends_with(".git/objects") {
                 waiting.push((inner, is_hidden));
             } else if is_hidden && kind == FileType::RegularFile {
-                found.push(inner);
+                found.files.push(inner);
             }
         }
     }

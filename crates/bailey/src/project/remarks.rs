@@ -43,11 +43,12 @@ fn of_others(root: &Path) -> Option<String> {
         more => format!(" and {more} more"),
     };
     let (belong, them) = if others.len() == 1 { ("belongs", "it") } else { ("belong", "them") };
+    let words: Vec<String> = others.iter().take(NAMED_MAX).map(|(path, _)| in_quotes(path)).collect();
     Some(format!(
-        "{}{more} {belong} to user {owner}, not {me}: no command inside the walls can change {them}. To let it, make {them} \
-         yours: sudo chown -R {me} {}",
+        "{}{more} {belong} to user {owner}, not {me}: no command inside the walls can change {them}. Unless a program needs {them} \
+         so, make {them} yours: sudo chown -R {me} {}",
         named.join(", "),
-        in_quotes(root)
+        words.join(" ")
     ))
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn of_others(project: &Path, covered: &[PathBuf]) -> Option<String> {
             if stat.st_uid == me {
                 pending.extend((type_of(&stat) == FileType::Directory).then_some(child));
             } else if !at.is_empty() && !covered.contains(&project.join(&child)) {
-                found.push(format!("`{child}`"));
+                found.push(child);
             }
         }
     }
@@ -44,17 +44,25 @@ pub(crate) fn of_others(project: &Path, covered: &[PathBuf]) -> Option<String> {
 }
 
 fn said(project: &Path, found: &[String]) -> Option<String> {
-    let named = found.get(..found.len().min(NAMED_MAX)).filter(|named| !named.is_empty())?.join(", ");
+    let named = found.get(..found.len().min(NAMED_MAX)).filter(|named| !named.is_empty())?;
+    let place = in_quotes(project);
+    let words: Vec<String> = named.iter().map(|path| in_quotes(&project.join(path))).collect();
+    let named = named.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
     let more = match found.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let (belong, them) = if found.len() == 1 { ("belongs", "it") } else { ("belong", "them") };
-    let place = project.display().to_string().replace('\'', r"'\''");
+    let words = words.join(" ");
     Some(format!(
-        "bailey: {named}{more} {belong} to another user: no command inside the walls can change {them}. To let it, make {them} \
-         yours, outside: sudo chown -R --reference='{place}' '{place}'\n"
+        "bailey: {named}{more} {belong} to another user: no command inside the walls can change {them}. Unless a program needs \
+         {them} so, make {them} yours, outside: sudo chown -R --reference={place} {words}\n"
     ))
+}
+
+/// A path as one word of a shell.
+fn in_quotes(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -65,7 +73,8 @@ mod tests {
     /// An archive names its directory, and the line is pasted, with `sudo`.
     #[test]
     fn a_quote_in_the_projects_name_does_not_end_the_argument() {
-        let line = said(Path::new("/p/it's; rm"), &["`a`".into()]).unwrap();
-        assert!(line.trim_end().ends_with(r"--reference='/p/it'\''s; rm' '/p/it'\''s; rm'"), "{line}");
+        let line = said(Path::new("/p/it's; rm"), &["b/'c".into()]).unwrap();
+        let words = r"--reference='/p/it'\''s; rm' '/p/it'\''s; rm/b/'\''c'";
+        assert!(line.trim_end().ends_with(words), "{line}");
     }
 }

@@ -88,7 +88,7 @@ fn files_of_another_user_are_named_before_the_command_starts() {
     let write = ["sandbox", "run", "--", "sh", "-c", "echo begun >&2; echo two >> a.txt && cat a.txt"];
     chown(stage.project().join("a.txt"), Some(54_321), Some(54_321)).unwrap();
     let ended = stage.ran(&write);
-    tells(&ended, 2, &["`a.txt` belongs to user 54321, not 0", "sudo chown -R 0 '"]);
+    tells(&ended, 2, &["`a.txt` belongs to user 54321, not 0", "sudo chown -R 0 '", "/a.txt'"]);
     let place = |words: &str| ended.stderr.find(words);
     assert!(place("chown") < place("\nbegun"), "before it starts: {ended:?}");
     assert_eq!(stage.read("a.txt"), "one\n");
@@ -101,6 +101,36 @@ fn files_of_another_user_are_named_before_the_command_starts() {
     );
     assert!(!mended.stderr.contains("chown"), "{mended:?}");
     assert_eq!(ran(&stage, &["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn directories_of_others_stop_nothing_and_show_nothing() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("SKIPPED: only root can give a directory away");
+        return;
+    }
+    // As a database in a container leaves its own: one that nobody else enters, one whose files can be opened by name.
+    let stage =
+        Stage::new(&[("a.txt", "one\n"), ("shut/.env", "K=swordfish\n"), ("open/.env", "K=swordfish\n")]);
+    for (path, mode) in [("shut", 0o700), ("open", 0o711)] {
+        let path = stage.project().join(path);
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        chown(&path, Some(54_321), Some(54_321)).unwrap();
+    }
+    let look = "cat a.txt; tr a-z A-Z < shut/.env; tr a-z A-Z < open/.env; ls open shut";
+    let ended = stage.ran(&["sandbox", "run", "--", "sh", "-c", look]);
+    assert!(ended.stdout.starts_with("one\n") && !ended.stdout.contains("SWORDFISH"), "{ended:?}");
+    assert!(!ended.stderr.contains("container"), "{ended:?}");
+    // The control: the one of the two opens for whoever knows the name.
+    let open = stage.project().join("open/.env");
+    let anyone = std::process::Command::new("setpriv")
+        .args(["--reuid=54322", "--regid=54322", "--clear-groups", "cat"])
+        .arg(&open)
+        .output()
+        .unwrap();
+    let is_reachable =
+        stage.project().ancestors().all(|above| fs::metadata(above).unwrap().mode() & 0o1 != 0);
+    assert_eq!(anyone.stdout.starts_with(b"K=swordfish"), is_reachable, "{anyone:?}");
 }
 
 #[test]
@@ -150,7 +180,7 @@ fn files_of_another_user_deep_in_the_tree_are_named_before_the_first_command_sta
     let place = |words: &str| results[0].find(words).unwrap_or_else(|| panic!("no `{words}` in {results:?}"));
     assert!(place("`src/theirs`, `src/deep/b.txt` belong to another user") < place("\nbegun"), "{results:?}");
     let project = stage.project().display().to_string();
-    assert!(place(&format!("sudo chown -R --reference='{project}' '{project}'")) < place("\nbegun"));
+    assert!(place(&format!("sudo chown -R --reference='{project}' '{project}/")) < place("\nbegun"));
     assert!(!results[0].contains("c.txt"), "a directory is named for all that it holds: {results:?}");
     assert!(!results[1].contains("chown"), "said once: {results:?}");
     own(0);
