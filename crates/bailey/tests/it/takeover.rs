@@ -21,8 +21,12 @@ use std::{
     os::unix::net::UnixListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
+/// A command that says on the session's `/tmp` that it has begun, and waits there for a word.
+const WAITS: &str = "touch /tmp/begun; while [ ! -e /tmp/go ]; do sleep 0.1; done";
 const KEY: &str = "canary-of-the-key";
 /// Of `asm-generic/sockios.h`.
 const FIOSETOWN: u64 = 0x8901;
@@ -35,11 +39,19 @@ enum What {
     /// The second session of a conversation.
     ChatAgain,
     Models,
+    /// A session that goes on.
+    Resume,
+    /// A command inside the walls, without an agent.
+    SandboxRun,
 }
 
 impl What {
     fn arguments(self) -> &'static [&'static str] {
         match self {
+            Self::Resume => {
+                &["--json", "sessions", "resume", "", "--approve", "never", "--model", "test/model", "go on"]
+            }
+            Self::SandboxRun => &["--json", "sandbox", "run", "--keep", "--", "sh", "-c", WAITS],
             Self::Run => &["--json", "run", "--approve", "never", "--model", "test/model", "do it"],
             Self::Chat | Self::ChatAgain => {
                 &["--json", "chat", "--approve", "never", "--model", "test/model"]
@@ -50,7 +62,7 @@ impl What {
 
     fn typed(self) -> &'static str {
         match self {
-            Self::Run | Self::Models => "",
+            Self::Run | Self::Models | Self::Resume | Self::SandboxRun => "",
             Self::Chat => "do it\n",
             Self::ChatAgain => "/clear\ndo it\n",
         }
@@ -79,7 +91,10 @@ impl Scene {
         fs::write(user.join(".ssh/id"), KEY).unwrap();
         let gate = Gate::default();
         let held = Reply::Held(gate.clone(), Message::text("done"));
-        let model = stage.model(vec![Reply::calls([("c", "fs_list", json!({ "path": "." }))]), held]);
+        let list = Reply::calls([("c", "fs_list", json!({ "path": "." }))]);
+        let before = (what == What::Resume).then(|| Reply::text("begun"));
+        let before_it = usize::from(before.is_some());
+        let model = stage.model(before.into_iter().chain([list, held]).collect());
         fs::create_dir_all(stage.home().join("policy")).unwrap();
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         if what == What::Models {
@@ -87,7 +102,16 @@ impl Scene {
             let config = format!("[providers.test]\nwire = \"anthropic\"\nbase_url = \"http://{address}\"\n");
             fs::write(stage.home().join("config.toml"), config).unwrap();
         }
-        let run = stage.bailey(what.arguments());
+        let mut arguments = what.arguments().to_vec();
+        let session;
+        if what == What::Resume {
+            let run = ["run", "--approve", "never", "--model", "test/model", "begin"];
+            assert_eq!(stage.ran(&run).code, Some(0));
+            let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+            session = listed[0]["id"].as_str().unwrap().to_owned();
+            arguments[3] = &session;
+        }
+        let run = stage.bailey(&arguments);
         let mut command = Command::new(breach.map_or(Path::new(run.get_program()), |_| controls()));
         command.args(run.get_args()).current_dir(stage.project()).env("HOME", &user).stdin(Stdio::piped());
         for (name, value) in run.get_envs() {
@@ -100,8 +124,10 @@ impl Scene {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(what.typed().as_bytes()).unwrap();
         let asked = (what == What::Models).then(|| silent.accept().unwrap().0);
-        if asked.is_none() {
-            model.wait_for(2);
+        match what {
+            What::Models => {}
+            What::SandboxRun => wait_until(|| folder(&stage).is_some_and(|tmp| tmp.join("begun").exists())),
+            _ => model.wait_for(before_it + 2),
         }
         let process = if what.typed().is_empty() { child.id() } else { child_of(child.id()) };
         Self { stage, gate, what, child, process, _model: model, _asked: asked }
@@ -114,10 +140,27 @@ impl Scene {
     /// Lets the model answer, and the run end as if nothing had been.
     fn end(self) {
         self.gate.open();
+        if self.what == What::SandboxRun {
+            fs::write(folder(&self.stage).unwrap().join("go"), "").unwrap();
+        }
         let ran = crate::stage::Ran::of(self.child.wait_with_output().unwrap());
         // A provider that did not answer is no model.
         let code = if self.what == What::Models { 4 } else { 0 };
         assert_eq!(ran.code, Some(code), "what is bound still does its work: {ran:?}");
+    }
+}
+
+/// What the only session of a home has as its `/tmp`.
+fn folder(stage: &Stage) -> Option<PathBuf> {
+    let session = fs::read_dir(stage.home().join("sessions")).ok()?.next()?.unwrap();
+    Some(session.path().join("tmp"))
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < Duration::from_secs(30), "it did not begin");
+        thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -197,7 +240,7 @@ fn calls(scene: &Scene, world: &World, taken: &mut Taken) -> Vec<(&'static str, 
 #[test]
 fn a_taken_over_main_process_reaches_nothing() {
     let world = World::new();
-    for what in [What::Run, What::Chat, What::ChatAgain, What::Models] {
+    for what in [What::Run, What::Chat, What::ChatAgain, What::Models, What::Resume, What::SandboxRun] {
         let scene = Scene::new(what, None);
         let mut tried = 0;
         for thread in inject::threads(scene.process) {
