@@ -3,6 +3,7 @@
 
 mod clock;
 mod docker;
+mod doctor;
 mod home;
 mod net;
 mod project;

@@ -158,3 +158,23 @@ fn git(printed: &str) -> Finding {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Grade, git, limits};
+    use bailey_protocol::{Enforced, Wall};
+
+    #[test]
+    fn limits_that_are_only_watched_and_a_git_that_is_not_there_are_told() {
+        let watched = |walls: &[Wall]| {
+            let absent = vec!["control groups: none is ours".to_owned()];
+            limits(&Enforced { watched: walls.iter().copied().collect(), absent, ..Enforced::default() })
+        };
+        assert_eq!(watched(&[Wall::DiskLimit]).grade, Grade::Ok, "the control");
+        let found = watched(&[Wall::MemoryLimit, Wall::DiskLimit]);
+        assert_eq!(found.grade, Grade::Warn);
+        assert!(found.says.contains("none is ours") && !found.says.contains("disk"), "{found:?}");
+        assert_eq!(git("git version 2.39.5\n").grade, Grade::Ok, "the control");
+        assert_eq!(git("sh: git: not found\n").grade, Grade::Warn);
+    }
+}
