@@ -3,6 +3,7 @@
 
 mod fold;
 mod out;
+mod waiting;
 
 pub(crate) use fold::fold;
 pub(crate) use out::unstick;
@@ -47,6 +48,7 @@ pub(crate) struct Printer {
     out_color: bool,
     err_color: bool,
     is_live: bool,
+    is_dumb: bool,
     redactor: OnceLock<Redactor>,
     /// Whether somebody wants to know when nobody reads any more, and whether that is so.
     is_watched: AtomicBool,
@@ -70,6 +72,7 @@ impl Printer {
             out_color: color(is_terminal),
             err_color: color(io::stderr().is_terminal()),
             is_live: is_terminal && !is_dumb && !json,
+            is_dumb,
             redactor: OnceLock::new(),
             is_watched: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),

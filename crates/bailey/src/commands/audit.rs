@@ -41,7 +41,7 @@ async fn log(journal: &Journal, last: u32, session: Option<String>, printer: &Pr
 }
 
 async fn verify(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
-    let verified = journal.verify().await?;
+    let verified = printer.waiting(|| "verifying the chain".into(), journal.verify()).await?;
     if printer.is_json() {
         printer.json(&json!({
             "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
@@ -75,7 +75,10 @@ async fn export(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
 }
 
 async fn rebuild(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
-    let rebuilt = journal.rebuild().await?;
+    let rebuilding = journal.rebuild();
+    let rebuilt = printer
+        .waiting(|| "verifying the chain, and making anew what follows from it".into(), rebuilding)
+        .await?;
     if printer.is_json() {
         printer.json(&rebuilt);
         return Ok(ExitCode::SUCCESS);

@@ -70,7 +70,7 @@ pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer)
     if let Some(config) = &config {
         report.add(own::keys(&home, config));
         if !offline {
-            report.add(providers::asked(&home));
+            report.add(providers::asked(&home, printer).await);
         }
     }
     report.add(inside::tried(&home, &config.unwrap_or_default(), printer).await);

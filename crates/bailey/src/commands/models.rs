@@ -61,7 +61,7 @@ pub(super) async fn run(home: &Home, command: cli::Models, printer: &Printer) ->
     let mut shown: Vec<Shown> =
         config.providers.iter().map(|(name, provider)| configured(&config, &keys, name, provider)).collect();
     if !command.offline {
-        ask_all(home, &config, keys.clone(), &catalogue, &mut shown).await?;
+        ask_all(home, &config, keys.clone(), &catalogue, &mut shown, printer).await?;
     }
     let uses = uses(&config, &keys, &catalogue, &shown);
     if printer.is_json() {
@@ -100,30 +100,40 @@ async fn ask_all(
     keys: Keys,
     catalogue: &Catalogue,
     shown: &mut [Shown],
+    printer: &Printer,
 ) -> Result<()> {
     let endpoint = |shown: &Shown| compose::endpoint(config, catalogue, &format!("{}/-", shown.provider));
     let endpoints: Vec<Endpoint> = shown.iter().map(endpoint).collect::<Result<_>>()?;
     let (kernel, scope, _events) = compose::owner(home, config, keys, &endpoints).await?;
-    let mut asked = Vec::new();
+    let (mut asked, mut open) = (Vec::new(), Vec::new());
     for (shown, endpoint) in shown.iter_mut().zip(endpoints) {
         if shown.key_present {
             let (kernel, scope, about) = (kernel.clone(), scope.clone(), endpoint.clone());
-            asked.push((shown, endpoint, tokio::spawn(async move { ask(&kernel, &scope, &about).await })));
+            let answer = tokio::spawn(async move { ask(&kernel, &scope, &about).await });
+            open.push((shown.provider.clone(), answer.abort_handle()));
+            asked.push((shown, endpoint, answer));
         }
     }
-    for (shown, endpoint, answer) in asked {
-        match answer.await? {
-            Ok(body) => {
-                shown.reachable = Some(true);
-                shown.models = endpoint.listed_models(&body).unwrap_or_default();
-            }
-            Err((reachable, problem)) => {
-                shown.reachable = Some(reachable);
-                shown.problem = problem;
+    let waits_for = || {
+        let names = open.iter().filter(|(_, answer)| !answer.is_finished()).map(|(name, _)| name.as_str());
+        format!("asking {}", names.collect::<Vec<_>>().join(", "))
+    };
+    let answers = async {
+        for (shown, endpoint, answer) in asked {
+            match answer.await? {
+                Ok(body) => {
+                    shown.reachable = Some(true);
+                    shown.models = endpoint.listed_models(&body).unwrap_or_default();
+                }
+                Err((reachable, problem)) => {
+                    shown.reachable = Some(reachable);
+                    shown.problem = problem;
+                }
             }
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    printer.waiting(waits_for, answers).await
 }
 
 /// The list of models, or whether somebody answered at all and what is wrong.

@@ -12,6 +12,8 @@ use std::{collections::BTreeMap, time::Instant};
 
 /// Lines of one part; what is more is counted.
 const LINES_MAX: usize = 4;
+/// The same of what was asked: with it all parts fit 23 rows, and a shell's prompt below them.
+const ASKED_LINES_MAX: usize = 2;
 /// The widest line, in cells.
 const CELLS_MAX: usize = 100;
 
@@ -157,15 +159,15 @@ impl Story {
         let mut page = Page { printer, cells, lines: vec![String::new()] };
         page.rule();
         let asked: Vec<Vec<Span>> = self.asked.iter().map(|text| page.plain(&one_line(text))).collect();
-        page.part("asked", asked);
-        page.part("done", self.deeds(&page));
+        page.part("asked", ASKED_LINES_MAX, asked);
+        page.part("done", LINES_MAX, self.deeds(&page));
         let refused = self.refused.iter().map(|(what, why)| page.two(Style::Plain, what, why)).collect();
-        page.part("refused", refused);
-        page.part("changed", self.files(&page));
+        page.part("refused", LINES_MAX, refused);
+        page.part("changed", LINES_MAX, self.files(&page));
         let spent = page.plain(&format!("{} · {}", self.spent(), took(self.since)));
-        page.part("spent", vec![spent]);
+        page.part("spent", LINES_MAX, vec![spent]);
         let next = self.next(&page);
-        page.part("next", next);
+        page.part("next", LINES_MAX, next);
         page.lines
     }
 
@@ -270,8 +272,8 @@ impl Page<'_> {
     }
 
     /// A part with its name; nothing where there is nothing to say.
-    fn part(&mut self, name: &str, lines: Vec<Vec<Span>>) {
-        let most = if lines.len() > LINES_MAX + 1 { LINES_MAX } else { lines.len() };
+    fn part(&mut self, name: &str, most: usize, lines: Vec<Vec<Span>>) {
+        let most = if lines.len() > most + 1 { most } else { lines.len() };
         let more = lines.len() - most;
         for (at, line) in lines.into_iter().take(most).enumerate() {
             let head = if at == 0 { name } else { "" };

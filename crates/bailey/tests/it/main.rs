@@ -21,6 +21,7 @@ mod keys;
 mod limit;
 mod models;
 mod pins;
+mod progress;
 mod providers;
 mod proxies;
 mod quickstart;

@@ -3,7 +3,7 @@
 //! `bailey models` asks them, in a process of its own: who hears of the world is bound, and could try no walls.
 
 use super::Finding;
-use crate::home::Home;
+use crate::{home::Home, print::Printer};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -11,8 +11,11 @@ use std::process::{Command, Stdio};
 const CHECK: &str = "provider";
 
 /// Asks each for its list of models, all at once; `bailey models` waits a few seconds at most.
-pub(super) fn asked(home: &Home) -> Vec<Finding> {
-    match told(home) {
+pub(super) async fn asked(home: &Home, printer: &Printer) -> Vec<Finding> {
+    let models = command(home);
+    let told = tokio::task::spawn_blocking(|| told(models));
+    let told = printer.waiting(|| "asking the providers of models".into(), told).await;
+    match told.map_err(anyhow::Error::from).flatten() {
         Ok(told) => findings(&told),
         Err(error) => {
             let says = format!("none could be asked: {error:#}");
@@ -21,9 +24,13 @@ pub(super) fn asked(home: &Home) -> Vec<Finding> {
     }
 }
 
-fn told(home: &Home) -> Result<Value> {
+fn command(home: &Home) -> Command {
     let mut models = Command::new("/proc/self/exe");
     models.arg("--home").arg(&home.root).args(["--json", "models"]);
+    models
+}
+
+fn told(mut models: Command) -> Result<Value> {
     let output = models.stdin(Stdio::null()).output().context("`bailey models` cannot be started")?;
     let said = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout).with_context(|| format!("`bailey models` says: {}", said.trim()))
