@@ -120,9 +120,15 @@ impl Printer {
         self.redactor.get().map_or(Cow::Borrowed(bytes), |redactor| redactor.redact_bytes(bytes))
     }
 
-    /// Foreign text, made safe and styled for standard output.
+    /// Foreign text, made safe and styled for standard output. It stays on its line: a line feed in it is shown as
+    /// `\n`, so that nothing that was named by others can draw a line of its own.
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
-        paint(self.out_color, style, &neutralise(&self.redact(text)))
+        paint(self.out_color, style, &neutralise(&self.redact(text)).replace('\n', "\\n"))
+    }
+
+    /// The same for text that may have several lines. Secrets are taken out of the whole: one may have several, too.
+    pub(crate) fn paint_lines(&self, style: Style, text: &str) -> Vec<String> {
+        self.redact(text).split('\n').map(|line| self.paint(style, line)).collect()
     }
 
     /// A line on standard output, of text that was painted or is our own.
@@ -200,8 +206,10 @@ impl Printer {
         }
         let label = "error:";
         let text = format!("{label} {}", neutralise(&text));
-        let text = columns(&io::stderr()).map_or_else(|| text.clone(), |columns| fold(&text, columns, 0));
-        let rest = text.strip_prefix(label).unwrap_or(&text);
+        let text = columns(&io::stderr())
+            .map_or_else(|| text.clone(), |columns| fold(&text, columns - 2.min(columns), 0));
+        // What an error quotes may have lines; none of them stands where another error would.
+        let rest = text.strip_prefix(label).unwrap_or(&text).replace('\n', "\n  ");
         let line = format!("{}{rest}\n", paint(self.err_color, Style::Red, label));
         self.err.write(line.as_bytes()).ok();
     }

@@ -1,6 +1,7 @@
 //! Where things lie, and where one path lies among them.
 
 use alloc::{string::String, vec::Vec};
+use bailey_protocol::quoted;
 
 /// What a glob is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,8 +88,8 @@ impl<'a> Located<'a> {
     /// The path as people know it: relative to the workspace when it lies there.
     pub(crate) fn shown(&self) -> String {
         match self.below(Base::Workspace) {
-            Some(names) if !names.is_empty() => names.join("/"),
-            _ => self.path.into(),
+            Some(names) if !names.is_empty() => quoted(&names.join("/")),
+            _ => quoted(self.path),
         }
     }
 }

@@ -49,5 +49,5 @@ pub use outcome::{
     ListReport, Listed, MergeResult, MergeState, Outcome, Report, SearchReport, StatReport, Status, Stream,
     Touched,
 };
-pub use path::WsPath;
+pub use path::{WsPath, quoted};
 pub use wall::{Enforced, Isolation, Profile, Wall};

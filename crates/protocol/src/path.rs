@@ -1,6 +1,6 @@
 //! Paths as the inside of the walls sees them.
 
-use alloc::string::String;
+use alloc::{format, string::String};
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,31 @@ impl WsPath {
     pub fn overlaps(&self, other: &Self) -> bool {
         self.is_within(&other.0) || other.is_within(&self.0)
     }
+}
+
+/// A file's name as git writes it for people and in diffs: as it stands, or in quotes with the escapes of C where a
+/// character of it would leave the line, or act on what shows it.
+#[must_use]
+pub fn quoted(name: &str) -> String {
+    if !name.contains(|c: char| c.is_control() || matches!(c, '"' | '\\')) {
+        return name.into();
+    }
+    let mut quoted = String::from("\"");
+    for c in name.chars() {
+        match c {
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            '"' | '\\' => quoted.extend(['\\', c]),
+            _ if c.is_control() => {
+                let mut bytes = [0; 4];
+                c.encode_utf8(&mut bytes).bytes().for_each(|byte| quoted.push_str(&format!("\\{byte:03o}")));
+            }
+            _ => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 impl From<&str> for WsPath {

@@ -5,7 +5,7 @@ use bailey_agent::Settled;
 use bailey_kernel::{Acted, Output, Preview, Scope};
 use bailey_protocol::{
     Action, Answer, DiffReport, EffectId, FileDiff, FileKind, FileState, Happening, Merge, MergeFile,
-    MergeKind, MergeState, Op, Report, Status, Touched, Verdict,
+    MergeKind, MergeState, Op, Report, Status, Touched, Verdict, quoted,
 };
 use similar::TextDiff;
 use std::collections::HashMap;
@@ -373,28 +373,33 @@ fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> Stri
         }
         Some(_) => None,
     };
-    let (from, to) = (header("a", path, old), header("b", path, new));
+    let (from, to) = (quoted(&format!("a/{path}")), quoted(&format!("b/{path}")));
+    let modes = mode_lines(&from, &to, old, new);
+    let head = match (old, new) {
+        // What stays in the layer without being compared is there all the same.
+        (None, _) => format!("--- /dev/null\n+++ {to}\n"),
+        (Some(_), None) => format!("--- {from}\n+++ /dev/null\n"),
+        (Some(_), Some(_)) => format!("--- {from}\n+++ {to}\n"),
+    };
     match (text(old), text(new)) {
         (Some(before), Some(after)) if before != after => {
-            let mut head = mode_line(old, new);
-            head.push_str(
-                &TextDiff::from_lines(&before, &after).unified_diff().header(&from, &to).to_string(),
-            );
-            head
+            format!("{modes}{head}{}", TextDiff::from_lines(&before, &after).unified_diff())
         }
-        (Some(_), Some(_)) => format!("{}--- {from}\n+++ {to}\n", mode_line(old, new)),
-        _ => format!("--- {from}\n+++ {to}\n{} -> {}\n", describe(old), describe(new)),
+        (Some(_), Some(_)) if !modes.is_empty() => modes,
+        (Some(_), Some(_)) => head,
+        _ => format!("{modes}{head}{} -> {}\n", describe(old), describe(new)),
     }
 }
 
-fn header(side: &str, path: &str, state: Option<&FileState>) -> String {
-    if state.is_some() { format!("{side}/{path}") } else { "/dev/null".into() }
-}
-
-fn mode_line(old: Option<&FileState>, new: Option<&FileState>) -> String {
+/// The lines in which git says that a mode changes. They name the file first, because they stand before its head.
+fn mode_lines(from: &str, to: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
+    let mode = |state: &FileState| {
+        let kind = if state.kind == FileKind::Directory { 0o040_000 } else { 0o100_000 };
+        kind | state.mode & 0o7777
+    };
     match (old, new) {
-        (Some(old), Some(new)) if old.mode != new.mode => {
-            format!("mode {:o} -> {:o}\n", old.mode & 0o7777, new.mode & 0o7777)
+        (Some(old), Some(new)) if old.kind == new.kind && old.mode != new.mode => {
+            format!("diff --git {from} {to}\nold mode {:06o}\nnew mode {:06o}\n", mode(old), mode(new))
         }
         _ => String::new(),
     }
@@ -404,7 +409,7 @@ fn describe(state: Option<&FileState>) -> String {
     match state {
         None => "nothing".into(),
         Some(FileState { kind: FileKind::Symlink, content: Some(target), .. }) => {
-            format!("link to {}", target.lossy())
+            format!("link to {}", quoted(&target.lossy()))
         }
         Some(FileState { kind: FileKind::Directory, .. }) => "directory".into(),
         Some(state) => format!("binary file of {} bytes", state.size),

@@ -2,7 +2,7 @@
 //! to try).
 
 use bailey_kernel::Output;
-use bailey_protocol::{Digest, FileChange, FileReport, Report};
+use bailey_protocol::{Digest, FileChange, FileReport, Report, quoted};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
 /// Lines of context around a change.
@@ -66,8 +66,8 @@ pub(crate) fn between(path: &str, old: Option<&[u8]>, new: Option<&[u8]>, lines_
 fn header(path: &str, old: bool, new: bool) -> String {
     let name = |there: bool, side: &str| match (there, path.starts_with('/')) {
         (false, _) => "/dev/null".into(),
-        (true, true) => path.to_owned(),
-        (true, false) => format!("{side}/{path}"),
+        (true, true) => quoted(path),
+        (true, false) => quoted(&format!("{side}/{path}")),
     };
     format!("--- {}\n+++ {}\n", name(old, "a"), name(new, "b"))
 }

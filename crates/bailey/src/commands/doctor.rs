@@ -119,11 +119,12 @@ impl<'a> Report<'a> {
                 "{}  {}  {}",
                 self.printer.paint(style, word),
                 self.printer.paint(Style::Bold, &format!("{:<16}", finding.check)),
-                self.printer.paint(Style::Plain, &self.folded(&finding.says))
+                self.printer.paint_lines(Style::Plain, &self.folded(&finding.says)).join("\n")
             ));
             if let Some(fix) = &finding.fix {
                 let fix = self.folded(&format!("fix: {fix}"));
-                self.printer.line(self.printer.paint(Style::Dim, &format!("{:INDENT$}{fix}", "")));
+                let lines = self.printer.paint_lines(Style::Dim, &format!("{:INDENT$}{fix}", ""));
+                lines.iter().for_each(|line| self.printer.line(line));
             }
         }
     }

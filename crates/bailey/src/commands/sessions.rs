@@ -90,7 +90,8 @@ async fn show(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
         show_entry(printer, recorded);
     }
     if !printer.is_json() {
-        printer.line(printer.paint(Style::Dim, &format!("\n{spent}")));
+        printer.line("");
+        printer.line(printer.paint(Style::Dim, &spent.to_string()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -104,7 +105,11 @@ fn reply(recorded: &Recorded) -> Option<bailey_kernel::Answer> {
 fn show_entry(printer: &Printer, recorded: &Recorded) {
     let text = recorded.text();
     match &recorded.entry.fact {
-        Fact::Accepted { .. } => printer.line(printer.paint(Style::Bold, &format!("\n> {text}"))),
+        Fact::Accepted { .. } => {
+            printer.line("");
+            let lines = printer.paint_lines(Style::Bold, &format!("> {text}"));
+            lines.iter().for_each(|line| printer.line(line));
+        }
         Fact::Reply { .. } => {
             let Some(answer) = reply(recorded) else { return };
             if !answer.text.is_empty() {

@@ -63,7 +63,8 @@ fn show(toolbox: &Toolbox, spec: &ToolSpec, printer: &Printer) -> Result<()> {
     field("aliases", &if spec.aliases.is_empty() { "none".to_owned() } else { spec.aliases.join(", ") });
     field("what", &spec.summary);
     field("touches", &touches);
-    printer.line(printer.paint(Style::Plain, &format!("\n{}\n", spec.description)));
+    let lines = printer.paint_lines(Style::Plain, &format!("\n{}\n", spec.description));
+    lines.iter().for_each(|line| printer.line(line));
     let schema = serde_json::to_string_pretty(&spec.schema)?;
     schema.lines().for_each(|line| printer.line(printer.paint(Style::Dim, line)));
     Ok(())

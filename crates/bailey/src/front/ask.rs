@@ -82,7 +82,8 @@ fn draw(printer: &Printer, card: &Card) -> String {
     let remark = |text: &str| {
         let text = printer.redact(text);
         let cells = printer.columns().unwrap_or(usize::MAX).saturating_sub(2);
-        printer.paint(Style::Dim, &format!("  {}", fold(&one_line(&text), cells, 2)))
+        let folded = fold(&one_line(&text), cells, 2);
+        printer.paint_lines(Style::Dim, &format!("  {folded}")).join("\n")
     };
     lines.extend(card.reasons.iter().map(|reason| remark(reason)));
     for part in &card.parts {

@@ -184,8 +184,12 @@ impl<'a> Drawing<'a> {
             if !self.in_line {
                 screen.part(&self.printer.paint(Style::Cyan, BAR));
             }
-            screen.part(&self.printer.paint(Style::Plain, piece));
-            self.in_line = !piece.ends_with('\n');
+            let line = piece.strip_suffix('\n');
+            screen.part(&self.printer.paint(Style::Plain, line.unwrap_or(piece)));
+            self.in_line = line.is_none();
+            if !self.in_line {
+                screen.part("\n");
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use super::{
     text::{self, Span, cut, span},
 };
 use crate::print::{Printer, Style};
-use bailey_protocol::{Happening, SessionId};
+use bailey_protocol::{Happening, SessionId, quoted};
 use std::{collections::BTreeMap, time::Instant};
 
 /// Lines of one part; what is more is counted.
@@ -319,13 +319,19 @@ fn counted(diff: &str, files: &[String]) -> Vec<Changed> {
         {
             old = length(before);
             new = length(after);
-        } else if line.starts_with("+++ ")
+        } else if (line.starts_with("diff --git ") || line.starts_with("+++ "))
+            && !changed.last().is_some_and(|file| is_head_of(line, &file.path))
             && let Some(path) = files.get(changed.len())
         {
             changed.push(Changed { path: path.clone(), more: 0, less: 0 });
         }
     }
     changed
+}
+
+/// Whether this line names the file that the lines about its mode have named already.
+fn is_head_of(line: &str, path: &str) -> bool {
+    line.strip_prefix("+++ ") == Some(quoted(&format!("b/{path}")).as_str())
 }
 
 /// The length in a hunk's `12,3`; one where it is left out.
@@ -345,10 +351,12 @@ mod tests {
     #[test]
     fn lines_are_counted_by_the_hunks() {
         let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n one\n--- two\n+++ two\n+three\n--- a/y\n+++ b/y\nbinary file of 3 bytes\n\
+                    diff --git a/m b/m\nold mode 100644\nnew mode 100755\n\
+                    diff --git a/n b/n\nold mode 100644\nnew mode 100755\n--- a/n\n+++ b/n\n@@ -1 +1 @@\n-a\n+b\n\
                     --- /dev/null\n+++ b/z\n@@ -0,0 +1 @@\n+z\n\\ No newline at end of file\n";
-        let files: Vec<String> = ["x", "y", "z"].map(Into::into).into();
+        let files: Vec<String> = ["x", "y", "m", "n", "z"].map(Into::into).into();
         let counts: Vec<(usize, usize)> =
             counted(diff, &files).iter().map(|file| (file.more, file.less)).collect();
-        assert_eq!(counts, [(2, 1), (0, 0), (1, 0)]);
+        assert_eq!(counts, [(2, 1), (0, 0), (0, 0), (1, 1), (1, 0)]);
     }
 }

@@ -11,7 +11,7 @@ pub(super) type Span = (Style, String);
 /// feed or a tab would leave the row.
 pub(super) fn span(printer: &Printer, style: Style, text: &str) -> Span {
     let text = printer.redact(text);
-    (style, neutralise(&text).replace('\n', " ").replace('\t', "    "))
+    (style, neutralise(&text).replace('\n', "\\n").replace('\t', "    "))
 }
 
 /// Cells that a neutralised text takes.

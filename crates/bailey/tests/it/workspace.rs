@@ -142,7 +142,7 @@ fn nothing_reaches_the_project_before_an_apply_and_an_undo_restores_all_of_it() 
     for path in WORKED.iter().filter(|path| **path != "old" && **path != "empty") {
         assert!(diff.stdout.contains(path), "{path} in {}", diff.stdout);
     }
-    assert!(diff.stdout.contains("mode 644 -> 750"), "{}", diff.stdout);
+    assert!(diff.stdout.contains("old mode 100644\n    new mode 100750\n"), "{}", diff.stdout);
     assert!(diff.stdout.contains("is not UTF-8"), "what cannot be applied is named: {}", diff.stdout);
     assert!(!diff.stdout.contains("target/") && !diff.stdout.contains("host.log"), "{}", diff.stdout);
 
@@ -292,6 +292,22 @@ fn undo_takes_back_the_last_of_two_applies_then_the_first() {
     // What was undone can be applied again: the layer still holds it.
     assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
     assert_eq!(stage.read("a.txt"), "a\none\ntwo\n");
+}
+
+#[test]
+fn a_line_feed_in_a_name_draws_no_line_of_its_own() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let forged = "error: your account is locked";
+    let session = work(
+        &stage,
+        &format!("echo b >> a.txt; nl=$(printf 'zz\\n{forged}'); echo x > \"$nl\"; ln -s \"$nl\" l"),
+    );
+    let diff = sessions(&stage, "diff", &session);
+    assert!(diff.stdout.contains(&format!("+++ \"b/zz\\n{forged}\"")), "{diff:?}");
+    assert!(diff.stdout.contains(&format!("nothing -> link to \"zz\\n{forged}\"")), "{diff:?}");
+    for ran in [&diff, &sessions(&stage, "apply", &session)] {
+        assert!(!ran.stdout.lines().chain(ran.stderr.lines()).any(|line| line.trim() == forged), "{ran:?}");
+    }
 }
 
 #[test]

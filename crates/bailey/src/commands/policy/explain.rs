@@ -79,7 +79,8 @@ async fn entry(home: &Home, policy: &Policy, seq: u64, printer: &Printer) -> Res
         let time = time.get(..19).unwrap_or(&time);
         printer.line(printer.paint(Style::Bold, &format!("then, {time}: {verdict}")));
         reasons.iter().for_each(|reason| printer.line(printer.paint(Style::Plain, &format!("  {reason}"))));
-        printer.line(printer.paint(Style::Bold, "\nby the rules of today:"));
+        printer.line("");
+        printer.line(printer.paint(Style::Bold, "by the rules of today:"));
     }
     let effect: Option<Effect> = payload.and_then(|payload| serde_json::from_slice(&payload.0).ok());
     let Some(effect) = effect else {
