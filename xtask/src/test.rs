@@ -14,6 +14,7 @@ const PACKAGES: &[&str] = &[
     "rsync",
     "openssh-client",
     "tmux",
+    "dropbear-bin",
     "nodejs",
     "npm",
     "build-essential",
@@ -151,6 +152,7 @@ fn is_installed(package: &str) -> bool {
         "e2fsprogs" => "mke2fs",
         "qemu-system-x86" => "qemu-system-x86_64",
         "docker.io" => "dockerd",
+        "dropbear-bin" => "dropbear",
         other => other,
     };
     Command::new("sh")

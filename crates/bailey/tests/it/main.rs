@@ -15,6 +15,7 @@ mod commands;
 mod config;
 mod context;
 mod days;
+mod elsewhere;
 mod endings;
 mod house;
 mod keys;
