@@ -83,7 +83,7 @@ pub fn rules() -> Vec<Rule> {
             ..rule(
                 "workspace-secrets",
                 Answer::Review,
-                "looks like a secret; it is masked until you reveal it",
+                "looks like a secret; it is masked until you reveal it: with a yes, or with `--reveal PATH`",
                 Condition {
                     action: Some([Kind::Read].into()),
                     path: Some(secrets.globs),

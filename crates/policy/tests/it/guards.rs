@@ -130,7 +130,10 @@ fn workspace_secrets_are_reviewed_until_revealed() {
     let env = WsPath::from("/home/ann/proj/.env");
     check(Agent, read(&env.0), Review, "workspace-secrets");
     let decided = decide(&guarded(), Agent, read(&env.0));
-    assert_eq!(decided.reasons[0].text, "looks like a secret; it is masked until you reveal it");
+    assert_eq!(
+        decided.reasons[0].text,
+        "looks like a secret; it is masked until you reveal it: with a yes, or with `--reveal PATH`"
+    );
     assert_eq!(isolation(&decided).revealed.as_slice(), std::slice::from_ref(&env));
 
     let other = WsPath::from("/home/ann/proj/other.pem");
@@ -262,4 +265,26 @@ fn odd_places() {
     assert_eq!(ask(&Places::default(), "/proc/1/mem"), Deny);
     let slash = Places { bailey_home: "/home/ann/.bailey/".into(), ..places() };
     assert_eq!(ask(&slash, "/home/ann/.bailey/x"), Deny);
+}
+
+/// The list that people read is the list that is in force.
+#[test]
+fn the_documented_list_of_masked_files_is_the_one_in_force() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/repositories.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let section = page.split("## Masked files").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
+    let mut told: Vec<String> = Vec::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').collect();
+        let names = |cell: &str| -> Vec<String> {
+            cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect()
+        };
+        told.extend(names(cells[2]));
+        told.extend(names(cells[3]).iter().map(|name| format!("!{name}")));
+    }
+    let mut known: Vec<&str> = SECRET_LOOKING.to_vec();
+    told.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(told, known);
 }

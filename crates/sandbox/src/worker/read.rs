@@ -101,7 +101,9 @@ fn not_opened(root: &Root, path: &WsPath, errno: Errno) -> Error {
         (Errno::ACCESS, Some(stat))
             if stat.st_mode & 0o777 == 0 || type_of(&stat) == FileType::CharacterDevice =>
         {
-            Error::path(&path.0, "is masked because it looks like a secret; ask the user to reveal it")
+            let how = "is masked because it looks like a secret; only the user can reveal it: with `--reveal PATH`, which \
+                       `bailey run`, `bailey chat` and `bailey sessions resume` take";
+            Error::path(&path.0, how)
         }
         (Errno::NXIO | Errno::NODEV, Some(stat)) => {
             Error::path(&path.0, format!("is {}, not a regular file", noun(&stat)))

@@ -97,9 +97,9 @@ fn a_masked_file_says_what_to_do() {
     })
     .join()
     .unwrap();
-    assert!(
-        masked.unwrap_err().contains("is masked because it looks like a secret; ask the user to reveal it")
-    );
+    assert!(masked.unwrap_err().contains(
+        "is masked because it looks like a secret; only the user can reveal it: with `--reveal PATH`"
+    ));
     assert_eq!(plain.unwrap().content.0, b"KEY=1");
 }
 
