@@ -18,6 +18,7 @@ use std::{
         fs::{PermissionsExt as _, symlink},
     },
     path::Path,
+    process::Command,
 };
 
 /// A project with everything that real ones have: clean, dirty, untracked, ignored, links, modes, odd bytes.
@@ -135,6 +136,14 @@ fn nothing_reaches_the_project_before_an_apply_and_an_undo_restores_all_of_it() 
     let project = stage.project();
     let before = Tree::of(&project);
     let session = work(&stage, WORK);
+    let apart = messy();
+    let untouched = Tree::of(&apart.project());
+    Command::new("sh").args(["-c", WORK]).current_dir(apart.project()).output().unwrap();
+    assert_ne!(
+        Tree::of(&apart.project()),
+        untouched,
+        "the control: the same work without walls changes a project"
+    );
     assert_eq!(Tree::of(&project), before, "a command inside changes nothing outside, not even a time");
     let diff = sessions(&stage, "diff", &session);
     assert_eq!(diff.code, Some(0), "{diff:?}");

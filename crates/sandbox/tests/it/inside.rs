@@ -220,10 +220,10 @@ async fn sessions_do_not_see_each_other() {
     house.sh("echo s > ~/mine; echo s > /tmp/mine; echo s > mine").await.ok();
     let (out, mut pieces) = tokio::sync::mpsc::channel(1);
     pieces.close();
-    let command = bailey_protocol::Command {
-        limits: Limits::default(),
-        ..house.command("ls ~ /tmp . | grep mine; ls /; echo end")
-    };
+    let look = "ls ~ /tmp . | grep mine; ls /; echo end";
+    let own = house.sh(look).await.ok();
+    assert_eq!(own.matches("mine\n").count(), 3, "the control: its own session sees each: {own}");
+    let command = bailey_protocol::Command { limits: Limits::default(), ..house.command(look) };
     let outcome =
         house.native.exec(other, &command, &Isolation::default(), out, &CancellationToken::new()).await;
     let Report::Exec(report) = outcome.report else { panic!("{:?}", outcome.status) };

@@ -1,10 +1,11 @@
 //! How a command begins and ends: what it inherits, what it hands back, and that nothing of it stays.
 
 use crate::house::{As, House, descendants, everyone};
-use bailey_protocol::{Blob, Isolation, Report, Status};
+use bailey_protocol::{Blob, Isolation, Report, Status, Wall};
 use bailey_sandbox::Source;
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 use tokio_util::sync::CancellationToken;
@@ -56,6 +57,9 @@ async fn the_environment_is_made_anew() {
             "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "TERM", "PWD", "GIVEN", "OWN", "SHLVL", "_",
             "OLDPWD",
         ];
+        let outside = std::process::Command::new("env").output().unwrap().stdout;
+        let outside = String::from_utf8_lossy(&outside).into_owned();
+        assert!(outside.contains("CARGO_MANIFEST_DIR="), "the control: there is more outside");
         for name in &names {
             let is_of_a_tool = name.starts_with("GIT_CONFIG_") || *name == "PYTHONDONTWRITEBYTECODE";
             assert!(known.contains(name) || is_of_a_tool, "{who:?} {name}");
@@ -115,9 +119,52 @@ async fn output_streams_while_the_command_runs() {
 #[tokio::test]
 async fn the_end_of_a_command_ends_what_it_left_behind() {
     for who in everyone() {
+        let line = |seconds: &str| {
+            format!(
+                "exec 3>&1 >/dev/null 2>&1; setsid sleep {seconds} 3>&- & (setsid sh -c 'trap \"\" TERM HUP; sleep {seconds}' 3>&- &)
+                nohup sleep {seconds} 3>&- & sleep 0.5; echo started >&3"
+            )
+        };
         let house = House::new(who);
-        house.sh("setsid sleep 1000 & (setsid sh -c 'trap \"\" TERM HUP; sleep 1000' &) ; nohup sleep 1000 & echo started").await.ok();
+        let left = Left::new(who, 1);
+        house.sh(&line(&left.0)).await.ok();
         assert_eq!(house.processes_of_sandboxes(), 0, "{who:?}");
+        assert_eq!(left.living(), Vec::<u32>::new(), "{who:?}");
+        // The control: without a pid namespace, what left the process group lives on.
+        let house = House::with(who, |config| config.without = BTreeSet::from([Wall::PidNamespace]));
+        let mut demanded = Isolation::default();
+        demanded.minimum.remove(&Wall::PidNamespace);
+        let left = Left::new(who, 2);
+        house.run(&house.command(&line(&left.0)), &demanded).await.ok();
+        assert!(!left.living().is_empty(), "the control: {who:?}");
+    }
+}
+
+/// Sleepers that one test knows by the time that they were to sleep, in seconds. Those that live are ended with it.
+struct Left(String);
+
+impl Left {
+    fn new(who: As, number: u32) -> Self {
+        Self(format!("1000.{number}{:07}{}", std::process::id(), u8::from(who == As::Root)))
+    }
+
+    fn living(&self) -> Vec<u32> {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
+        let sleeps = |pid: &u32| {
+            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split('\0').eq(["sleep", &self.0, ""])
+        };
+        pids.filter(sleeps).collect()
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        for pid in self.living() {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            pid.map(|pid| kill_process(pid, Signal::KILL));
+        }
     }
 }
 
@@ -169,6 +216,19 @@ async fn killing_the_runtime_leaves_no_process() {
             assert!(begin.elapsed() < Duration::from_secs(10), "{who:?}: {family:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
+        // The control: what another parent started lives on when that is killed.
+        let left = Left::new(who, 3);
+        let line = format!("setsid sleep {0} & sleep {0}", left.0);
+        let mut parent = std::process::Command::new("sh").args(["-c", &line]).spawn().unwrap();
+        let begin = Instant::now();
+        while left.living().len() < 2 {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the control never began");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!left.living().is_empty(), "the control");
     }
 }
 

@@ -1,10 +1,11 @@
 //! A25, A27: what grows without end is ended with all that it started, and the runtime itself is not walled in.
 
 use super::actor::{Actor, Who};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::{
     fs,
-    process::Stdio,
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -33,9 +34,21 @@ fn marked(mark: &str) -> Vec<String> {
 
 struct Bomb {
     name: &'static str,
+    /// `$1` is for how many seconds it rests at its end. What was not stopped says `grown`.
     script: &'static str,
     /// The limit that ends it; none when the kernel only refuses more.
     limit: Option<&'static str>,
+    control: Control,
+}
+
+/// Where the same script grows as it likes.
+enum Control {
+    /// Inside, with the limits that hold by default.
+    Room,
+    /// Outside, as it has no limit of its own.
+    Outside,
+    /// In a script of its own, below: nobody wants this one without walls.
+    Apart,
 }
 
 const BOMBS: &[Bomb] = &[
@@ -43,36 +56,49 @@ const BOMBS: &[Bomb] = &[
         name: "fork bomb",
         script: "(b() { b | b & b; }; b) 2>/dev/null & exec /usr/bin/python3 -c 'import os, time\nn = 0\ntry:\n  while n < 500:\n    if os.fork() == 0: time.sleep(60); os._exit(0)\n    n += 1\nexcept OSError: print(\"bounded at\", n)'",
         limit: None,
+        control: Control::Apart,
+    },
+    Bomb {
+        name: "processes",
+        script: "exec /usr/bin/python3 -c 'import os, time\nn = 0\ntry:\n  while n < 60:\n    if os.fork() == 0: time.sleep(60); os._exit(0)\n    n += 1\n  print(\"grown\")\nexcept OSError: print(\"bounded at\", n)'",
+        limit: None,
+        control: Control::Room,
     },
     Bomb {
         name: "memory in one process",
-        script: "/usr/bin/python3 -c 'import time\nkeep = [bytearray(1 << 20) for _ in range(600)]\ntime.sleep(30)'",
+        script: "/usr/bin/python3 -c 'import sys, time\nkeep = [bytearray(1 << 20) for _ in range(600)]\nprint(\"grown\", flush=True)\ntime.sleep(int(sys.argv[1]))' $1",
         limit: Some("memory limit"),
+        control: Control::Room,
     },
     Bomb {
         name: "memory in shared memory",
-        script: "head -c 600M /dev/zero > /dev/shm/fill; sleep 1; [ $(stat -c %s /dev/shm/fill) -lt 220000000 ] && echo bounded",
+        script: "head -c 300M /dev/zero > /dev/shm/fill; sleep 1; [ $(stat -c %s /dev/shm/fill) -lt 220000000 ] && echo bounded || echo grown",
         limit: None,
+        control: Control::Room,
     },
     Bomb {
         name: "disk",
-        script: "for i in 1 2 3 4; do head -c 9M /dev/zero > fill$i; done; sleep 30",
+        script: "for i in 1 2 3 4; do head -c 9M /dev/zero > fill$i && n=$i; done; [ $n = 4 ] && echo grown; sleep $1",
         limit: Some("disk limit"),
+        control: Control::Room,
     },
     Bomb {
         name: "inodes",
-        script: "mkdir d; i=0; while [ $i -lt 60000 ]; do : > d/$i; i=$((i+1)); done; sleep 30",
+        script: "mkdir d; i=0; while [ $i -lt 60000 ]; do : > d/$i; i=$((i+1)); done; echo grown; sleep $1",
         limit: Some("disk limit"),
+        control: Control::Room,
     },
     Bomb {
         name: "descriptors",
-        script: "exec /usr/bin/python3 -c 'import os\nfds = []\ntry:\n  while True: fds.append(os.open(\"/dev/null\", 0))\nexcept OSError: print(\"bounded at\", len(fds))'",
+        script: "exec /usr/bin/python3 -c 'import os, resource\nmost = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\nresource.setrlimit(resource.RLIMIT_NOFILE, (most, most))\nfds = []\ntry:\n  while len(fds) < 5000: fds.append(os.open(\"/dev/null\", 0))\n  print(\"grown\")\nexcept OSError: print(\"bounded at\", len(fds))'",
         limit: None,
+        control: Control::Outside,
     },
     Bomb {
         name: "daemons",
         script: "for i in 1 2 3; do (setsid nohup sleep 300 >/dev/null 2>&1 &); done; setsid sh -c 'sleep 299 & sleep 298' & echo bounded",
         limit: None,
+        control: Control::Apart,
     },
 ];
 
@@ -80,38 +106,73 @@ attack!(a25_bombs_are_bounded_and_reaped);
 fn a25_bombs_are_bounded_and_reaped(who: Who) {
     let actor = Actor::new(who, &[("a.txt", "a\n")]);
     actor.configure(LIMITS);
-    for Bomb { name, script, limit } in BOMBS {
-        let mark = format!("mark-{}-{who:?}-{}", std::process::id(), name.replace(' ', "-"));
-        let begin = Instant::now();
-        let outcome = actor.outcome(&["sh", "-c", script, &mark]);
-        let elapsed = begin.elapsed();
-        let report = &outcome["report"];
-        assert!(elapsed < SOON, "{name}: {elapsed:?}: {outcome}");
-        assert_eq!(
-            find(report, "limit"),
-            limit.map_or(Value::Null, |limit| json!(limit)),
-            "{name}: {outcome}"
-        );
-        if script.contains("bounded") {
-            assert!(report.to_string().contains("bounded"), "{name}: {outcome}");
-        }
-        assert_eq!(marked(&mark), Vec::<String>::new(), "{name} left something");
-        let watched = |wall: &str| outcome["enforced"]["watched"].to_string().contains(wall);
-        println!(
-            "held: {name} in {elapsed:?} (memory {}, disk {})",
-            if watched("memory_limit") { "watched" } else { "enforced" },
-            if watched("disk_limit") { "watched" } else { "enforced" },
-        );
+    for bomb in BOMBS {
+        is_bounded(&actor, bomb);
     }
     // The controls: with room enough the same growth is no breach, and a daemon without walls survives what started it.
     actor.configure("");
-    let grow = "head -c 30M /dev/zero > fill && /usr/bin/python3 -c 'import os, time\nkeep = [bytearray(1 << 20) for _ in range(300)]
-for _ in range(60):\n  if os.fork() == 0: time.sleep(1); os._exit(0)\nprint(\"grown\")'";
-    let ran = actor.sh(grow);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "grown\n"), "{ran:?}");
-    let mark = format!("mark-{}-{who:?}-control", std::process::id());
-    actor.outside(&["sh", "-c", "setsid sh -c 'sleep 5; true' $0 >/dev/null 2>&1 &", &mark]);
-    assert!(!marked(&mark).is_empty(), "the control");
+    for Bomb { name, script, control, .. } in BOMBS {
+        let argv = ["sh", "-c", script, "control", "0"];
+        let ran = match control {
+            Control::Room => actor.inside(&argv),
+            Control::Outside => actor.outside(&argv),
+            Control::Apart => continue,
+        };
+        assert!(ran.code == Some(0) && ran.stdout.contains("grown"), "the control of {name}: {ran:?}");
+    }
+    let left = Left::by(&actor, "control", "setsid sh -c 'sleep 60; true' $0 >/dev/null 2>&1 &");
+    assert!(left.lives(), "the control of daemons");
+}
+
+/// One script ends within its limits and leaves nothing.
+fn is_bounded(actor: &Actor, Bomb { name, script, limit, .. }: &Bomb) {
+    let mark = mark(actor.who, name);
+    let begin = Instant::now();
+    let outcome = actor.outcome(&["sh", "-c", script, &mark, "30"]);
+    let elapsed = begin.elapsed();
+    let report = &outcome["report"];
+    assert!(elapsed < SOON, "{name}: {elapsed:?}: {outcome}");
+    assert_eq!(find(report, "limit"), limit.map_or(Value::Null, |limit| json!(limit)), "{name}: {outcome}");
+    if script.contains("bounded") {
+        assert!(report.to_string().contains("bounded"), "{name}: {outcome}");
+    }
+    assert_eq!(marked(&mark), Vec::<String>::new(), "{name} left something");
+    let watched = |wall: &str| outcome["enforced"]["watched"].to_string().contains(wall);
+    println!(
+        "held: {name} in {elapsed:?} (memory {}, disk {})",
+        if watched("memory_limit") { "watched" } else { "enforced" },
+        if watched("disk_limit") { "watched" } else { "enforced" },
+    );
+}
+
+/// A text that stands in the arguments of one test's processes alone.
+fn mark(who: Who, name: &str) -> String {
+    format!("mark-{}-{who:?}-{}", std::process::id(), name.replace(' ', "-"))
+}
+
+/// What a script leaves behind where no walls are; it is ended with the test.
+struct Left(String);
+
+impl Left {
+    /// Runs a script, with its mark as `$0`, outside.
+    fn by(actor: &Actor, name: &str, script: &str) -> Self {
+        let left = Self(mark(actor.who, name));
+        actor.outside(&["sh", "-c", script, &left.0]);
+        left
+    }
+
+    fn lives(&self) -> bool {
+        !marked(&self.0).is_empty()
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        for path in marked(&self.0) {
+            let pid = path.trim_start_matches("/proc/").parse().ok().and_then(Pid::from_raw);
+            pid.map(|pid| kill_process(pid, Signal::KILL));
+        }
+    }
 }
 
 const GROW: &str = include_str!("../probes/grow.py");
@@ -186,17 +247,22 @@ fn find(value: &Value, name: &str) -> Value {
 attack!(a25_a_runtime_that_is_killed_leaves_nothing);
 fn a25_a_runtime_that_is_killed_leaves_nothing(who: Who) {
     let actor = Actor::new(who, &[("a.txt", "a\n")]);
-    let mark = format!("mark-{}-{who:?}-killed", std::process::id());
     let script = "setsid sh -c 'sleep 301; true' $0 & sleep 302; true";
-    let mut bailey = actor
-        .command(&["sandbox", "run", "--", "sh", "-c", script, &mark])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    wait_until(|| marked(&mark).len() >= 3);
-    bailey.kill().unwrap();
-    bailey.wait().unwrap();
-    wait_until(|| marked(&mark).is_empty());
+    let killed = |mut command: Command, mark: &str, family: usize| {
+        let mut parent = command.stdout(Stdio::null()).spawn().unwrap();
+        wait_until(|| marked(mark).len() >= family);
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+    };
+    let marked_script = mark(who, "killed");
+    let run = ["sandbox", "run", "--", "sh", "-c", script, &marked_script];
+    killed(actor.command(&run), &marked_script, 3);
+    wait_until(|| marked(&marked_script).is_empty());
+    // The control: what another parent started lives on.
+    let left = Left(mark(who, "orphan"));
+    killed(actor.program(&["sh", "-c", script, &left.0]), &left.0, 2);
+    thread::sleep(Duration::from_millis(300));
+    assert!(left.lives(), "the control");
 }
 
 fn wait_until(holds: impl Fn() -> bool) {

@@ -3,7 +3,7 @@ and becomes the program given. No packet goes to another machine: there is no de
 
 foreign.py PROGRAM…"""
 
-import ctypes, fcntl, os, select, signal, socket, struct, sys
+import ctypes, fcntl, os, select, socket, struct, sys, time
 
 V4 = ["192.0.2.1", "192.0.2.53", "169.254.169.254"]
 V6 = "2001:db8::1"
@@ -53,8 +53,13 @@ def answer(question):
 
 def bound(address, kind):
     it = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, kind)
-    it.bind(address)
-    return it
+    for _ in range(100):
+        try:
+            it.bind(address)
+            return it
+        except OSError:
+            time.sleep(0.02)  # An address of version 6 is looked at by the kernel first.
+    raise OSError(f"{address} cannot be listened at")
 
 
 addresses()
@@ -63,13 +68,16 @@ waiting = [bound(address, socket.SOCK_STREAM) for address in TCP]
 asked = [bound(address, socket.SOCK_DGRAM) for address in UDP]
 for it in waiting:
     it.listen(64)
+# A signal at its death would not do: whoever binds itself may send none.
+at_work = os.pidfd_open(os.getpid())
 if os.fork() == 0:
-    libc.prctl(1, signal.SIGKILL)  # With whoever is at work here.
     nowhere = os.open("/dev/null", os.O_RDWR)
     for number in range(3):
         os.dup2(nowhere, number)
     while True:
-        for it in select.select(waiting + asked, [], [])[0]:
+        for it in select.select([at_work, *waiting, *asked], [], [])[0]:
+            if it == at_work:
+                os._exit(0)
             if it in waiting:
                 it.accept()[0].close()
             else:
