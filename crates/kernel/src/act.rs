@@ -32,6 +32,7 @@ impl Kernel {
         let asked = Asked {
             action: action.clone(),
             purpose,
+            for_a_change: false,
             call: None,
             parent: None,
             labels,

@@ -4,8 +4,8 @@ use crate::{Kernel, Output, Question, RED_FILES_MAX, Refused, Scope, screen};
 use bailey_journal::{BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Warrant};
 use bailey_policy::{Decided, Facts, Reason, Review, Verdict};
 use bailey_protocol::{
-    Action, ApprovalId, CallId, Cost, Effect, EffectId, Happening, Labels, MergeKind, Sealed, Seq, WsPath,
-    event::Verdict as Shown,
+    Action, ApprovalId, Blob, CallId, Cost, Effect, EffectId, FileChange, Happening, Labels, MergeKind,
+    Sealed, Seq, WsPath, event::Verdict as Shown,
 };
 use tokio::runtime::Handle;
 
@@ -14,6 +14,8 @@ use tokio::runtime::Handle;
 pub(crate) struct Asked {
     pub(crate) action: Action,
     pub(crate) purpose: Purpose,
+    /// Whether it is read in order to be changed.
+    pub(crate) for_a_change: bool,
     pub(crate) call: Option<CallId>,
     pub(crate) parent: Option<EffectId>,
     pub(crate) labels: Labels,
@@ -84,7 +86,7 @@ impl Kernel {
         asked: Asked,
         seen: &[Output],
     ) -> Result<Admission, Refused> {
-        let purpose = asked.purpose;
+        let (purpose, for_a_change) = (asked.purpose, asked.for_a_change);
         let sealed = match self.seal(scope, asked).await? {
             Ok(sealed) => sealed,
             Err(reason) => return Ok(Admission::Denied(vec![reason])),
@@ -108,6 +110,10 @@ impl Kernel {
                 self.deny(scope, &sealed, vec![too_many(red.len())]).await
             }
             Verdict::Review(review) => {
+                // Nobody is asked about the first step of what is refused at the last.
+                if for_a_change && let Some(reasons) = self.change_denied(scope, &sealed).await? {
+                    return self.deny(scope, &sealed, reasons).await;
+                }
                 let asking = Asking { red: &red, seen };
                 self.review(scope, sealed, review, Circumstances { purpose, reasons }, asking).await
             }
@@ -123,6 +129,7 @@ impl Kernel {
         let asked = Asked {
             action,
             purpose: Purpose::Own,
+            for_a_change: false,
             call: None,
             parent: None,
             labels: Labels::default(),
@@ -184,6 +191,18 @@ impl Kernel {
         let now = self.journal().clock().now();
         let facts = Facts { effect: sealed, now, places: &places, parents: &[], revealed: &revealed };
         Ok(self.policy().await?.decide(&facts))
+    }
+
+    /// Why what an effect reads could not be changed by anybody.
+    async fn change_denied(&self, scope: &Scope, sealed: &Sealed) -> Result<Option<Vec<String>>, Refused> {
+        let read = sealed.effect();
+        let change =
+            |path: &WsPath| FileChange { path: path.clone(), base: None, new: Some(Blob::default()) };
+        let files = read.action.paths().into_iter().map(change).collect();
+        let effect = Effect { id: self.new_effect_id()?, action: Action::Change { files }, ..read.clone() };
+        let sealed = Sealed::new(effect).map_err(Refused::Failed)?;
+        let Decided { verdict, reasons, .. } = self.decide(scope, &sealed).await?;
+        Ok(matches!(verdict, Verdict::Deny(_)).then(|| deciding(&reasons)))
     }
 
     async fn review(

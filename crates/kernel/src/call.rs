@@ -112,13 +112,15 @@ impl Kernel {
         for _ in 0..PLANS_MAX {
             // What a plan asked for is read to its end before the plan is made again.
             while let Some(action) = needed.pop_front() {
-                match self.effect(scope, because, Purpose::Need, action, call, &seen).await? {
+                let for_a_change = !tool.claims(call).writes.is_empty();
+                let purpose = Purpose::Need;
+                let asked = asked(because, purpose, for_a_change, action, call);
+                match self.effect(scope, asked, call, &seen).await? {
                     Came::Finished(finished) => seen.push(finished.output),
                     Came::Denied(reasons) => {
                         return self.refused(scope, because, call, &reasons).await.map(Step::Done);
                     }
                     Came::Waits(id, sealed) => {
-                        let purpose = Purpose::Need;
                         self.pend(id, Pending { sealed: *sealed, purpose, seen, needed });
                         return Ok(Step::Waiting(id));
                     }
@@ -149,7 +151,8 @@ impl Kernel {
         action: Action,
         seen: Vec<Output>,
     ) -> Result<Step, Refused> {
-        match self.effect(scope, because, Purpose::Act, action, call, &seen).await? {
+        let asked = asked(because, Purpose::Act, false, action, call);
+        match self.effect(scope, asked, call, &seen).await? {
             Came::Finished(finished) => {
                 self.observe_output(scope, because, tool, call, &seen, &finished).await.map(Step::Done)
             }
@@ -165,20 +168,11 @@ impl Kernel {
     async fn effect(
         &self,
         scope: &Scope,
-        because: &Provenance,
-        purpose: Purpose,
-        action: Action,
+        asked: Asked,
         call: &ToolCall,
         seen: &[Output],
     ) -> Result<Came, Refused> {
-        let asked = Asked {
-            action: action.clone(),
-            purpose,
-            call: Some(call.id.clone()),
-            parent: None,
-            labels: because.labels().clone(),
-            cost: Cost::default(),
-        };
+        let action = asked.action.clone();
         let admission = self.admit(scope, asked, seen).await?;
         self.settle(scope, admission, &action, Some(call)).await
     }
@@ -274,4 +268,16 @@ impl Kernel {
 
 fn ended(text: &str) -> Conclusion {
     Conclusion { ok: false, summary: text.into(), text: text.into() }
+}
+
+/// What a tool call asks for.
+fn asked(
+    because: &Provenance,
+    purpose: Purpose,
+    for_a_change: bool,
+    action: Action,
+    call: &ToolCall,
+) -> Asked {
+    let (call, labels) = (Some(call.id.clone()), because.labels().clone());
+    Asked { action, purpose, for_a_change, call, parent: None, labels, cost: Cost::default() }
 }

@@ -57,6 +57,7 @@ impl Kernel {
         let asked = Asked {
             action: action.clone(),
             purpose: Purpose::Own,
+            for_a_change: false,
             call: None,
             parent: None,
             labels: context.labels().clone(),

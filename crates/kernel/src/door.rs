@@ -35,6 +35,7 @@ impl Door {
             let asked = Asked {
                 action: action.clone(),
                 purpose: Purpose::Own,
+                for_a_change: false,
                 call: None,
                 parent: Some(self.parent),
                 labels: self.labels.clone(),

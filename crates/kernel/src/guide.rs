@@ -62,6 +62,7 @@ impl Kernel {
         let asked = Asked {
             action: action.clone(),
             purpose: Purpose::Need,
+            for_a_change: false,
             call: None,
             parent: None,
             labels: context.labels().clone(),

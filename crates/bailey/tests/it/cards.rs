@@ -132,6 +132,32 @@ fn a_masked_file_that_a_card_reveals_stays_readable_in_that_session() {
 }
 
 #[test]
+fn nobody_is_asked_to_show_what_could_not_be_written_anyway() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (folder, file) = outside();
+    let new = folder.path().join("new.txt").display().to_string();
+    let write =
+        |id: &str, path: &str| Reply::calls([(id, "fs_write", json!({ "path": path, "content": "x" }))]);
+    let model = stage.model(vec![
+        write("c1", &file.display().to_string()),
+        write("c2", &new),
+        // The control: to look at it is still asked.
+        read("c3", &file.display().to_string()),
+        Reply::text("done"),
+    ]);
+    let Some(mut terminal) = run(&stage) else { return };
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains("c3") || card.contains("Read "), "{card}");
+    assert!(card.matches("DENIED").count() == 2, "{card}");
+    terminal.keys("n\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    let results = results(&model);
+    assert!(results[..2].iter().all(|result| result.contains("denied: ")), "{results:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "what the notes say\n");
+}
+
+#[test]
 fn yes_for_the_session_is_not_asked_again_for_the_same_effect_only() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let (folder, file) = outside();
