@@ -151,9 +151,7 @@ impl<'a> Front<'a> {
             }
         };
         held.into_iter().for_each(|event| self.take(event));
-        while let Ok(event) = self.events.try_recv() {
-            self.take(event);
-        }
+        self.take_all();
         self.drawing.end_text(&mut self.screen);
         self.screen.clear();
         done
@@ -279,6 +277,13 @@ impl<'a> Front<'a> {
             chat.draw(self.printer, self.screen.cells(), &mut live);
         }
         self.screen.draw(live);
+    }
+
+    /// Shows all that has happened.
+    fn take_all(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            self.take(event);
+        }
     }
 
     /// Shows an event, and keeps a question.

@@ -65,9 +65,9 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
         super::run::tell_unenforced(printer, &unenforced);
     }
     super::run::reveal(&kernel, &host, &options, &workspace).await?;
+    super::run::pin(&mut host, &options).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
-    super::run::pin(&mut front, &mut host, &options).await?;
     front.converse(Chat::new(printer, history, models(&config))?)?;
     loop {
         let last = front.during(host.serve(&mut inbox)).await;

@@ -50,10 +50,10 @@ pub(super) async fn turn(
     remarks.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);
     reveal(&kernel, &host, options, &workspace).await?;
+    pin(&mut host, options).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
     message.iter().for_each(|message| front.asked(message));
-    pin(&mut front, &mut host, options).await?;
     let ended = match message {
         Some(text) => front.during(host.say(Inbound { text }, &mut inbox)).await,
         None if host.is_interrupted() => front.during(host.go_on(&mut inbox)).await,
@@ -188,12 +188,12 @@ fn task(task: &str) -> Result<String> {
 }
 
 /// Pins what the human pins by a flag, before the turn.
-pub(super) async fn pin(front: &mut Front<'_>, host: &mut Host, options: &TurnOptions) -> Result<()> {
+pub(super) async fn pin(host: &mut Host, options: &TurnOptions) -> Result<()> {
     for text in &options.pin {
         if text.trim().is_empty() {
             bail!("`--pin` got no words: say what to keep, such as: --pin \"the public API stays as it is\"");
         }
-        front.during(host.pin(text.trim())).await?;
+        host.pin(text.trim()).await?;
     }
     Ok(())
 }

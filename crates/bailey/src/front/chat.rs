@@ -176,6 +176,8 @@ impl Front<'_> {
         }
         self.drawing.story.is_chat = true;
         self.chat = Some(chat);
+        // What was told at the opening comes before whatever is typed.
+        self.take_all();
         self.prompt();
         Ok(())
     }

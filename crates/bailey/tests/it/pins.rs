@@ -11,7 +11,7 @@ use std::{fs, io::Write as _, process::Stdio};
 const FACT: &str = "The code word is BRIDGEKEEPER-77.";
 const QUESTION: &str = "What is the code word?";
 /// Turns that fill the window several times.
-const TURNS: usize = 24;
+const TURNS: usize = 14;
 
 /// A model with a window of 12,000 tokens that reads a file at every step, and knows the code word only where the request
 /// holds it.
@@ -138,6 +138,10 @@ fn words_are_pinned_during_a_turn_and_by_an_option() {
     assert!(model.requests()[2].body.contains("use blanks"));
     let pinned: Vec<Value> = ran.lines().into_iter().filter(|event| event["type"] == "pinned").collect();
     assert_eq!(pinned[0]["messages"][0]["text"], "use blanks", "{ran:?}");
+    let pinned = ["chat", "--model", "test/model", "--pin", "no new crates"];
+    let ran = talk(&stage, &pinned, "/pin\n/model\n");
+    assert_eq!(ran.stdout.matches("pinned 1: no new crates").count(), 2, "{ran:?}");
+    assert!(ran.stdout.contains("test/model; /model NAME"), "{ran:?}");
     let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "--pin", " ", "do it"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("`--pin` got no words"), "{ran:?}");
 }
