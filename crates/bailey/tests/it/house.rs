@@ -38,6 +38,8 @@ fn busy() -> Vec<Reply> {
 #[test]
 fn walls_before_workspace() {
     if Command::new("strace").arg("-V").output().is_err() {
+        let is_full = std::env::var_os("BAILEY_TEST_ALL").is_some_and(|value| value == "1");
+        assert!(!is_full, "the full run needs strace");
         println!("SKIPPED: strace is not installed");
         return;
     }
@@ -47,6 +49,7 @@ fn walls_before_workspace() {
     let mut traced = Command::new("strace");
     traced.args([
         "-f",
+        "-y",
         "-qq",
         "-s",
         "4096",
@@ -69,10 +72,16 @@ fn walls_before_workspace() {
         opened.inside.iter().any(|path| path.contains(name)),
         "control: the walls' own processes opened it"
     );
-    let project = stage.project().display().to_string();
+    let project = fs::canonicalize(stage.project()).unwrap().display().to_string();
     let outside: Vec<&String> =
         opened.outside.iter().filter(|path| path.contains(name) || path.starts_with(&project)).collect();
-    let allowed = |path: &str| path == project;
+    let settings = ["", "/.bailey", "/.bailey/config.toml"].map(|path| format!("{project}{path}"));
+    assert!(
+        outside.contains(&&settings[2]),
+        "control: what the main process does open of a workspace is found, also beneath a directory: {:?}",
+        opened.outside
+    );
+    let allowed = |path: &str| settings.iter().any(|own| own == path);
     assert!(
         outside.iter().all(|path| allowed(path)),
         "the main process opened files of the workspace: {outside:?}"
@@ -118,12 +127,29 @@ impl Opened {
                             .unwrap_or(pid),
                     );
                 }
-            } else if let Some(path) = whole.split('"').nth(1) {
+            } else if let Some(path) = Self::path(&whole) {
                 let list = if main.contains(pid) { &mut opened.outside } else { &mut opened.inside };
-                list.push(path.to_owned());
+                list.push(path);
             }
         }
         opened
+    }
+
+    /// What a call opened, or meant to: the path of the descriptor that it returned, else the name that it was given, below
+    /// the directory that it was given.
+    fn path(call: &str) -> Option<String> {
+        let (asked, answer) = call.rsplit_once(" = ")?;
+        let got = answer.split_once('<').and_then(|(_, path)| path.rsplit_once('>'));
+        if let Some((path, _)) = got {
+            return Some(path.to_owned());
+        }
+        let (before, name) = (asked.split('"').next()?, asked.split('"').nth(1)?);
+        let directory =
+            before.split_once('<').and_then(|(_, path)| path.rsplit_once('>')).map(|(path, _)| path);
+        Some(match directory {
+            Some(directory) if !name.starts_with('/') => format!("{directory}/{name}"),
+            _ => name.to_owned(),
+        })
     }
 }
 
