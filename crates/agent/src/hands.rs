@@ -268,7 +268,7 @@ impl Hands {
                     let text = if why.is_empty() {
                         "rejected by the user".into()
                     } else {
-                        format!("rejected by the user: {why}")
+                        format!("not approved: {why}")
                     };
                     return self.kernel.answer_call(&self.scope, because, call, &text).await;
                 }

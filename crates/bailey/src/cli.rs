@@ -10,6 +10,7 @@ pub(crate) use crate::config::Store;
 pub(crate) use reference::reference;
 pub(crate) use setup::{Config, Explain, NO_ARGUMENT, Role, Secrets, Tools, Trust};
 
+use crate::{exit, print::Printer};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -24,6 +25,7 @@ Exit codes:
      or configuration          7    the turn pauses at its limit of tool calls
   3  denied, or not approved   129  ended because the terminal was closed
                                130  ended by Ctrl-C
+                               141  ended because nobody reads its output
                                143  ended because it was asked to (SIGTERM)";
 
 /// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing passes
@@ -52,9 +54,17 @@ impl Cli {
     pub(crate) fn typed() -> Self {
         let matches = command().try_get_matches();
         let matches =
-            matches.unwrap_or_else(|error| setup::without_values(error, std::env::args_os()).exit());
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+            matches.unwrap_or_else(|error| ended(&setup::without_values(error, std::env::args_os())));
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| ended(&error))
     }
+}
+
+/// Says what is wrong with what was typed, or helps.
+fn ended(said: &clap::Error) -> ! {
+    let code = u8::try_from(said.exit_code()).unwrap_or(exit::WRONG);
+    let code =
+        said.print().map_or_else(|error| Printer::new(false, Color::Never).unprinted(error), |()| code);
+    exit::now(code)
 }
 
 /// The whole command line, with its examples.
@@ -243,7 +253,8 @@ pub(crate) enum Sessions {
         /// Only these files and what lies below them
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
-        /// Whether to ask about what is Red, or to leave it
+        /// Whether to ask about what is Red; with `never` nothing is applied where something of it is Red, so name
+        /// the files that are not
         #[arg(long, value_enum, default_value_t = Approve::Ask)]
         approve: Approve,
     },

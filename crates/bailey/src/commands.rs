@@ -37,7 +37,9 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
     match cli.command {
         Command::Version => version::run(printer),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut crate::cli::command(), "bailey", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut crate::cli::command(), "bailey", &mut script);
+            printer.part(String::from_utf8_lossy(&script));
             Ok(ExitCode::SUCCESS)
         }
         Command::Init => init::run(&home()?, printer),

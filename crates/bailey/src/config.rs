@@ -12,9 +12,9 @@ mod origin;
 mod project;
 
 pub(crate) use document::Document;
-pub(crate) use environment::unknown as unknown_variables;
+pub(crate) use environment::{known as known_variables, unknown as unknown_variables};
 pub(crate) use error::ConfigError;
-pub(crate) use models::{ModelsByUse, Provider, wire_name};
+pub(crate) use models::{ModelsByUse, Provider};
 pub(crate) use origin::Origin;
 
 use crate::home::Home;
@@ -202,6 +202,15 @@ impl Config {
                     format!("`{}` is no URL: it must begin with https:// or http://", provider.base_url);
                 return Err(document.mistake(&key, message));
             }
+            if has_user(&provider.base_url) {
+                // The line itself is not shown: it holds a password.
+                let table = format!("providers.{}", document::bare(name));
+                return Err(document.mistake(&table, format!("`base_url` {HAS_USER}")));
+            }
+        }
+        if limits.tool_calls == Some(0) {
+            let message = "with no tool call at all each turn would pause at once: it must be 1 or more";
+            return Err(document.mistake("limits.tool_calls", message));
         }
         self.model = model;
         self.models = models;
@@ -272,6 +281,16 @@ impl Config {
         set(&mut self.command.memory_bytes, limits.command_memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
         set(&mut self.command.disk_bytes, limits.command_disk_mib.map(|mib| mib.saturating_mul(1 << 20)));
     }
+}
+
+/// Said of a URL with a user or a password in it.
+const HAS_USER: &str =
+    "has a user or a password in it: name the variable that holds the key as `key_env` instead";
+
+/// Whether a URL has a user or a password in front of its host.
+fn has_user(url: &str) -> bool {
+    let after = url.split_once("://").map_or(url, |(_, rest)| rest);
+    after.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
 /// What `bailey init` writes: every setting, commented out at its default.

@@ -1,10 +1,15 @@
 //! Exit codes, as documented in `bailey help` and the user guide.
 
 use crate::config::ConfigError;
-use bailey_kernel::{JournalError, Refused};
+use bailey_kernel::{BeginError, JournalError, Refused};
 use bailey_policy::file::RuleFileError;
 use bailey_runtime::HostError;
 use std::process::ExitCode;
+
+/// What was typed makes no sense, where the parser of the command line could not know it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Mistyped(pub(crate) String);
 
 /// Done.
 pub(crate) const DONE: u8 = 0;
@@ -27,6 +32,8 @@ pub(crate) const CANCELLED: u8 = 130;
 
 /// Ended because the terminal was closed.
 pub(crate) const HUNG_UP: u8 = 129;
+/// Ended because nobody reads what it prints any more, as a shell says it of whoever got SIGPIPE.
+pub(crate) const UNREAD: u8 = 141;
 /// Ended because somebody asked for that.
 pub(crate) const TERMINATED: u8 = 143;
 
@@ -47,22 +54,28 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
         Some(HostError::Refused(refused)) => Some(refused),
         _ => None,
     });
-    let journal = error.downcast_ref::<JournalError>().or(match host {
-        Some(HostError::Journal(journal)) => Some(journal),
+    let begin = error.downcast_ref::<BeginError>().or(match refused {
+        Some(Refused::Begin(begin)) => Some(begin),
+        _ => None,
+    });
+    let journal = error.downcast_ref::<JournalError>().or(match (host, refused, begin) {
+        (Some(HostError::Journal(journal)), _, _)
+        | (_, Some(Refused::Journal(journal)), _)
+        | (_, _, Some(BeginError::Journal(journal))) => Some(journal),
         _ => None,
     });
     let is_journal = journal.is_some_and(|error| !is_of_the_user(error));
-    let is_wrong =
-        error.downcast_ref::<ConfigError>().is_some() || error.downcast_ref::<RuleFileError>().is_some();
+    let is_wrong = error.downcast_ref::<ConfigError>().is_some()
+        || error.downcast_ref::<RuleFileError>().is_some()
+        || error.downcast_ref::<Mistyped>().is_some();
     if is_wrong {
         return ExitCode::from(WRONG);
     }
     ExitCode::from(match refused {
         Some(Refused::Model(_)) => MODEL,
         Some(Refused::Denied(_)) => DENIED,
-        Some(Refused::Journal(_)) => JOURNAL,
         Some(Refused::Cancelled) => CANCELLED,
-        None if is_journal => JOURNAL,
+        _ if is_journal => JOURNAL,
         None if matches!(host, Some(HostError::Denied(_))) => DENIED,
         _ => FAILED,
     })

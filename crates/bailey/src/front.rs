@@ -124,8 +124,8 @@ impl<'a> Front<'a> {
             }
             self.ask_next();
             self.draw();
-            if self.printer.is_closed() && self.ending.is_none() {
-                self.end(exit::FAILED);
+            if let (Some(code), None) = (self.printer.closed(), self.ending) {
+                self.end(code);
             }
             let is_free = self.answering.is_none();
             tokio::select! {

@@ -50,9 +50,10 @@ pub(crate) struct Printer {
     is_live: bool,
     is_dumb: bool,
     redactor: OnceLock<Redactor>,
-    /// Whether somebody wants to know when nobody reads any more, and whether that is so.
+    /// Whether somebody wants to know when nothing can be printed any more.
     is_watched: AtomicBool,
-    is_closed: AtomicBool,
+    /// The exit code of that.
+    closed: OnceLock<u8>,
 }
 
 impl Printer {
@@ -75,7 +76,7 @@ impl Printer {
             is_dumb,
             redactor: OnceLock::new(),
             is_watched: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
+            closed: OnceLock::new(),
         }
     }
 
@@ -89,14 +90,14 @@ impl Printer {
         columns(&io::stdout())
     }
 
-    /// From now on it is remembered when nobody reads any more; before, the program ends there.
+    /// From now on it is remembered when nothing can be printed any more; before, the program ends there.
     pub(crate) fn watch(&self) {
         self.is_watched.store(true, Relaxed);
     }
 
-    /// Whether nobody reads any more.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Relaxed)
+    /// The exit code, once nothing can be printed any more: nobody reads, or there is no room.
+    pub(crate) fn closed(&self) -> Option<u8> {
+        self.closed.get().copied()
     }
 
     /// Whether scripts read this.
@@ -136,16 +137,28 @@ impl Printer {
         self.part(format_args!("{line}\n"));
     }
 
-    /// The same without an end of line. When nobody reads any more there is nothing left to do, but for who watches
-    /// for that and has work to end.
+    /// The same without an end of line. When nothing can be printed any more there is nothing left to do, but for who
+    /// watches for that and has work to end.
     pub(crate) fn part(&self, part: impl fmt::Display) {
-        if self.is_closed() || self.out.write(part.to_string().as_bytes()).is_ok() {
+        if self.closed().is_some() {
             return;
         }
-        if !self.is_watched.load(Relaxed) {
-            exit::now(exit::FAILED);
+        if let Err(error) = self.out.write(part.to_string().as_bytes()) {
+            let code = self.unprinted(error);
+            if !self.is_watched.load(Relaxed) {
+                exit::now(code);
+            }
+            self.closed.set(code).ok();
         }
-        self.is_closed.store(true, Relaxed);
+    }
+
+    /// Says why nothing can be printed, but for a reader that went away, as one that has seen enough does; the exit code.
+    pub(crate) fn unprinted(&self, error: io::Error) -> u8 {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return exit::UNREAD;
+        }
+        self.warned("error:", Style::Red, &format!("standard output cannot be written: {error}"));
+        exit::FAILED
     }
 
     /// A line on standard error, for what is not the result.
@@ -156,8 +169,11 @@ impl Printer {
 
     /// The same, to be seen.
     pub(crate) fn warn(&self, text: &str) {
-        let line =
-            format!("{} {}\n", paint(self.err_color, Style::Yellow, "note:"), neutralise(&self.redact(text)));
+        self.warned("note:", Style::Yellow, text);
+    }
+
+    fn warned(&self, label: &str, style: Style, text: &str) {
+        let line = format!("{} {}\n", paint(self.err_color, style, label), neutralise(&self.redact(text)));
         self.err.write(line.as_bytes()).ok();
     }
 

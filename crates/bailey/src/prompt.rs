@@ -11,16 +11,16 @@ use std::{
 /// The longest that can be typed, in bytes.
 const TYPED_BYTES_MAX: usize = 32 << 10;
 
-/// Asks for a secret.
+/// Asks for a secret; `instead` is how it can be given where there is no terminal.
 ///
 /// # Errors
 /// When there is no terminal, or the human gave up (Ctrl-C, Ctrl-D).
-pub(crate) fn secret(question: &str) -> Result<Secret> {
+pub(crate) fn secret(question: &str, instead: &str) -> Result<Secret> {
     let mut terminal = OpenOptions::new()
         .read(true)
         .write(true)
         .open("/dev/tty")
-        .context("there is no terminal to ask on: give it on standard input")?;
+        .with_context(|| format!("there is no terminal to ask for {question} on: {instead}"))?;
     let old = tcgetattr(&terminal)?;
     // What was typed before the question was seen is no answer to it, and is thrown away.
     tcsetattr(&terminal, OptionalActions::Flush, &silent(&old))?;

@@ -18,6 +18,10 @@ use std::{
 };
 use zeroize::Zeroizing;
 
+/// What to do where a passphrase cannot be typed.
+const NO_TERMINAL: &str =
+    "name a key file as `key_file` under [secrets] in config.toml, or in BAILEY_KEY_FILE";
+
 /// The stores of one home.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stores<'a> {
@@ -179,7 +183,7 @@ impl<'a> Stores<'a> {
         let file = self.config.secrets.key_file.as_deref();
         match (needs, file) {
             (Some(Needs::Passphrase), _) => {
-                Ok(Key::Passphrase(prompt::secret("passphrase of the sealed store")?))
+                Ok(Key::Passphrase(prompt::secret("the passphrase of the sealed store", NO_TERMINAL)?))
             }
             (Some(Needs::File), None) => bail!(
                 "`{}` was sealed with a key file: name it as `key_file` under [secrets] in config.toml, or in BAILEY_KEY_FILE",
@@ -193,11 +197,11 @@ impl<'a> Stores<'a> {
                 }
             },
             (None, None) => {
-                let first = prompt::secret("a passphrase for the new sealed store")?;
+                let first = prompt::secret("a passphrase for the new sealed store", NO_TERMINAL)?;
                 if first.expose().is_empty() {
                     bail!("an empty passphrase protects nothing");
                 }
-                if prompt::secret("the same again")?.expose() != first.expose() {
+                if prompt::secret("the same again", NO_TERMINAL)?.expose() != first.expose() {
                     bail!("the two differ; nothing was stored");
                 }
                 Ok(Key::Passphrase(first))

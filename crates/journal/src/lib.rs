@@ -339,7 +339,9 @@ pub enum JournalError {
     )]
     SecretInPath(String),
     /// A session cannot be forked there.
-    #[error("session {session} has no entry {at} to fork at; `bailey audit log --session` shows its entries")]
+    #[error(
+        "session {session} has no entry {at} to fork at; `bailey audit log --session {session}` shows its entries"
+    )]
     NoEntry {
         /// The session.
         session: SessionId,

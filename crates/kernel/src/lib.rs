@@ -49,7 +49,7 @@ pub use segment::{Guide, Note, Observation, Reply, Segment, UserMessage};
 pub use tokens::tokens;
 pub use tool::{Claims, Conclusion, Plan, Tool, claims};
 
-use bailey_journal::BeginError;
+pub use bailey_journal::BeginError;
 use bailey_protocol::ApprovalId;
 
 /// Why the kernel did not do something.

@@ -183,7 +183,7 @@ pub(crate) fn of_fault(endpoint: &Endpoint, fault: Fault) -> ModelError {
                 "the answer of `{provider}` cannot be read ({place}); check that `{}` is the right URL and speaks \
                  the wire `{}`",
                 endpoint.url(),
-                endpoint.wire.name()
+                endpoint.wire.setting()
             ),
         ),
         Fault::TooLarge(limit) => (

@@ -36,6 +36,16 @@ impl Wire {
             Self::Ollama => "ollama",
         }
     }
+
+    /// Its name in config.toml, and so where people read of it.
+    #[must_use]
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic | Self::Gemini | Self::Ollama => self.name(),
+        }
+    }
 }
 
 /// A tool's name as every wire allows it: `[A-Za-z0-9_-]{1,64}`, so `fs.read` is sent as `fs_read`.

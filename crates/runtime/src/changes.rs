@@ -32,6 +32,8 @@ pub struct Changes {
     pub red: Vec<String>,
     /// Why, one line for each rule that spoke.
     pub reasons: Vec<String>,
+    /// Whether the gate denies all of it: nothing is asked, and all of it stays.
+    pub is_denied: bool,
     /// What was asked for: these paths and what lies below them; everything when there is none.
     only: Vec<String>,
     /// The comparison, for the card of an apply.
@@ -101,7 +103,9 @@ impl Host {
         let Preview { verdict, reasons, red } = self.judge(&scope, changes.iter()).await?;
         let red = red.iter().map(|path| path.relative_to(root).unwrap_or(&path.0).to_owned()).collect();
         let reasons = if verdict == Verdict::Allowed { Vec::new() } else { reasons };
-        let changes = Changes { changes, red, reasons, only: only.to_vec(), compared: Some(output) };
+        let is_denied = verdict == Verdict::Denied;
+        let changes =
+            Changes { changes, red, reasons, is_denied, only: only.to_vec(), compared: Some(output) };
         let happening = Happening::Diff {
             diff: changes.diff(),
             files: changes.paths(),

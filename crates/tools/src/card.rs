@@ -7,8 +7,8 @@ use crate::{
 };
 use bailey_kernel::{Output, Question, RED_FILES_MAX};
 use bailey_protocol::{
-    Action, Card, CardPart, Command, FileChange, FileDiff, FileState, HttpRequest, Merge, MergeFile,
-    MergeKind, Report, WsPath,
+    Action, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState, HttpRequest, Merge,
+    MergeFile, MergeKind, Report, WsPath,
 };
 use std::collections::HashSet;
 
@@ -151,7 +151,8 @@ impl Draft {
 
     fn merge(&mut self, merge: &Merge, red: &HashSet<&WsPath>, seen: &[Output]) -> String {
         if merge.files.len() > 1 && !red.is_empty() {
-            self.field("asked about", &count(red.len(), "Red file"));
+            let reds = merge.files.iter().filter(|file| red.contains(&file.path));
+            self.field("asked about", &counted(reds, seen, "Red "));
         }
         for file in first(&merge.files, |file| red.contains(&file.path)) {
             let verb = verb(file.base.is_some(), file.new.is_some());
@@ -162,7 +163,7 @@ impl Draft {
             }
         }
         self.rest(merge.files.len(), red.len());
-        let files = count(merge.files.len(), "file");
+        let files = counted(merge.files.iter(), seen, "");
         match merge.direction {
             MergeKind::Apply => format!("Apply {files} to the project"),
             MergeKind::Undo => format!("Take back {files} in the project"),
@@ -188,9 +189,12 @@ impl Draft {
         }
         let content = |state: &Option<FileState>| match state {
             None => Some(None),
+            // Its name is all that it holds; what lies in it has entries of its own.
+            Some(FileState { kind: FileKind::Directory, .. }) => Some(None),
             Some(state) => state.content.as_ref().map(|content| Some(content.0.clone())),
         };
         match (content(&found.old), content(&found.new)) {
+            (Some(None), Some(None)) => {}
             (Some(old), Some(new)) => {
                 let lines = DIFF_LINES_MAX.min(self.lines);
                 self.diff(path, diff::between(path, old.as_deref(), new.as_deref(), lines));
@@ -239,6 +243,25 @@ fn verb(before: bool, after: bool) -> &'static str {
         (false, _) => "Create",
         (true, false) => "Delete",
         (true, true) => "Change",
+    }
+}
+
+/// `2 files`, `1 file and 3 directories`.
+fn counted<'a>(files: impl Iterator<Item = &'a MergeFile>, seen: &[Output], kind: &str) -> String {
+    let is_directory = |file: &&MergeFile| {
+        let found = compared(file, seen);
+        let state = found.and_then(|found| found.new.as_ref().or(found.old.as_ref()));
+        state.is_some_and(|state| state.kind == FileKind::Directory)
+    };
+    let (directories, files): (Vec<_>, Vec<_>) = files.partition(is_directory);
+    let directories = match directories.len() {
+        0 => return count(files.len(), &format!("{kind}file")),
+        1 => format!("1 {kind}directory"),
+        more => format!("{more} {kind}directories"),
+    };
+    match files.len() {
+        0 => directories,
+        some => format!("{} and {directories}", count(some, &format!("{kind}file"))),
     }
 }
 

@@ -36,7 +36,7 @@ async fn answer(hands: &bailey_agent::Hands, by: &bailey_kernel::Connection, id:
 
 #[tokio::test]
 async fn yes_runs_it_and_no_tells_why_not() {
-    for (given, text) in [(Answer::Yes, "exit code: 127"), (Answer::No, "rejected by the user: a test")] {
+    for (given, text) in [(Answer::Yes, "exit code: 127"), (Answer::No, "not approved: a test")] {
         let mut table = asking().await;
         let hands = table.hands.clone();
         let context = table.context.clone();

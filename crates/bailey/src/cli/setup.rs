@@ -112,17 +112,17 @@ pub(crate) struct Explain {
     /// What the journal's entry of this number was about, then and by the rules of today
     #[arg(long, value_name = "SEQ", conflicts_with = "action")]
     pub(crate) entry: Option<u64>,
-    /// Who asks
-    #[arg(long, value_enum, default_value_t = Role::Agent)]
-    pub(crate) role: Role,
+    /// Who asks [default: you, of what only your own commands do: diff, apply, undo, discard; else the agent]
+    #[arg(long, value_enum)]
+    pub(crate) role: Option<Role>,
     /// As if the command asked for a way to the network
     #[arg(long)]
     pub(crate) network: bool,
     /// In this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// read, stat, list, search, change, diff, apply, undo or discard with PATHs; exec -- COMMAND; http URL; model
-    /// PROVIDER/NAME
+    /// read, stat, list, search or diff with a PATH; change, apply, undo or discard with PATHs; exec -- COMMAND;
+    /// http URL; model PROVIDER/NAME
     #[arg(required_unless_present = "entry")]
     pub(crate) action: Vec<String>,
 }

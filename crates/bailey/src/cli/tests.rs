@@ -80,6 +80,7 @@ fn the_exit_codes_of_the_help_are_those_of_the_program() {
         exit::PAUSED,
         exit::CANCELLED,
         exit::HUNG_UP,
+        exit::UNREAD,
         exit::TERMINATED,
     ];
     known.sort_unstable();

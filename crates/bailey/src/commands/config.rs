@@ -2,7 +2,7 @@
 
 use crate::{
     cli,
-    config::{Config, Document, Origin, TEMPLATE, unknown_variables},
+    config::{Config, Document, Origin, TEMPLATE, known_variables, unknown_variables},
     home::{Home, write_private},
     print::{Printer, Style},
     project,
@@ -79,7 +79,7 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let warnings: Vec<String> = unknown_variables(variables)
         .into_iter()
-        .map(|name| format!("Bailey knows no variable {name}: see `bailey help config`"))
+        .map(|name| format!("Bailey knows no variable {name}: there are {}", known_variables().join(", ")))
         .collect();
     if printer.is_json() {
         printer
@@ -101,35 +101,79 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
 fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let path = home.config();
     let old = match Document::open(&path) {
-        Ok(Some(_)) | Err(_) if path.exists() => {
-            fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?
-        }
+        Ok(Some(_)) | Err(_) if path.exists() => read(&path)?,
         _ => TEMPLATE.to_owned(),
     };
     let editor = editor(&path)?;
-    let draft = home.root.join("config.toml.draft");
-    if !draft.exists() {
-        write_private(&draft, old.as_bytes())?;
-    }
-    open_editor(&editor, &draft)?;
-    let text = fs::read_to_string(&draft).with_context(|| format!("cannot read `{}`", draft.display()))?;
+    let draft = Draft::open(home, &old, printer)?;
+    open_editor(&editor, &draft.path)?;
+    let text = read(&draft.path)?;
     if text == old && path.exists() {
-        fs::remove_file(&draft).ok();
+        draft.remove();
         printer.note("nothing was changed");
         return Ok(ExitCode::SUCCESS);
     }
-    let checked = Document::parse(&draft, text.clone()).and_then(|document| Config::of(home, &document));
+    let stays =
+        || format!("`{}` stays as it was; your text waits in `{}`", path.display(), draft.path.display());
+    let checked = Document::parse(&draft.path, text.clone()).and_then(|document| Config::of(home, &document));
     if let Err(error) = checked {
-        return Err(anyhow::Error::new(error).context(format!(
-            "`{}` stays as it was; your text waits in `{}`, and `bailey config edit` goes on with it",
-            path.display(),
-            draft.display()
-        )));
+        let error = anyhow::Error::new(error);
+        return Err(error.context(format!("{}, and `bailey config edit` goes on with it", stays())));
+    }
+    if path.exists() && read(&path)? != old {
+        bail!("{}: somebody else changed it meanwhile", stays());
     }
     write_private(&path, text.as_bytes())?;
-    fs::remove_file(&draft).ok();
+    draft.remove();
     printer.line(format!("{} {}", printer.paint(Style::Green, "written:"), path.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
+}
+
+/// A text that wants to become config.toml.
+struct Draft {
+    path: PathBuf,
+    /// What config.toml held when the draft was begun.
+    base: PathBuf,
+}
+
+impl Draft {
+    /// A new draft of `old`, or the one that waits. One that waits for a file that is another meanwhile is put aside:
+    /// written, it would take back what was changed since.
+    fn open(home: &Home, old: &str, printer: &Printer) -> Result<Self> {
+        let draft = Self {
+            path: home.root.join("config.toml.draft"),
+            base: home.root.join("config.toml.draft.base"),
+        };
+        let waits = draft.path.exists();
+        if waits && read(&draft.base).is_ok_and(|base| base == old) {
+            printer.warn(&format!("this is the draft that was not written, `{}`", draft.path.display()));
+            return Ok(draft);
+        }
+        if waits {
+            let free =
+                (1..).map(|n| home.root.join(format!("config.toml.draft.{n}"))).find(|path| !path.exists());
+            let aside = free.context("there are too many drafts")?;
+            fs::rename(&draft.path, &aside)
+                .with_context(|| format!("cannot move `{}`", draft.path.display()))?;
+            printer.warn(&format!(
+                "config.toml was changed after a draft of it that was not written, which is kept as `{}`; this is config.toml \
+                 as it stands",
+                aside.display()
+            ));
+        }
+        write_private(&draft.base, old.as_bytes())?;
+        write_private(&draft.path, old.as_bytes())?;
+        Ok(draft)
+    }
+
+    fn remove(&self) {
+        fs::remove_file(&self.path).ok();
+        fs::remove_file(&self.base).ok();
+    }
 }
 
 /// The command of the human's editor, or the first that is here.

@@ -139,8 +139,12 @@ pub(super) fn on_path(program: &str) -> Option<PathBuf> {
 fn write_new(path: &Path, content: &str) -> Result<bool> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(mut file) => {
-            file.write_all(content.as_bytes())
-                .with_context(|| format!("cannot write `{}`", path.display()))?;
+            let written = file.write_all(content.as_bytes());
+            if written.is_err() {
+                // What is empty or cut would be taken for what somebody wrote.
+                std::fs::remove_file(path).ok();
+            }
+            written.with_context(|| format!("cannot write `{}`", path.display()))?;
             Ok(true)
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),

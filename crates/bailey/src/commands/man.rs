@@ -2,13 +2,13 @@
 
 use crate::{cli, print::Printer};
 use anyhow::{Context as _, Result};
-use std::{io::Write as _, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 pub(super) fn run(directory: Option<&Path>, printer: &Printer) -> Result<ExitCode> {
     let Some(directory) = directory else {
         let mut page = Vec::new();
         clap_mangen::Man::new(cli::command()).render(&mut page)?;
-        std::io::stdout().write_all(&page)?;
+        printer.part(String::from_utf8_lossy(&page));
         return Ok(ExitCode::SUCCESS);
     };
     let cannot = || format!("cannot write man pages to `{}`", directory.display());

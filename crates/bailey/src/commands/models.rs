@@ -3,7 +3,7 @@
 use crate::{
     cli,
     compose::{self, Keys},
-    config::{Config, Provider, wire_name},
+    config::{Config, Provider},
     exit,
     home::Home,
     print::{Printer, Style},
@@ -34,6 +34,22 @@ struct Shown {
     problem: String,
     /// The models that it lists.
     models: Vec<String>,
+}
+
+impl Shown {
+    /// Takes the models that it lists; a server may have no list, but what is none is no provider's answer.
+    fn take(&mut self, endpoint: &Endpoint, list: Option<&[u8]>) {
+        let Some(list) = list else { return };
+        match endpoint.listed_models(list) {
+            Some(models) => self.models = models,
+            None => {
+                self.problem = format!(
+                    "`{}` answers, but not with a list of models; check `base_url` and `wire` in config.toml",
+                    endpoint.base_url
+                );
+            }
+        }
+    }
 }
 
 /// What a model is used for.
@@ -82,7 +98,7 @@ fn configured(config: &Config, keys: &Keys, name: &str, provider: &Provider) -> 
     };
     Shown {
         provider: name.into(),
-        wire: wire_name(provider.wire),
+        wire: provider.wire.setting(),
         base_url: provider.base_url.clone(),
         origin: config.origin(&format!("providers.{name}.base_url")).to_string(),
         key_env: provider.key_env.clone(),
@@ -123,7 +139,7 @@ async fn ask_all(
             match answer.await? {
                 Ok(body) => {
                     shown.reachable = Some(true);
-                    shown.models = endpoint.listed_models(&body).unwrap_or_default();
+                    shown.take(&endpoint, body.as_deref());
                 }
                 Err((reachable, problem)) => {
                     shown.reachable = Some(reachable);
@@ -136,8 +152,8 @@ async fn ask_all(
     printer.waiting(waits_for, answers).await
 }
 
-/// The list of models, or whether somebody answered at all and what is wrong.
-async fn ask(kernel: &Kernel, scope: &Scope, endpoint: &Endpoint) -> Result<Vec<u8>, (bool, String)> {
+/// The list of models where the server has one, or whether somebody answered at all and what is wrong.
+async fn ask(kernel: &Kernel, scope: &Scope, endpoint: &Endpoint) -> Result<Option<Vec<u8>>, (bool, String)> {
     let action = Action::Model {
         provider: endpoint.provider.clone(),
         model: "(list)".into(),
@@ -162,10 +178,10 @@ async fn ask(kernel: &Kernel, scope: &Scope, endpoint: &Endpoint) -> Result<Vec<
     };
     match (&output.outcome().status, output.report()) {
         (Status::Done, Report::Http(answer)) if (200..300).contains(&answer.status) => {
-            Ok(answer.body.0.clone())
+            Ok(Some(answer.body.0.clone()))
         }
         // A server of one model may have no list.
-        (Status::Done, Report::Http(answer)) if matches!(answer.status, 404 | 405 | 501) => Ok(Vec::new()),
+        (Status::Done, Report::Http(answer)) if matches!(answer.status, 404 | 405 | 501) => Ok(None),
         (Status::Done, Report::Http(answer)) => {
             Err((true, endpoint.refusal(answer.status, &answer.headers, &answer.body.0)))
         }
@@ -254,7 +270,7 @@ fn show_providers(printer: &Printer, shown: &[Shown], listed: Option<&str>) {
             (_, false, _) => ("no key", Style::Dim),
             (None, true, _) => ("not asked", Style::Dim),
             (Some(true), true, true) => ("ready", Style::Green),
-            (Some(true), true, false) => ("refuses", Style::Red),
+            (Some(true), true, false) => ("unusable", Style::Red),
             (Some(false), true, _) => ("not reached", Style::Red),
         };
         let key = match &shown.key_env {

@@ -5,16 +5,16 @@ use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
-    front::{Asker, Front},
+    front::{Asker, Front, one_line},
     home::Home,
-    print::{Printer, Style},
+    print::{Printer, Style, fold},
     project,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::TurnEnd;
 use bailey_kernel::Acted;
 use bailey_protocol::{Action, Inbound, Report, StatReport, WsPath};
-use bailey_runtime::{Changes, Host, HostError, Merged, Opening};
+use bailey_runtime::{Change, Changes, Host, HostError, Merged, Opening};
 use std::{io::Read as _, process::ExitCode};
 use tokio::sync::mpsc;
 
@@ -147,24 +147,42 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
     printer.line("");
     for change in &changes.changes {
         crate::front::diff_lines(printer, &change.diff).iter().for_each(|line| printer.line(line));
-        if let Some(why) = &change.refused {
-            printer.line(
-                printer.paint(Style::Yellow, &format!("    {} stays in the session: {why}", change.path)),
-            );
+        if let Some(why) = stays(change) {
+            say(printer, Style::Yellow, 4, &why);
         }
     }
+    let label = if changes.is_denied { "stays in the session" } else { "Red" };
     for reason in &changes.reasons {
-        printer.line(printer.paint(Style::Red, &format!("  Red: {reason}")));
+        say(printer, Style::Red, 2, &format!("{label}: {reason}"));
     }
+}
+
+/// Says which changes stay in the session, and why.
+pub(super) fn tell_held(printer: &Printer, changes: &Changes) {
+    if !printer.is_json() {
+        changes.changes.iter().filter_map(stays).for_each(|why| say(printer, Style::Yellow, 0, &why));
+    }
+}
+
+fn stays(change: &Change) -> Option<String> {
+    change.refused.as_ref().map(|why| format!("{} stays in the session: {why}", change.path))
+}
+
+/// A line of foreign text behind so many blanks, broken between words where it is wider than the terminal.
+fn say(printer: &Printer, style: Style, indent: usize, text: &str) {
+    let text = format!("{:indent$}{}", "", one_line(&printer.redact(text)));
+    let cells = printer.columns().unwrap_or(usize::MAX);
+    let lines = printer.paint_lines(style, &fold(&text, cells, indent));
+    lines.iter().for_each(|line| printer.line(line));
 }
 
 pub(super) fn tell_merged(printer: &Printer, what: &str, merged: &Merged) {
     if printer.is_json() {
         return;
     }
-    printer.line(printer.paint(Style::Green, &format!("{what}: {}", list(&merged.files))));
+    say(printer, Style::Green, 0, &format!("{what}: {}", list(&merged.files)));
     for conflict in &merged.conflicts {
-        printer.line(printer.paint(Style::Yellow, &format!("kept as it is: {conflict}")));
+        say(printer, Style::Yellow, 0, &format!("kept as it is: {conflict}"));
     }
     if !merged.conflicts.is_empty() {
         printer.note("what is kept as it is was not written over; mend what is named, then say it again: bailey sessions apply|undo");
@@ -181,7 +199,9 @@ fn task(task: &str) -> Result<String> {
         text.clear();
         std::io::stdin().take(TASK_BYTES_MAX).read_to_string(&mut text).context("cannot read the task")?;
     }
-    if text.trim().is_empty() {
+    // The end of the last line is no part of what was said.
+    text.truncate(text.trim_end().len());
+    if text.is_empty() {
         bail!("the task is empty: say what to do, such as: bailey run \"make the tests pass\"");
     }
     Ok(text)

@@ -3,6 +3,7 @@
 use crate::{
     cli::{NO_ARGUMENT, Secrets, Store},
     config::Config,
+    exit,
     home::Home,
     print::{Printer, Style},
     prompt,
@@ -26,6 +27,10 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
     let stores = Stores::new(home, &config);
     match command {
         Secrets::Set { value, .. } if !value.is_empty() => bail!(NO_ARGUMENT),
+        Secrets::Set { name, .. } if !is_name(&name) => {
+            let what = "a name consists of letters, digits and `_`, and begins with no digit, such as ANTHROPIC_API_KEY";
+            Err(exit::Mistyped(format!("`{name}` is no name of a secret: {what}")).into())
+        }
         Secrets::Set { name, store, .. } => {
             let store = store.unwrap_or(config.secrets.store);
             let secret = given(&name)?;
@@ -132,11 +137,24 @@ fn list(config: &Config, stores: Stores<'_>, printer: &Printer) -> Result<ExitCo
 
 /// The secret from standard input, without the end of its line; on a terminal it is asked for.
 fn given(name: &str) -> Result<Secret> {
-    let secret = if std::io::stdin().is_terminal() { prompt::secret(name)? } else { piped()? };
+    let typed = std::io::stdin().is_terminal();
+    let secret = if typed { prompt::secret(name, "give it on standard input")? } else { piped()? };
     if secret.expose().is_empty() {
         bail!("nothing was given, so `{name}` was not stored; `bailey secrets rm {name}` removes one");
     }
+    if secret.expose().contains(char::is_control) {
+        bail!(
+            "it has several lines, or a control character, which no key has and no server takes; `{name}` was not stored: give \
+             the key alone, such as the first line of it"
+        );
+    }
     Ok(secret)
+}
+
+/// Whether a program could have a variable of this name.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn piped() -> Result<Secret> {

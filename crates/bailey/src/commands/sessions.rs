@@ -16,7 +16,7 @@ use crate::{
 use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
 use bailey_protocol::WsPath;
-use bailey_runtime::{Host, Opening};
+use bailey_runtime::{Changes, Host, Opening};
 use std::{
     path::{Component, PathBuf},
     process::ExitCode,
@@ -170,6 +170,7 @@ async fn act(
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
 ) -> Result<ExitCode> {
     let printer = front.printer;
+    let mut held = Changes::default();
     let (merged, word) = match what {
         What::Diff { paths, red } => {
             let mut changes = front.during(host.changes_at(&below(host, &paths)?)).await?;
@@ -191,7 +192,8 @@ async fn act(
                 one_task::show(printer, &changes);
                 bail!("this session has nothing that can be applied");
             }
-            (front.during(host.apply(&changes, inbox)).await?, "applied")
+            held = changes;
+            (front.during(host.apply(&held, inbox)).await?, "applied")
         }
         What::Undo => (front.during(host.undo(inbox)).await?, "undone"),
         What::Discard => {
@@ -201,6 +203,7 @@ async fn act(
         }
     };
     one_task::tell_merged(printer, word, &merged);
+    one_task::tell_held(printer, &held);
     Ok(ExitCode::from(if merged.conflicts.is_empty() { exit::DONE } else { exit::CONFLICT }))
 }
 

@@ -57,6 +57,9 @@ impl Config {
         ] {
             let Some(value) = get(name) else { continue };
             let number = value.parse().map_err(|_| wrong(name, &value, "it must be a whole number"))?;
+            if key == "tool_calls" && number == 0 {
+                return Err(wrong(name, &value, "it must be 1 or more"));
+            }
             if self.lower(key, number) {
                 self.origins.note(&format!("limits.{key}"), Origin::Variable(name));
             }
@@ -73,6 +76,9 @@ impl Config {
         };
         if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
             return Err(wrong(BASE_URL, &base_url, "it must begin with `https://` or `http://`"));
+        }
+        if super::has_user(&base_url) {
+            return Err(wrong(BASE_URL, "…", super::HAS_USER));
         }
         let wire = get(WIRE).unwrap_or_else(|| "openai".into());
         let provider = Provider {
@@ -94,6 +100,11 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// The names of Bailey's own variables.
+pub(crate) fn known() -> Vec<&'static str> {
+    VARIABLES.iter().map(|(name, _)| *name).collect()
 }
 
 /// Variables that look like Bailey's own and mean nothing to it.

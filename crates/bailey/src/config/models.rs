@@ -20,15 +20,6 @@ pub(crate) const BY_KEY: [(&str, &str); 3] = [
     ("GEMINI_API_KEY", "gemini/gemini-3.5-flash"),
 ];
 
-/// The names of the wires.
-const WIRES: [(&str, Wire); 5] = [
-    ("anthropic", Wire::Anthropic),
-    ("openai", Wire::OpenAiChat),
-    ("openai-responses", Wire::OpenAiResponses),
-    ("gemini", Wire::Gemini),
-    ("ollama", Wire::Ollama),
-];
-
 /// A provider of models.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,7 +83,8 @@ impl Config {
     /// When it is no such name, or the provider is not there.
     pub(crate) fn find<'a>(&self, model: &'a str) -> Result<(&str, &Provider, &'a str)> {
         let known = || self.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let (provider, name) = model.split_once('/').with_context(|| {
+        let parts = model.split_once('/').filter(|(provider, name)| !provider.is_empty() && !name.is_empty());
+        let (provider, name) = parts.with_context(|| {
             format!("`{model}` names no model: write PROVIDER/MODEL; providers: {}", known())
         })?;
         let (provider, found) = self.providers.get_key_value(provider).with_context(|| {
@@ -151,16 +143,11 @@ pub(super) fn providers() -> BTreeMap<String, Provider> {
 
 /// The wire of this name.
 pub(super) fn wire_of(name: &str) -> Result<Wire, String> {
-    let found = WIRES.into_iter().find(|(known, _)| *known == name);
-    found.map(|(_, wire)| wire).ok_or_else(|| {
-        let names = WIRES.map(|(name, _)| format!("`{name}`")).join(", ");
+    let found = Wire::ALL.into_iter().find(|wire| wire.setting() == name);
+    found.ok_or_else(|| {
+        let names = Wire::ALL.map(|wire| format!("`{}`", wire.setting())).join(", ");
         format!("`{name}` is no wire format: use one of {names}")
     })
-}
-
-/// The name of a wire.
-pub(crate) fn wire_name(wire: Wire) -> &'static str {
-    WIRES.into_iter().find(|(_, known)| *known == wire).map_or("?", |(name, _)| name)
 }
 
 fn wire<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Wire, D::Error> {
@@ -169,5 +156,5 @@ fn wire<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Wire, D::Er
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn write_wire<S: serde::Serializer>(wire: &Wire, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(wire_name(*wire))
+    serializer.serialize_str(wire.setting())
 }

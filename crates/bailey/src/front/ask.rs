@@ -9,27 +9,33 @@ use bailey_protocol::{Answer, Card, CardPart};
 pub(crate) enum Asker {
     /// The person at the controlling terminal.
     Terminal,
-    /// Nobody: every answer is no.
+    /// Nobody, because the person said so: every answer is no.
+    Never,
+    /// Nobody, because there is no terminal.
     Nobody,
 }
-
-const NOBODY: &str = "there is no terminal to ask on";
 
 impl Asker {
     /// The terminal, where there is one and nobody said never.
     pub(crate) fn new(never: bool) -> Self {
-        if never || std::fs::File::open("/dev/tty").is_err() { Self::Nobody } else { Self::Terminal }
+        match std::fs::File::open("/dev/tty") {
+            _ if never => Self::Never,
+            Ok(_) => Self::Terminal,
+            Err(_) => Self::Nobody,
+        }
     }
 
     /// Whether nobody can answer.
     pub(crate) fn is_nobody(self) -> bool {
-        self == Self::Nobody
+        self != Self::Terminal
     }
 
     /// Shows a card and takes the answer.
     pub(crate) async fn ask(self, printer: &Printer, card: &Card) -> (Answer, String) {
-        if self == Self::Nobody {
-            return (Answer::No, NOBODY.into());
+        match self {
+            Self::Terminal => {}
+            Self::Never => return (Answer::No, "`--approve never` asks nobody".into()),
+            Self::Nobody => return (Answer::No, "there is no terminal to ask on".into()),
         }
         match ask_terminal(&draw(printer, card), card.once).await {
             Ok(answer) => answer,

@@ -464,7 +464,7 @@ impl Front<'_> {
         for line in super::diff_lines(self.printer, diff) {
             self.screen.line(&line);
         }
-        let counts = self.drawing.story.changes();
+        let counts = self.drawing.story.changes(self.printer);
         counts.iter().for_each(|count| self.note(Style::Plain, &format!("  {count}")));
     }
 

@@ -35,15 +35,33 @@ struct Changed {
     path: String,
     more: usize,
     less: usize,
+    /// What it is now, where that is more than lines of text.
+    now: Option<String>,
 }
 
-/// What came of it for the project.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Merge {
-    #[default]
-    Nothing,
-    Applied,
-    Undone,
+impl Changed {
+    fn new(path: &str) -> Self {
+        Self { path: path.to_owned(), more: 0, less: 0, now: None }
+    }
+
+    /// What is said of it beside its name, in colours.
+    fn spans(&self, printer: &Printer) -> Vec<Span> {
+        match &self.now {
+            Some(now) if self.more + self.less == 0 => vec![span(printer, Style::Dim, &format!("  {now}"))],
+            None if self.more + self.less == 0 => Vec::new(),
+            _ => vec![(Style::Green, format!("  +{}", self.more)), (Style::Red, format!(" −{}", self.less))],
+        }
+    }
+}
+
+/// What is known of what the session changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    Now,
+    /// Something was done since.
+    Earlier,
+    /// It could not be done.
+    Never,
 }
 
 /// What is told at the end. It is made of events alone.
@@ -56,15 +74,17 @@ pub(crate) struct Story {
     calls: BTreeMap<String, usize>,
     commands: Vec<(String, String, bool)>,
     refused: Vec<(String, String)>,
+    /// What is in the session and not in the project.
     changed: Vec<Changed>,
-    /// Whether what changed could be found out.
-    is_compared: bool,
-    merge: Merge,
+    compared: Compared,
+    /// What is in the project now.
+    applied: Vec<Changed>,
     /// Whether the last turn pauses at its limit of tool calls.
     is_paused: bool,
     spent: Spent,
     since: Instant,
     turn: Instant,
+    is_in_turn: bool,
 }
 
 impl Default for Story {
@@ -77,12 +97,13 @@ impl Default for Story {
             commands: Vec::new(),
             refused: Vec::new(),
             changed: Vec::new(),
-            is_compared: true,
-            merge: Merge::Nothing,
+            compared: Compared::Now,
+            applied: Vec::new(),
             is_paused: false,
             spent: Spent::default(),
             since: Instant::now(),
             turn: Instant::now(),
+            is_in_turn: false,
         }
     }
 }
@@ -91,7 +112,10 @@ impl Story {
     /// A message of the person.
     pub(super) fn asked(&mut self, message: &str) {
         self.asked.push(message.to_owned());
-        self.turn = Instant::now();
+        // A message that came into a turn is a part of it.
+        if !std::mem::replace(&mut self.is_in_turn, true) {
+            self.turn = Instant::now();
+        }
     }
 
     /// Whether there is something to tell.
@@ -99,7 +123,7 @@ impl Story {
         !self.asked.is_empty()
     }
 
-    /// How long it is since the last message.
+    /// How long it is since the turn began.
     pub(super) fn turn_took(&self) -> String {
         took(self.turn)
     }
@@ -111,7 +135,7 @@ impl Story {
 
     /// What changed could not be found out.
     pub(super) fn not_compared(&mut self) {
-        self.is_compared = false;
+        self.compared = Compared::Never;
     }
 
     /// What an event tells.
@@ -119,14 +143,24 @@ impl Story {
         match happening {
             Happening::Session { session, .. } => self.session = Some(*session),
             Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
-            Happening::Diff { diff, files, .. } => self.changed = counted(diff, files),
-            Happening::End { reason, .. } => self.is_paused = reason == "limit",
-            Happening::Merged { direction, .. } => match direction.as_str() {
-                "apply" => self.merge = Merge::Applied,
-                "undo" => self.merge = Merge::Undone,
-                _ => {}
-            },
+            Happening::Diff { diff, files, .. } => {
+                (self.changed, self.compared) = (counted(diff, files), Compared::Now);
+            }
+            Happening::End { reason, .. } => (self.is_paused, self.is_in_turn) = (reason == "limit", false),
+            Happening::Merged { direction, files, .. } => self.merged(direction, files),
             _ => {}
+        }
+    }
+
+    /// Files that went to the project, or back.
+    fn merged(&mut self, direction: &str, files: &[String]) {
+        let is_moved = |file: &Changed| files.contains(&file.path);
+        self.applied.retain(|file| !is_moved(file));
+        if direction == "apply" {
+            let moved: Vec<Changed> = self.changed.extract_if(.., |file| is_moved(file)).collect();
+            let is_new = |path: &&String| !moved.iter().any(|file| file.path == **path);
+            self.applied.extend(files.iter().filter(is_new).map(|path| Changed::new(path)));
+            self.applied.extend(moved);
         }
     }
 
@@ -136,6 +170,7 @@ impl Story {
             self.refused.push((format!("{tool} {target}"), end));
             return;
         }
+        self.compared = Compared::Earlier;
         *self.calls.entry(tool).or_default() += 1;
         if is_command {
             let end = if ok { "exit code: 0".into() } else { end };
@@ -144,8 +179,10 @@ impl Story {
     }
 
     /// Files that differ, with the lines that were added and taken away.
-    pub(super) fn changes(&self) -> Vec<String> {
-        self.changed.iter().map(|file| format!("{}  +{} −{}", file.path, file.more, file.less)).collect()
+    pub(super) fn changes(&self, printer: &Printer) -> Vec<String> {
+        let counts =
+            |file: &Changed| file.spans(printer).into_iter().map(|(_, text)| text).collect::<String>();
+        self.changed.iter().map(|file| format!("{}{}", file.path, counts(file))).collect()
     }
 
     /// What was spent.
@@ -192,22 +229,14 @@ impl Story {
     }
 
     fn files(&self, page: &Page<'_>) -> Vec<Vec<Span>> {
-        let mut lines: Vec<Vec<Span>> = self
-            .changed
-            .iter()
-            .map(|file| {
-                let mut line = page.plain(&file.path);
-                line.push((Style::Green, format!("  +{}", file.more)));
-                line.push((Style::Red, format!(" −{}", file.less)));
-                line
-            })
-            .collect();
-        if lines.is_empty() {
-            lines.push(page.plain(if self.is_compared {
-                "nothing"
-            } else {
-                "not known: it could not be compared"
-            }));
+        let files = self.applied.iter().chain(&self.changed);
+        let line = |file: &Changed| [page.plain(&file.path), file.spans(page.printer)].concat();
+        let mut lines: Vec<Vec<Span>> = files.map(line).collect();
+        match self.compared {
+            Compared::Never => lines.push(page.plain("not known: it could not be compared")),
+            Compared::Earlier => lines.push(page.plain("not known: it was not compared at the end")),
+            Compared::Now if lines.is_empty() => lines.push(page.plain("nothing")),
+            Compared::Now => {}
         }
         lines
     }
@@ -219,16 +248,24 @@ impl Story {
             let resume = format!("bailey sessions resume {name}");
             lines.push(page.command(&resume, "goes on where the turn pauses"));
         }
-        let (what, of_it) = match self.merge {
-            Merge::Applied => (format!("undo {name}"), "takes the apply back"),
-            _ if !self.is_compared => {
-                (format!("diff {name}"), "shows what is kept, once what follows is mended")
+        let mut next =
+            |what: String, of_it| lines.push(page.command(&format!("bailey sessions {what}"), of_it));
+        let is_applied = !self.applied.is_empty();
+        if is_applied {
+            next(format!("undo {name}"), "takes the apply back");
+        }
+        match self.compared {
+            Compared::Never => {
+                next(format!("diff {name}"), "shows what is kept, once what follows is mended")
             }
-            _ if self.changed.is_empty() && self.is_paused => return lines,
-            _ if self.changed.is_empty() => (format!("resume {name} \"…\""), "goes on"),
-            Merge::Nothing | Merge::Undone => (format!("diff|apply|discard {name}"), "nothing was applied"),
-        };
-        lines.push(page.command(&format!("bailey sessions {what}"), of_it));
+            Compared::Earlier => next(format!("diff {name}"), "shows what is kept"),
+            Compared::Now if !self.changed.is_empty() => {
+                let of_it = if is_applied { "this was not applied" } else { "nothing was applied" };
+                next(format!("diff|apply|discard {name}"), of_it);
+            }
+            Compared::Now if is_applied || self.is_paused => {}
+            Compared::Now => next(format!("resume {name} \"…\""), "goes on"),
+        }
         lines
     }
 }
@@ -323,10 +360,18 @@ fn counted(diff: &str, files: &[String]) -> Vec<Changed> {
             && !changed.last().is_some_and(|file| is_head_of(line, &file.path))
             && let Some(path) = files.get(changed.len())
         {
-            changed.push(Changed { path: path.clone(), more: 0, less: 0 });
+            changed.push(Changed::new(path));
+        } else if let (Some(file), Some(now)) = (changed.last_mut(), now(line)) {
+            file.now = Some(now.to_owned());
         }
     }
     changed
+}
+
+/// What a line beside the hunks says that a file is now.
+fn now(line: &str) -> Option<&str> {
+    let kind = line.split_once(" -> ").map(|(_, now)| if now == "nothing" { "gone" } else { now });
+    kind.or_else(|| line.strip_prefix("new "))
 }
 
 /// Whether this line names the file that the lines about its mode have named already.

@@ -264,14 +264,16 @@ fn in_a_pipe_each_line_is_a_message() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(b"do it\n\n/apply\nand then\n").unwrap();
+    child.stdin.take().unwrap().write_all(b"do it\n\n/aply\n/apply\nand then\n").unwrap();
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(stage.read("a.txt"), "two\n");
     assert_eq!(model.requests().len(), 3);
     assert!(ran.stdout.contains("│ first\\x1b[2J") && ran.stdout.contains("│ second"), "{ran:?}");
     assert!(!ran.stdout.contains('\u{1b}'), "{ran:?}");
+    assert!(ran.stdout.contains("there is no `/aply`"), "a mistake is no message: {ran:?}");
     assert!(ran.stdout.contains("bailey sessions undo"), "the story: {ran:?}");
+    assert!(ran.stdout.contains("changed a.txt  +1 −1"), "what was applied is what changed: {ran:?}");
 }
 
 #[test]

@@ -36,9 +36,13 @@ fn explain_says_what_each_rule_makes_of_an_action() {
     let run = explained(&stage, &["exec", "--", "cargo", "test", "--workspace"]);
     assert_eq!((&run["verdict"], &run["target"]), (&"allow".into(), &"cargo test --workspace".into()));
     assert_eq!(explained(&stage, &["--network", "exec", "--", "curl", "x"])["verdict"], "deny");
-    assert_eq!(explained(&stage, &["--role", "owner", "apply", "src/a.txt"])["verdict"], "allow");
+    assert_eq!(explained(&stage, &["apply", "src/a.txt"])["verdict"], "allow", "as `sessions apply` asks");
+    for wrong in [["fly", "a"].as_slice(), &["read", "a", "b"], &["exec"], &["http"]] {
+        let ran = stage.ran(&[&["policy", "explain"], wrong].concat());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+    }
     assert_eq!(
-        explained(&stage, &["apply", "src/a.txt"])["verdict"],
+        explained(&stage, &["--role", "agent", "apply", "src/a.txt"])["verdict"],
         "deny",
         "the control: an agent never merges"
     );
@@ -54,7 +58,7 @@ fn explain_says_what_each_rule_makes_of_an_action() {
     assert!(shown.stdout.contains("src/a.txt") && !shown.stdout.contains("home-secrets"), "{shown:?}");
     assert_eq!(stage.ran(&["policy", "show", "no-b"]).code, Some(1));
     let ran = stage.ran(&["policy", "explain", "fly"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("there is no action `fly`"), "{ran:?}");
+    assert!(ran.code == Some(2) && ran.stderr.contains("there is no action `fly`"), "{ran:?}");
 }
 
 #[test]
@@ -173,6 +177,32 @@ fn man_pages_completions_and_the_version_come_from_the_program() {
     }
     assert!(version[0]["features"].is_array());
     assert!(!stage.home().exists(), "nothing of this needs a home");
+}
+
+/// `bailey completions bash | head -1` panicked; a full disk was silent.
+#[test]
+fn what_cannot_be_printed_is_told_and_a_reader_that_went_away_is_not() {
+    let stage = Stage::new(&[]);
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    let commands: [&[&str]; 8] = [
+        &["completions", "bash"],
+        &["man"],
+        &["version"],
+        &["--help"],
+        &["--version"],
+        &["config", "show"],
+        &["--json", "policy", "show"],
+        &["tools", "list"],
+    ];
+    for arguments in commands {
+        let full = fs::File::create("/dev/full").unwrap();
+        let ran = Ran::of(stage.bailey(arguments).stdout(full).output().unwrap());
+        assert!(ran.code == Some(1) && ran.stderr.contains("No space left"), "{arguments:?}: {ran:?}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = Ran::of(stage.bailey(arguments).stdout(writer).output().unwrap());
+        assert!(ran.code == Some(141) && ran.stderr.is_empty(), "{arguments:?}: {ran:?}");
+    }
 }
 
 /// A journal of a newer Bailey is not touched, and the message says what to do.

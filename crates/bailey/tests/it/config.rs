@@ -50,6 +50,12 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
         ("model = \"a/b\n", "config.toml:1:", "invalid basic string"),
         ("[providers.x]\nwire = \"smoke\"\nbase_url = \"http://x\"\n", "config.toml:2:8", "no wire format"),
         ("[providers.x]\nwire = \"openai\"\nbase_url = \"x\"\n", "config.toml:3:1", "no URL"),
+        (
+            "[providers.x]\nwire = \"openai\"\nbase_url = \"http://me:pw@x\"\n",
+            "config.toml:1:",
+            "a password in it",
+        ),
+        ("[limits]\ntool_calls = 0\n", "config.toml:2:1", "1 or more"),
     ] {
         let stage = configured(config);
         for arguments in [["config", "check"], ["config", "show"], ["sessions", "list"]] {
@@ -67,7 +73,12 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
         "the control"
     );
     let ran = with(&configured(""), &[("BAILEY_MODLE", "x")], &["config", "check"]);
-    assert!(ran.stdout.contains("no variable BAILEY_MODLE"), "{ran:?}");
+    assert!(
+        ran.stdout.contains("no variable BAILEY_MODLE") && ran.stdout.contains("BAILEY_MODEL,"),
+        "{ran:?}"
+    );
+    let ran = configured("model = \"ollama/\"\n").ran(&["config", "check"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("names no model"), "{ran:?}");
 }
 
 #[test]
@@ -151,9 +162,31 @@ fn an_edit_replaces_the_file_only_when_it_has_no_mistake() {
     // The draft waits, and the next edit goes on with it.
     let ran = edit("sed -i -e s/tool_cals/tool_calls/ -e s/7/8/");
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("this is the draft"), "{ran:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "# mine\n[limits]\ntool_calls = 8\n");
     assert!(edit("true").stderr.contains("nothing was changed"));
     let ran = edit("false");
     assert!(ran.code == Some(1) && ran.stderr.contains("set EDITOR"), "{ran:?}");
     assert!(!stage.home().join("config.toml.draft").exists() || edit("true").code == Some(0));
+}
+
+/// A draft that waited was written over what its owner had changed in config.toml meanwhile.
+#[test]
+fn a_draft_takes_back_nothing_that_was_changed_since() {
+    let stage = configured("[limits]\ntool_calls = 7\n");
+    let file = stage.home().join("config.toml");
+    let edit = |script: &str| with(&stage, &[("EDITOR", script), ("VISUAL", "")], &["config", "edit"]);
+    assert_eq!(edit("sed -i s/tool_calls/tool_cals/").code, Some(2));
+    fs::write(&file, "[limits]\ntool_calls = 7\nreply_tokens = 99\n").unwrap();
+    let ran = edit("sed -i s/7/8/");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("kept as `") && ran.stderr.contains("config.toml.draft.1"), "{ran:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "[limits]\ntool_calls = 8\nreply_tokens = 99\n");
+    let aside = fs::read_to_string(stage.home().join("config.toml.draft.1")).unwrap();
+    assert_eq!(aside, "[limits]\ntool_cals = 7\n");
+    // The same while the editor is open.
+    let meanwhile = format!("sh -c 'echo model = 1 >> {}; sed -i s/8/9/ $1' x", file.display());
+    let ran = edit(&meanwhile);
+    assert!(ran.code == Some(1) && ran.stderr.contains("somebody else changed it"), "{ran:?}");
+    assert!(fs::read_to_string(&file).unwrap().ends_with("model = 1\n"));
 }

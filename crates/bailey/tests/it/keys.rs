@@ -124,11 +124,16 @@ fn a_value_is_never_an_argument_and_what_cannot_be_stored_is_refused() {
     }
     // The control: elsewhere what is wrong is named.
     assert!(stage.ran(&["secrets", "list", "--sk-test-4711"]).stderr.contains("4711"));
-    for (name, value, words) in
-        [("1BAD", "x", "digit"), ("TEST_API_KEY", "", "nothing was given"), ("TEST_API_KEY", "a\0b", "NUL")]
-    {
+    for (name, value, code, words) in [
+        ("1BAD", "x", 2, "digit"),
+        ("a b", "x", 2, "`a b` is no name"),
+        ("", "x", 2, "is no name"),
+        ("TEST_API_KEY", "", 1, "nothing was given"),
+        ("TEST_API_KEY", "a\0b", 1, "control character"),
+        ("TEST_API_KEY", "key\nnotes\n", 1, "several lines"),
+    ] {
         let ran = piped(&stage, &["secrets", "set", name], value);
-        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{ran:?}");
+        assert!(ran.code == Some(code) && ran.stderr.contains(words), "{ran:?}");
     }
     assert!(!stage.home().join(".env").exists());
     fs::write(stage.home().join(".env"), "A=1\n").unwrap();

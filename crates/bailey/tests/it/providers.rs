@@ -91,12 +91,25 @@ fn who_is_named_stands_in_and_nobody_else() {
     assert!(kept.stdout.contains("never there"), "{kept:?}");
 }
 
+/// A server that lists these models.
+fn listing(models: &[&str]) -> ModelServer {
+    let models: Vec<Value> = models.iter().map(|model| json!({ "id": model })).collect();
+    ModelServer::always(Reply::Error {
+        status: 200,
+        headers: Vec::new(),
+        body: json!({ "data": models }).to_string(),
+    })
+}
+
 #[test]
 fn doctor_asks_the_providers_that_are_in_use_and_says_how_to_mend_them() {
     let stage = Stage::new(&[]);
-    let up = ModelServer::always(Reply::text("never asked"));
+    let up = listing(&["m"]);
     let strict = ModelServer::always(Reply::error(401, "authentication_error", "bad key"));
-    let mut config = "model = \"good/m\"\nmodels.fallback = [\"gone/m\"]\n".to_owned();
+    let page = ModelServer::always(Reply::Error { status: 200, headers: vec![], body: "<html>".into() });
+    let mut config =
+        "model = \"good/m\"\nmodels.fallback = [\"gone/m\", \"page/m\", \"good/nosuch\"]\n".to_owned();
+    config += &provider("page", "openai", &page.base_url());
     config += &provider("good", "openai", &up.base_url());
     config += &(provider("strict", "anthropic", &strict.base_url()) + "key_env = \"STRICT_KEY\"\n");
     config += &provider("gone", "ollama", "http://127.0.0.1:1");
@@ -119,9 +132,12 @@ fn doctor_asks_the_providers_that_are_in_use_and_says_how_to_mend_them() {
     assert_eq!((&of("good")["grade"], &of("good")["fix"]), (&json!("ok"), &json!(null)), "{found:#?}");
     assert_eq!(of("gone")["grade"], "fail", "it is to stand in: {found:#?}");
     assert!(of("gone")["fix"].as_str().unwrap().contains("bailey models gone"), "{found:#?}");
+    assert!(of("page")["says"].as_str().unwrap().contains("not with a list of models"), "{found:#?}");
+    let unknown = ran.lines().into_iter().find(|line| line["check"] == "model").unwrap_or_default();
+    assert!(unknown["grade"] == "warn" && unknown["says"].as_str().unwrap().contains("`nosuch`"), "{ran:?}");
     assert_eq!(of("strict")["grade"], "warn", "nothing uses it: {found:#?}");
     assert!(of("strict")["fix"].as_str().unwrap().contains("bailey models strict"), "{found:#?}");
-    assert_eq!(found.len(), 3, "nothing uses the fourth, and it has no key: {found:#?}");
+    assert_eq!(found.len(), 4, "nothing uses the fifth, and it has no key: {found:#?}");
     let offline = doctor(&["--offline"]);
     assert!(!offline.lines().iter().any(|line| line["check"] == "provider"), "{offline:?}");
 }

@@ -328,6 +328,12 @@ fn a_name_that_no_merge_may_carry_does_not_hold_up_the_rest() {
     let applied = sessions(&stage, "apply", &session);
     assert_eq!(applied.code, Some(0), "{applied:?}");
     assert!(applied.stdout.contains("applied: a.txt, c.txt"), "{applied:?}");
+    assert!(applied.stdout.contains("bell\\x07 stays in the session: control"), "{applied:?}");
+    let left = sessions(&stage, "diff", &session);
+    assert!(
+        left.stdout.contains("stays in the session: control") && !left.stdout.contains("Red:"),
+        "{left:?}"
+    );
     assert_eq!((stage.read("a.txt"), stage.read("c.txt")), ("a\nb\n".into(), "c\n".into()));
     assert!(!Tree::of(&stage.project()).holds("bell\u{7}"));
 }

@@ -43,7 +43,7 @@ fn findings(told: &Value) -> Vec<Finding> {
     let has_key = |provider: &Value| {
         !word(provider, "key_env").is_empty() && provider.get("key_present") == Some(&true.into())
     };
-    list("providers")
+    let mut findings: Vec<Finding> = list("providers")
         .filter(|provider| is_used(word(provider, "provider")) || has_key(provider))
         .map(|provider| {
             finding(
@@ -52,7 +52,15 @@ fn findings(told: &Value) -> Vec<Finding> {
                 is_used(word(provider, "provider")),
             )
         })
-        .collect()
+        .collect();
+    // What is wrong with a provider is said of it; here, what is wrong with a model alone. A list may be a part.
+    let said: Vec<&str> = list("providers").map(|provider| word(provider, "problem")).collect();
+    for used in list("uses").filter(|used| !said.contains(&word(used, "problem"))) {
+        let (what, fix) = word(used, "problem").split_once("; ").unwrap_or((word(used, "problem"), ""));
+        let of = format!("`{}`, for {}: {what}", word(used, "model"), word(used, "use"));
+        findings.push(Finding::warn("model", of, fix));
+    }
+    findings
 }
 
 fn finding(provider: &str, problem: &str, is_used: bool) -> Finding {

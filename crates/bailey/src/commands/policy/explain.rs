@@ -6,6 +6,7 @@ use crate::{
     cli::{Explain, Role as Asker},
     compose,
     config::Config,
+    exit::Mistyped,
     home::Home,
     print::{Printer, Style},
     project,
@@ -33,7 +34,13 @@ pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Resul
             let (root, workspace) = project::find(asked.directory.as_deref(), home)?;
             let config = Config::load(home)?;
             let action = action(&asked, &root, &config)?;
-            let role = if asked.role == Asker::Owner { Role::Owner } else { Role::Agent };
+            let is_owners = matches!(action, Action::Diff { .. } | Action::Merge(_));
+            let role = match asked.role {
+                Some(Asker::Owner) => Role::Owner,
+                Some(Asker::Agent) => Role::Agent,
+                None if is_owners => Role::Owner,
+                None => Role::Agent,
+            };
             let effect = Effect {
                 id: EffectId::new(0, [0; 10]),
                 session: SessionId::new(0, [0; 10]),
@@ -151,16 +158,17 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
 
 /// The action that the words name. Paths become what they lead to, as the walls would make them.
 fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
-    const ACTIONS: &str = "read, stat, list, search, change, diff, apply, undo or discard with PATHs; exec -- COMMAND; http URL; \
-                           model PROVIDER/NAME";
-    let (kind, rest) = asked.action.split_first().context("name an action")?;
+    const ACTIONS: &str = "read, stat, list, search or diff with a PATH; change, apply, undo or discard with PATHs; \
+                           exec -- COMMAND; http URL; model PROVIDER/NAME";
+    let wrong = |what: &str| Mistyped(what.to_owned());
+    let (kind, rest) = asked.action.split_first().ok_or_else(|| wrong("name an action"))?;
     let start = std::fs::canonicalize(asked.directory.as_deref().unwrap_or(Path::new(".")))?;
     let path = |text: &String| WsPath(resolved(&start.join(text)).display().to_string());
     let paths: Vec<WsPath> = rest.iter().map(path).collect();
     let one = || match paths.as_slice() {
         [] => Ok(WsPath(root.display().to_string())),
         [path] => Ok(path.clone()),
-        _ => bail!("`{kind}` takes one path"),
+        _ => Err(Mistyped(format!("`{kind}` takes one path"))),
     };
     let merge = |direction| {
         let file = |path: &WsPath| MergeFile { path: path.clone(), base: None, new: None };
@@ -180,7 +188,9 @@ fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
         "apply" => merge(MergeKind::Apply),
         "undo" => merge(MergeKind::Undo),
         "discard" => merge(MergeKind::Discard),
-        "exec" if rest.is_empty() => bail!("name the command: bailey policy explain exec -- cargo test"),
+        "exec" if rest.is_empty() => {
+            return Err(wrong("name the command: bailey policy explain exec -- cargo test").into());
+        }
         "exec" => Action::Exec(Command {
             argv: rest.to_vec(),
             cwd: WsPath(start.display().to_string()),
@@ -189,16 +199,17 @@ fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
             network: asked.network,
             limits: config.command.clone(),
         }),
-        "http" => Action::Http(request("GET", rest.first().context("name the URL")?)),
+        "http" => Action::Http(request("GET", rest.first().ok_or_else(|| wrong("name the URL"))?)),
         "model" => {
-            let (provider, found, model) = config.find(rest.first().context("name PROVIDER/NAME")?)?;
+            let name = rest.first().ok_or_else(|| wrong("name PROVIDER/NAME"))?;
+            let (provider, found, model) = config.find(name)?;
             Action::Model {
                 provider: provider.into(),
                 model: model.into(),
                 request: request("POST", &found.base_url),
             }
         }
-        other => bail!("there is no action `{other}`: {ACTIONS}"),
+        other => return Err(Mistyped(format!("there is no action `{other}`: {ACTIONS}")).into()),
     })
 }
 

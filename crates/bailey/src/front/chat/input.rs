@@ -103,5 +103,6 @@ fn read_line() -> Option<String> {
             Ok(0) | Err(_) => break,
         }
     }
-    (!line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned())
+    (!line.is_empty())
+        .then(|| String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line)).into_owned())
 }
