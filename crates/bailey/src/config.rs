@@ -196,16 +196,16 @@ impl Config {
         }
         let File { model, models, providers, limits, sandbox, secrets } = document.read()?;
         for (name, provider) in &providers {
-            if !["http://", "https://"].iter().any(|scheme| provider.base_url.starts_with(scheme)) {
-                let key = format!("providers.{}.base_url", document::bare(name));
-                let message =
-                    format!("`{}` is no URL: it must begin with https:// or http://", provider.base_url);
-                return Err(document.mistake(&key, message));
-            }
             if has_user(&provider.base_url) {
                 // The line itself is not shown: it holds a password.
                 let table = format!("providers.{}", document::bare(name));
                 return Err(document.mistake(&table, format!("`base_url` {HAS_USER}")));
+            }
+            if let Err(why) = models::is_url(&provider.base_url) {
+                let key = format!("providers.{}.base_url", document::bare(name));
+                return Err(
+                    document.mistake(&key, format!("`{}` is no URL of a server: {why}", provider.base_url))
+                );
             }
         }
         if limits.tool_calls == Some(0) {

@@ -61,6 +61,13 @@ impl Serialize for HostGlob {
     }
 }
 
+/// Whether this is an absolute `http` or `https` URL (RFC 3986) whose host the gate can judge. Requests to any other are
+/// denied, so whoever takes a URL from a person can say so at once.
+#[must_use]
+pub fn is_judged(url: &str) -> bool {
+    Host::of(url).is_some()
+}
+
 impl Host {
     /// The host of an absolute `http` or `https` URL (RFC 3986); `None` when there is any doubt about it: a
     /// user name, a character that readers of URLs disagree about, a name that is not ASCII.

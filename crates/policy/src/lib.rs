@@ -43,7 +43,7 @@ pub use command::{CommandError, CommandPrefix};
 pub use condition::Condition;
 pub use explain::{Considered, Heard};
 pub use glob::{Glob, GlobError};
-pub use host::{HostError, HostGlob};
+pub use host::{HostError, HostGlob, is_judged};
 pub use names::{RUN_BY_HOST, SECRET_LOOKING, protected_in_home, protected_places};
 pub use place::Places;
 pub use policy::{Facts, INSIDE, Policy};

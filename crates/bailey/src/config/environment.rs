@@ -2,7 +2,10 @@
 //! limits. It never lowers a wall: no variable names a rule, raises a limit, or redirects a provider of the file, whose key
 //! it would then get.
 
-use super::{Config, ConfigError, Origin, Provider, models::wire_of};
+use super::{
+    Config, ConfigError, Origin, Provider,
+    models::{is_url, wire_of},
+};
 
 /// Every variable of Bailey's own, with what it does. Keys of providers have the names that `key_env` gives them.
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
@@ -74,12 +77,10 @@ impl Config {
                 None => Ok(()),
             };
         };
-        if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
-            return Err(wrong(BASE_URL, &base_url, "it must begin with `https://` or `http://`"));
-        }
         if super::has_user(&base_url) {
             return Err(wrong(BASE_URL, "…", super::HAS_USER));
         }
+        is_url(&base_url).map_err(|why| wrong(BASE_URL, &base_url, why))?;
         let wire = get(WIRE).unwrap_or_else(|| "openai".into());
         let provider = Provider {
             wire: wire_of(&wire).map_err(|why| wrong(WIRE, &wire, why))?,

@@ -112,6 +112,17 @@ impl Config {
     }
 }
 
+/// Whether a server can be asked at this URL; else what is wrong with it.
+pub(super) fn is_url(url: &str) -> Result<(), &'static str> {
+    if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return Err("it must begin with `https://` or `http://`");
+    }
+    if !bailey_policy::is_judged(url) {
+        return Err("write `https://HOST` or `http://HOST:PORT`, with a port of digits");
+    }
+    Ok(())
+}
+
 /// The providers that are there without a word of configuration.
 pub(super) fn providers() -> BTreeMap<String, Provider> {
     let provider = |wire, base_url: &str, key: Option<&str>| Provider {

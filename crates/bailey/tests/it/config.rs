@@ -49,7 +49,10 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
         ("[limits]\ntool_calls = \"many\"\n", "config.toml:2:14", "invalid type"),
         ("model = \"a/b\n", "config.toml:1:", "invalid basic string"),
         ("[providers.x]\nwire = \"smoke\"\nbase_url = \"http://x\"\n", "config.toml:2:8", "no wire format"),
-        ("[providers.x]\nwire = \"openai\"\nbase_url = \"x\"\n", "config.toml:3:1", "no URL"),
+        ("[providers.x]\nwire = \"openai\"\nbase_url = \"x\"\n", "config.toml:3:1", "must begin with"),
+        ("[providers.x]\nwire = \"openai\"\nbase_url = \"https://127.0.0.1:\"\n", "config.toml:3:1", "PORT"),
+        ("[providers.x]\nwire = \"openai\"\nbase_url = \"https://h:99999/v1\"\n", "config.toml:3:1", "PORT"),
+        ("[providers.x]\nwire = \"openai\"\nbase_url = \"https://:1\"\n", "config.toml:3:1", "HOST"),
         (
             "[providers.x]\nwire = \"openai\"\nbase_url = \"http://me:pw@x\"\n",
             "config.toml:1:",
@@ -67,6 +70,10 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
     let stage = configured("model = \"nobody/x\"\n");
     let ran = stage.ran(&["config", "check"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("there is no provider `nobody`"), "{ran:?}");
+    for url in ["https://127.0.0.1", "http://[::1]:8080/v1", "https://models.example.com/"] {
+        let config = format!("[providers.x]\nwire = \"openai\"\nbase_url = \"{url}\"\n");
+        assert_eq!(configured(&config).ran(&["config", "check"]).code, Some(0), "the control: {url}");
+    }
     assert_eq!(
         configured("[limits]\ntool_calls = 3\n").ran(&["config", "check"]).code,
         Some(0),
@@ -102,6 +109,7 @@ fn it_starts_from_the_environment_alone() {
     assert!(ran.code != Some(0) && ran.stderr.contains("no model is configured"), "{ran:?}");
     for (variables, words) in [
         ([("BAILEY_BASE_URL", "ftp://x"), ("BAILEY_WIRE", "openai")], "must begin with"),
+        ([("BAILEY_BASE_URL", "http://x:"), ("BAILEY_WIRE", "openai")], "with a port of digits"),
         ([("BAILEY_BASE_URL", "http://x"), ("BAILEY_WIRE", "smoke")], "no wire format"),
         ([("BAILEY_BASE_URL", ""), ("BAILEY_WIRE", "openai")], "without BAILEY_BASE_URL"),
         ([("BAILEY_TOOL_CALLS", "many"), ("BAILEY_WIRE", "")], "whole number"),

@@ -4,7 +4,7 @@ use crate::{
     Wire,
     decode::not_json,
     failure::{Complaint, Fault},
-    wire::{count, list, made_id, set, word},
+    wire::{count, list, made_id, word},
 };
 use bailey_kernel::{Answer, Delta, Stop};
 use bailey_protocol::{CallId, ToolCall, Usage};
@@ -115,8 +115,10 @@ impl Message {
         let gap = if after_other && !self.text.is_empty() && !text.is_empty() { "\n\n" } else { "" };
         match self.parts.last_mut() {
             Some(last) if continues(last, part) => {
-                let joined = format!("{}{text}", word(last, "text"));
-                set(last, "text", joined);
+                // In place: a copy for each piece would cost the square of an answer without end.
+                if let Some(Value::String(whole)) = last.get_mut("text") {
+                    whole.push_str(text);
+                }
             }
             _ => self.push(part.clone())?,
         }
