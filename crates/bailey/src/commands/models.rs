@@ -5,8 +5,9 @@ use crate::{
     compose::{self, Keys},
     config::{Config, Provider},
     exit,
+    front::one_line,
     home::Home,
-    print::{Printer, Style},
+    print::{Printer, Style, fold},
 };
 use anyhow::Result;
 use bailey_kernel::{Acted, Kernel, Scope};
@@ -17,6 +18,9 @@ use std::{process::ExitCode, time::Duration};
 
 /// How long a provider may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A column that is narrower than this is not folded, in cells.
+const NARROWEST: usize = 20;
 
 /// A provider, and what became of asking it.
 #[derive(Debug, Serialize)]
@@ -257,7 +261,8 @@ fn show_uses(printer: &Printer, uses: &[Use]) {
             pad = width - used.used_for.len(),
         ));
         if !used.problem.is_empty() {
-            printer.line(printer.paint(Style::Red, &format!("{:width$}  {}", "", used.problem)));
+            let problem = folded(printer, Style::Red, &used.problem, width + 2);
+            printer.line(format!("{:width$}  {problem}", ""));
         }
     }
 }
@@ -278,19 +283,21 @@ fn show_providers(printer: &Printer, shown: &[Shown], listed: Option<&str>) {
             Some(key) => format!("needs {key}"),
             None => "no key needed".into(),
         };
+        let about = format!("{}, {}, {key}; {}", shown.base_url, shown.wire, shown.origin);
+        let about = folded(printer, Style::Dim, &about, width + 2 + "not reached".len() + 2);
         printer.line(format!(
             "{}{:pad$}  {}{:state$}  {}",
             printer.paint(Style::Bold, &shown.provider),
             "",
             printer.paint(style, word),
             "",
-            printer
-                .paint(Style::Dim, &format!("{}, {}, {key}; {}", shown.base_url, shown.wire, shown.origin)),
+            about,
             pad = width - shown.provider.len(),
             state = "not reached".len() - word.len(),
         ));
         if shown.key_present && !shown.problem.is_empty() {
-            printer.line(printer.paint(Style::Yellow, &format!("{:width$}  {}", "", shown.problem)));
+            let problem = folded(printer, Style::Yellow, &shown.problem, width + 2);
+            printer.line(format!("{:width$}  {problem}", ""));
         }
         if listed == Some(shown.provider.as_str()) {
             for model in &shown.models {
@@ -298,4 +305,14 @@ fn show_providers(printer: &Printer, shown: &[Shown], listed: Option<&str>) {
             }
         }
     }
+}
+
+/// Text for a column that begins there: on a terminal folded to its width, in a pipe on one line.
+fn folded(printer: &Printer, style: Style, text: &str, indent: usize) -> String {
+    let text = one_line(text);
+    let text = match printer.columns() {
+        Some(columns) if columns > indent + NARROWEST => fold(&text, columns - indent, indent),
+        _ => text,
+    };
+    printer.paint_lines(style, &text).join("\n")
 }

@@ -8,7 +8,7 @@ pub(super) const HELP: &str = "  /diff        what this session changed in the p
   /undo        take the last apply back
   /clear       begin anew: a new session over the same project
   /model NAME  go on with another model; without a name, say which one it is
-  /pin TEXT    keep these words in front of the model, whatever is summed up; alone: what is pinned
+  /pin TEXT    keep these words whatever is summed up; alone: what is pinned
   /unpin N     let the pinned words with this number go like any others
   /cost        what was spent
   /sessions    the sessions of this home
