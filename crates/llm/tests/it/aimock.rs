@@ -143,7 +143,8 @@ async fn its_errors_are_understood() {
             bench.say(words).await;
             bench.ask(&codec).await
         };
-        assert!(matches!(ask("too many").await.unwrap_err().kind, ModelErrorKind::RateLimited(_)));
+        let wanted = ModelErrorKind::RateLimited(Some(Duration::from_secs(3)));
+        assert_eq!(ask("too many").await.unwrap_err().kind, wanted, "{wire:?}");
         assert!(matches!(ask("too busy").await.unwrap_err().kind, ModelErrorKind::Overloaded(_)));
         assert_eq!(ask("prompt is too long").await.unwrap_err().kind, ModelErrorKind::Overflow);
         let cut = ask("cut").await.unwrap_err();
