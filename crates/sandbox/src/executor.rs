@@ -38,6 +38,8 @@ pub struct Walls {
 #[derive(Debug, Default)]
 struct Known {
     paths: BTreeSet<WsPath>,
+    /// Whether it holds something that can never leave it.
+    is_holding: bool,
     /// What no outcome has told yet.
     untold: Vec<Touched>,
 }
@@ -190,9 +192,10 @@ impl Walls {
         };
         // The command is over; its cancellation is not the scan's.
         match self.native.work(session, request, isolation, &CancellationToken::new()).await? {
-            (Reply::Touched(touched), _) => {
+            (Reply::Scanned { touched, is_holding }, _) => {
                 self.known(|known| {
                     let known = known.entry(session).or_default();
+                    known.is_holding = is_holding;
                     known.paths.extend(touched.iter().map(|touched| touched.path.clone()));
                     known.untold.extend(touched);
                 });
@@ -223,7 +226,9 @@ impl Walls {
 
     /// Whether the session's layer was looked at, after whatever ran there, and holds nothing.
     fn is_empty(&self, session: SessionId) -> bool {
-        self.known(|known| known.get(&session).is_some_and(|known| known.paths.is_empty()))
+        self.known(|known| {
+            known.get(&session).is_some_and(|known| known.paths.is_empty() && !known.is_holding)
+        })
     }
 
     fn diff(&self, session: SessionId) -> Result<Request, WorkError> {
@@ -310,7 +315,7 @@ fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
         Reply::Report(report) => (Status::Done, report),
         Reply::Diff(report) => (Status::Done, Report::Diff(report)),
         Reply::Refused { reason } => (Status::Failed { reason }, Report::Nothing),
-        Reply::Resolved(_) | Reply::Touched(_) => (status(WorkError::NoAnswer), Report::Nothing),
+        Reply::Resolved(_) | Reply::Scanned { .. } => (status(WorkError::NoAnswer), Report::Nothing),
     };
     Outcome { status, enforced: Some(enforced), duration_ms, report }
 }

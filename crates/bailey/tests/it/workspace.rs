@@ -337,3 +337,21 @@ fn a_name_that_no_merge_may_carry_does_not_hold_up_the_rest() {
     assert_eq!((stage.read("a.txt"), stage.read("c.txt")), ("a\nb\n".into(), "c\n".into()));
     assert!(!Tree::of(&stage.project()).holds("bell\u{7}"));
 }
+
+/// A run whose command committed ended with "changed nothing", without a word of the commits.
+#[test]
+fn commits_made_inside_are_mentioned() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let commit =
+        "git -c user.name=T -c user.email=t@example.invalid commit --quiet --allow-empty --message inside";
+    let script =
+        vec![Reply::calls([("c1", "command_run", json!({ "command": commit }))]), Reply::text("done")];
+    let _model = stage.model(script);
+    let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "commit"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("nor do the commits made inside"), "{ran:?}");
+    // The control: who only looks at a repository has changed nothing.
+    let session = work(&stage, "git status; git diff --stat");
+    let diff = sessions(&stage, "diff", &session);
+    assert!(diff.stderr.contains("changes nothing"), "{diff:?}");
+}

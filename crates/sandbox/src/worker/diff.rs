@@ -17,12 +17,19 @@ const CONTENT_MAX: u64 = 1 << 20;
 const CONTENTS_MAX: u64 = 16 << 20;
 
 /// What the layer holds that is not in `known`, each with the project's state now. A project's file changed
-/// at or after `since` (Unix time in nanoseconds) makes its base unsure.
-pub(super) fn scan(upper: &str, project: &str, known: &[WsPath], since: u64) -> Result<Vec<Touched>, Error> {
+/// at or after `since` (Unix time in nanoseconds) makes its base unsure. And whether it holds what can never leave it.
+pub(super) fn scan(
+    upper: &str,
+    project: &str,
+    known: &[WsPath],
+    since: u64,
+) -> Result<(Vec<Touched>, bool), Error> {
     let layer = Layer::open(upper, project)?;
     let known: BTreeSet<&str> = known.iter().map(|path| path.0.as_str()).collect();
     let mut touched = Vec::new();
-    for (at, entry) in layer.survey()?.entries {
+    let survey = layer.survey()?;
+    let is_holding = !survey.held.is_empty();
+    for (at, entry) in survey.entries {
         let path = layer.project.absolute(&at);
         if known.contains(path.as_str()) {
             continue;
@@ -33,7 +40,7 @@ pub(super) fn scan(upper: &str, project: &str, known: &[WsPath], since: u64) -> 
             Some(_) => touch(&layer.project, &at, path, since),
         });
     }
-    Ok(touched)
+    Ok((touched, is_holding))
 }
 
 /// Everything that the session changed, with contents as far as they fit, and everything that stays in the

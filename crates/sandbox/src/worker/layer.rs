@@ -189,7 +189,7 @@ impl Walk<'_> {
         };
         let project = below.as_ref().map(type_of);
         if is_vcs(name) {
-            return self.hold(at, "is version control's own and never leaves the session's layer");
+            return self.version_control(at);
         }
         if OWN_NAMES.iter().any(|own| name.starts_with(own)) {
             return self.hold(at, "has a name that is kept for unfinished writes");
@@ -264,6 +264,21 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What lies below a repository's own directory stays. A mere look at a repository renews the index there, which is
+    /// nobody's change; with a commit or a branch there is more.
+    fn version_control(&mut self, at: &str) {
+        let upper = &self.layer.upper;
+        let below = upper.dir(at).ok().and_then(|dir| names(&dir, VISITS_MAX).ok());
+        let below = below.map(|(names, _)| names).unwrap_or_default();
+        let is = |name: &OsString, known: &[&str]| known.iter().any(|known| name == known);
+        if below.iter().any(|name| is(name, &["HEAD", "logs", "packed-refs", "refs"])) {
+            let why = "is version control's own and never leaves the session's layer, nor do the commits made inside";
+            self.hold(at, why);
+        } else if below.is_empty() || !below.iter().all(|name| is(name, &["index", "index.lock"])) {
+            self.hold(at, "is version control's own and never leaves the session's layer");
+        }
     }
 
     fn is_tracked(&self, at: &str, is_dir: bool, held: bool) -> bool {

@@ -106,7 +106,12 @@ pub enum Reply {
     /// To `Perform` and `Merge`.
     Report(Report),
     /// To `Scan`.
-    Touched(Vec<Touched>),
+    Scanned {
+        /// What is new in the layer.
+        touched: Vec<Touched>,
+        /// Whether it holds something that can never leave it.
+        is_holding: bool,
+    },
     /// To `Diff`.
     Diff(DiffReport),
     /// It was not done.
@@ -122,9 +127,8 @@ pub fn run(request: Request) -> Reply {
     let reply = match request {
         Request::Resolve { action, workspace } => resolve::resolve(action, &workspace).map(Reply::Resolved),
         Request::Perform { action } => perform(action).map(Reply::Report),
-        Request::Scan { upper, project, known, since } => {
-            diff::scan(&upper, &project, &known, since).map(Reply::Touched)
-        }
+        Request::Scan { upper, project, known, since } => diff::scan(&upper, &project, &known, since)
+            .map(|(touched, is_holding)| Reply::Scanned { touched, is_holding }),
         Request::Diff { upper, project } => diff::diff(&upper, &project).map(Reply::Diff),
         Request::Merge { merge, upper, project, backup } => {
             merge::merge(&merge, &upper, &project, &backup).map(Reply::Report)

@@ -97,7 +97,7 @@ async fn a_session_is_scanned_applied_undone_and_discarded() {
             known: Vec::new(),
             since: u64::MAX,
         };
-        let Reply::Touched(touched) = house.work(request).await.unwrap() else { panic!() };
+        let Reply::Scanned { touched, .. } = house.work(request).await.unwrap() else { panic!() };
         let names: Vec<&str> =
             touched.iter().filter_map(|touched| touched.path.relative_to(house.project.to_str()?)).collect();
         assert!(["a.txt", "d/new.txt", "gone.txt"].iter().all(|name| names.contains(name)), "{names:?}");

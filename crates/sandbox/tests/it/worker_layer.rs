@@ -19,7 +19,7 @@ fn diff(ground: &Ground) -> BTreeMap<String, FileDiff> {
 fn scan(ground: &Ground, known: &[WsPath], since: u64) -> Vec<Touched> {
     let (upper, project, known) = (ground.text("upper"), ground.text("project"), known.to_vec());
     match run(Request::Scan { upper, project, known, since }) {
-        Reply::Touched(touched) => touched,
+        Reply::Scanned { touched, .. } => touched,
         other => panic!("{other:?}"),
     }
 }
