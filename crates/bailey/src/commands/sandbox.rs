@@ -5,8 +5,9 @@ use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
+    front::short,
     home::Home,
-    print::{Printer, Style},
+    print::Printer,
     project,
 };
 use anyhow::{Context as _, Result, bail};
@@ -54,6 +55,9 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     };
     // Last, so that it hides nothing of what the command came to.
     discarded.context("what the command changed could not be thrown away")?;
+    if keep && !printer.is_json() {
+        printer.note(&format!("kept as session {}", short(&host.session())));
+    }
     Ok(code)
 }
 
@@ -69,7 +73,7 @@ fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
         write(std::io::stdout(), &report.stdout, printer)?;
         write(std::io::stderr(), &report.stderr, printer)?;
         if let Some(limit) = &report.limit {
-            printer.note(&printer.paint(Style::Yellow, &format!("ended by the {limit}")));
+            printer.warn(&format!("ended by the {limit}"));
         }
     }
     Ok(ExitCode::from(code(report)))
