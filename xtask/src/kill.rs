@@ -104,7 +104,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let begin = Instant::now();
     let mut failures = Vec::new();
     for role in &options.roles {
-        let calls = dry(&program.path, *role)?;
+        let calls = shortest(&program.path, *role)?;
         println!("== {}: {} calls in a whole turn\n", role.name(), calls.len());
         for (number, call) in calls.iter().enumerate() {
             println!("{:>5}  {call}", number + 1);
@@ -153,6 +153,13 @@ impl Program {
     fn path(&self) -> &PathBuf {
         &self.path
     }
+}
+
+/// Of a few whole turns the one with the fewest calls, which every run comes to: processes race, and a holder that is made
+/// ahead in one turn is not needed in another.
+fn shortest(program: &Path, role: Role) -> Result<Vec<Call>> {
+    let turns: Vec<Vec<Call>> = (0..TRIES).map(|_| dry(program, role)).collect::<Result<_>>()?;
+    turns.into_iter().min_by_key(Vec::len).context("no turn was tried")
 }
 
 /// The calls of a whole turn, which itself must pass the check.
