@@ -8,6 +8,8 @@ use std::{fmt::Display, fs, path::Path};
 pub(crate) enum Lack {
     /// This kernel or machine has no such thing, and answers with one of these.
     Answer(&'static [&'static str]),
+    /// The machine says these words to each control.
+    Words(&'static str),
     /// A user may not; root may, and the same test as root tries it.
     Root,
     /// A setting forbids it: its file, and the largest value that does not.
@@ -43,6 +45,10 @@ impl Lack {
             Self::Answer(known) => {
                 let all = !answers.is_empty() && answers.iter().all(|answer| known.contains(answer));
                 all.then(|| format!("this machine has no such thing: {}", answers.join(", ")))
+            }
+            Self::Words(words) => {
+                let all = !answers.is_empty() && answers.iter().all(|answer| answer.contains(words));
+                all.then(|| format!("this machine says: {words}"))
             }
             Self::Root => (who == Who::User).then(|| "only root may, and tries it".into()),
             Self::Setting(file, most) => {

@@ -27,7 +27,7 @@ const OF_THE_HOST: &Lacks = &[
     (FIRST, Lack::Root),
     (FIRST, Lack::Answer(&["EACCES", "EPERM"])),
     (&["/etc/shadow", "/root"], Lack::Root),
-    (&["/etc/ssh", "/boot"], Lack::Answer(&["ENOENT"])),
+    (&["/etc/ssh", "/boot", "/var/log"], Lack::Answer(&["ENOENT"])),
 ];
 
 const FIRST: &[&str] = &["/proc/1/environ", "/proc/1/mem", "/proc/1/fd", "/proc/1/root", "/proc/1/cwd"];

@@ -97,6 +97,8 @@ const LACKS: &Lacks = &[
     (&["A16 npm script"], Lack::Program("npm")),
     (&["A16 make"], Lack::Program("make")),
     (&["A17 ssh ProxyCommand"], Lack::Program("ssh")),
+    // A container may have no entry for its user, and then ssh does nothing.
+    (&["A17 ssh ProxyCommand"], Lack::Words("No user exists for uid")),
     (&["A17 rsync -e"], Lack::Program("rsync")),
     (&["A18 LD_PRELOAD", "A18 LD_AUDIT", "A18 GCONV_PATH"], Lack::Program("cc")),
 ];
