@@ -40,7 +40,11 @@ pub(super) fn made(packages: &[&str]) -> Result<PathBuf> {
     fs::create_dir_all(&path)?;
     println!("debootstrap {OLD} into {}", path.display());
     let mut make = Command::new("debootstrap");
-    make.args(["--variant=minbase", &format!("--include={}", packages.join(",")), OLD]);
+    make.arg("--variant=minbase");
+    if !packages.is_empty() {
+        make.arg(format!("--include={}", packages.join(",")));
+    }
+    make.arg(OLD);
     check(make.arg(&path).arg(MIRROR).stdout(Stdio::null()))?;
     Ok(path)
 }
