@@ -285,7 +285,21 @@ fn paint(color: bool, style: Style, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::escaped;
+    use super::{Printer, Style, escaped};
+    use crate::cli::Color;
+
+    #[test]
+    fn painted_text_stays_on_its_line() {
+        let printer = Printer::new(false, Color::Never);
+        let text = "a model\nerror: your account is locked";
+        assert_eq!(printer.paint(Style::Plain, text), r"a model\nerror: your account is locked");
+        let lines = printer.paint_lines(Style::Plain, text);
+        assert_eq!(
+            lines,
+            ["a model", "error: your account is locked"],
+            "the control: what may have lines has them"
+        );
+    }
 
     #[test]
     fn json_deceives_nobody_and_stays_the_same() {
