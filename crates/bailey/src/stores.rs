@@ -6,6 +6,7 @@ use crate::{
     prompt,
 };
 use anyhow::{Context as _, Result, bail};
+use bailey_protocol::shell_word;
 use bailey_secrets::{
     DOTENV_BYTES_MAX, Key, Keyring, KeyringError, Needs, SEAL_RANDOM, SEALED_BYTES_MAX, Sealed, Secret,
     parse_dotenv, read_env_file, set_in_dotenv, unset_in_dotenv,
@@ -232,7 +233,11 @@ fn private_text(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing<String
     };
     let mode = file.metadata().with_context(cannot)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        bail!("`{0}` can be reached by other users (mode {mode:03o}); run: chmod 600 '{0}'", path.display());
+        let path = path.display().to_string();
+        bail!(
+            "`{path}` can be reached by other users (mode {mode:03o}); run: chmod 600 {}",
+            shell_word(&path)
+        );
     }
     let mut text = Zeroizing::new(String::with_capacity(bytes_max + 1));
     file.take(bytes_max as u64 + 1).read_to_string(&mut text).with_context(cannot)?;

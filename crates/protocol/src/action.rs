@@ -1,7 +1,7 @@
 //! What can be done to the world: a closed list, each with everything that matters in it.
 
 use crate::{Blob, Digest, EffectId, WsPath, number::decimal};
-use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 /// One thing to be done to the world.
@@ -216,22 +216,18 @@ impl Command {
         {
             return line.clone();
         }
-        let mut line = String::new();
-        for word in &self.argv {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-            if !word.is_empty() && word.chars().all(plain) {
-                line.push_str(word);
-            } else {
-                line.push('\'');
-                line.push_str(&word.replace('\'', "'\\''"));
-                line.push('\'');
-            }
-        }
-        line
+        self.argv.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// One word of a POSIX shell's line: as it stands, or in quotes where a character of it would mean something.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// What one command may use up. The sandbox says of each whether it was enforced or watched.

@@ -32,6 +32,7 @@ pub mod wall;
 
 pub use action::{
     Action, Command, FileChange, HeaderValue, HttpRequest, Kind, Limits, Merge, MergeFile, MergeKind,
+    shell_word,
 };
 pub use blob::Blob;
 pub use digest::{Digest, Hasher};

@@ -1,5 +1,6 @@
 //! What of a project will not work inside the walls, told before anything starts rather than by a puzzling error later.
 
+use bailey_protocol::shell_word;
 use std::{
     fs,
     os::unix::fs::MetadataExt as _,
@@ -24,7 +25,7 @@ fn repository_elsewhere(root: &Path) -> Option<String> {
     Some(format!(
         "`{shown}` is a worktree or a submodule: its repository lies elsewhere, so git does not work inside the walls; files \
          are read and changed as ever. Where the agent needs git, give it a clone: git clone {} DIR",
-        in_quotes(root)
+        word(root)
     ))
 }
 
@@ -43,7 +44,7 @@ fn of_others(root: &Path) -> Option<String> {
         more => format!(" and {more} more"),
     };
     let (belong, them) = if others.len() == 1 { ("belongs", "it") } else { ("belong", "them") };
-    let words: Vec<String> = others.iter().take(NAMED_MAX).map(|(path, _)| in_quotes(path)).collect();
+    let words: Vec<String> = others.iter().take(NAMED_MAX).map(|(path, _)| word(path)).collect();
     Some(format!(
         "{}{more} {belong} to user {owner}, not {me}: no command inside the walls can change {them}. Unless a program needs {them} \
          so, make {them} yours: sudo chown -R {me} {}",
@@ -53,8 +54,8 @@ fn of_others(root: &Path) -> Option<String> {
 }
 
 /// A path as one word of a shell: whoever made an archive named its directory, and the line is pasted, with `sudo`.
-fn in_quotes(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+fn word(path: &Path) -> String {
+    shell_word(&path.display().to_string())
 }
 
 fn name(root: &Path, path: &Path) -> String {

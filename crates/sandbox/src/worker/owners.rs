@@ -2,6 +2,7 @@
 //! not say why. So they are named on the error stream of the first command, before it starts.
 
 use super::beneath::{Root, join, look, names, type_of};
+use bailey_protocol::shell_word;
 use rustix::fs::FileType;
 use std::{
     collections::VecDeque,
@@ -45,8 +46,9 @@ pub(crate) fn of_others(project: &Path, covered: &[PathBuf]) -> Option<String> {
 
 fn said(project: &Path, found: &[String]) -> Option<String> {
     let named = found.get(..found.len().min(NAMED_MAX)).filter(|named| !named.is_empty())?;
-    let place = in_quotes(project);
-    let words: Vec<String> = named.iter().map(|path| in_quotes(&project.join(path))).collect();
+    let word = |path: &Path| shell_word(&path.display().to_string());
+    let place = word(project);
+    let words: Vec<String> = named.iter().map(|path| word(&project.join(path))).collect();
     let named = named.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
     let more = match found.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
@@ -58,11 +60,6 @@ fn said(project: &Path, found: &[String]) -> Option<String> {
         "bailey: {named}{more} {belong} to another user: no command inside the walls can change {them}. Unless a program needs \
          {them} so, make {them} yours, outside: sudo chown -R --reference={place} {words}\n"
     ))
-}
-
-/// A path as one word of a shell.
-fn in_quotes(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
