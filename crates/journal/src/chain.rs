@@ -4,7 +4,10 @@
 //! before the first entry is 32 zero bytes. A body is the JSON of [`Stored`] as it lies in the table: it is never
 //! serialised again to be hashed.
 
-use crate::fact::{Commitment, ENTRY_VERSION, Entry, Payload, Recorded, Stored};
+use crate::{
+    fact::{Commitment, ENTRY_VERSION, Entry, Payload, Recorded, Stored},
+    tree::{self, Forest},
+};
 use bailey_protocol::{Blob, Digest, Timestamp, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
@@ -74,6 +77,7 @@ pub(crate) fn append(
     if let Some(bytes) = payload {
         tx.execute("INSERT INTO payload (seq, salt, bytes) VALUES (?1, ?2, ?3)", params![seq, salt, bytes])?;
     }
+    tree::grow(tx, seq)?;
     Ok(Seq(seq))
 }
 
@@ -157,6 +161,8 @@ pub struct Verified {
     pub entries: u64,
     /// The newest entry's hash.
     pub head: Digest,
+    /// The root of the tree over all entries; none where only the newest were looked at.
+    pub root: Option<Digest>,
     /// Payloads that match what the chain holds of them.
     pub payloads: u64,
     /// Payloads that were erased; the chain still holds their digests.
@@ -176,6 +182,7 @@ pub struct Broken {
 /// Walks the chain, from the entry after `from` (0: from genesis), and checks every link and every payload.
 pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>, StoreError> {
     let mut walk = Walk { expected: from + 1, previous: hash_of(tx, from)?, payloads: 0, erased: 0 };
+    let mut forest = (from == 0).then(Forest::default);
     let mut statement = tx.prepare_cached(
         "SELECT entry.seq, body, hash, salt, bytes, type, session, effect
          FROM entry LEFT JOIN payload USING (seq) WHERE seq > ?1 ORDER BY seq",
@@ -193,6 +200,11 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
         if let Err(broken) = walk.step(&link) {
             return Ok(Err(broken));
         }
+        if let Some(forest) = &mut forest
+            && let Err(broken) = forest.push(tx, &walk.previous)?
+        {
+            return Ok(Err(broken));
+        }
     }
     let entries = walk.expected - 1;
     if entries == 0 {
@@ -202,10 +214,12 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
         let what = format!("it is missing, though an effect still names entry {later}");
         return Ok(Err(Broken { seq: walk.expected, what }));
     }
-    Ok(Ok(Verified { entries, head: walk.previous, payloads: walk.payloads, erased: walk.erased }))
+    let root = forest.map(|forest| forest.root());
+    Ok(Ok(Verified { entries, head: walk.previous, root, payloads: walk.payloads, erased: walk.erased }))
 }
 
-fn hash_of(tx: &Tx<'_>, seq: u64) -> Result<Digest, StoreError> {
+/// The hash of an entry; zero where there is none, as before genesis.
+pub(crate) fn hash_of(tx: &Tx<'_>, seq: u64) -> Result<Digest, StoreError> {
     let hash = tx
         .query_row("SELECT hash FROM entry WHERE seq = ?1", params![seq], |row| row.get::<_, [u8; 32]>(0))
         .optional()?;

@@ -19,13 +19,16 @@ pub mod fact;
 mod finish;
 mod fork;
 mod lock;
+pub mod merkle;
 mod mint;
 mod permit;
 mod project;
+mod prove;
 mod read;
 mod rebuild;
 mod remove;
 mod schema;
+mod tree;
 mod write;
 
 pub use begin::Circumstances;
@@ -40,6 +43,7 @@ pub use permit::{Permit, Receipt, Redeemed, Seal};
 pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
 pub use remove::Removed;
+pub use schema::SCHEMA_VERSION;
 pub use write::NewSession;
 
 use bailey_policy::{Allowed, Review};

@@ -3,9 +3,24 @@
 
 use bailey_store::Migration;
 
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    sql: "
+/// The version of the tables that this program makes; the newest of [`MIGRATIONS`].
+pub const SCHEMA_VERSION: u32 = 2;
+
+pub(crate) const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, sql: FIRST }, Migration { version: SCHEMA_VERSION, sql: TREE }];
+
+/// The tree over the entries: the hash of each 256 of the level below, which are entries on the lowest. What an older
+/// journal lacks of it is computed where it is needed.
+const TREE: &str = "
+CREATE TABLE tile (
+    level INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    hash  BLOB NOT NULL,
+    PRIMARY KEY (level, place)
+) STRICT, WITHOUT ROWID;
+";
+
+const FIRST: &str = "
 CREATE TABLE entry (
     seq     INTEGER PRIMARY KEY,
     type    TEXT NOT NULL,
@@ -75,5 +90,4 @@ CREATE TABLE revealed (
     path    TEXT NOT NULL,
     PRIMARY KEY (session, path)
 ) STRICT, WITHOUT ROWID;
-",
-}];
+";

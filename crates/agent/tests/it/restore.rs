@@ -77,7 +77,11 @@ pub(crate) async fn cut(home: &Path, after: u64) -> TempDir {
             std::fs::copy(home.join(name), copy.path().join(name)).unwrap();
         }
     }
-    let store = Store::open(&copy.path().join("journal.db"), &[Migration { version: 1, sql: "" }]).unwrap();
+    let store = Store::open(
+        &copy.path().join("journal.db"),
+        &[Migration { version: bailey_journal::SCHEMA_VERSION, sql: "" }],
+    )
+    .unwrap();
     let field = |name: &str, kind: &str, of: &str| {
         format!(
             "SELECT 1 FROM entry WHERE type = '{kind}' AND json_extract(CAST(body AS TEXT), '$.{name}') = {of}"

@@ -138,7 +138,11 @@ async fn cancelling_gives_every_call_a_result() {
 #[tokio::test]
 async fn a_call_that_the_kernel_cannot_begin_still_has_a_result() {
     let table = table([]).await;
-    let raw = Store::open(&table.bench.database(), &[Migration { version: 1, sql: "" }]).unwrap();
+    let raw = Store::open(
+        &table.bench.database(),
+        &[Migration { version: bailey_journal::SCHEMA_VERSION, sql: "" }],
+    )
+    .unwrap();
     let full = "CREATE TRIGGER full BEFORE INSERT ON entry WHEN NEW.type = 'intent'
                 BEGIN SELECT RAISE(ABORT, 'no space left'); END";
     raw.write(Grade::Full, move |tx| Ok(tx.execute_batch(full)?)).await.unwrap();

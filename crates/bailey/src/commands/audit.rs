@@ -45,7 +45,7 @@ async fn verify(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
     if printer.is_json() {
         printer.json(&json!({
             "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
-            "head": verified.head,
+            "head": verified.head, "root": verified.root,
         }));
     } else {
         printer.line(format!(

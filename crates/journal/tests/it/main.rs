@@ -12,6 +12,7 @@ mod budget;
 mod chain;
 mod export;
 mod lock;
+mod older;
 mod projections;
 mod rebuild;
 mod remove;

@@ -140,7 +140,7 @@ impl Desk {
     }
 
     pub(crate) fn raw(&self) -> Store {
-        Store::open(&self.path(), &[Migration { version: 1, sql: "" }]).unwrap()
+        Store::open(&self.path(), &[Migration { version: bailey_journal::SCHEMA_VERSION, sql: "" }]).unwrap()
     }
 }
 
@@ -199,4 +199,10 @@ pub(crate) fn done(report: Report) -> Outcome {
 pub(crate) fn holder() -> bailey_journal::Holder {
     let since = "2026-01-02T03:04:05Z".parse().unwrap();
     bailey_journal::Holder { pid: std::process::id(), since, command: "bailey run 'a test'".into() }
+}
+
+/// The schema version in the header of an SQLite file that nobody has open: 32 bits, big-endian, from byte 60 on.
+pub(crate) fn schema_of(path: &std::path::Path) -> u32 {
+    let bytes = std::fs::read(path).unwrap();
+    u32::from_be_bytes(bytes[60..64].try_into().unwrap())
 }

@@ -128,6 +128,6 @@ pub(crate) async fn refuse_entries(bench: &Bench, when: &str) {
 
 /// The journal's file, past the journal.
 pub(crate) fn raw(bench: &Bench) -> bailey_store::Store {
-    let migrations = [bailey_store::Migration { version: 1, sql: "" }];
+    let migrations = [bailey_store::Migration { version: bailey_journal::SCHEMA_VERSION, sql: "" }];
     bailey_store::Store::open(&bench.database(), &migrations).unwrap()
 }
