@@ -46,13 +46,7 @@ fn rules(text: &str, format: Format) {
     };
     for (role, action) in actions() {
         let effect = sealed(role, action);
-        let facts = Facts {
-            effect: &effect,
-            now: Timestamp::UNIX_EPOCH,
-            places: &places,
-            parents: &[],
-            revealed: &[],
-        };
+        let facts = Facts::new(&effect, Timestamp::UNIX_EPOCH, &places);
         let (before, after) = (alone.decide(&facts), with.decide(&facts));
         let is_denied = |verdict: &Verdict| matches!(verdict, Verdict::Deny(_));
         let by_a_rule =

@@ -91,7 +91,7 @@ impl Kernel {
             Ok(sealed) => sealed,
             Err(reason) => return Ok(Admission::Denied(vec![reason])),
         };
-        let Decided { verdict, reasons, red } = self.decide(scope, &sealed).await?;
+        let Decided { verdict, reasons, red, .. } = self.decide(scope, &sealed).await?;
         let reasons = deciding(&reasons);
         let action = &sealed.effect().action;
         if !matches!(verdict, Verdict::Deny(_))
@@ -136,7 +136,7 @@ impl Kernel {
             cost: Cost::default(),
         };
         let sealed = self.seal(scope, asked).await?.map_err(Refused::Failed)?;
-        let Decided { verdict, reasons, red } = self.decide(scope, &sealed).await?;
+        let Decided { verdict, reasons, red, .. } = self.decide(scope, &sealed).await?;
         let verdict = match verdict {
             Verdict::Allow(_) => Shown::Allowed,
             Verdict::Review(_) => Shown::Asked,
@@ -189,7 +189,7 @@ impl Kernel {
         let places = self.places(scope.workspace());
         let revealed = self.journal().revealed(scope.session()).await?;
         let now = self.journal().clock().now();
-        let facts = Facts { effect: sealed, now, places: &places, parents: &[], revealed: &revealed };
+        let facts = Facts { revealed: &revealed, ..Facts::new(sealed, now, &places) };
         Ok(self.policy().await?.decide(&facts))
     }
 

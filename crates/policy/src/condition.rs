@@ -49,6 +49,15 @@ impl Condition {
         self.action.as_ref().is_none_or(|kinds| kinds.contains(&kind))
     }
 
+    /// How many values it compares at most; the fields with one value count as one.
+    pub(crate) fn steps(&self) -> u64 {
+        fn values<T>(list: &Option<Vec<T>>) -> usize {
+            list.as_ref().map_or(0, Vec::len)
+        }
+        let lists = values(&self.path) + values(&self.host) + values(&self.command);
+        1 + u64::try_from(lists).unwrap_or(u64::MAX)
+    }
+
     /// How it fits. What tells most rules apart in the fewest steps is looked at first.
     pub(crate) fn fit(&self, subject: &Subject, resource: &Resource<'_>) -> Fit {
         let path = resource.path.as_ref();

@@ -29,7 +29,7 @@ pub enum Heard {
     Excepted,
     /// Its conditions do not fit.
     Silent,
-    /// Nobody asked it: a binding rule had denied already.
+    /// Nobody asked it: a binding rule had denied already, or a token stands in for it, or must.
     NotAsked,
 }
 
@@ -40,10 +40,12 @@ impl Policy {
     pub fn consider(&self, facts: &Facts<'_>) -> Vec<Considered<'_>> {
         let (subject, resources) = (Subject::new(facts), Resource::all(facts));
         let concerned = self.rules().filter(|rule| rule.matches.concerns(subject.kind));
+        let token = facts.token.map(|token| token.check(self.digest(), facts, &subject, &resources));
+        let is_settled = token == Some(Ok(())) || facts.caller.is_confined;
         let mut denied = false;
         let mut considered = Vec::new();
         for rule in concerned {
-            let heard = match denied && !rule.tier.binds() {
+            let heard = match (denied || is_settled) && !rule.tier.binds() {
                 true => Heard::NotAsked,
                 false => heard(rule, &subject, &resources),
             };

@@ -13,7 +13,8 @@
 //! Read [`policy`](Policy) first (`policy.rs`): the phases are one function. Then [`Condition`] and [`Glob`].
 //! Rule files are the `std` part, in `file`; [`DEFAULT_RULES`] is the one that a new home gets.
 //!
-//! Tokens, extensions and rules on labels are not here yet.
+//! What is not here: keys, ledgers, processes and clocks. A [`Token`] comes in read and verified, an [`Extension`]'s
+//! answer as a [`Reply`]. Rules on labels are not here yet.
 #![no_std]
 
 extern crate alloc;
@@ -24,17 +25,22 @@ mod built_in;
 mod command;
 mod condition;
 mod explain;
+mod extension;
+mod facts;
 #[cfg(feature = "std")]
 pub mod file;
 mod fit;
 mod glob;
 mod host;
+mod inquiry;
 mod names;
 mod place;
 mod policy;
 mod rule;
 mod shape;
 mod subject;
+mod tally;
+mod token;
 pub mod unit;
 mod verdict;
 
@@ -42,14 +48,18 @@ pub use built_in::{Names, rules as built_in_rules};
 pub use command::{CommandError, CommandPrefix};
 pub use condition::Condition;
 pub use explain::{Considered, Heard};
+pub use extension::{CRASH_WINDOW_MS, Extension, Health, Late, Reply};
+pub use facts::{Caller, Facts};
 pub use glob::{Glob, GlobError};
 pub use host::{HostError, HostGlob, is_judged};
+pub use inquiry::{Inquiry, Judged};
 pub use names::{RUN_BY_HOST, SECRET_LOOKING, protected_in_home, protected_places};
 pub use place::Places;
-pub use policy::{Facts, INSIDE, Policy};
+pub use policy::{INSIDE, Policy, STEPS_MAX};
 pub use rule::{Answer, Rule, Tier};
 pub use shape::{ARGUMENTS_MAX, CONTENT_MAX, KEYS_MAX, PATH_MAX, PATHS_MAX};
-pub use verdict::{Allowed, Decided, Denial, Reason, Review, Verdict};
+pub use token::{CAVEATS_MAX, Caveat, InvalidToken, Token, TokenUse};
+pub use verdict::{Allowed, Decided, Denial, Reason, Review, Source, Verdict};
 
 /// The rules of a new home, as the text of a rule file: what `bailey init` writes.
 pub const DEFAULT_RULES: &str = include_str!("default.toml");

@@ -1,50 +1,41 @@
 //! The decision point.
 //!
-//! The phases, in order: shape, binding rules (built-in and organisation), file rules. A token's fast path will
-//! stand between the last two, extensions after them. Each phase runs all its rules, so that every reason is
-//! known; a deny ends the work at its phase's end. Nothing depends on the order of rules.
+//! The phases, in order: shape; binding rules (built-in and organisation); a valid token, which ends the work; file
+//! rules; extensions ([`Inquiry`]). Each phase runs all its rules, so that every reason is known; a deny ends the work at
+//! its phase's end. Nothing depends on the order of rules.
 
 use crate::{
+    Facts,
     built_in::Names,
     condition::Condition,
+    extension::Extension,
     fit::Fit,
-    place::{Located, Places},
+    inquiry::{Inquiry, Judged},
     rule::{Answer, Rule, Tier},
     shape,
     subject::{Resource, Subject},
+    tally::Tally,
+    token::{InvalidToken, TokenUse},
     verdict::{Allowed, Decided, Denial, Reason, Review, Verdict},
 };
 use alloc::{format, string::String, vec, vec::Vec};
-use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, Sealed, Timestamp, WsPath};
+use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, WsPath};
+use serde::Serialize;
 
 /// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the meaning.
-const SEMANTICS: &str = "bailey-policy 1";
-/// Most paths that one reason names; `Decided::red` holds all of them.
-const PATHS_SHOWN: usize = 200;
+const SEMANTICS: &str = "bailey-policy 2";
+/// Most steps that one phase may take: values of conditions, times the things that the action touches. It is far beyond
+/// what the limits of rule files and honest actions come to, and about a second.
+pub const STEPS_MAX: u64 = 50_000_000;
 /// What the inside of the walls has of its own: never bound in from outside.
 pub const INSIDE: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/tmp"];
-
-/// Everything that a decision depends on.
-#[derive(Debug)]
-pub struct Facts<'a> {
-    /// The effect; its paths are canonical.
-    pub effect: &'a Sealed,
-    /// The one reading of the clock for this decision; tokens will be judged by it.
-    pub now: Timestamp,
-    /// What the globs' variables stand for.
-    pub places: &'a Places,
-    /// The actions inside which this one was asked for, the nearest first; no rule reads them yet.
-    pub parents: &'a [Action],
-    /// Masked files of the workspace that the human revealed in this session.
-    pub revealed: &'a [WsPath],
-}
 
 /// A set of rules, ready to judge.
 #[derive(Debug)]
 pub struct Policy {
     binding: Phase,
     file: Phase,
-    secrets: Names,
+    extensions: Vec<Extension>,
     digest: Digest,
     profile: Profile,
 }
@@ -61,46 +52,95 @@ impl Policy {
             rule.tier = rule.tier.max(Tier::Organisation);
         }
         built_in.append(&mut rules);
-        let digest = digest(&built_in);
+        let digest = digest(built_in.iter(), &[]);
         let (binding, file) = built_in.into_iter().partition(|rule| rule.tier.binds());
         Self {
             binding: Phase::new(binding),
             file: Phase::new(file),
-            secrets: Names::secret_looking(),
+            extensions: Vec::new(),
             digest,
             profile: Profile::default(),
         }
     }
 
-    /// Judges one effect.
+    /// Judges one effect. Extensions that would have to be asked count as failed: see [`Policy::judge`].
     pub fn decide(&self, facts: &Facts<'_>) -> Decided {
+        match self.judge(facts) {
+            Judged::Decided(decided) => decided,
+            Judged::Asks(inquiry) => inquiry.conclude(|_| None),
+        }
+    }
+
+    /// Judges one effect as far as rules and a token go. Extensions are asked only where nothing has denied yet and no
+    /// token stands in for them.
+    pub fn judge<'a>(&'a self, facts: &Facts<'a>) -> Judged<'a> {
+        guard(|| self.weigh(facts), || Judged::Decided(self.failed(facts)))
+    }
+
+    fn weigh<'a>(&'a self, facts: &Facts<'a>) -> Judged<'a> {
         let action = &facts.effect.effect().action;
         if let Err(text) = shape::check(action) {
             let rule = if action.kind() == Kind::Foreign { "unknown-action" } else { "malformed-shape" };
-            return self.denied(facts, Vec::new(), Some((rule, text)));
+            let token =
+                facts.token.map(|it| it.stands(self.digest, facts).and(Err(InvalidToken::OutOfScope)));
+            return Judged::Decided(self.denied(facts, token, Vec::new(), Some((rule, text))));
         }
         let subject = Subject::new(facts);
         let resources = Resource::all(facts);
+        let token = facts.token.map(|it| it.check(self.digest, facts, &subject, &resources));
         let mut tally = Tally::new(resources.len());
         self.binding.run(&subject, &resources, &mut tally);
-        if tally.denied {
-            return self.denied(facts, tally.reasons, None);
+        if !tally.denied {
+            match (facts.token, token) {
+                (Some(held), Some(Ok(()))) => tally.hear_token(held),
+                (_, invalid) if facts.caller.is_confined => tally.hear_confined(invalid),
+                (_, invalid) => {
+                    tally.note(invalid);
+                    self.file.run(&subject, &resources, &mut tally);
+                }
+            }
         }
-        self.file.run(&subject, &resources, &mut tally);
+        let asks = !tally.denied && token != Some(Ok(())) && self.asked(subject.kind).next().is_some();
+        let inquiry = Inquiry { policy: self, facts: *facts, resources, tally, token };
+        if asks { Judged::Asks(inquiry) } else { Judged::Decided(inquiry.verdict()) }
+    }
+
+    /// What the rules, and whoever else was heard, come to.
+    pub(crate) fn verdict(
+        &self,
+        facts: &Facts<'_>,
+        tally: Tally,
+        resources: &[Resource<'_>],
+        token: TokenUse,
+    ) -> Decided {
         if tally.denied {
-            return self.denied(facts, tally.reasons, None);
+            return self.denied(facts, token, tally.reasons, None);
         }
         match tally.strictest() {
-            Answer::Allow => self.allowed(facts, tally.reasons),
+            Answer::Allow => self.allowed(facts, token, tally.reasons),
             Answer::Review => {
-                let red = tally.red(&resources);
-                Decided { red, ..self.review(facts, tally.reasons) }
+                let red = tally.red(resources);
+                Decided { red, ..self.review(facts, token, tally.reasons) }
             }
             Answer::Pass | Answer::Deny => {
-                let text = unallowed(&tally, &resources);
-                self.denied(facts, tally.reasons, Some(("default", text)))
+                let text = tally.unallowed(resources);
+                self.denied(facts, token, tally.reasons, Some(("default", text)))
             }
         }
+    }
+
+    /// The same policy, in which these extensions have a say. They are part of its digest.
+    #[must_use]
+    pub fn with_extensions(mut self, mut extensions: Vec<Extension>) -> Self {
+        extensions.sort_by(|a, b| a.name.cmp(&b.name));
+        self.extensions = extensions;
+        self.digest = digest(self.rules(), &self.extensions);
+        self
+    }
+
+    /// The extensions that judge this kind.
+    pub(crate) fn asked(&self, kind: Kind) -> impl Iterator<Item = &Extension> {
+        self.extensions.iter().filter(move |extension| extension.kinds.contains(&kind))
     }
 
     /// The same policy, whose commands may make the system calls of this profile.
@@ -120,23 +160,23 @@ impl Policy {
         self.digest
     }
 
-    fn allowed(&self, facts: &Facts<'_>, mut reasons: Vec<Reason>) -> Decided {
+    fn allowed(&self, facts: &Facts<'_>, token: TokenUse, mut reasons: Vec<Reason>) -> Decided {
         // A review that a higher priority lifted is no reason any more.
-        reasons.retain(|reason| reason.answer == Answer::Allow);
+        reasons.retain(|reason| reason.answer != Answer::Review);
         let proof = Allowed::new(facts.effect.digest(), self.digest, self.isolation(facts));
-        decided(Verdict::Allow(proof), reasons)
+        decided(Verdict::Allow(proof), token, reasons)
     }
 
     /// What the human then says yes to must also be possible: a secret-looking file comes out from behind its mask.
-    fn review(&self, facts: &Facts<'_>, reasons: Vec<Reason>) -> Decided {
+    fn review(&self, facts: &Facts<'_>, token: TokenUse, reasons: Vec<Reason>) -> Decided {
         let mut isolation = self.isolation(facts);
         if let Action::Read { path } = &facts.effect.effect().action
-            && self.secrets.contains(path, facts.places)
             && !isolation.revealed.contains(path)
+            && Names::secret_looking().contains(path, facts.places)
         {
             isolation.revealed.push(path.clone());
         }
-        decided(Verdict::Review(Review::new(facts.effect.digest(), self.digest, isolation)), reasons)
+        decided(Verdict::Review(Review::new(facts.effect.digest(), self.digest, isolation)), token, reasons)
     }
 
     /// What the walls need so that the effect can be done at all: the revealed files, and what it reads outside.
@@ -153,63 +193,96 @@ impl Policy {
         isolation
     }
 
-    fn denied(&self, facts: &Facts<'_>, mut reasons: Vec<Reason>, own: Option<(&str, String)>) -> Decided {
+    fn denied(
+        &self,
+        facts: &Facts<'_>,
+        token: TokenUse,
+        mut reasons: Vec<Reason>,
+        own: Option<(&str, String)>,
+    ) -> Decided {
         if let Some((rule, text)) = own {
-            reasons.push(Reason { rule: rule.into(), tier: Tier::BuiltIn, answer: Answer::Deny, text });
+            reasons.push(Reason::own(rule, text));
         }
-        decided(Verdict::Deny(Denial::new(facts.effect.digest(), self.digest)), reasons)
+        decided(Verdict::Deny(Denial::new(facts.effect.digest(), self.digest)), token, reasons)
+    }
+
+    /// The decision when the evaluation itself failed.
+    pub(crate) fn failed(&self, facts: &Facts<'_>) -> Decided {
+        let text = "the rules could not be evaluated: this is an error in Bailey";
+        self.denied(facts, None, Vec::new(), Some(("evaluation", text.into())))
     }
 }
 
-fn decided(verdict: Verdict, mut reasons: Vec<Reason>) -> Decided {
+/// Runs an evaluation; when it panics, the runtime lives on and the effect is denied. Nothing of the evaluation outlives
+/// it, so that what it left half done is seen by nobody.
+#[cfg(feature = "std")]
+pub(crate) fn guard<T>(evaluate: impl FnOnce() -> T, failed: impl FnOnce() -> T) -> T {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(evaluate)).unwrap_or_else(|_| failed())
+}
+
+#[cfg(not(feature = "std"))]
+pub(crate) fn guard<T>(evaluate: impl FnOnce() -> T, _: impl FnOnce() -> T) -> T {
+    evaluate()
+}
+
+fn decided(verdict: Verdict, token: TokenUse, mut reasons: Vec<Reason>) -> Decided {
     reasons.sort_by(|a, b| {
-        b.answer.cmp(&a.answer).then(a.tier.cmp(&b.tier)).then(a.rule.cmp(&b.rule)).then(a.text.cmp(&b.text))
+        b.answer
+            .cmp(&a.answer)
+            .then(a.source.cmp(&b.source))
+            .then(a.rule.cmp(&b.rule))
+            .then(a.text.cmp(&b.text))
     });
-    Decided { verdict, reasons, red: Vec::new() }
+    Decided { verdict, reasons, red: Vec::new(), token }
 }
 
-fn digest(rules: &[Rule]) -> Digest {
-    // A rule is strings and numbers, which always serialise; were it otherwise, the error would be hashed.
-    let json = |rule: &Rule| serde_json::to_vec(rule).unwrap_or_else(|error| format!("{error}").into_bytes());
-    let mut parts: Vec<_> = rules.iter().map(json).collect();
-    parts.sort();
-    let mut all = vec![SEMANTICS.as_bytes()];
-    all.extend(parts.iter().map(Vec::as_slice));
-    Digest::of_parts(&all)
-}
-
-fn unallowed(tally: &Tally, resources: &[Resource<'_>]) -> String {
-    let base = "no rule allows this";
-    if resources.len() < 2 {
-        return base.into();
+fn digest<'a>(rules: impl Iterator<Item = &'a Rule>, extensions: &[Extension]) -> Digest {
+    // These are strings and numbers, which always serialise; were it otherwise, the error would be hashed.
+    fn json<T: Serialize>(part: &T) -> Vec<u8> {
+        serde_json::to_vec(part).unwrap_or_else(|error| format!("{error}").into_bytes())
     }
-    let open = tally.open();
-    name_paths(
-        base,
-        resources.iter().zip(open).filter(|(_, open)| *open).filter_map(|(it, _)| it.path.as_ref()),
-    )
+    let mut rules: Vec<_> = rules.map(json).collect();
+    rules.sort();
+    let extensions = json(&extensions);
+    let mut parts = vec![SEMANTICS.as_bytes(), &extensions];
+    parts.extend(rules.iter().map(Vec::as_slice));
+    Digest::of_parts(&parts)
 }
 
 /// Rules of one phase, found by the kind of action.
 #[derive(Debug)]
 struct Phase {
     rules: Vec<Rule>,
-    by_kind: [Vec<usize>; Kind::ALL.len()],
+    by_kind: [Concerned; Kind::ALL.len()],
+}
+
+/// The rules that concern one kind.
+#[derive(Debug)]
+struct Concerned {
+    places: Vec<usize>,
+    /// Steps that they take for each thing that an action touches.
+    steps: u64,
 }
 
 impl Phase {
     fn new(rules: Vec<Rule>) -> Self {
         let concerned = |kind| {
             let speaks = |rule: &Rule| rule.answer != Answer::Pass && rule.matches.concerns(kind);
-            rules.iter().enumerate().filter(|(_, rule)| speaks(rule)).map(|(i, _)| i).collect()
+            let found = rules.iter().enumerate().filter(|(_, rule)| speaks(rule));
+            let steps = found.clone().map(|(_, rule)| rule.steps()).sum();
+            Concerned { places: found.map(|(place, _)| place).collect(), steps }
         };
         Self { by_kind: Kind::ALL.map(concerned), rules }
     }
 
     fn run(&self, subject: &Subject, resources: &[Resource<'_>], tally: &mut Tally) {
-        let places = Kind::ALL.iter().position(|kind| *kind == subject.kind);
-        let found = places.and_then(|place| self.by_kind.get(place)).map(Vec::as_slice).unwrap_or_default();
-        for rule in found.iter().filter_map(|i| self.rules.get(*i)) {
+        let place = Kind::ALL.iter().position(|kind| *kind == subject.kind);
+        let Some(concerned) = place.and_then(|place| self.by_kind.get(place)) else { return };
+        let things = u64::try_from(resources.len()).unwrap_or(u64::MAX);
+        if concerned.steps.saturating_mul(things) > STEPS_MAX {
+            return tally.hear_own("too-much", format!("{things} paths are too many for so many rules"));
+        }
+        for rule in concerned.places.iter().filter_map(|place| self.rules.get(*place)) {
             tally.hear(rule, subject, resources);
         }
     }
@@ -223,107 +296,4 @@ pub(crate) fn speaks(rule: &Rule, subject: &Subject, resource: &Resource<'_>) ->
     };
     let excepted = |except: &Condition| except.fit(subject, resource) >= exempt;
     rule.matches.fit(subject, resource) >= enough && !rule.except.iter().any(excepted)
-}
-
-/// What was said so far: for each resource and tier, the highest priority of a review and of an allow.
-#[derive(Debug)]
-struct Tally {
-    votes: Vec<[Vote; Tier::ALL.len()]>,
-    reasons: Vec<Reason>,
-    denied: bool,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Vote {
-    review: Option<i16>,
-    allow: Option<i16>,
-}
-
-impl Tally {
-    fn new(resources: usize) -> Self {
-        Self { votes: vec![Default::default(); resources], reasons: Vec::new(), denied: false }
-    }
-
-    fn hear(&mut self, rule: &Rule, subject: &Subject, resources: &[Resource<'_>]) {
-        let mut about = Vec::new();
-        for (resource, votes) in resources.iter().zip(&mut self.votes) {
-            if speaks(rule, subject, resource) {
-                about.push(resource);
-                for (tier, vote) in Tier::ALL.iter().zip(votes) {
-                    if *tier == rule.tier {
-                        vote.add(rule);
-                    }
-                }
-            }
-        }
-        if about.is_empty() {
-            return;
-        }
-        self.denied |= rule.answer == Answer::Deny;
-        let writes = matches!(subject.kind, Kind::Change | Kind::Merge);
-        let text = match writes && rule.answer != Answer::Allow {
-            true => name_paths(&rule.text, about.iter().filter_map(|resource| resource.path.as_ref())),
-            false => rule.text.clone(),
-        };
-        self.reasons.push(Reason { rule: rule.name.clone(), tier: rule.tier, answer: rule.answer, text });
-    }
-
-    /// The most restrictive answer over all resources.
-    fn strictest(&self) -> Answer {
-        self.votes.iter().map(answer).max().unwrap_or(Answer::Deny)
-    }
-
-    /// The paths that a review stands for.
-    fn red(&self, resources: &[Resource<'_>]) -> Vec<WsPath> {
-        let asked = resources.iter().zip(&self.votes).filter(|(_, votes)| answer(votes) == Answer::Review);
-        asked.filter_map(|(resource, _)| resource.path.as_ref()).map(|path| WsPath::from(path.path)).collect()
-    }
-
-    /// For each resource, whether no rule decided about it.
-    fn open(&self) -> impl Iterator<Item = bool> {
-        self.votes.iter().map(|votes| answer(votes) == Answer::Deny)
-    }
-}
-
-impl Vote {
-    fn add(&mut self, rule: &Rule) {
-        let place = match rule.answer {
-            Answer::Review => &mut self.review,
-            Answer::Allow => &mut self.allow,
-            Answer::Pass | Answer::Deny => return,
-        };
-        *place = (*place).max(Some(rule.priority));
-    }
-
-    /// A review stands unless an allow of its own tier has the higher priority.
-    fn review_stands(self) -> bool {
-        self.review.is_some() && self.review >= self.allow
-    }
-}
-
-/// The answer about one resource that nothing denied. Only the tiers that grant can open it, be it to a question.
-fn answer(votes: &[Vote; Tier::ALL.len()]) -> Answer {
-    let spoken = |vote: &Vote| vote.allow.is_some() || vote.review.is_some();
-    let granted = Tier::ALL.iter().zip(votes).any(|(tier, vote)| tier.grants() && spoken(vote));
-    match (granted, votes.iter().any(|vote| vote.review_stands())) {
-        (false, _) => Answer::Deny,
-        (true, true) => Answer::Review,
-        (true, false) => Answer::Allow,
-    }
-}
-
-fn name_paths<'a, 'b: 'a>(text: &str, paths: impl Iterator<Item = &'a Located<'b>>) -> String {
-    let mut line = String::from(text);
-    let mut more = 0_usize;
-    for (i, path) in paths.enumerate() {
-        match i {
-            0 => line.push_str(&format!(": `{}`", path.shown())),
-            1..PATHS_SHOWN => line.push_str(&format!(", `{}`", path.shown())),
-            _ => more += 1,
-        }
-    }
-    if more > 0 {
-        line.push_str(&format!(" and {more} more"));
-    }
-    line
 }

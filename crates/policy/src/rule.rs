@@ -24,6 +24,13 @@ pub struct Rule {
     pub text: String,
 }
 
+impl Rule {
+    /// How many values its conditions compare at most, and one for itself.
+    pub(crate) fn steps(&self) -> u64 {
+        1 + self.except.iter().chain([&self.matches]).map(Condition::steps).sum::<u64>()
+    }
+}
+
 /// Whose rule it is, from the highest. A lower tier cannot lift a deny or a review of a higher one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -166,10 +166,15 @@ fn is_deceptive(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The beginning of a hostile text, with every deceptive character escaped.
+/// The beginning of a hostile text, for a message.
 fn plain(text: &str) -> String {
+    beginning(text, 80)
+}
+
+/// The first characters of a hostile text, with every deceptive one escaped.
+pub(crate) fn beginning(text: &str, chars: usize) -> String {
     let mut shown = String::new();
-    for c in text.chars().take(80) {
+    for c in text.chars().take(chars) {
         if is_deceptive(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
     }
     shown

@@ -3,7 +3,10 @@
 //! INVARIANT: the proofs are made in this crate's `Policy::decide` and nowhere else. Their fields are private,
 //! and they are neither `Clone` nor `Serialize`, so that one decision permits one effect once.
 
-use crate::rule::{Answer, Tier};
+use crate::{
+    rule::{Answer, Tier},
+    token::TokenUse,
+};
 use alloc::{string::String, vec::Vec};
 use bailey_protocol::{Digest, Isolation, WsPath};
 use core::fmt;
@@ -18,6 +21,9 @@ pub struct Decided {
     pub reasons: Vec<Reason>,
     /// All paths that a human must look at, in the action's order; none unless the verdict is a review.
     pub red: Vec<WsPath>,
+    /// Whether the token that it was asked under holds. One that does, or that was merely beyond its scope, was used,
+    /// whatever the verdict.
+    pub token: TokenUse,
 }
 
 /// How an effect was judged.
@@ -35,19 +41,43 @@ pub enum Verdict {
 /// What one rule said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// The rule's name.
+    /// The rule's name, the extension's, or the token's.
     pub rule: String,
-    /// The rule's tier.
-    pub tier: Tier,
+    /// Whose word it is.
+    pub source: Source,
     /// What it said.
     pub answer: Answer,
     /// Why, with the paths it spoke of where there can be many. Not yet made safe for a terminal.
     pub text: String,
 }
 
+/// Whose word a reason is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// A rule's of this tier.
+    Rule(Tier),
+    /// A capability token's.
+    Token,
+    /// An extension's.
+    Extension,
+}
+
+impl Reason {
+    /// A denial of the decision point itself.
+    pub(crate) fn own(name: &str, text: String) -> Self {
+        Self { rule: name.into(), source: Source::Rule(Tier::BuiltIn), answer: Answer::Deny, text }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} rule `{}`: {})", self.text, self.tier.name(), self.rule, self.answer.name())
+        let Self { rule, source, answer, text } = self;
+        let answer = answer.name();
+        match source {
+            Source::Rule(tier) => write!(f, "{text} ({} rule `{rule}`: {answer})", tier.name()),
+            Source::Token => write!(f, "{text} (token `{rule}`: {answer})"),
+            Source::Extension => write!(f, "{text} (extension `{rule}`: {answer})"),
+        }
     }
 }
 

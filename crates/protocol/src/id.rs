@@ -47,6 +47,8 @@ uuid_v7! {
     TurnId;
     /// One thing done, or tried, to the world.
     EffectId;
+    /// The walls of one long-lived thing: of a session, an extension, a sub-agent.
+    SandboxId;
 }
 
 /// The identifier that a model gave to a tool call; unique within one reply only.
@@ -60,33 +62,44 @@ impl fmt::Display for CallId {
     }
 }
 
-/// Names one question to a human. It grants something, so it is 128 random bits and nothing else.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ApprovalId(Uuid);
+macro_rules! random_bits {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Uuid);
 
-impl ApprovalId {
-    /// An identifier of these random bits.
-    #[must_use]
-    pub fn new(random: [u8; 16]) -> Self {
-        Self(Uuid::from_bytes(random))
-    }
+        impl $name {
+            /// An identifier of these random bits.
+            #[must_use]
+            pub fn new(random: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(random))
+            }
 
-    /// Reads the hyphenated form; `None` for anything else.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Uuid::try_parse(text).ok().map(Self)
-    }
+            /// Reads the hyphenated form; `None` for anything else.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                Uuid::try_parse(text).ok().map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+    )*};
 }
 
-impl fmt::Display for ApprovalId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for ApprovalId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ApprovalId({})", self.0)
-    }
+random_bits! {
+    /// Names one question to a human. It grants something, so it is 128 random bits and nothing else.
+    ApprovalId;
+    /// Names one capability token in the ledger, and those that were narrowed from it: 128 random bits.
+    TokenId;
 }

@@ -39,13 +39,7 @@ fn decisions() -> Result<()> {
     }
     let many = policy(&many)?;
     let decide = |policy: &Policy| {
-        let facts = Facts {
-            effect: &sealed,
-            now: Timestamp::UNIX_EPOCH,
-            places: &places,
-            parents: &[],
-            revealed: &[],
-        };
+        let facts = Facts::new(&sealed, Timestamp::UNIX_EPOCH, &places);
         for _ in 0..GROUP {
             drop(std::hint::black_box(policy.decide(&facts)));
         }

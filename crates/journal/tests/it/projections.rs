@@ -136,7 +136,7 @@ async fn revealing(desk: &Desk, policy: &Policy, session: SessionId) {
     let sealed = effect(session, Action::Read { path: "/w/.env".into() });
     let places = Places { workspace: "/w".into(), ..Places::default() };
     let now = "2026-01-02T03:04:05Z".parse().unwrap();
-    let facts = Facts { effect: &sealed, now, places: &places, parents: &[], revealed: &[] };
+    let facts = Facts::new(&sealed, now, &places);
     let Verdict::Review(review) = policy.decide(&facts).verdict else { panic!("it is not asked") };
     let id = desk.mint.ask(&sealed, serde_json::json!({})).await.unwrap();
     desk.mint.answer(session, id, Answer::Yes, "owner", "").await.unwrap();

@@ -147,7 +147,7 @@ impl Desk {
 pub(crate) fn decide(policy: &Policy, sealed: &Sealed) -> Verdict {
     let places = Places { workspace: "/w".into(), ..Places::default() };
     let now = "2026-01-02T03:04:05Z".parse().unwrap();
-    policy.decide(&Facts { effect: sealed, now, places: &places, parents: &[], revealed: &[] }).verdict
+    policy.decide(&Facts::new(sealed, now, &places)).verdict
 }
 
 pub(crate) fn why() -> Circumstances {

@@ -9,12 +9,15 @@
 mod cases;
 mod conditions;
 mod default_rules;
+mod extensions;
 mod files;
 mod globs;
 mod guards;
 mod naive;
 mod proofs;
 mod properties;
+mod random;
 mod shape;
 mod speed;
 mod support;
+mod tokens;

@@ -1,21 +1,16 @@
 //! A second evaluator, as naive as can be, that must agree with the real one on random rules and actions. It
 //! takes rules one by one, spells every glob out as a whole path and matches by plain recursion.
 
-use crate::support::*;
+use crate::{
+    random::{Case, Draw, JUDGED, World},
+    support::*,
+};
 use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
-    Condition, Glob, Places, Policy, Rule, Tier,
+    Condition, Glob, Places, Rule, Tier,
 };
-use bailey_protocol::{Action, Kind, MergeKind, Role, WsPath};
-use proptest::{prelude::*, sample::select};
-
-/// An action, and for commands what a human reads in them: words, or nothing when they hide.
-#[derive(Debug, Clone)]
-pub(crate) struct Case {
-    pub(crate) role: Role,
-    pub(crate) action: Action,
-    words: Vec<Option<Vec<&'static str>>>,
-}
+use bailey_protocol::{Action, WsPath};
+use std::{collections::BTreeMap, sync::Mutex};
 
 /// 0: no, 1: maybe, 2: yes.
 type Fit = u8;
@@ -54,33 +49,70 @@ fn things(case: &Case) -> Vec<Thing<'_>> {
     }
 }
 
-fn naive(rules: &[Rule], case: &Case, places: &Places, revealed: &[WsPath]) -> Answer {
+pub(crate) fn naive(rules: &[Rule], case: &Case, world: &World) -> Answer {
+    let (places, things) = (places(), things(case));
+    let speaking = |thing: &Thing<'_>, rule: &&Rule| speaks(rule, case, thing, &places, &world.revealed);
+    let denied = |rule: &Rule| rule.answer == Deny && things.iter().any(|thing| speaking(thing, &rule));
+    let binds = |rule: &&Rule| matches!(rule.tier, Tier::BuiltIn | Tier::Organisation);
+    if rules.iter().filter(binds).any(denied) {
+        return Deny;
+    }
+    let valid = token_holds(case, &things, &places, world);
+    if !valid && (world.caller.is_confined || rules.iter().any(denied)) {
+        return Deny;
+    }
+    let asked = if !valid && JUDGED.contains(&case.action.kind()) { world.says.as_slice() } else { &[] };
+    let extensions = |answer| asked.iter().any(|said| said.unwrap_or(Deny) == answer);
+    if extensions(Deny) {
+        return Deny;
+    }
     let mut worst = Pass;
-    for thing in things(case) {
-        let speaking: Vec<&Rule> =
-            rules.iter().filter(|rule| speaks(rule, case, &thing, places, revealed)).collect();
-        let has = |answer, tier| speaking.iter().any(|rule| rule.answer == answer && rule.tier == tier);
+    for thing in &things {
+        let heard = rules.iter().filter(|rule| !valid || binds(rule));
+        let heard: Vec<&Rule> = heard.filter(|rule| speaking(thing, rule)).collect();
         let top = |answer, tier| {
-            speaking
-                .iter()
-                .filter(|rule| rule.answer == answer && rule.tier == tier)
-                .map(|rule| rule.priority)
-                .max()
+            let of = heard.iter().filter(|rule| rule.answer == answer && rule.tier == tier);
+            of.map(|rule| rule.priority).max()
         };
         let opens = [Tier::BuiltIn, Tier::Organisation, Tier::User];
-        let opened = opens.into_iter().any(|tier| has(Allow, tier) || has(Review, tier));
-        let mut answer = if opened { Allow } else { Deny };
-        for tier in Tier::ALL {
-            if opened && has(Review, tier) && !(has(Allow, tier) && top(Allow, tier) > top(Review, tier)) {
-                answer = Review;
-            }
-        }
-        if speaking.iter().any(|rule| rule.answer == Deny) {
-            answer = Deny;
-        }
+        let opened = opens.into_iter().any(|tier| top(Allow, tier).is_some() || top(Review, tier).is_some());
+        let stands = |tier| top(Review, tier).is_some() && top(Review, tier) >= top(Allow, tier);
+        let answer = match () {
+            () if !(opened || valid || extensions(Allow) || extensions(Review)) => Deny,
+            () if extensions(Review) || Tier::ALL.into_iter().any(stands) => Review,
+            () => Allow,
+        };
         worst = worst.max(answer);
     }
     worst
+}
+
+/// Whether a token holds: a dozen questions, one after the other.
+fn token_holds(case: &Case, things: &[Thing<'_>], places: &Places, world: &World) -> bool {
+    let Some(token) = &world.token else { return false };
+    let (mut bounded, mut ends) = (false, false);
+    for caveat in &token.caveats {
+        if caveat.not_before.is_some_and(|time| time > at(20))
+            || caveat.expires.is_some_and(|time| time <= at(20))
+        {
+            return false;
+        }
+        if caveat.sandbox.is_some() && caveat.sandbox != world.caller.sandbox {
+            return false;
+        }
+        ends |= caveat.expires.is_some();
+        if let Some(scope) = &caveat.scope {
+            bounded = true;
+            for thing in things {
+                let covers =
+                    |condition: &Condition| fit(condition, case, thing, places, &world.revealed) == 2;
+                if !scope.iter().any(covers) {
+                    return false;
+                }
+            }
+        }
+    }
+    bounded && ends && world.of_today && token.operations_left > 0 && world.newest <= at(20)
 }
 
 fn speaks(rule: &Rule, case: &Case, thing: &Thing<'_>, places: &Places, revealed: &[WsPath]) -> bool {
@@ -209,162 +241,56 @@ fn name_matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-const PATHS: &[&str] = &[
-    "/",
-    "/home",
-    "/home/ann",
-    "/home/ann/proj",
-    "/home/ann/proj/a",
-    "/home/ann/proj/a/b.rs",
-    "/home/ann/proj/b.rs",
-    "/home/ann/proj/a/a/b.rs",
-    "/home/ann/.bailey",
-    "/home/ann/.bailey/a",
-    "/opt/bailey/bin/bailey",
-    "/tmp/a",
-    "/home/ann/a",
-];
-const GLOBS: &[&str] = &[
-    "/**",
-    "/",
-    "**",
-    "*",
-    "*.rs",
-    "a",
-    "a/",
-    "a/**",
-    "a/*",
-    "**/a",
-    "a/**/b.rs",
-    "{workspace}/**",
-    "{workspace}",
-    "{workspace}/*",
-    "{workspace}/?",
-    "{home}/**",
-    "{home}/a",
-    "{home}/*/a",
-    "{bailey}/**",
-    "{bailey}",
-    "{programs}",
-    "/tmp/**",
-    "/tmp",
-    "/*/ann/**",
-    "/**/b.rs",
-    "/**/a/**/b*",
-    "b?rs",
-];
-
-fn some<T: std::fmt::Debug + Clone + 'static>(values: &'static [T]) -> impl Strategy<Value = Vec<T>> {
-    proptest::collection::vec(select(values), 0..3)
-}
-
-fn maybe<S: Strategy>(chance: f64, strategy: S) -> impl Strategy<Value = Option<S::Value>> {
-    proptest::option::weighted(chance, strategy)
-}
-
-pub(crate) fn conditions() -> impl Strategy<Value = Condition> {
-    let kinds = &[Kind::Read, Kind::Search, Kind::Change, Kind::Merge, Kind::Exec, Kind::Http, Kind::Model];
-    let globs =
-        some(GLOBS).prop_map(|globs| globs.into_iter().map(|glob| Glob::new(glob).unwrap()).collect());
-    let commands = some(&["git", "git status", "cargo test", "rm"]);
-    (
-        maybe(0.4, some(kinds)),
-        maybe(0.5, globs),
-        maybe(0.1, commands.prop_map(|texts| command(&texts).command.unwrap())),
-        maybe(0.1, some(&[Role::Owner, Role::Agent])),
-        maybe(0.1, any::<bool>()),
-        maybe(0.1, some(&[MergeKind::Apply, MergeKind::Discard])),
-        maybe(0.1, any::<bool>()),
-        maybe(0.1, 0_u64..4),
-    )
-        .prop_map(|(action, path, command, role, network, direction, revealed, max_size)| Condition {
-            action,
-            path,
-            command,
-            role,
-            network,
-            direction,
-            revealed,
-            max_size,
-            ..Condition::default()
-        })
-}
-
-pub(crate) fn rules() -> impl Strategy<Value = Vec<Rule>> {
-    let rule = (
-        select(vec![Allow, Allow, Review, Deny, Pass]),
-        select(Tier::ALL.to_vec()),
-        -1_i16..2,
-        conditions(),
-        proptest::collection::vec(conditions(), 0..2),
-    );
-    proptest::collection::vec(rule, 0..8).prop_map(|rules| {
-        let named = rules.into_iter().enumerate();
-        named
-            .map(|(i, (answer, tier, priority, matches, except))| Rule {
-                tier,
-                priority,
-                matches,
-                except,
-                ..rule_named(i, answer)
-            })
-            .collect()
-    })
-}
-
-fn rule_named(i: usize, answer: Answer) -> Rule {
-    rule(&format!("r{i}"), answer)
-}
-
-/// Shell lines, with what a human reads in them.
-type Line = (&'static [&'static str], &'static [Option<&'static str>]);
-const LINES: &[Line] = &[
-    (&["git", "status"], &[Some("git status")]),
-    (&["/usr/bin/git"], &[Some("/usr/bin/git")]),
-    (
-        &["sh", "-c", "git status && cargo test --all | rm x"],
-        &[Some("git status"), Some("cargo test --all"), Some("rm x")],
-    ),
-    (&["sh", "-c", "git $(rm x)"], &[None]),
-    (&["sh", "script.sh"], &[None]),
-    (&["env", "git"], &[None]),
-];
-
-pub(crate) fn cases() -> impl Strategy<Value = Case> {
-    let one = select(PATHS);
-    let some_paths = proptest::sample::subsequence(PATHS.to_vec(), 1..4);
-    let action = prop_oneof![
-        one.clone().prop_map(read),
-        one.prop_map(search),
-        (some_paths.clone(), 0_usize..4).prop_map(|(paths, size)| Action::Change {
-            files: paths.into_iter().map(|path| file_change(path, size)).collect(),
-        }),
-        (some_paths, select(vec![MergeKind::Apply, MergeKind::Discard]))
-            .prop_map(|(paths, way)| merge(way, &paths)),
-        Just(model()),
-        Just(http("https://example.com/")),
-    ];
-    let command = (select(LINES), any::<bool>()).prop_map(|((argv, words), network)| {
-        let words = words.iter().map(|line| line.map(|line| line.split(' ').collect())).collect();
-        (if network { exec_network(argv) } else { exec(argv) }, words)
-    });
-    let both = prop_oneof![4 => action.prop_map(|action| (action, Vec::new())), 1 => command];
-    (both, select(vec![Role::Owner, Role::Agent])).prop_map(|((action, words), role)| Case {
-        role,
-        action,
-        words,
-    })
-}
-
-proptest! {
-    #![proptest_config(config(2000))]
-
-    #[test]
-    fn a_naive_evaluator_agrees(rules in rules(), case in cases(), revealed in any::<bool>()) {
-        let revealed: Vec<WsPath> = if revealed { vec!["/home/ann/proj/b.rs".into()] } else { vec![] };
-        let (binding, others): (Vec<_>, Vec<_>) = rules.iter().cloned().partition(|rule| rule.tier == Tier::BuiltIn);
-        let policy = Policy::new(binding, others);
-        let decided = decide_in(&policy, &places(), &revealed, case.role, case.action.clone());
-        prop_assert_eq!(answer(&decided), naive(&rules, &case, &places(), &revealed), "{:#?}", decided.reasons);
+/// Takes away all rules without which both evaluators still differ.
+fn smallest(mut rules: Vec<Rule>, case: &Case, world: &World) -> Vec<Rule> {
+    for place in (0..rules.len()).rev() {
+        let mut fewer = rules.clone();
+        fewer.remove(place);
+        if answer(&world.decide(&fewer, case)) != naive(&fewer, case, world) {
+            rules = fewer;
+        }
     }
+    rules
+}
+
+/// Four threads share the cases, each new at every run, and print what was decided.
+#[test]
+fn a_naive_evaluator_agrees_on_100_000_rule_sets() {
+    let counts: Mutex<BTreeMap<&str, u64>> = Mutex::default();
+    let quarter = || {
+        for _ in 0..25_000 {
+            let seed = rand_seed();
+            let mut draw = Draw::new(seed);
+            let (rules, case, world) = (draw.rules(), draw.case(), draw.world());
+            let decided = world.decide(&rules, &case);
+            let (verdict, expected) = (answer(&decided), naive(&rules, &case, &world));
+            if verdict != expected {
+                let rules = smallest(rules, &case, &world);
+                panic!("seed {seed}: {verdict:?}, not {expected:?}\n{rules:#?}\n{case:#?}\n{world:#?}");
+            }
+            let mut counts = counts.lock().unwrap();
+            *counts.entry(verdict.name()).or_default() += 1;
+            let token = match decided.token {
+                Some(Ok(())) => "valid token",
+                Some(Err(_)) => "invalid token",
+                None => "no token",
+            };
+            *counts.entry(token).or_default() += 1;
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(quarter)).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    let counts = counts.into_inner().unwrap();
+    let sets: u64 = ["allow", "review", "deny"].iter().map(|verdict| counts[verdict]).sum();
+    println!("{sets} random rule sets: {counts:?}");
+    assert_eq!(sets, 100_000);
+    assert!(counts.values().all(|count| count * 50 > sets), "each kind of case was met: {counts:?}");
+}
+
+/// A number that nobody knew before.
+fn rand_seed() -> u64 {
+    use std::hash::BuildHasher as _;
+    std::collections::hash_map::RandomState::new().hash_one(0)
 }

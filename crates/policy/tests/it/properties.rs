@@ -1,12 +1,12 @@
 //! What must hold for all rules and actions.
 
 use crate::{
-    naive::{cases, conditions, rules},
+    random::{World, cases, conditions, rules, tokens, worlds},
     support::*,
 };
 use bailey_policy::{
     Answer::{self, Allow, Deny, Review},
-    Heard, Policy, Rule, Tier, built_in_rules,
+    Caller, Heard, Policy, Rule, Source, Tier, built_in_rules,
 };
 use bailey_protocol::{Kind, Role};
 use proptest::{prelude::*, sample::select};
@@ -20,7 +20,7 @@ fn freedom(answer: Answer) -> u8 {
     }
 }
 
-fn decided(rules: Vec<Rule>, case: &crate::naive::Case) -> Answer {
+fn decided(rules: Vec<Rule>, case: &crate::random::Case) -> Answer {
     answer(&decide(&Policy::new(vec![], rules), case.role, case.action.clone()))
 }
 
@@ -71,6 +71,38 @@ proptest! {
     }
 
     #[test]
+    fn removing_a_token_never_turns_deny_into_allow(rules in rules(), case in cases(), world in worlds()) {
+        let without = World { token: None, ..world.clone() };
+        let (with, without) = (answer(&world.decide(&rules, &case)), answer(&without.decide(&rules, &case)));
+        prop_assert!(with != Deny || without == Deny, "{with:?} with it, {without:?} without");
+    }
+
+    #[test]
+    fn narrowing_a_token_never_widens(rules in rules(), case in cases(), world in worlds(), other in tokens()) {
+        // Where nothing but the token allows, so that what it no longer covers is denied.
+        let world = World { caller: Caller { is_confined: true, ..world.caller }, ..world };
+        let mut narrowed = world.clone();
+        if let Some(token) = &mut narrowed.token {
+            token.caveats.extend(other.caveats);
+            if !world.token.iter().any(|token| token.caveats.iter().any(|it| it.scope.is_some())
+                && token.caveats.iter().any(|it| it.expires.is_some())) {
+                return Ok(());
+            }
+        }
+        let (before, after) = (answer(&world.decide(&rules, &case)), answer(&narrowed.decide(&rules, &case)));
+        prop_assert!(freedom(after) <= freedom(before), "{before:?}, narrowed {after:?}");
+    }
+
+    #[test]
+    fn an_extension_more_never_frees_what_rules_deny(rules in rules(), case in cases(), world in worlds()) {
+        let without = World { says: vec![], ..world.clone() };
+        let decided = without.decide(&rules, &case);
+        let by_default = decided.reasons.iter().any(|reason| reason.rule == "default");
+        let (with, without) = (answer(&world.decide(&rules, &case)), answer(&decided));
+        prop_assert!(freedom(with) <= freedom(without) || by_default, "{without:?}, with them {with:?}");
+    }
+
+    #[test]
     fn files_never_free_what_built_in_rules_forbid(rules in rules(), case in cases()) {
         let mut open = rules.clone();
         open.push(rule("everything", Allow).weighs(1000));
@@ -95,15 +127,13 @@ proptest! {
         let policy = Policy::new(built_in_rules(), rules);
         let effect = sealed(case.role, case.action.clone());
         let places = places();
-        let facts = bailey_policy::Facts {
-            effect: &effect, now: bailey_protocol::Timestamp::UNIX_EPOCH, places: &places, parents: &[], revealed: &[],
-        };
+        let facts = bailey_policy::Facts::new(&effect, bailey_protocol::Timestamp::UNIX_EPOCH, &places);
         let (decided, considered) = (policy.decide(&facts), policy.consider(&facts));
         let spoke: Vec<&Rule> =
             considered.iter().filter(|one| one.heard == Heard::Spoke).map(|one| one.rule).collect();
         let says = |answer| spoke.iter().any(|rule| rule.answer == answer);
         let is_spoken = |reason: &bailey_policy::Reason| spoke.iter()
-            .any(|rule| (&rule.name, rule.tier, rule.answer) == (&reason.rule, reason.tier, reason.answer));
+            .any(|rule| (&rule.name, Source::Rule(rule.tier), rule.answer) == (&reason.rule, reason.source, reason.answer));
         // The kernel's own word for what no rule allows, or nobody could judge.
         let own = ["default", "malformed-shape", "unknown-action"];
         let is_own = |reason: &bailey_policy::Reason| reason.answer == Deny && own.contains(&reason.rule.as_str());
@@ -120,9 +150,7 @@ proptest! {
         let policy = Policy::new(vec![], rules);
         let effect = sealed(case.role, case.action.clone());
         let places = places();
-        let facts = bailey_policy::Facts {
-            effect: &effect, now: bailey_protocol::Timestamp::UNIX_EPOCH, places: &places, parents: &[], revealed: &[],
-        };
+        let facts = bailey_policy::Facts::new(&effect, bailey_protocol::Timestamp::UNIX_EPOCH, &places);
         let decided = policy.decide(&facts);
         let strongest = decided.reasons.first().map(|reason| reason.answer);
         prop_assert_eq!(strongest, Some(answer(&decided)));
@@ -171,7 +199,7 @@ fn lower_tiers_only_narrow() {
 fn nobody_claims_the_built_in_tier_from_below() {
     let posing = Policy::new(vec![], vec![rule("a", Allow).at(Tier::BuiltIn)]);
     let decided = decide(&posing, Role::Agent, read("/home/ann/proj/a"));
-    assert_eq!(decided.reasons[0].tier, Tier::Organisation);
+    assert_eq!(decided.reasons[0].source, Source::Rule(Tier::Organisation));
 }
 
 #[test]

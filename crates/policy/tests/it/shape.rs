@@ -155,3 +155,19 @@ fn missing_and_doubled_paths() {
     malformed(change(&["/a", "/b", "/a"]), "named twice");
     fine(change(&["/a", "/b"]));
 }
+
+/// What would take minutes to judge is denied at once.
+#[test]
+fn too_many_steps() {
+    let rules = |count: usize| {
+        let one = |i| rule(&format!("r{i}"), Allow).on(path(&["{workspace}/**", "/tmp/**"]));
+        Policy::new(vec![], (0..count).map(one).collect())
+    };
+    let paths: Vec<_> = (0..1000).map(|i| format!("/home/ann/proj/{i}")).collect();
+    let all = change(&paths.iter().map(String::as_str).collect::<Vec<_>>());
+    let most = usize::try_from(bailey_policy::STEPS_MAX / 1000 / 4).unwrap();
+    let decided = decide(&rules(most + 1), Agent, all.clone());
+    assert_eq!(answer(&decided), Deny);
+    assert_eq!(decided.reasons[0].text, "1000 paths are too many for so many rules");
+    assert_eq!(answer(&decide(&rules(10), Agent, all)), Allow, "control");
+}

@@ -12,8 +12,7 @@ use std::time::Instant;
 /// The best of many runs, in nanoseconds.
 fn best(policy: &Policy, action: bailey_protocol::Action) -> u128 {
     let (effect, places) = (sealed(Agent, action), places());
-    let facts =
-        Facts { effect: &effect, now: Timestamp::UNIX_EPOCH, places: &places, parents: &[], revealed: &[] };
+    let facts = Facts::new(&effect, Timestamp::UNIX_EPOCH, &places);
     let run = || {
         let start = Instant::now();
         assert_eq!(answer(&std::hint::black_box(policy.decide(&facts))), Allow);

@@ -1,13 +1,13 @@
 //! Short ways to say who does what under which rules.
 
 use bailey_policy::{
-    Answer, CommandPrefix, Condition, Decided, Facts, Glob, HostGlob, Places, Policy, Rule, Tier, Verdict,
-    built_in_rules,
+    Answer, Caller, Caveat, CommandPrefix, Condition, Decided, Extension, Facts, Glob, HostGlob, Judged,
+    Late, Places, Policy, Reply, Rule, Tier, Token, Verdict, built_in_rules,
     file::{Format, parse},
 };
 use bailey_protocol::{
     Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Isolation, Kind, Labels, Limits,
-    Merge, MergeFile, MergeKind, Role, Sealed, SessionId, Timestamp, WsPath,
+    Merge, MergeFile, MergeKind, Role, SandboxId, Sealed, SessionId, Timestamp, TokenId, WsPath,
 };
 
 pub(crate) fn places() -> Places {
@@ -41,7 +41,7 @@ pub(crate) fn decide_in(
     action: Action,
 ) -> Decided {
     let effect = sealed(role, action);
-    policy.decide(&Facts { effect: &effect, now: Timestamp::UNIX_EPOCH, places, parents: &[], revealed })
+    policy.decide(&Facts { revealed, ..Facts::new(&effect, Timestamp::UNIX_EPOCH, places) })
 }
 
 pub(crate) fn decide(policy: &Policy, role: Role, action: Action) -> Decided {
@@ -190,4 +190,78 @@ pub(crate) fn config(cases: u32) -> proptest::test_runner::Config {
         Some(_) => given,
         None => proptest::test_runner::Config { cases, ..given },
     }
+}
+
+/// So many seconds after the beginning of time.
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+pub(crate) fn sandbox(number: u8) -> SandboxId {
+    SandboxId::new(1, [number; 10])
+}
+
+/// A token for all reads, from second 10 until second 40, in sandbox 1, minted under this policy, with 3 operations.
+pub(crate) fn token(policy: &Policy) -> Token {
+    let caveat = Caveat {
+        scope: Some(vec![kind(Kind::Read)]),
+        not_before: Some(at(10)),
+        expires: Some(at(40)),
+        sandbox: Some(sandbox(1)),
+    };
+    Token { id: TokenId::new([7; 16]), policy: policy.digest(), caveats: vec![caveat], operations_left: 3 }
+}
+
+/// What the agent asks for at second 20 in sandbox 1, with whatever there is besides the rules.
+pub(crate) struct Asked<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) action: Action,
+    pub(crate) token: Option<Token>,
+    pub(crate) caller: Caller,
+    pub(crate) now: Timestamp,
+    pub(crate) newest: Timestamp,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn new(policy: &'a Policy, action: Action) -> Self {
+        let caller = Caller { sandbox: Some(sandbox(1)), ..Caller::default() };
+        Self { policy, action, token: None, caller, now: at(20), newest: at(20) }
+    }
+
+    /// The decision, and the names of the extensions that were asked.
+    pub(crate) fn decide(self, reply: impl Fn(&str) -> Option<Reply>) -> (Decided, Vec<String>) {
+        let (effect, places) = (sealed(Role::Agent, self.action), places());
+        let facts = Facts {
+            token: self.token.as_ref(),
+            caller: &self.caller,
+            newest: self.newest,
+            ..Facts::new(&effect, self.now, &places)
+        };
+        let mut asked = Vec::new();
+        let decided = match self.policy.judge(&facts) {
+            Judged::Decided(decided) => decided,
+            Judged::Asks(inquiry) => inquiry.conclude(|extension| {
+                asked.push(extension.name.clone());
+                reply(&extension.name)
+            }),
+        };
+        (decided, asked)
+    }
+
+    /// The decision where no extension is asked.
+    pub(crate) fn alone(self) -> Decided {
+        let (decided, asked) = self.decide(|_| None);
+        assert!(asked.is_empty(), "{asked:?} was asked");
+        decided
+    }
+}
+
+/// An extension for reads.
+pub(crate) fn extension(name: &str) -> Extension {
+    Extension { name: name.into(), kinds: vec![Kind::Read], late: Late::Deny }
+}
+
+/// What an extension says.
+pub(crate) fn says(answer: Answer) -> Option<Reply> {
+    Some(Reply::Said { answer, reason: format!("it says {}", answer.name()) })
 }

@@ -111,8 +111,7 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
         programs: vec![program.display().to_string()],
     };
     let sealed = Sealed::new(effect).map_err(anyhow::Error::msg)?;
-    let facts =
-        Facts { effect: &sealed, now: SystemClock.now(), places: &places, parents: &[], revealed: &[] };
+    let facts = Facts::new(&sealed, SystemClock.now(), &places);
     let decided = policy.decide(&facts);
     let considered = policy.consider(&facts);
     let (word, style) = match &decided.verdict {
