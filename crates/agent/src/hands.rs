@@ -1,11 +1,11 @@
 //! What a brain can do.
 
-use crate::{Ceiling, Guides, ModelRole, Models, Questions, Retry, Settled};
+use crate::{Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting};
 use bailey_kernel::{
     BoxFuture, Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply, Scope, Step,
     Tool, UserMessage, claims,
 };
-use bailey_protocol::{Answer, Happening, Seq, ToolCall, ToolSpec};
+use bailey_protocol::{Happening, Seq, ToolCall, ToolSpec};
 use bailey_tools::Toolbox;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -26,8 +26,10 @@ pub struct Hands {
     pub models: Models,
     /// How failed model calls are tried again.
     pub retry: Retry,
-    /// Where answers to cards arrive.
-    pub questions: Questions,
+    /// How long it waits for a human.
+    pub patience: Patience,
+    /// The calls that wait for one.
+    pub waiting: Waiting,
     /// What the user said during the turn.
     pub news: News,
     /// Where was looked for what the project says about itself.
@@ -256,27 +258,7 @@ impl Hands {
                 Step::Done(observation) => return Ok(observation),
                 Step::Waiting(id) => id,
             };
-            let settled = tokio::select! {
-                settled = self.questions.wait(id) => settled,
-                () = self.scope.cancel().cancelled() => None,
-            };
-            step = match settled {
-                Some(Settled { answer: Answer::Yes | Answer::YesForSession, .. }) => {
-                    self.kernel.resume(&self.scope, because, id, &*tool, call).await?
-                }
-                Some(Settled { answer: Answer::No, why }) => {
-                    let text = if why.is_empty() {
-                        "rejected by the user".into()
-                    } else {
-                        format!("not approved: {why}")
-                    };
-                    return self.kernel.answer_call(&self.scope, because, call, &text).await;
-                }
-                None => {
-                    let text = "cancelled: the user ended this turn before answering";
-                    return self.kernel.answer_call(&self.scope, because, call, text).await;
-                }
-            };
+            step = self.wait_for(because, &*tool, call, id).await?;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A turn that has made as many tool calls as it may asks the person whether it goes on.
 
-use crate::{Hands, Settled, TurnEnd};
+use crate::{Hands, TurnEnd};
 use bailey_kernel::Refused;
 use bailey_protocol::{Answer, Card};
 
@@ -17,12 +17,15 @@ impl Hands {
         }
         let id = self.kernel.ask(&self.scope, card(calls)).await?;
         let settled = tokio::select! {
-            settled = self.questions.wait(id) => settled,
-            () = self.scope.cancel().cancelled() => return Ok(Some(TurnEnd::Cancelled)),
+            settled = self.kernel.settled(&self.scope, id) => settled?,
+            () = self.scope.cancel().cancelled() => {
+                self.kernel.withdraw(&self.scope, id, "the turn was cancelled").await?;
+                return Ok(Some(TurnEnd::Cancelled));
+            }
         };
-        Ok(match settled {
-            Some(Settled { answer: Answer::Yes | Answer::YesForSession, .. }) => None,
-            Some(Settled { answer: Answer::No, .. }) | None => Some(TurnEnd::Limit),
+        Ok(match settled.answer {
+            Answer::Yes | Answer::YesForSession => None,
+            Answer::No => Some(TurnEnd::Limit),
         })
     }
 }

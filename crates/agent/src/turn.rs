@@ -13,6 +13,8 @@ pub enum TurnEnd {
     Cancelled,
     /// It reached its limit of tool calls, and nobody said that it goes on; it can be continued.
     Limit,
+    /// The model is done with what it can do before a human has answered; it can be continued then.
+    Waiting,
 }
 
 impl TurnEnd {
@@ -23,6 +25,7 @@ impl TurnEnd {
             Self::Answered => "answered",
             Self::Cancelled => "cancelled",
             Self::Limit => "limit",
+            Self::Waiting => "waiting",
         }
     }
 }
@@ -61,6 +64,7 @@ impl Brain for Loop {
             let mut calls_left = self.calls_max;
             loop {
                 hands.hear(context).await?;
+                hands.woken(context).await?;
                 let reply = match hands.next(context).await {
                     Ok(reply) => reply,
                     Err(Refused::Cancelled) => return Ok(TurnEnd::Cancelled),
@@ -75,10 +79,14 @@ impl Brain for Loop {
                         hands.kernel.tell(&hands.scope, Happening::Notice { text }).await?;
                     }
                     // What was said while the model gave its answer wants one, too.
-                    if hands.news.is_empty() {
-                        return Ok(TurnEnd::Answered);
+                    if !hands.news.is_empty() || hands.wait_at_end(context).await? {
+                        continue;
                     }
-                    continue;
+                    return Ok(match () {
+                        () if hands.scope.cancel().is_cancelled() => TurnEnd::Cancelled,
+                        () if hands.waiting.calls().is_empty() => TurnEnd::Answered,
+                        () => TurnEnd::Waiting,
+                    });
                 }
                 for observation in hands.calls(context, &calls, calls_left).await? {
                     context.push(Segment::Observation(observation));

@@ -43,6 +43,7 @@ fn part(segment: &Segment) -> Part {
             ("model", said.into_iter().chain(calls).collect::<Vec<_>>().join("\n"))
         }
         Segment::Observation(seen) => ("result", seen.text().to_owned()),
+        Segment::Late(late) => ("result", late.text().to_owned()),
         Segment::Note(note) => ("summary", note.text().to_owned()),
         Segment::Guide(guide) => ("guide", guide.text().to_owned()),
     };

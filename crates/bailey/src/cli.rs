@@ -106,6 +106,9 @@ pub(crate) enum Command {
     /// Look at sessions, and move what they changed to the project and back
     #[command(subcommand)]
     Sessions(Sessions),
+    /// Answer the questions of sessions that wait, from any terminal
+    #[command(subcommand)]
+    Approvals(Approvals),
     /// Read and verify the journal
     #[command(subcommand)]
     Audit(Audit),
@@ -164,9 +167,9 @@ pub(crate) struct TurnOptions {
     /// Record the exchange with the model to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Whether to ask on the terminal, or to answer every question with no
-    #[arg(long, value_enum, default_value_t = Approve::Ask)]
-    pub(crate) approve: Approve,
+    /// Who answers questions; those that are asked can be answered by `bailey approvals` as well
+    #[arg(long, value_enum, default_value_t = Answering::Ask)]
+    pub(crate) approve: Answering,
     /// Apply the changes at the end without a question (what is Red is still asked)
     #[arg(long)]
     pub(crate) apply: bool,
@@ -179,6 +182,17 @@ pub(crate) struct TurnOptions {
     /// Show what commands print while they run
     #[arg(long, short)]
     pub(crate) verbose: bool,
+}
+
+/// Who answers the questions of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Answering {
+    /// Ask on the terminal; without one, answer with no
+    Ask,
+    /// Ask nobody here: the model works on, and the turn ends while `bailey approvals` has questions to answer
+    Later,
+    /// Answer every question with no
+    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -291,6 +305,42 @@ pub(crate) enum Sessions {
         /// Do not ask
         #[arg(long, short)]
         yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Approvals {
+    /// List what waits for an answer, the oldest first
+    List {
+        /// Also what was answered, has run out or is void
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show one question: what would be done, and why the gate asks
+    Show {
+        /// The question, or its first digits
+        question: String,
+    },
+    /// Say yes, for this once
+    Approve {
+        /// The question, or its first digits
+        question: String,
+        /// For this exact action for the rest of its session
+        #[arg(long)]
+        session: bool,
+    },
+    /// Say no, or take back a yes that was not used yet
+    Reject {
+        /// The question, or its first digits
+        question: String,
+        /// Why; the model and the journal are told
+        #[arg(long, short, default_value = "")]
+        reason: String,
+    },
+    /// Ask once more what has run out, so that it can be answered
+    Again {
+        /// The question, or its first digits
+        question: String,
     },
 }
 

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod approvals;
 mod audit;
 mod chat;
 mod config;
@@ -61,6 +62,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         }
         Command::Run(run) => wait(run::run(&home()?, run, printer)),
         Command::Sessions(command) => wait(sessions::run(&home()?, command, printer)),
+        Command::Approvals(command) => wait(approvals::run(&home()?, command, printer)),
         Command::Audit(command) => wait(audit::run(&home()?, command, printer)),
         Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),
     }

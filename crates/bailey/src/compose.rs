@@ -6,7 +6,7 @@ pub(crate) use models::{by_role, catalogue, door, endpoint};
 
 use crate::{
     bounds,
-    cli::TurnOptions,
+    cli::{Answering, TurnOptions},
     clock,
     config::Config,
     home::{Folder, Home},
@@ -14,7 +14,7 @@ use crate::{
     stores::Stores,
 };
 use anyhow::{Context as _, Result};
-use bailey_agent::{Loop, Retry};
+use bailey_agent::{Loop, Patience, Retry};
 use bailey_journal::{Journal, JournalFile, NewSession, SystemClock};
 use bailey_kernel::{Config as KernelConfig, Executor, Instruction, Kernel, Scope};
 use bailey_llm::Recording;
@@ -237,6 +237,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
             folder,
             command: command_line(),
             unattended,
+            patience: patience(config, options),
         },
         opening,
     )
@@ -263,9 +264,18 @@ fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {
         user_home: home.user.display().to_string(),
         bailey_home: home.root.display().to_string(),
         programs: vec![program.display().to_string()],
+        question_lasts: Duration::from_secs(config.approvals.answer_seconds),
         session_limit: Cost { tokens: config.session_tokens },
         grace: GRACE,
         draw: bailey_tools::card,
+    }
+}
+
+/// How long a turn waits for a human.
+fn patience(config: &Config, options: Option<&TurnOptions>) -> Patience {
+    match options.map(|options| options.approve) {
+        Some(Answering::Later) => Patience { call: Duration::ZERO, at_end: false },
+        _ => Patience { call: Duration::from_secs(config.approvals.patience_seconds), at_end: true },
     }
 }
 

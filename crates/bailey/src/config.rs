@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) providers: BTreeMap<String, Provider>,
     /// Time limits of the way to a model.
     pub(crate) network: Network,
+    /// How long a human is waited for.
+    pub(crate) approvals: Approvals,
     /// Tokens of one session.
     pub(crate) session_tokens: u64,
     /// Tool calls of one turn.
@@ -69,6 +71,21 @@ pub(crate) struct Network {
 impl Default for Network {
     fn default() -> Self {
         Self { connect_seconds: 30, first_byte_seconds: 30, idle_seconds: 120 }
+    }
+}
+
+/// How long a human is waited for, in seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Approvals {
+    /// By a question, before it counts as a no.
+    pub(crate) answer_seconds: u64,
+    /// By a tool call, before its model is told that it waits.
+    pub(crate) patience_seconds: u64,
+}
+
+impl Default for Approvals {
+    fn default() -> Self {
+        Self { answer_seconds: 300, patience_seconds: 60 }
     }
 }
 
@@ -108,8 +125,16 @@ struct File {
     models: ModelsByUse,
     providers: BTreeMap<String, Provider>,
     limits: FileLimits,
+    approvals: FileApprovals,
     sandbox: FileSandbox,
     secrets: Secrets,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileApprovals {
+    answer_seconds: Option<u64>,
+    patience_seconds: Option<u64>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -140,6 +165,7 @@ impl Default for Config {
             models: ModelsByUse::default(),
             providers: models::providers(),
             network: Network::default(),
+            approvals: Approvals::default(),
             session_tokens: 4_000_000,
             tool_calls: 200,
             reply_tokens: 16_384,
@@ -194,7 +220,7 @@ impl Config {
                 return Err(document.mistake(provider, message));
             }
         }
-        let File { model, models, providers, limits, sandbox, secrets } = document.read()?;
+        let File { model, models, providers, limits, approvals, sandbox, secrets } = document.read()?;
         for (name, provider) in &providers {
             if has_user(&provider.base_url) {
                 // The line itself is not shown: it holds a password.
@@ -212,6 +238,14 @@ impl Config {
             let message = "with no tool call at all each turn would pause at once: it must be 1 or more";
             return Err(document.mistake("limits.tool_calls", message));
         }
+        if approvals.answer_seconds == Some(0) {
+            let message =
+                "a question that runs out at once could be answered by nobody: it must be 1 or more";
+            return Err(document.mistake("approvals.answer_seconds", message));
+        }
+        let Approvals { answer_seconds, patience_seconds } = &mut self.approvals;
+        *answer_seconds = approvals.answer_seconds.unwrap_or(*answer_seconds);
+        *patience_seconds = approvals.patience_seconds.unwrap_or(*patience_seconds);
         self.model = model;
         self.models = models;
         self.providers.extend(providers);
@@ -262,6 +296,10 @@ impl Config {
                 command_memory_mib: Some(self.command.memory_bytes >> 20),
                 command_disk_mib: Some(self.command.disk_bytes >> 20),
                 command_processes: Some(self.command.pids),
+            },
+            approvals: FileApprovals {
+                answer_seconds: Some(self.approvals.answer_seconds),
+                patience_seconds: Some(self.approvals.patience_seconds),
             },
             sandbox: FileSandbox { profile: Some(self.profile.clone()) },
             secrets: self.secrets.clone(),

@@ -21,7 +21,7 @@ mod story;
 mod terminal;
 mod text;
 
-pub(crate) use ask::{Asker, confirm, diff_lines, one_line};
+pub(crate) use ask::{Asker, confirm, diff_lines, draw as draw_card, one_line};
 pub(crate) use chat::{Chat, Leave};
 pub(crate) use draw::{barred, packets, short};
 pub(crate) use history::History;
@@ -34,6 +34,7 @@ use crate::{
     print::{Printer, Style},
 };
 use anyhow::Result;
+use bailey_journal::RAN_OUT;
 use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op};
 use chat::{Came, Doing};
 use draw::Drawing;
@@ -53,11 +54,14 @@ const TICK: Duration = Duration::from_millis(250);
 /// How long the same request to end is one that came over two ways.
 const TWICE: Duration = Duration::from_secs(1);
 
+/// How many characters of a question's name people are shown: its first 32 bits.
+const QUESTION_CHARS: usize = 8;
+
 /// Events kept while a question stands on the screen; beyond that what commands print is not shown.
 const HELD_MAX: usize = 4096;
 
 /// An answer on its way.
-type Answering<'a> = Pin<Box<dyn Future<Output = (ApprovalId, Answer, String)> + 'a>>;
+type Answering<'a> = (ApprovalId, Pin<Box<dyn Future<Output = Option<Op>> + 'a>>);
 
 /// One front end on a terminal, a pipe, or for a script. It owns what is read from the person: messages, answers and
 /// signals.
@@ -131,10 +135,10 @@ impl<'a> Front<'a> {
             tokio::select! {
                 biased;
                 heard = self.signals.next() => self.heard(heard),
-                (id, answer, why) = answered(&mut self.answering) => {
+                op = answered(&mut self.answering) => {
                     self.answering = None;
                     self.is_asked_over();
-                    self.send(Op::Answer { id, answer, why });
+                    op.into_iter().for_each(|op| self.send(op));
                 }
                 came = chat::came(&mut self.chat), if is_free => self.came(came),
                 // Always taken, so that the session never waits for this front end; what happens while a question stands
@@ -142,6 +146,9 @@ impl<'a> Front<'a> {
                 Some(event) = self.events.recv() => {
                     if is_free {
                         self.take(event);
+                    } else if self.is_answered_by(&event.happening) {
+                        self.answered_elsewhere(&event.happening);
+                        held.push_back(event);
                     } else if held.len() < HELD_MAX || !matches!(event.happening, Happening::Output { .. }) {
                         held.push_back(event);
                     }
@@ -150,6 +157,10 @@ impl<'a> Front<'a> {
                 _ = tick.tick(), if is_free => {}
             }
         };
+        if self.answering.take().is_some() {
+            self.printer.line("");
+            self.is_asked_over();
+        }
         held.into_iter().for_each(|event| self.take(event));
         self.take_all();
         self.drawing.end_text(&mut self.screen);
@@ -240,12 +251,39 @@ impl<'a> Front<'a> {
         self.screen.clear();
         self.pause_keys();
         let (asker, printer) = (self.asker, self.printer);
-        self.answering = Some(Box::pin(async move {
+        let answering = async move {
             let (answer, why) = asker.ask(printer, &card).await;
             // The reason of a yes is the yes.
             let why = if answer == Answer::No { why } else { String::new() };
-            (id, answer, why)
-        }));
+            Some(Op::Answer { id, answer, why })
+        };
+        self.answering = Some((id, Box::pin(answering)));
+    }
+
+    /// Whether this settles the question that stands on the screen.
+    fn is_answered_by(&self, happening: &Happening) -> bool {
+        let on_screen = self.answering.as_ref().map(|(id, _)| *id);
+        matches!(happening, Happening::Answered { id, .. } if Some(*id) == on_screen)
+    }
+
+    /// The question on the screen was answered from another terminal, or ran out.
+    fn answered_elsewhere(&mut self, happening: &Happening) {
+        let Happening::Answered { id, answer, why } = happening else { return };
+        self.answering = None;
+        self.printer.line("");
+        if why == RAN_OUT {
+            let id = *id;
+            let again = async move { ask::again().await.then_some(Op::AskAgain { id }) };
+            self.answering = Some((id, Box::pin(again)));
+            return;
+        }
+        self.is_asked_over();
+        let said = match (answer, why.as_str()) {
+            (Answer::Yes | Answer::YesForSession, _) => "answered elsewhere: yes".to_owned(),
+            (Answer::No, "") => "answered elsewhere: no".to_owned(),
+            (Answer::No, why) => format!("no: {}", one_line(why)),
+        };
+        self.note(Style::Dim, &said);
     }
 
     /// The screen is ours again.
@@ -296,9 +334,22 @@ impl<'a> Front<'a> {
         if self.chat.is_some() {
             self.follow(&event.happening);
         }
-        if let Happening::Ask { id, card, .. } = event.happening {
-            self.asked.push_back((id, card));
+        match event.happening {
+            Happening::Ask { id, card, .. } if self.asker == Asker::Later => self.waits(id, &card),
+            Happening::Ask { id, card, .. } => self.asked.push_back((id, card)),
+            Happening::Answered { id, .. } => self.asked.retain(|(asked, _)| *asked != id),
+            _ => {}
         }
+    }
+
+    /// A question that is not asked here.
+    fn waits(&mut self, id: ApprovalId, card: &Card) {
+        let (title, id) = (one_line(&card.title), short_question(id));
+        self.note(Style::Yellow, &format!("? {title}"));
+        self.note(
+            Style::Dim,
+            &format!("  waits for an answer: bailey approvals approve {id} (or show, reject)"),
+        );
     }
 
     /// Whether a person is asked what to do, and nothing runs.
@@ -315,6 +366,11 @@ impl<'a> Front<'a> {
     }
 }
 
+/// The first digits of a question's name, which is enough to name it.
+pub(crate) fn short_question(id: ApprovalId) -> String {
+    id.to_string().chars().take(QUESTION_CHARS).collect()
+}
+
 fn code_of(heard: Heard) -> Option<u8> {
     match heard {
         Heard::Cancel => Some(exit::CANCELLED),
@@ -325,9 +381,9 @@ fn code_of(heard: Heard) -> Option<u8> {
 }
 
 /// The answer that is on its way; never where there is none.
-async fn answered(answering: &mut Option<Answering<'_>>) -> (ApprovalId, Answer, String) {
+async fn answered(answering: &mut Option<Answering<'_>>) -> Option<Op> {
     match answering {
-        Some(answering) => answering.await,
+        Some((_, answering)) => answering.await,
         None => std::future::pending().await,
     }
 }

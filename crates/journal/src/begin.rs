@@ -29,7 +29,7 @@ pub(crate) struct Intent {
     entry: Entry,
     session: SessionId,
     effect: EffectId,
-    /// What a grant must have been given for: this effect, or this action for the rest of the session.
+    /// What a grant must have been given for: this effect; or this action, for the rest of the session or for this call.
     digests: [String; 2],
     kind: Kind,
     target: String,
@@ -101,7 +101,7 @@ pub(crate) fn begin(
         return Ok(Err(BeginError::Stale));
     }
     if let Some(grant) = grant
-        && !is_good(tx, grant, intent)?
+        && !is_good(tx, redactor, grant, intent)?
     {
         return Ok(Err(BeginError::Burnt));
     }
@@ -129,15 +129,16 @@ pub(crate) fn begin(
 }
 
 /// Whether a grant was given for this, and is not used up.
-fn is_good(tx: &Tx<'_>, grant: &Grant, intent: &Intent) -> Result<bool, StoreError> {
+fn is_good(tx: &Tx<'_>, redactor: &Redactor, grant: &Grant, intent: &Intent) -> Result<bool, StoreError> {
+    let call = intent.call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned());
     let id = grant.approval.to_string();
     let session = intent.session.to_string();
     let [effect, action] = &intent.digests;
     let good = tx
         .query_row(
             "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2
-             AND (digest = ?3 AND state = 'yes' OR action_digest = ?4 AND state = 'session')",
-            params![id, session, effect, action],
+             AND (digest = ?3 AND state = 'yes' OR action_digest = ?4 AND (state = 'session' OR state = 'yes' AND call = ?5))",
+            params![id, session, effect, action, call],
             |_| Ok(()),
         )
         .optional()?;

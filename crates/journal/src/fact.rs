@@ -3,8 +3,8 @@
 //! Long or erasable text (messages, arguments, outputs) is the entry's *payload* and lies beside the chain.
 
 use bailey_protocol::{
-    ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, TurnId,
-    WsPath, event::Answer, number::Seq,
+    ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, Timestamp,
+    TurnId, WsPath, event::Answer, number::Seq,
 };
 use serde::{Deserialize, Serialize};
 
@@ -160,6 +160,12 @@ pub enum Fact {
         target: String,
         /// The tool call that waits.
         call: Option<CallId>,
+        /// When it runs out and counts as a no; older journals lack it.
+        #[serde(default)]
+        until: Option<Timestamp>,
+        /// The question that ran out, and is asked once more with this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again: Option<ApprovalId>,
     },
     /// A question is settled. Payload: the reason.
     Answered {
@@ -182,6 +188,9 @@ pub enum Fact {
         redacted: u32,
         /// Where it came from.
         labels: Labels,
+        /// The question whose answer the real result waits for: this one is for now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<ApprovalId>,
     },
     /// A model's reply. Payload: the reply, verbatim.
     Reply {

@@ -24,6 +24,7 @@ mod mint;
 mod permit;
 mod project;
 mod prove;
+mod question;
 mod read;
 mod rebuild;
 mod remove;
@@ -31,6 +32,7 @@ mod schema;
 mod tree;
 mod write;
 
+pub use approval::RAN_OUT;
 pub use begin::Circumstances;
 #[cfg(feature = "controls")]
 pub use breach::Breach;
@@ -40,6 +42,7 @@ pub use fact::{Entry, Fact, Payload, Purpose, Recorded, Stored};
 pub use lock::{Holder, SessionLock};
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
+pub use question::{Question, Settlement, Standing};
 pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
 pub use remove::Removed;
@@ -319,6 +322,15 @@ pub enum JournalError {
     /// The question is not open any more.
     #[error("the question {0} was settled already, or never asked in this session")]
     Settled(ApprovalId),
+    /// The question ran out, which is a no.
+    #[error("the question {0} ran out before it was answered, which is a no")]
+    RanOut(ApprovalId),
+    /// There is nothing to ask once more.
+    #[error("the question {0} has not run out: only what nobody answered can be asked once more")]
+    NotRunOut(ApprovalId),
+    /// No question, or several, by that name.
+    #[error("no question is named `{0}`; `bailey approvals list` shows them")]
+    NoSuchQuestion(String),
     /// There is no yes for this very effect.
     #[error("the question {0} was not answered with yes for this effect")]
     NotGranted(ApprovalId),

@@ -73,15 +73,38 @@ pub(crate) fn asked(
     tx: &mut Tx<'_>,
     id: ApprovalId,
     session: SessionId,
-    effect: Digest,
-    action: Option<Digest>,
+    asked: &Asked,
 ) -> Result<(), StoreError> {
-    let action = action.map(|digest| digest.to_string()).unwrap_or_default();
+    let action = asked.action.map(|digest| digest.to_string()).unwrap_or_default();
     tx.execute(
-        "INSERT INTO approval (id, session, digest, action_digest, state) VALUES (?1, ?2, ?3, ?4, 'open')",
-        params![id.to_string(), session.to_string(), effect.to_string(), action],
+        "INSERT INTO approval (id, session, digest, action_digest, state, asked, until, call)
+         VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6, ?7)",
+        params![
+            id.to_string(),
+            session.to_string(),
+            asked.effect.to_string(),
+            action,
+            asked.entry.0,
+            asked.until.map(|until| until.to_string()),
+            asked.call
+        ],
     )?;
     Ok(())
+}
+
+/// A question that begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// The digest of the effect that waits, or of the card.
+    pub(crate) effect: Digest,
+    /// The digest of its action alone.
+    pub(crate) action: Option<Digest>,
+    /// The question's own entry.
+    pub(crate) entry: Seq,
+    /// When it runs out.
+    pub(crate) until: Option<Timestamp>,
+    /// The tool call that waits, as it is stored.
+    pub(crate) call: Option<String>,
 }
 
 pub(crate) fn answered(tx: &mut Tx<'_>, id: ApprovalId, answer: Answer) -> Result<(), StoreError> {

@@ -213,7 +213,7 @@ impl Kernel {
         circumstances: Circumstances,
         Asking { red, seen }: Asking<'_>,
     ) -> Result<Admission, Refused> {
-        if let Some(grant) = self.inner.mint.session_grant(&sealed).await? {
+        if let Some(grant) = self.inner.mint.standing_grant(&sealed).await? {
             self.show(scope, &sealed, Shown::Approved, &circumstances.reasons).await?;
             return self.begin(scope, sealed, Warrant::Approved(review, grant), circumstances).await;
         }
@@ -229,7 +229,7 @@ impl Kernel {
         });
         let card = screen::card(self.journal().redactor(), card);
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
-        let id = self.inner.mint.ask(&sealed, stored).await?;
+        let id = self.inner.mint.ask(&sealed, stored, self.inner.config.question_lasts).await?;
         let call = sealed.effect().call.clone();
         self.tell(scope, Happening::Ask { id, call, card }).await?;
         Ok(Admission::Waits(id, Box::new(sealed)))

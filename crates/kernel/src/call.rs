@@ -236,20 +236,21 @@ impl Kernel {
         duration_ms: u64,
     ) -> Result<Observation, Refused> {
         let (ok, summary) = (conclusion.ok, conclusion.summary.clone());
-        let observation = self.record(scope, call, conclusion, labels).await?;
+        let observation = self.record(scope, call, conclusion, labels, None).await?;
         let text = observation.text().to_owned();
         let happening = Happening::Result { call: call.id.clone(), ok, summary, text, duration_ms, enforced };
         self.tell(scope, happening).await?;
         Ok(observation)
     }
 
-    /// Screens and writes a call's result, without telling anybody.
+    /// Screens and writes a call's result, without telling anybody. `waits` says that it is one for now only.
     pub(crate) async fn record(
         &self,
         scope: &Scope,
         call: &ToolCall,
         conclusion: Conclusion,
         labels: Labels,
+        waits: Option<ApprovalId>,
     ) -> Result<Observation, Refused> {
         let Conclusion { ok, text, .. } = conclusion;
         let screened = screen::screen(self.journal().redactor(), &text);
@@ -259,6 +260,7 @@ impl Kernel {
             ok,
             redacted: u32::try_from(screened.redacted).unwrap_or(u32::MAX),
             labels: labels.clone(),
+            waits,
         };
         let entry = Entry::of(scope.session(), fact).with(Payload::Text(screened.text.clone()));
         let seq = self.journal().append(entry).await?;

@@ -168,7 +168,7 @@ fn replaceable<'a>(context: &'a Context, entries: &[Seq]) -> (Vec<Seq>, Vec<&'a 
     let is_kept = |segment: &Segment| match segment {
         Segment::User(message) => message.pinned,
         Segment::Guide(_) => true,
-        Segment::Reply(_) | Segment::Observation(_) | Segment::Note(_) => false,
+        Segment::Reply(_) | Segment::Observation(_) | Segment::Late(_) | Segment::Note(_) => false,
     };
     let segments = context.segments().iter();
     let old = segments.filter(|segment| entries.contains(&segment.entry()) && !is_kept(segment));
@@ -216,6 +216,14 @@ fn record(segment: &Segment) -> String {
         Segment::Observation(seen) => {
             let how = if seen.ok { "worked" } else { "failed" };
             format!("It {how}:\n{}", indented(&screen::bound(&seen.text, RESULT_BYTES_MAX)))
+        }
+        Segment::Late(late) => {
+            let seen = &late.observation;
+            format!(
+                "The result of {} that had waited came:\n{}",
+                seen.tool,
+                indented(&screen::bound(&seen.text, RESULT_BYTES_MAX))
+            )
         }
         Segment::Note(note) => format!("What came before that:\n{}", indented(&note.text)),
         Segment::Guide(guide) => format!("The project says:\n{}", indented(&guide.text)),

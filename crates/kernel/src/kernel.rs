@@ -1,44 +1,24 @@
 //! The kernel itself, and the registrar through which the composition root sets it up.
 
 use crate::{
-    Executor, Output, Refused, Route, Scope, UserMessage,
+    Executor, Question, Refused, Route, Scope, UserMessage,
     call::Pending,
     scope::{Connection, Outlet},
-    screen,
 };
 use bailey_journal::{Journal, Mint};
 use bailey_policy::{Places, Policy};
 use bailey_protocol::{
-    Action, Answer, ApprovalId, Card, Cost, EffectId, Event, Happening, Inbound, Integrity, Isolation,
-    Labels, Role, Secrecy, Seq, SessionId, TurnId, WsPath,
+    Action, ApprovalId, Card, Cost, EffectId, Event, Happening, Inbound, Integrity, Labels, Role, Secrecy,
+    Seq, SessionId, TurnId, WsPath,
 };
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-
-/// The most Red files that one question may be about: as many as a card names. A change or an apply of more is refused,
-/// so that nothing Red is done that was not named.
-pub const RED_FILES_MAX: usize = 100;
-
-/// What a human is to be asked, for whoever draws the card.
-#[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
-    /// What would be done.
-    pub action: &'a Action,
-    /// Why the gate asks, one line for each rule.
-    pub reasons: &'a [String],
-    /// The paths that the gate asks about, at most [`RED_FILES_MAX`] where files change.
-    pub red: &'a [WsPath],
-    /// What the walls open for it.
-    pub isolation: &'a Isolation,
-    /// What was read for it.
-    pub seen: &'a [Output],
-}
 
 /// Draws the card of a question.
 pub type DrawCard = fn(&Question<'_>) -> Card;
@@ -55,6 +35,8 @@ pub struct Config {
     pub bailey_home: String,
     /// Bailey's own binaries, canonical.
     pub programs: Vec<String>,
+    /// How long a question waits for its answer; then it counts as a no.
+    pub question_lasts: Duration,
     /// Tokens that one session may use.
     pub session_limit: Cost,
     /// How long a cancelled effect may take to end before it counts as `unknown`, and a front end to take an event before
@@ -77,6 +59,10 @@ pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) executors: OnceLock<BTreeMap<Route, Arc<dyn Executor>>>,
     pub(crate) pending: Mutex<HashMap<ApprovalId, Pending>>,
+    /// Wakes whoever waits for an answer that was given here.
+    pub(crate) answered: Notify,
+    /// The questions whose answer front ends know.
+    pub(crate) told: Mutex<HashSet<ApprovalId>>,
 }
 
 impl fmt::Debug for Kernel {
@@ -105,6 +91,8 @@ impl Kernel {
             config,
             executors: OnceLock::new(),
             pending: Mutex::default(),
+            answered: Notify::new(),
+            told: Mutex::default(),
         };
         let kernel = Self { inner: Arc::new(inner) };
         Ok((kernel.clone(), Registrar { kernel }))
@@ -140,38 +128,6 @@ impl Kernel {
     #[must_use]
     pub fn turn_of(&self, connection: &Connection) -> Scope {
         Scope { connection: connection.clone(), role: Role::Agent, cancel: CancellationToken::new() }
-    }
-
-    /// Asks the person something about no effect, such as whether a turn goes on; the answer comes as that of any question,
-    /// and grants nothing.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub async fn ask(&self, scope: &Scope, card: Card) -> Result<ApprovalId, Refused> {
-        let card = screen::card(self.journal().redactor(), card);
-        let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
-        let id = self.inner.mint.ask_of(scope.connection.session, card.title.clone(), stored).await?;
-        self.tell(scope, Happening::Ask { id, call: None, card }).await?;
-        Ok(id)
-    }
-
-    /// Settles a question. Only a person's connection to the session that asked can; the first answer counts.
-    ///
-    /// # Errors
-    /// When the question is not open any more or another session's, or cannot be written.
-    pub async fn answer(
-        &self,
-        by: &Connection,
-        id: ApprovalId,
-        answer: Answer,
-        who: &str,
-        why: &str,
-    ) -> Result<(), Refused> {
-        self.inner.mint.answer(by.session, id, answer, who, why).await?;
-        let scope = self.turn_of(by);
-        let why = why.to_owned();
-        scope.tell(self.journal(), self.newest(), Happening::Answered { id, answer, why }).await;
-        Ok(())
     }
 
     /// Says something to the session's front end.

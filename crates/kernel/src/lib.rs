@@ -23,6 +23,7 @@ mod kernel;
 mod launch;
 mod output;
 mod provider;
+mod question;
 mod restore;
 mod scope;
 mod screen;
@@ -34,18 +35,20 @@ pub use act::Acted;
 pub use admit::Preview;
 pub use bailey_journal::{
     Clock, Holder, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionInfo, SessionLock,
+    Settlement,
 };
 pub use call::Step;
 pub use condense::{Summary, SummaryRoom};
 pub use context::{Context, Instruction, Provenance};
 pub use door::Door;
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
-pub use kernel::{Config, DrawCard, Kernel, Question, RED_FILES_MAX, Registrar, Rules};
+pub use kernel::{Config, DrawCard, Kernel, Registrar, Rules};
 pub use output::Output;
 pub use provider::{Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, Stop};
-pub use restore::{FindTool, recall};
+pub use question::{Question, RED_FILES_MAX, Waits};
+pub use restore::{FindTool, Restored, recall};
 pub use scope::{Connection, Scope};
-pub use segment::{Guide, Note, Observation, Reply, Segment, UserMessage};
+pub use segment::{Guide, Late, Note, Observation, Reply, Segment, UserMessage};
 pub use tokens::tokens;
 pub use tool::{Claims, Conclusion, Plan, Tool, claims};
 

@@ -1,24 +1,35 @@
 //! Coming back: the context and the loose ends of a session, read from the journal.
 
 use crate::{
-    Context, Guide, Instruction, Kernel, Note, Observation, Output, Refused, Reply, Scope, Tool, UserMessage,
+    Context, Guide, Instruction, Kernel, Late, Note, Observation, Output, Refused, Reply, Scope, Tool,
+    UserMessage,
     provider::Answer,
+    question::{self, Waits},
     tool::{self, Conclusion},
 };
-use bailey_journal::{Fact, Journal, Purpose, Query, Recorded, SessionLock};
-use bailey_protocol::{
-    Answer as Human, Integrity, Kind, Labels, Outcome, Secrecy, SessionId, Status, ToolCall,
-};
+use bailey_journal::{Fact, Journal, Purpose, Query, Recorded, SessionLock, Standing};
+use bailey_protocol::{ApprovalId, Integrity, Kind, Labels, Outcome, Secrecy, SessionId, Status, ToolCall};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Finds a tool by the name that a model used.
 pub type FindTool<'a> = &'a (dyn Fn(&str) -> Option<Arc<dyn Tool>> + Send + Sync);
 
+/// A session as the journal holds it.
+#[derive(Debug)]
+pub struct Restored {
+    /// What the model sees.
+    pub context: Context,
+    /// The calls that a human is asked about, or was: their results are still to come.
+    pub waiting: Vec<Waits>,
+    /// All calls that a human was ever asked about.
+    pub asked: Vec<ToolCall>,
+}
+
 impl Kernel {
     /// The context of a session as the journal holds it, with every call answered: effects that were cut in the middle
-    /// become `unknown` and are told as "may have happened", finished ones are concluded from their stored outcome, and
-    /// what was not begun is told so. Nothing is done again.
+    /// become `unknown` and are told as "may have happened", finished ones are concluded from their stored outcome,
+    /// what waits for a human still does, and what was not begun is told so. Nothing is done again.
     ///
     /// # Errors
     /// When the journal cannot be read or written.
@@ -28,38 +39,40 @@ impl Kernel {
         scope: &Scope,
         instruction: Instruction,
         find: FindTool<'_>,
-    ) -> Result<Context, Refused> {
+    ) -> Result<Restored, Refused> {
         for lost in self.inner.mint.unfinished(lock).await? {
             self.inner.mint.give_up(lock, &lost).await?;
         }
         let query = Query { session: Some(lock.session()), ..Query::default() };
         let entries = self.journal().entries(query).await?;
-        self.close_questions(lock.session(), &entries).await?;
         let mut tape = Tape::read(&entries, Context::new(instruction))?;
+        let questions = self.journal().questions(Some(lock.session())).await?;
         let loose = std::mem::take(&mut tape.open);
         for call in loose {
-            let observation = self.tie_up(scope, &tape, &call, find).await?;
+            let asked = questions.iter().rfind(|question| question.call.as_ref() == Some(&call.id));
+            let is_wanted = |standing| matches!(standing, Standing::Open | Standing::Yes);
+            tape.asked.extend(asked.map(|_| call.clone()));
+            let observation = match asked.filter(|question| is_wanted(question.standing)) {
+                Some(question) if !tape.outcomes.contains_key(&call.id.0) => {
+                    let labels = tape.context.labels().clone();
+                    let id = question.id;
+                    tape.waiting.push(Waits { question: id, call: call.clone() });
+                    self.record(scope, &call, question::waiting(id), labels, Some(id)).await?
+                }
+                _ => self.tie_up(scope, &tape, &call, find).await?,
+            };
             tape.context.push(observation);
         }
-        Ok(tape.end())
-    }
-
-    /// Questions that another process asked can be answered by nobody any more.
-    async fn close_questions(&self, session: SessionId, entries: &[Recorded]) -> Result<(), Refused> {
-        for recorded in entries {
-            if let Fact::Asked { approval, .. } = &recorded.entry.fact {
-                match self
-                    .inner
-                    .mint
-                    .answer(session, *approval, Human::No, "bailey", "the process that asked has ended")
-                    .await
-                {
-                    Ok(()) | Err(bailey_journal::JournalError::Settled(_)) => {}
-                    Err(error) => return Err(error.into()),
-                }
+        // Nobody takes up what else that process asked.
+        for question in questions.iter().filter(|question| question.standing == Standing::Open) {
+            let is_known = tape.waiting.iter().any(|waits| waits.question == question.id);
+            if !is_known && question.again.is_none() {
+                self.withdraw(scope, question.id, "the process that asked has ended").await?;
             }
         }
-        Ok(())
+        let waiting = std::mem::take(&mut tape.waiting);
+        let asked = std::mem::take(&mut tape.asked);
+        Ok(Restored { context: tape.end(), waiting, asked })
     }
 
     /// Nobody is told: a front end that resumes shows what the journal holds, and may not listen yet.
@@ -84,7 +97,7 @@ impl Kernel {
             },
         };
         let labels = Labels::new(Integrity::Workspace, Secrecy::Workspace).join(tape.context.labels());
-        self.record(scope, call, conclusion, labels).await
+        self.record(scope, call, conclusion, labels, None).await
     }
 }
 
@@ -116,9 +129,13 @@ fn may_have_happened() -> Conclusion {
 struct Tape {
     context: Context,
     /// What was said during a step, and is seen when the model is asked next.
-    waiting: Vec<UserMessage>,
+    said: Vec<UserMessage>,
     /// Calls of the last reply that have no result yet.
     open: Vec<ToolCall>,
+    /// Calls that were answered with "waiting".
+    waiting: Vec<Waits>,
+    /// All of those, also when their result came.
+    asked: Vec<ToolCall>,
     /// What the effects of those calls came to; none when only an intent is known.
     outcomes: HashMap<String, Option<Outcome>>,
     acts: HashMap<String, String>,
@@ -128,8 +145,10 @@ impl Tape {
     fn read(entries: &[Recorded], context: Context) -> Result<Self, Refused> {
         let mut tape = Self {
             context,
-            waiting: Vec::new(),
+            said: Vec::new(),
             open: Vec::new(),
+            waiting: Vec::new(),
+            asked: Vec::new(),
             outcomes: HashMap::new(),
             acts: HashMap::new(),
         };
@@ -146,10 +165,7 @@ impl Tape {
             Fact::Accepted { labels, .. } => self.say(recorded, labels, false),
             Fact::Pinned { labels } => self.say(recorded, labels, true),
             Fact::Unpinned { entry } => {
-                self.waiting
-                    .iter_mut()
-                    .filter(|said| said.entry == *entry)
-                    .for_each(|said| said.pinned = false);
+                self.said.iter_mut().filter(|said| said.entry == *entry).for_each(|said| said.pinned = false);
                 self.context.unpin(*entry);
             }
             // The labels of a model call name every entry that the model saw.
@@ -174,11 +190,11 @@ impl Tape {
                     self.outcomes.insert(call.clone(), Some(parse(recorded)?));
                 }
             }
-            Fact::Observation { call, tool, ok, labels, .. } => {
-                self.open.retain(|open| open.id != *call);
+            Fact::Observation { call, tool, ok, labels, waits, .. } => {
                 let labels = labels.clone().from_entry(entry.seq);
                 let (call, tool, ok, text) = (call.clone(), tool.clone(), *ok, recorded.text());
-                self.context.push(Observation { entry: entry.seq, call, tool, ok, text, labels });
+                let seen = Observation { entry: entry.seq, call, tool, ok, text, labels };
+                self.observe(seen, *waits);
             }
             Fact::Guide { path, digest, labels } => {
                 let labels = labels.clone().from_entry(entry.seq);
@@ -196,15 +212,27 @@ impl Tape {
         Ok(())
     }
 
+    fn observe(&mut self, seen: Observation, waits: Option<ApprovalId>) {
+        let Some(place) = self.open.iter().position(|open| open.id == seen.call) else {
+            // It has its answer already, which was "waiting".
+            self.waiting.retain(|waits| waits.call.id != seen.call);
+            return self.context.push(Late::of(seen));
+        };
+        let call = self.open.remove(place);
+        self.asked.extend(waits.map(|_| call.clone()));
+        self.waiting.extend(waits.map(|question| Waits { question, call }));
+        self.context.push(seen);
+    }
+
     fn say(&mut self, recorded: &Recorded, labels: &Labels, pinned: bool) {
         let entry = recorded.entry.seq;
         let labels = labels.clone().from_entry(entry);
-        self.waiting.push(UserMessage { entry, text: recorded.text(), labels, pinned });
+        self.said.push(UserMessage { entry, text: recorded.text(), labels, pinned });
     }
 
     /// Those of the waiting messages come into the context.
     fn see(&mut self, is_seen: impl Fn(&UserMessage) -> bool) {
-        for said in self.waiting.extract_if(.., |said| is_seen(said)) {
+        for said in self.said.extract_if(.., |said| is_seen(said)) {
             self.context.push(said);
         }
     }

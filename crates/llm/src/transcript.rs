@@ -63,6 +63,7 @@ pub(crate) fn turns<'a>(context: &'a Context, endpoint: &Endpoint) -> Vec<Turn<'
             }
             Segment::Note(note) => turns.user(note.text()),
             Segment::Guide(guide) => turns.user(guide.text()),
+            Segment::Late(late) => turns.user(late.text()),
             Segment::Observation(seen) => turns.result(seen.call(), seen.tool(), seen.is_ok(), seen.text()),
         }
     }

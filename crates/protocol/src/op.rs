@@ -19,6 +19,11 @@ pub enum Op {
         /// The human's reason; it goes to the model and to the journal.
         why: String,
     },
+    /// Ask once more what ran out before anybody answered.
+    AskAgain {
+        /// The question that ran out.
+        id: ApprovalId,
+    },
     /// Keep these words in the context whatever is summarised. Starts no turn; a running one sees them at its next step.
     Pin {
         /// The words.
@@ -48,6 +53,7 @@ impl Op {
         match self {
             Self::Say(_) => "say",
             Self::Answer { .. } => "answer",
+            Self::AskAgain { .. } => "ask_again",
             Self::Cancel => "cancel",
             Self::Pin { .. } => "pin",
             Self::Unpin { .. } => "unpin",

@@ -1,8 +1,7 @@
 //! What a session changed, and its way to the project and back.
 
 use crate::{Host, HostError};
-use bailey_agent::Settled;
-use bailey_kernel::{Acted, Output, Preview, Scope};
+use bailey_kernel::{Acted, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
     Action, Answer, DiffReport, EffectId, FileDiff, FileKind, FileState, Happening, Merge, MergeFile,
     MergeKind, MergeState, Op, Report, Status, Touched, Verdict, quoted,
@@ -196,10 +195,10 @@ impl Host {
                     return Err(HostError::Denied(format!("denied: {}", reasons.join("; "))));
                 }
                 Acted::Waiting(id) => match self.answer_to(id, ops).await? {
-                    Some(Settled { answer: Answer::Yes | Answer::YesForSession, .. }) => {
+                    Some(Settlement { answer: Answer::Yes | Answer::YesForSession, .. }) => {
                         self.kernel.act_approved(&scope, id).await?
                     }
-                    Some(Settled { why, .. }) if !why.is_empty() => {
+                    Some(Settlement { why, .. }) if !why.is_empty() => {
                         return Err(HostError::Denied(format!("not approved: {why}; nothing was changed")));
                     }
                     _ => return Err(HostError::Denied("not approved; nothing was changed".into())),
@@ -221,34 +220,40 @@ impl Host {
         Ok(merged)
     }
 
-    /// Waits for the answer to one card outside a turn; none when the front end is gone or cancels.
+    /// Waits for the answer to one card outside a turn, from here or from another terminal; none when the front end is gone
+    /// or cancels.
     async fn answer_to(
         &self,
         asked: bailey_protocol::ApprovalId,
         ops: &mut mpsc::Receiver<Op>,
-    ) -> Result<Option<Settled>, HostError> {
-        while let Some(op) = ops.recv().await {
+    ) -> Result<Option<Settlement>, HostError> {
+        let scope = self.kernel.turn_of(&self.connection);
+        loop {
+            let op = tokio::select! {
+                settlement = self.kernel.settled(&scope, asked) => return Ok(Some(settlement?)),
+                op = ops.recv() => op,
+            };
             match op {
-                Op::Answer { id, answer, why } if id == asked => {
-                    self.kernel.answer(&self.connection, id, answer, self.who(), &why).await?;
-                    return Ok(Some(Settled { answer, why }));
+                Some(Op::Answer { id, answer, why }) if id == asked => {
+                    self.kernel.take_answer(&self.connection, id, answer, self.who(), &why).await?;
                 }
-                Op::Cancel => {
-                    let why = "cancelled";
-                    self.kernel.answer(&self.connection, asked, Answer::No, self.who(), why).await?;
+                None | Some(Op::Cancel) => {
+                    self.kernel.withdraw(&scope, asked, "cancelled").await?;
                     return Ok(None);
                 }
-                Op::Answer { .. }
-                | Op::Say(_)
-                | Op::Pin { .. }
-                | Op::Unpin { .. }
-                | Op::Changes
-                | Op::Apply
-                | Op::Undo
-                | Op::Sessions => {}
+                Some(
+                    Op::Answer { .. }
+                    | Op::AskAgain { .. }
+                    | Op::Say(_)
+                    | Op::Pin { .. }
+                    | Op::Unpin { .. }
+                    | Op::Changes
+                    | Op::Apply
+                    | Op::Undo
+                    | Op::Sessions,
+                ) => {}
             }
         }
-        Ok(None)
     }
 
     /// Keeps in the layer what has a secret in its name: the journal, which an undo is read from, cannot name it.

@@ -2,11 +2,11 @@
 
 use crate::pins::Pins;
 use bailey_agent::{
-    Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Questions, Retry, Settled, TurnEnd,
+    Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Patience, Retry, TurnEnd, Waiting,
 };
 use bailey_kernel::{
-    Acted, Connection, Context, Holder, Instruction, Kernel, NewSession, Refused, Registrar, Scope, Segment,
-    SessionInfo, SessionLock,
+    Acted, Connection, Context, Holder, Instruction, Kernel, NewSession, Refused, Registrar, Restored, Scope,
+    Segment, SessionInfo, SessionLock,
 };
 use bailey_protocol::{Action, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, TurnId, WsPath};
 use bailey_tools::Toolbox;
@@ -42,6 +42,8 @@ pub struct Parts {
     pub command: String,
     /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who did.
     pub unattended: bool,
+    /// How long a turn waits for a human.
+    pub patience: Patience,
 }
 
 /// Which session to open.
@@ -82,7 +84,8 @@ pub struct Host {
     pub(crate) connection: Connection,
     pub(crate) session: SessionId,
     pub(crate) workspace: WsPath,
-    pub(crate) questions: Questions,
+    waiting: Waiting,
+    patience: Patience,
     guides: Guides,
     ceiling: Ceiling,
     tools: Arc<Toolbox>,
@@ -114,6 +117,7 @@ impl Host {
             folder,
             command,
             unattended,
+            patience,
         } = parts;
         let (Opening::New(session) | Opening::Resume(session) | Opening::Visit(session)) = opening;
         let command = kernel.journal().redactor().redact(&command).text.into_owned();
@@ -122,7 +126,7 @@ impl Host {
         let connection = registrar.connect(session, workspace.clone(), events);
         let scope = kernel.turn_of(&connection);
         let model = models.as_ref().map(main_name).unwrap_or_default();
-        let context = match opening {
+        let Restored { context, waiting, asked } = match opening {
             Opening::New(_) => {
                 let new = NewSession {
                     workspace: workspace.clone(),
@@ -130,14 +134,16 @@ impl Host {
                     model: model.clone(),
                 };
                 kernel.journal().open_session(session, new).await?;
-                Context::new(instruction)
+                Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
             }
             Opening::Resume(_) => {
                 kernel.journal().resume_session(session, model.clone()).await?;
                 let find = |name: &str| tools.find(name).cloned();
                 kernel.restore(&lock, &scope, instruction, &find).await?
             }
-            Opening::Visit(_) => Context::new(instruction),
+            Opening::Visit(_) => {
+                Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
+            }
         };
         if !matches!(opening, Opening::Visit(_)) {
             let resumed = matches!(opening, Opening::Resume(_));
@@ -154,7 +160,8 @@ impl Host {
             connection,
             session,
             workspace,
-            questions: Questions::default(),
+            waiting: Waiting::of(waiting, asked),
+            patience,
             guides: Guides::default(),
             ceiling: Ceiling::default(),
             tools,
@@ -209,10 +216,11 @@ impl Host {
         let asks_nothing = |segment: &&Segment| match segment {
             Segment::User(message) => message.is_pinned(),
             Segment::Note(_) | Segment::Guide(_) => true,
-            Segment::Reply(_) | Segment::Observation(_) => false,
+            Segment::Reply(_) | Segment::Observation(_) | Segment::Late(_) => false,
         };
         let last = self.context.segments().iter().rev().find(|segment| !asks_nothing(segment));
-        matches!(last, Some(Segment::User(_) | Segment::Observation(_)))
+        matches!(last, Some(Segment::User(_) | Segment::Observation(_) | Segment::Late(_)))
+            || !self.waiting.calls().is_empty()
     }
 
     /// Runs the turn of one message. What comes over `ops` meanwhile is taken: answers, a cancellation, further
@@ -296,8 +304,16 @@ impl Host {
                     let scope = self.kernel.turn_of(&self.connection);
                     tell_sessions(&self.kernel, &scope).await.map_err(Into::into)
                 }
-                // Nothing runs, and nothing is asked.
-                Op::Cancel | Op::Answer { .. } => continue,
+                Op::Answer { id, answer, why } => {
+                    let taken = self.kernel.take_answer(&self.connection, id, answer, self.who(), &why).await;
+                    taken.map_err(Into::into)
+                }
+                Op::AskAgain { id } => {
+                    let scope = self.kernel.turn_of(&self.connection);
+                    self.kernel.ask_again(&scope, id).await.map_err(Into::into)
+                }
+                // Nothing runs.
+                Op::Cancel => continue,
             };
             if let Err(error) = done {
                 let scope = self.kernel.turn_of(&self.connection);
@@ -334,18 +350,23 @@ impl Host {
             tools: self.tools.clone(),
             models,
             retry: self.retry.clone(),
-            questions: self.questions.clone(),
+            patience: self.patience,
+            waiting: self.waiting.clone(),
             news: News::default(),
             guides: self.guides.clone(),
             ceiling: self.ceiling.clone(),
         };
+        if !self.unattended && self.patience.at_end {
+            for waits in self.waiting.calls() {
+                self.kernel.show_question(&scope, waits.question).await?;
+            }
+        }
         let who = self.who();
         let mut front = Front {
             pins: &mut self.pins,
             kernel: &self.kernel,
             connection: &self.connection,
             scope: &scope,
-            questions: &self.questions,
             news: &hands.news,
             who,
         };
@@ -401,7 +422,6 @@ struct Front<'a> {
     kernel: &'a Kernel,
     connection: &'a Connection,
     scope: &'a Scope,
-    questions: &'a Questions,
     news: &'a News,
     who: &'static str,
 }
@@ -427,16 +447,14 @@ impl Front<'_> {
                 let error = "a turn is running: wait for its end, or cancel it".to_owned();
                 self.kernel.tell(self.scope, Happening::Failed { op: op.name().into(), error }).await?;
             }
-            Op::Answer { id, answer, why } => {
-                match self.kernel.answer(self.connection, id, answer, self.who, &why).await {
-                    Ok(()) => self.questions.settle(id, Settled { answer, why }),
-                    // An earlier answer counts. Without one, other rules came into force: nobody waits for a yes to that.
-                    Err(Refused::Journal(bailey_kernel::JournalError::Settled(_))) => {
-                        let why = "the question is void: other rules are in force since it was asked".into();
-                        self.questions.settle(id, Settled { answer: bailey_protocol::Answer::No, why });
-                    }
-                    Err(error) => return Err(error),
+            Op::AskAgain { id } => {
+                if let Err(error) = self.kernel.ask_again(self.scope, id).await {
+                    let (op, error) = ("ask_again".into(), error.to_string());
+                    self.kernel.tell(self.scope, Happening::Failed { op, error }).await?;
                 }
+            }
+            Op::Answer { id, answer, why } => {
+                self.kernel.take_answer(self.connection, id, answer, self.who, &why).await?;
             }
         }
         Ok(())

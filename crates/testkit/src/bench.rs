@@ -276,6 +276,7 @@ fn config(setup: &Setup) -> Config {
         user_home: "/home/ann".into(),
         bailey_home: "/home/ann/.bailey".into(),
         programs: vec!["/usr/bin/bailey".into()],
+        question_lasts: Duration::from_secs(300),
         session_limit: Cost { tokens: setup.limit },
         grace: setup.grace,
         draw: |question| Card {

@@ -1,10 +1,16 @@
 //! Calls that wait for a human inside a turn.
 
-use crate::support::{ASK_DEPLOY, Table, table_with};
-use bailey_agent::Settled;
+use crate::{
+    restore::{restore, restored},
+    support::{ASK_DEPLOY, Table, assert_every_call_has_its_result, table_with},
+};
+use bailey_agent::{Brain as _, Loop, Patience, TurnEnd, Waiting};
+use bailey_kernel::{Restored, Step};
+use bailey_llm::Wire;
 use bailey_protocol::{Answer, ApprovalId, Happening};
-use bailey_testkit::Setup;
+use bailey_testkit::{Bench, FakeClock, Reply, Setup};
 use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
 
 async fn asking() -> Table {
     table_with([], Setup::default().rule(ASK_DEPLOY)).await
@@ -31,7 +37,6 @@ async fn next_question(events: &mut tokio::sync::mpsc::Receiver<bailey_protocol:
 async fn answer(hands: &bailey_agent::Hands, by: &bailey_kernel::Connection, id: ApprovalId, answer: Answer) {
     let why = "a test".to_owned();
     hands.kernel.answer(by, id, answer, "owner", &why).await.unwrap();
-    hands.questions.settle(id, Settled { answer, why });
 }
 
 #[tokio::test]
@@ -103,4 +108,140 @@ async fn cancelling_ends_the_wait() {
     let seen = running.await.unwrap();
     assert!(seen[0].text().contains("before answering"), "{}", seen[0].text());
     assert_eq!(table.bench.world.spans(), []);
+}
+
+/// A model that asks for a deployment, works on while that waits, and answers.
+fn deploying() -> [Reply; 4] {
+    [
+        Reply::calls([("d", "command_run", json!({ "argv": ["deploy", "a"] }))]),
+        Reply::calls([("w", "command_run", json!({ "command": "echo meanwhile" }))]),
+        Reply::text("I wait for the deployment."),
+        Reply::text("done"),
+    ]
+}
+
+async fn impatient(script: impl IntoIterator<Item = Reply>, at_end: bool) -> Table {
+    let mut table = table_with(script, Setup::default().rule(ASK_DEPLOY)).await;
+    table.hands.patience = Patience { call: Duration::ZERO, at_end };
+    table
+}
+
+#[tokio::test]
+async fn the_model_works_on_while_a_question_waits_and_is_woken_by_the_answer() {
+    for (given, late) in [(Answer::Yes, "exit code: 127"), (Answer::No, "not approved: a test")] {
+        let mut table = impatient(deploying(), true).await;
+        let (hands, mut context) = (table.hands.clone(), table.context.clone());
+        let running = tokio::spawn(async move {
+            let end = Loop::default().turn(&hands, &mut context).await.unwrap();
+            (end, context)
+        });
+        let id = question(&mut table).await;
+        // It has said that it waits, and nothing more comes of it.
+        while table.server.requests().len() < 3 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(table.bench.world.targets(), ["echo meanwhile"], "nothing waits for the answer");
+        answer(&table.hands, &table.bench.connection, id, given).await;
+        let (end, context) = running.await.unwrap();
+        assert_eq!(end, TurnEnd::Answered);
+        assert!(table.request(1).contains("a person is asked"), "{}", table.request(1));
+        assert!(!table.request(2).contains(late), "{}", table.request(2));
+        let woken = table.request(3);
+        assert!(woken.contains("of the call d of `command_run`") && woken.contains(late), "{woken}");
+        assert_eq!(table.bench.world.targets().len(), if given == Answer::Yes { 2 } else { 1 });
+        assert_every_call_has_its_result(&context);
+        // The journal holds it as the model saw it.
+        assert_eq!(restore(&table.bench).await.segments(), context.segments());
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_answers_runs_out_and_is_a_no() {
+    let clock = Arc::new(FakeClock::default());
+    let setup = Setup { clock: clock.clone(), ..Setup::default().rule(ASK_DEPLOY) };
+    let mut table = table_with(deploying(), setup).await;
+    table.hands.patience = Patience { call: Duration::ZERO, at_end: true };
+    let (hands, mut context) = (table.hands.clone(), table.context.clone());
+    let running = tokio::spawn(async move { Loop::default().turn(&hands, &mut context).await.unwrap() });
+    let id = question(&mut table).await;
+    clock.advance(Duration::from_secs(299));
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert!(!running.is_finished(), "it is open for five minutes");
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(running.await.unwrap(), TurnEnd::Answered);
+    assert!(table.request(3).contains("not approved: nobody answered in time"), "{}", table.request(3));
+    assert_eq!(table.bench.world.targets(), ["echo meanwhile"]);
+    let late = table.bench.kernel.answer(&table.bench.connection, id, Answer::Yes, "owner", "").await;
+    assert!(late.is_err(), "a late yes counts for nothing");
+}
+
+#[tokio::test]
+async fn what_ran_out_is_asked_once_more_and_its_yes_counts() {
+    let clock = Arc::new(FakeClock::default());
+    let setup = Setup { clock: clock.clone(), ..Setup::default().rule(ASK_DEPLOY) };
+    let script = deploying().into_iter().chain([Reply::text("now it is done")]);
+    let mut table = table_with(script, setup).await;
+    table.hands.patience = Patience { call: Duration::ZERO, at_end: false };
+    let (hands, mut context) = (table.hands.clone(), table.context.clone());
+    assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Waiting);
+    let id = question(&mut table).await;
+    let scope = table.hands.scope.clone();
+    assert!(table.bench.kernel.ask_again(&scope, id).await.is_err(), "it is still open");
+    clock.advance(Duration::from_secs(300));
+    table.bench.kernel.ask_again(&scope, id).await.unwrap();
+    let again = question(&mut table).await;
+    assert_ne!(again, id);
+    answer(&table.hands, &table.bench.connection, again, Answer::Yes).await;
+    Loop::default().turn(&hands, &mut context).await.unwrap();
+    assert_eq!(table.bench.world.targets(), ["echo meanwhile", "deploy a"]);
+    assert!(table.bench.kernel.ask_again(&scope, again).await.is_err(), "it was answered");
+}
+
+#[tokio::test]
+async fn an_answer_given_after_the_process_ended_is_good_for_that_action_once() {
+    for (given, done) in [(Answer::Yes, 1), (Answer::No, 0)] {
+        let mut table = impatient(deploying(), false).await;
+        let (hands, mut context) = (table.hands.clone(), table.context.clone());
+        assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Waiting);
+        let id = question(&mut table).await;
+        drop(hands);
+        let Table { bench, server, hands, .. } = table;
+        drop(hands);
+        // Another process answers, a third goes on.
+        let setup = || Setup::default().rule(ASK_DEPLOY).model(&server);
+        let second = Bench::over(bench.close(), setup()).await;
+        second.kernel.answer(&second.connection, id, given, "owner", "a test").await.unwrap();
+        let third = Bench::over(second.close(), setup()).await;
+        let Restored { mut context, waiting, asked } = restored(&third).await;
+        assert_eq!(waiting.len(), 1, "{given:?}");
+        let mut hands = crate::support::hands(&third, &server, Wire::Anthropic, third.scope());
+        hands.waiting = Waiting::of(waiting, asked);
+        assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Answered);
+        assert_eq!(third.world.targets(), vec!["deploy a"; done], "{given:?}");
+        assert_every_call_has_its_result(&context);
+        drop(hands);
+        // It is used up, and nothing is left to be done.
+        let last = Bench::over(third.close(), setup()).await;
+        assert_eq!(restored(&last).await.waiting, []);
+        let call = bailey_testkit::tool_call("d", "command.run", &deploy("a"));
+        let hands = crate::support::hands(&last, &server, Wire::Anthropic, last.scope());
+        let tool = hands.tools.find("command.run").cloned().unwrap();
+        let step = last.kernel.call(&hands.scope, &context.provenance(), &*tool, &call).await.unwrap();
+        assert!(matches!(step, Step::Waiting(_)), "the same call is asked anew: {step:?}");
+    }
+}
+
+#[tokio::test]
+async fn cancelling_a_turn_that_only_waits_withdraws_its_questions() {
+    let mut table = impatient(deploying(), true).await;
+    let (hands, mut context) = (table.hands.clone(), table.context.clone());
+    let running = tokio::spawn(async move { Loop::default().turn(&hands, &mut context).await.unwrap() });
+    let id = question(&mut table).await;
+    while table.server.requests().len() < 3 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    table.hands.scope.cancel().cancel();
+    assert_eq!(running.await.unwrap(), TurnEnd::Cancelled);
+    let late = table.bench.kernel.answer(&table.bench.connection, id, Answer::Yes, "owner", "").await;
+    assert!(late.is_err(), "nobody waits for it any more");
 }

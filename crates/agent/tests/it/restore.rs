@@ -2,9 +2,9 @@
 //! session is taken up from what is left.
 
 use crate::support::{ASK_DEPLOY, assert_every_call_has_its_result, hands, interject, observations, toolbox};
-use bailey_agent::{Brain as _, Loop, Settled, TurnEnd};
+use bailey_agent::{Brain as _, Loop, TurnEnd};
 use bailey_journal::{Fact, Purpose, Recorded};
-use bailey_kernel::{Context, Instruction, Segment};
+use bailey_kernel::{Context, Instruction, Restored, Segment};
 use bailey_llm::Wire;
 use bailey_protocol::{Answer, Happening};
 use bailey_store::{Grade, Migration, Store, params};
@@ -49,7 +49,6 @@ async fn recorded() -> (TempDir, Vec<Recorded>) {
                 Happening::Ask { id, .. } => {
                     let answer = Answer::Yes;
                     hands.kernel.answer(&bench.connection, id, answer, "owner", "").await.unwrap();
-                    hands.questions.settle(id, Settled { answer, why: String::new() });
                 }
                 Happening::Call { call, .. } if call.0 == "e" => {
                     interject(&bench, &hands.news, "a message in the middle").await;
@@ -114,6 +113,10 @@ pub(crate) async fn cut(home: &Path, after: u64) -> TempDir {
 }
 
 pub(crate) async fn restore(bench: &Bench) -> Context {
+    restored(bench).await.context
+}
+
+pub(crate) async fn restored(bench: &Bench) -> Restored {
     let tools = toolbox();
     let find = |name: &str| tools.find(name).cloned();
     let instruction = Instruction::fixed("You are a test.");
@@ -161,7 +164,8 @@ async fn a_turn_cut_after_any_entry_can_be_taken_up() {
         ["asked", "answered", "observation", "reply"].iter().all(|name| names.contains(name)),
         "{names:?}"
     );
-    let mut told = BTreeMap::from([("not begun", 0), ("may have happened", 0), ("concluded", 0)]);
+    let mut told =
+        BTreeMap::from([("not begun", 0), ("may have happened", 0), ("concluded", 0), ("waits", 0)]);
     // From the session's opening on.
     for after in 3..=entries.len() as u64 {
         let server = ModelServer::start([Reply::text("where was I")]);
@@ -202,6 +206,10 @@ async fn a_turn_cut_after_any_entry_can_be_taken_up() {
                     assert!(text.contains("it may have happened"), "{call} after {after}: {text}");
                     *told.entry("may have happened").or_default() += 1;
                 }
+                // It is the one that a human is asked about, and was not begun either.
+                _ if call == "d" && text.contains("a person is asked") => {
+                    *told.entry("waits").or_default() += 1;
+                }
                 _ => {
                     assert!(text.contains("it was not begun"), "{call} after {after}: {text}");
                     *told.entry("not begun").or_default() += 1;
@@ -232,6 +240,7 @@ fn told_of(context: &Context) -> Vec<String> {
         Segment::Guide(guide) => format!("guide: {}", guide.text()),
         Segment::Reply(reply) => format!("reply: {:?}", reply.answer()),
         Segment::Observation(seen) => format!("{} {}: {}", seen.call(), seen.is_ok(), seen.text()),
+        Segment::Late(late) => format!("late: {}", late.text()),
     };
     context.segments().iter().map(shown).collect()
 }

@@ -1,6 +1,8 @@
 //! Hands with everything behind them.
 
-use bailey_agent::{Brain as _, Ceiling, Guides, Hands, Loop, Models, News, Questions, Retry, TurnEnd};
+use bailey_agent::{
+    Brain as _, Ceiling, Guides, Hands, Loop, Models, News, Patience, Retry, TurnEnd, Waiting,
+};
 use bailey_kernel::{Context, Observation, Refused, Segment};
 use bailey_llm::Wire;
 use bailey_protocol::{Inbound, Limits, ToolCall};
@@ -53,7 +55,8 @@ pub(crate) fn hands(bench: &Bench, server: &ModelServer, wire: Wire, scope: bail
             first_pause: Duration::from_millis(1),
             longest_pause: Duration::from_secs(60),
         },
-        questions: Questions::default(),
+        patience: Patience { call: Duration::from_secs(60), at_end: true },
+        waiting: Waiting::default(),
         news: News::default(),
         guides: Guides::default(),
         ceiling: Ceiling::default(),
@@ -99,7 +102,7 @@ pub(crate) fn assert_every_call_has_its_result(context: &Context) {
     let mut open: Vec<String> = Vec::new();
     for segment in context.segments() {
         match segment {
-            Segment::User(_) | Segment::Note(_) | Segment::Guide(_) => {}
+            Segment::User(_) | Segment::Note(_) | Segment::Guide(_) | Segment::Late(_) => {}
             Segment::Reply(reply) => {
                 assert_eq!(open, Vec::<String>::new(), "calls without a result before the next reply");
                 open = reply.answer().calls.iter().map(|call| call.id.0.clone()).collect();

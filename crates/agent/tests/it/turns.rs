@@ -1,7 +1,7 @@
 //! One turn, from a message to its end.
 
 use crate::support::{Table, assert_every_call_has_its_result, hands, observations, table};
-use bailey_agent::{Brain as _, Loop, Settled, TurnEnd};
+use bailey_agent::{Brain as _, Loop, TurnEnd};
 use bailey_kernel::{Refused, Segment};
 use bailey_llm::Wire;
 use bailey_protocol::{Answer, ApprovalId, Happening, Outcome, Report, Status};
@@ -219,7 +219,6 @@ async fn limited(table: &mut Table, answer: Answer) -> TurnEnd {
     let answering = async {
         let id = asked(&mut table.bench.events).await;
         table.bench.kernel.answer(&table.bench.connection, id, answer, "owner", "").await.unwrap();
-        hands.questions.settle(id, Settled { answer, why: String::new() });
     };
     let (end, ()) = tokio::join!(TWO.turn(&hands, &mut table.context), answering);
     end.unwrap()

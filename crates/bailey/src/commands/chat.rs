@@ -7,7 +7,7 @@ mod seat;
 pub(super) use keeper::keep;
 
 use crate::{
-    cli::{self, Approve, TurnOptions},
+    cli::{self, TurnOptions},
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
@@ -40,7 +40,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
     let mut options = chat.options;
     let mut turned = seat.model.clone();
     options.model = turned.clone().or(options.model);
-    let asker = Asker::new(options.approve == Approve::Never);
+    let asker = Asker::new(options.approve);
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
     let keys = Keys::load(home, &config, printer)?;

@@ -1,7 +1,7 @@
 //! `bailey run`: one task, to its end.
 
 use crate::{
-    cli::{Approve, Run, TurnOptions},
+    cli::{Run, TurnOptions},
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
@@ -42,7 +42,7 @@ pub(super) async fn turn(
     message: Option<String>,
     printer: &Printer,
 ) -> Result<ExitCode> {
-    let asker = Asker::new(options.approve == Approve::Never);
+    let asker = Asker::new(options.approve);
     session.unattended = asker.is_nobody();
     session.options = Some(options);
     let workspace = session.workspace.clone();
@@ -105,7 +105,7 @@ async fn finish(
     Ok(ExitCode::from(match (merged?, ended) {
         (Some(merged), _) if !merged.conflicts.is_empty() => exit::CONFLICT,
         (_, TurnEnd::Cancelled) => exit::CANCELLED,
-        (_, TurnEnd::Limit) => exit::PAUSED,
+        (_, TurnEnd::Limit | TurnEnd::Waiting) => exit::PAUSED,
         (_, TurnEnd::Answered) => exit::DONE,
     }))
 }
@@ -125,7 +125,7 @@ async fn merge(
         return Ok(None);
     }
     // What is Red is asked on a card of its own: one question is enough.
-    let asks = !front.asker.is_nobody() && !printer.is_json();
+    let asks = front.asker.is_here() && !printer.is_json();
     let question = if is_half_applied {
         "An apply was cut in the middle. End it, and apply these changes?"
     } else {

@@ -4,7 +4,7 @@ mod keep;
 
 use super::run as one_task;
 use crate::{
-    cli::{Approve, Sessions},
+    cli::{Answering, Approve, Sessions},
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
@@ -151,7 +151,8 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     if what != What::Discard {
         project::still_there(&info.workspace)?;
     }
-    let asker = Asker::new(approve == Approve::Never);
+    let answering = if approve == Approve::Never { Answering::Never } else { Answering::Ask };
+    let asker = Asker::new(answering);
     let unattended = asker.is_nobody();
     let opening = Opening::Visit(info.id);
     let session =

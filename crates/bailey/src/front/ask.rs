@@ -1,7 +1,10 @@
 //! Cards: answered on the controlling terminal only, after what was typed ahead is thrown away.
 
 use super::terminal::Terminal;
-use crate::print::{Printer, Style, fold};
+use crate::{
+    cli::Answering,
+    print::{Printer, Style, fold},
+};
 use bailey_protocol::{Answer, Card, CardPart};
 
 /// Who answers cards.
@@ -9,6 +12,8 @@ use bailey_protocol::{Answer, Card, CardPart};
 pub(crate) enum Asker {
     /// The person at the controlling terminal.
     Terminal,
+    /// Whoever answers from another terminal.
+    Later,
     /// Nobody, because the person said so: every answer is no.
     Never,
     /// Nobody, because there is no terminal.
@@ -17,23 +22,30 @@ pub(crate) enum Asker {
 
 impl Asker {
     /// The terminal, where there is one and nobody said never.
-    pub(crate) fn new(never: bool) -> Self {
+    pub(crate) fn new(answering: Answering) -> Self {
         match std::fs::File::open("/dev/tty") {
-            _ if never => Self::Never,
+            _ if answering == Answering::Never => Self::Never,
+            _ if answering == Answering::Later => Self::Later,
             Ok(_) => Self::Terminal,
             Err(_) => Self::Nobody,
         }
     }
 
+    /// Whether somebody sits here and can be asked.
+    pub(crate) fn is_here(self) -> bool {
+        self == Self::Terminal
+    }
+
     /// Whether nobody can answer.
     pub(crate) fn is_nobody(self) -> bool {
-        self != Self::Terminal
+        matches!(self, Self::Never | Self::Nobody)
     }
 
     /// Shows a card and takes the answer.
     pub(crate) async fn ask(self, printer: &Printer, card: &Card) -> (Answer, String) {
         match self {
             Self::Terminal => {}
+            Self::Later => return std::future::pending().await,
             Self::Never => return (Answer::No, "`--approve never` asks nobody".into()),
             Self::Nobody => return (Answer::No, "there is no terminal to ask on".into()),
         }
@@ -68,6 +80,21 @@ async fn ask_terminal(text: &str, once: bool) -> std::io::Result<(Answer, String
     }
 }
 
+/// Whether a question that ran out is to be asked once more.
+pub(crate) async fn again() -> bool {
+    let asked = async {
+        let terminal = Terminal::open()?;
+        terminal.flush()?;
+        terminal
+            .write("  Nobody answered in time, which is a no. [a]sk once more, or Enter to leave it: ")
+            .await?;
+        terminal.read_line().await
+    };
+    let line: std::io::Result<Option<String>> = asked.await;
+    let line = line.ok().flatten().unwrap_or_default();
+    matches!(line.trim().to_lowercase().as_str(), "a" | "again")
+}
+
 /// Asks a plain yes-or-no question on the controlling terminal; no where there is none.
 pub(crate) async fn confirm(question: &str) -> bool {
     let asked = async {
@@ -81,7 +108,8 @@ pub(crate) async fn confirm(question: &str) -> bool {
     matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-fn draw(printer: &Printer, card: &Card) -> String {
+/// A card as a person reads it.
+pub(crate) fn draw(printer: &Printer, card: &Card) -> String {
     let mut lines =
         vec![String::new(), printer.paint(Style::Yellow, &format!("? {}", one_line(&card.title)))];
     // Without keys before it is folded: what is broken up is no longer known for one.

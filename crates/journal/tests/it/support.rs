@@ -43,6 +43,9 @@ pub(crate) struct Desk {
     pub(crate) home: TempDir,
 }
 
+/// How long questions last here.
+pub(crate) const LASTS: std::time::Duration = std::time::Duration::from_secs(300);
+
 /// Numbers effects and sessions.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 

@@ -59,6 +59,7 @@ impl Bench {
             user_home: "/home/nobody".into(),
             bailey_home: home.path().to_string_lossy().into_owned(),
             programs: vec![],
+            question_lasts: Duration::from_secs(300),
             session_limit: Cost { tokens: 100_000_000 },
             grace: Duration::from_secs(5),
             draw: |_| Card {

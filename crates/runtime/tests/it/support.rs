@@ -1,6 +1,6 @@
 //! An open session.
 
-use bailey_agent::{Loop, Models, Retry};
+use bailey_agent::{Loop, Models, Patience, Retry};
 use bailey_journal::Journal;
 use bailey_kernel::Instruction;
 use bailey_llm::Wire;
@@ -57,6 +57,7 @@ pub(crate) async fn open(
         folder,
         command: "bailey-test".into(),
         unattended: false,
+        patience: Patience { call: Duration::from_secs(60), at_end: true },
     };
     let host = Host::open(parts, opening(session)).await?;
     let (ops, heard) = mpsc::channel(100);

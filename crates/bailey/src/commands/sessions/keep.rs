@@ -1,6 +1,7 @@
 //! Sessions as a whole: another one from it, a copy of it, an end of it.
 
 use crate::{
+    cli::Answering,
     compose, exit,
     front::{self, short},
     home::Home,
@@ -107,7 +108,7 @@ pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer
 }
 
 async fn confirmed(session: &SessionInfo, printer: &Printer) -> Result<bool> {
-    if front::Asker::new(false).is_nobody() {
+    if !front::Asker::new(Answering::Ask).is_here() {
         bail!(
             "there is no terminal to ask on: say --yes to remove {} without a question",
             short(&session.id)

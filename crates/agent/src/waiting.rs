@@ -1,0 +1,194 @@
+//! Calls that wait for a human. A call waits a little itself; then the model is told that it waits, works on, and is told the
+//! result when there is one.
+
+use crate::Hands;
+use bailey_kernel::{Context, Late, Observation, Provenance, Refused, Settlement, Step, Tool, Waits};
+use bailey_protocol::{Answer, ApprovalId, CallId, ToolCall};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// How often a turn that only waits looks for an answer.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long a turn waits for a human.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// How long a call waits before its model is told so and works on.
+    pub call: Duration,
+    /// Whether a turn waits at its end for the answers that are still open, instead of ending without them.
+    pub at_end: bool,
+}
+
+/// The calls of a session whose results are still to come. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Waiting {
+    calls: Arc<Mutex<Vec<Waits>>>,
+    /// Every call that a human was asked about: what has run out may be asked once more.
+    asked: Arc<Mutex<HashMap<CallId, ToolCall>>>,
+}
+
+impl Waiting {
+    /// These wait, and these were asked about.
+    #[must_use]
+    pub fn of(calls: Vec<Waits>, asked: Vec<ToolCall>) -> Self {
+        let asked = asked.into_iter().map(|call| (call.id.clone(), call)).collect();
+        Self { calls: Arc::new(Mutex::new(calls)), asked: Arc::new(Mutex::new(asked)) }
+    }
+
+    fn ask(&self, call: &ToolCall) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id.clone(), call.clone());
+    }
+
+    /// Those among these questions that nobody waits for yet.
+    fn take_up(&self, again: Vec<(ApprovalId, CallId)>) {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        for (question, call) in again {
+            let is_new = !self.calls().iter().any(|waits| waits.question == question);
+            if let Some(call) = asked.get(&call).filter(|_| is_new) {
+                self.push(Waits { question, call: call.clone() });
+            }
+        }
+    }
+
+    fn has_asked(&self) -> bool {
+        !self.asked.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// All that wait, the oldest first.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Waits> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn push(&self, waits: Waits) {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(waits);
+    }
+
+    fn remove(&self, question: ApprovalId) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.retain(|waits| waits.question != question);
+    }
+}
+
+impl Hands {
+    /// Goes on with a call that a human is asked about, when they have answered, or without them when that takes too long.
+    pub(crate) async fn wait_for(
+        &self,
+        because: &Provenance,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        id: ApprovalId,
+    ) -> Result<Step, Refused> {
+        self.waiting.ask(call);
+        let settlement = tokio::select! {
+            settlement = self.kernel.settled(&self.scope, id) => settlement?,
+            () = self.scope.cancel().cancelled() => {
+                self.kernel.withdraw(&self.scope, id, "the turn was cancelled").await?;
+                let text = "cancelled: the user ended this turn before answering";
+                return self.kernel.answer_call(&self.scope, because, call, text).await.map(Step::Done);
+            }
+            () = tokio::time::sleep(self.patience.call) => {
+                self.waiting.push(Waits { question: id, call: call.clone() });
+                return self.kernel.answer_waiting(&self.scope, because, call, id).await.map(Step::Done);
+            }
+        };
+        self.follow(because, tool, call, id, &settlement).await
+    }
+
+    /// Tells the model what became of calls that waited and are settled now.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub async fn woken(&self, context: &mut Context) -> Result<bool, Refused> {
+        let mut is_news = false;
+        if self.waiting.has_asked() {
+            self.waiting.take_up(self.kernel.asked_again(&self.scope).await?);
+        }
+        for Waits { question, call } in self.waiting.calls() {
+            let Some(settlement) = self.kernel.settlement(&self.scope, question).await? else { continue };
+            self.waiting.remove(question);
+            let because = context.provenance();
+            if let Some(observation) = self.late(&because, &call, question, &settlement).await? {
+                context.push(Late::of(observation));
+                is_news = true;
+            }
+        }
+        Ok(is_news)
+    }
+
+    /// Waits at a turn's end for what is still asked; whether there is news for the model.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub async fn wait_at_end(&self, context: &mut Context) -> Result<bool, Refused> {
+        loop {
+            if self.woken(context).await? || !self.news.is_empty() {
+                return Ok(true);
+            }
+            if !self.patience.at_end || self.waiting.calls().is_empty() {
+                return Ok(false);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = self.scope.cancel().cancelled() => {
+                    for waits in self.waiting.calls() {
+                        self.kernel.withdraw(&self.scope, waits.question, "the turn was cancelled").await?;
+                    }
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// None when the call waits once more.
+    async fn late(
+        &self,
+        because: &Provenance,
+        call: &ToolCall,
+        id: ApprovalId,
+        settlement: &Settlement,
+    ) -> Result<Option<Observation>, Refused> {
+        let Some(tool) = self.tools.find(&call.name).cloned() else {
+            let text = self.tools.unavailable(&call.name);
+            return self.kernel.answer_call(&self.scope, because, call, &text).await.map(Some);
+        };
+        match self.follow(because, &*tool, call, id, settlement).await {
+            Ok(Step::Done(observation)) => Ok(Some(observation)),
+            // What it found on the way wants another answer.
+            Ok(Step::Waiting(id)) => {
+                self.waiting.push(Waits { question: id, call: call.clone() });
+                Ok(None)
+            }
+            Err(error) => {
+                let text = format!("not done, or its end was not seen: {error}");
+                self.kernel.answer_call(&self.scope, because, call, &text).await.map(Some)
+            }
+        }
+    }
+
+    /// What follows from an answer.
+    async fn follow(
+        &self,
+        because: &Provenance,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        id: ApprovalId,
+        settlement: &Settlement,
+    ) -> Result<Step, Refused> {
+        let text = match settlement {
+            Settlement { answer: Answer::Yes | Answer::YesForSession, .. } => {
+                return match self.kernel.resume(&self.scope, because, id, tool, call).await {
+                    // Another process asked. The call is planned anew, and the yes is good for that very action only.
+                    Err(Refused::NoQuestion(_)) => self.kernel.call(&self.scope, because, tool, call).await,
+                    step => step,
+                };
+            }
+            Settlement { why, .. } if why.is_empty() => "rejected by the user".to_owned(),
+            Settlement { why, .. } => format!("not approved: {why}"),
+        };
+        self.kernel.answer_call(&self.scope, because, call, &text).await.map(Step::Done)
+    }
+}

@@ -1,0 +1,171 @@
+//! `bailey approvals`: what waits for a human, and the human's answer, from any terminal of this home.
+//!
+//! The answer is written to the journal, where the process that asked looks for it. When that has ended, the answer stays
+//! there for `bailey sessions resume`.
+
+use crate::{
+    cli::Approvals,
+    compose::{self, Keys},
+    config::Config,
+    front::{draw_card, one_line, short, short_question},
+    home::Home,
+    print::{Printer, Style},
+};
+use anyhow::{Result, bail};
+use bailey_journal::{Journal, Mint, Question, Standing};
+use bailey_protocol::{Answer, Timestamp};
+use serde_json::json;
+use std::{process::ExitCode, time::Duration};
+
+pub(super) async fn run(home: &Home, command: Approvals, printer: &Printer) -> Result<ExitCode> {
+    let config = Config::load(home)?;
+    let keys = Keys::load(home, &config, printer)?;
+    let (journal, mint) = compose::journal(home, &keys).await?;
+    journal.sound().await?;
+    let desk = Desk { journal, mint, printer };
+    match command {
+        Approvals::List { all } => desk.list(all).await,
+        Approvals::Show { question } => desk.show(&question).await,
+        Approvals::Approve { question, session } => {
+            let answer = if session { Answer::YesForSession } else { Answer::Yes };
+            desk.answer(&question, answer, "").await
+        }
+        Approvals::Reject { question, reason } => desk.answer(&question, Answer::No, &reason).await,
+        Approvals::Again { question } => {
+            desk.again(&question, Duration::from_secs(config.approvals.answer_seconds)).await
+        }
+    }
+}
+
+/// Where questions are answered.
+struct Desk<'a> {
+    journal: Journal,
+    mint: Mint,
+    printer: &'a Printer,
+}
+
+impl Desk<'_> {
+    async fn list(&self, all: bool) -> Result<ExitCode> {
+        let mut questions = self.journal.questions(None).await?;
+        let now = self.journal.clock().now();
+        questions.retain(|question| all || matches!(question.standing, Standing::Open | Standing::Yes));
+        if questions.is_empty() && !self.printer.is_json() {
+            self.printer.note("nothing waits for an answer");
+        }
+        for question in &questions {
+            if self.printer.is_json() {
+                self.printer.json(question);
+                continue;
+            }
+            let style = if question.standing == Standing::Open { Style::Yellow } else { Style::Dim };
+            let title = question.card.as_ref().map_or(question.target.as_str(), |card| card.title.as_str());
+            self.printer.line(format!(
+                "{}  {}  {}  {}",
+                self.printer.paint(Style::Bold, &short_question(question.id)),
+                self.printer.paint(style, &standing(question, now)),
+                self.printer.paint(Style::Dim, &short(&question.session)),
+                self.printer.paint(Style::Plain, &one_line(title)),
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn show(&self, name: &str) -> Result<ExitCode> {
+        let question = self.journal.question(name).await?;
+        if self.printer.is_json() {
+            self.printer.json(&question);
+            return Ok(ExitCode::SUCCESS);
+        }
+        let id = short_question(question.id);
+        match &question.card {
+            Some(card) => draw_card(self.printer, card).lines().for_each(|line| self.printer.line(line)),
+            None => self.printer.line(one_line(&question.target)),
+        }
+        let standing = standing(&question, self.journal.clock().now());
+        self.printer.line(self.printer.paint(
+            Style::Dim,
+            &format!(
+                "{standing}; asked by session {}, as question {}",
+                short(&question.session),
+                question.id
+            ),
+        ));
+        if question.standing == Standing::Open {
+            self.printer.note(&format!(
+                "bailey approvals approve {id}, or: bailey approvals reject {id} --reason \"…\""
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn answer(&self, name: &str, answer: Answer, why: &str) -> Result<ExitCode> {
+        let question = self.journal.question(name).await?;
+        let (id, session) = (question.id, question.session);
+        let is_once = question.card.as_ref().is_none_or(|card| card.once);
+        match (question.standing, answer) {
+            (Standing::Open, Answer::YesForSession) if is_once => {
+                bail!("a yes to this question counts once only: say it without `--session`");
+            }
+            (Standing::Open, _) => self.mint.answer(session, id, answer, "owner", why).await?,
+            (Standing::Yes | Standing::YesForSession, Answer::No) => {
+                self.mint.revoke(session, id, "owner", why).await?;
+            }
+            (Standing::RanOut, _) => bail!(
+                "the question {0} has run out, which is a no; to have it asked once more: bailey approvals again {0}",
+                short_question(id)
+            ),
+            (standing, _) => {
+                bail!("the question {} was settled already: {}", short_question(id), word(standing))
+            }
+        }
+        let (id, of) = (short_question(id), short(&session));
+        let said = if answer == Answer::No { "rejected" } else { "approved" };
+        if self.printer.is_json() {
+            self.printer.json(&json!({ "question": question.id, "session": session, "answer": answer }));
+            return Ok(ExitCode::SUCCESS);
+        }
+        self.printer.line(format!("{said}: {}", one_line(&self.printer.redact(&question.target))));
+        self.printer.note(&format!(
+            "session {of} is told; if its process has ended, it goes on with: bailey sessions resume {of} (question {id})"
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn again(&self, name: &str, lasts: Duration) -> Result<ExitCode> {
+        let question = self.journal.question(name).await?;
+        let id = self.mint.ask_again(question.id, lasts).await?;
+        if self.printer.is_json() {
+            self.printer
+                .json(&json!({ "question": id, "session": question.session, "instead_of": question.id }));
+            return Ok(ExitCode::SUCCESS);
+        }
+        self.printer.line(format!("asked once more, as question {}", short_question(id)));
+        self.printer.note(&format!("bailey approvals approve {}", short_question(id)));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// How a question stands, in a few words.
+fn standing(question: &Question, now: Timestamp) -> String {
+    let Some(until) = question.until.filter(|_| question.standing == Standing::Open) else {
+        return word(question.standing).into();
+    };
+    let left = until.duration_since(now).as_secs().max(0);
+    match left {
+        0..120 => format!("open for {left} s"),
+        120..7200 => format!("open for {} min", left / 60),
+        _ => format!("open for {} h", left / 3600),
+    }
+}
+
+fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Open => "open",
+        Standing::RanOut => "ran out",
+        Standing::Yes => "approved, not begun yet",
+        Standing::YesForSession => "approved for its session",
+        Standing::No => "answered with no",
+        Standing::Used => "approved and begun",
+        Standing::Void => "void: other rules are in force since it was asked",
+    }
+}

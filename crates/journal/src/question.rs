@@ -1,0 +1,196 @@
+//! Reading questions back: what waits for a human, and how it was settled.
+
+use crate::{
+    Fact, Journal, JournalError,
+    approval::RAN_OUT,
+    fact::{Recorded, Stored},
+};
+use bailey_protocol::{ApprovalId, CallId, Card, SessionId, Timestamp, event::Answer};
+use bailey_store::{Row, SqlResult, StoreError, params};
+use serde::Serialize;
+
+/// How a question stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It waits for an answer.
+    Open,
+    /// Nobody answered in time: that is a no.
+    RanOut,
+    /// Yes, and nothing has begun on it yet.
+    Yes,
+    /// Yes, for this exact action for the rest of the session.
+    YesForSession,
+    /// No.
+    No,
+    /// Yes, and the effect has begun.
+    Used,
+    /// Other rules came into force since it was asked.
+    Void,
+}
+
+/// A question to a human, as the journal holds it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Question {
+    /// Its name.
+    pub id: ApprovalId,
+    /// The session that asks.
+    pub session: SessionId,
+    /// How it stands.
+    pub standing: Standing,
+    /// One line: what would be done.
+    pub target: String,
+    /// The tool call that waits.
+    pub call: Option<CallId>,
+    /// When it was asked.
+    pub asked: Timestamp,
+    /// When it runs out.
+    pub until: Option<Timestamp>,
+    /// The question that ran out, and is asked once more with this one.
+    pub again: Option<ApprovalId>,
+    /// What there is to judge; none when it was erased.
+    pub card: Option<Card>,
+}
+
+/// How a question was settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// The answer.
+    pub answer: Answer,
+    /// The reason.
+    pub why: String,
+}
+
+impl Journal {
+    /// The questions of this home, or of one session, the oldest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn questions(&self, session: Option<SessionId>) -> Result<Vec<Question>, JournalError> {
+        let now = self.clock().now();
+        Ok(self
+            .store()
+            .read(move |db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT approval.id, approval.session, state, until, body, bytes
+                     FROM approval JOIN entry ON entry.seq = asked LEFT JOIN payload USING (seq)
+                     WHERE ?1 IS NULL OR approval.session = ?1 ORDER BY asked",
+                )?;
+                let rows = statement
+                    .query_map(params![session.map(|id| id.to_string())], |row| Ok(question(row, now)))?;
+                let mut found = Vec::new();
+                for row in rows {
+                    found.extend(row??);
+                }
+                Ok(found)
+            })
+            .await?)
+    }
+
+    /// The one question whose name begins so.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchQuestion`] when there is none, or several.
+    pub async fn question(&self, name: &str) -> Result<Question, JournalError> {
+        let found = self.questions(None).await?;
+        let wanted = name.to_lowercase();
+        let mut named = found.into_iter().filter(|question| question.id.to_string().starts_with(&wanted));
+        match (named.next(), named.next()) {
+            (Some(question), None) if !wanted.is_empty() => Ok(question),
+            _ => Err(JournalError::NoSuchQuestion(name.to_owned())),
+        }
+    }
+
+    /// How a question was settled; none while it waits for an answer.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn settlement(&self, id: ApprovalId) -> Result<Option<Settlement>, JournalError> {
+        let now = self.clock().now();
+        let found = self
+            .store()
+            .glance(move |db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT state, until, (
+                        SELECT bytes FROM entry JOIN payload USING (seq)
+                        WHERE entry.session = approval.session AND seq > asked AND type = 'answered'
+                            AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
+                        ORDER BY seq DESC LIMIT 1
+                     ) FROM approval WHERE id = ?1",
+                )?;
+                let mut rows = statement.query_map(params![id.to_string()], |row| {
+                    Ok((
+                        row.get::<_, String>(0)?,
+                        row.get::<_, Option<String>>(1)?,
+                        row.get::<_, Option<Vec<u8>>>(2)?,
+                    ))
+                })?;
+                Ok(rows.next().transpose()?)
+            })
+            .await?;
+        let Some((state, until, why)) = found else {
+            return Err(JournalError::NoSuchQuestion(id.to_string()));
+        };
+        let why = why.map(|why| String::from_utf8_lossy(&why).into_owned()).unwrap_or_default();
+        Ok(match state.as_str() {
+            "open" if is_over(until.as_deref(), now) => {
+                Some(Settlement { answer: Answer::No, why: RAN_OUT.into() })
+            }
+            "open" => None,
+            "yes" | "burnt" => Some(Settlement { answer: Answer::Yes, why }),
+            "session" => Some(Settlement { answer: Answer::YesForSession, why }),
+            "no" => Some(Settlement { answer: Answer::No, why }),
+            _ => {
+                let why = "the question is void: other rules are in force since it was asked".into();
+                Some(Settlement { answer: Answer::No, why })
+            }
+        })
+    }
+}
+
+/// Whether the time of a question is over; one of an older journal has no end.
+fn is_over(until: Option<&str>, now: Timestamp) -> bool {
+    until.and_then(|until| until.parse::<Timestamp>().ok()).is_some_and(|until| until <= now)
+}
+
+fn question(row: &Row<'_>, now: Timestamp) -> Result<Option<Question>, StoreError> {
+    let columns = || -> SqlResult<_> {
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(1)?,
+            row.get::<_, String>(2)?,
+            row.get::<_, Option<String>>(3)?,
+            row.get::<_, Vec<u8>>(4)?,
+            row.get::<_, Option<Vec<u8>>>(5)?,
+        ))
+    };
+    let (id, session, state, until, body, payload) = columns()?;
+    let entry: Stored = serde_json::from_slice(&body)
+        .map_err(|error| StoreError::custom(format!("a question cannot be read: {error}")))?;
+    let (Some(id), Some(session)) = (ApprovalId::parse(&id), SessionId::parse(&session)) else {
+        return Ok(None);
+    };
+    let recorded = Recorded { entry, payload };
+    let card = recorded.payload.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
+    let Fact::Asked { target, call, again, .. } = recorded.entry.fact else { return Ok(None) };
+    let standing = match state.as_str() {
+        "open" if is_over(until.as_deref(), now) => Standing::RanOut,
+        "open" => Standing::Open,
+        "yes" => Standing::Yes,
+        "session" => Standing::YesForSession,
+        "burnt" => Standing::Used,
+        "no" => Standing::No,
+        _ => Standing::Void,
+    };
+    Ok(Some(Question {
+        id,
+        session,
+        standing,
+        target,
+        call,
+        asked: recorded.entry.time,
+        until: until.and_then(|until| until.parse().ok()),
+        again,
+        card,
+    }))
+}
