@@ -41,6 +41,20 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["sessions", "fork"], &[("bailey sessions fork 3f2a --at 120", "as it stood after entry 120")]),
     (&["sessions", "export"], &[("bailey sessions export 3f2a --output 3f2a.jsonl", "")]),
     (&["sessions", "rm"], &[("bailey sessions rm 3f2a", "")]),
+    (
+        &["approvals", "list"],
+        &[("bailey approvals list", ""), ("bailey --json approvals list --all", "for scripts")],
+    ),
+    (&["approvals", "show"], &[("bailey approvals show 9c41d0aa", "by its first digits")]),
+    (
+        &["approvals", "approve"],
+        &[
+            ("bailey approvals approve 9c41", "once"),
+            ("bailey approvals approve 9c41 --session", "the same action as often as its session wants it"),
+        ],
+    ),
+    (&["approvals", "reject"], &[("bailey approvals reject 9c41 --reason \"not on a Friday\"", "")]),
+    (&["approvals", "again"], &[("bailey approvals again 9c41", "nobody was there in time")]),
     (&["audit", "log"], &[("bailey audit log -n 20", ""), ("bailey --json audit log --session 3f2a", "")]),
     (&["audit", "verify"], &[("bailey audit verify", "exit code 5 when the chain is broken")]),
     (&["audit", "export"], &[("bailey audit export > journal.jsonl", "")]),

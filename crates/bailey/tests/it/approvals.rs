@@ -1,0 +1,251 @@
+//! Questions answered from elsewhere: another terminal while the task waits, or after its process has ended.
+
+use crate::{stage::Stage, terminal::Terminal, workspace::newest};
+use bailey_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+const SEEN: &str = "what the notes say";
+const QUESTION: &str = "or [n]o and why: ";
+
+/// A project, and a file outside of it that is shown after a question only.
+struct Scene {
+    stage: Stage,
+    _folder: TempDir,
+    file: PathBuf,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+        let file = folder.path().canonicalize().unwrap().join("notes.txt");
+        fs::write(&file, format!("{SEEN}\n")).unwrap();
+        Self { stage: Stage::new(&[("a.txt", "a\n")]), _folder: folder, file }
+    }
+
+    /// The model reads the file, works on, says that it waits, and is done when it knows more.
+    fn model(&self) -> ModelServer {
+        self.stage.model(vec![
+            self.read("c1"),
+            Reply::calls([("c2", "fs_read", json!({ "path": "a.txt" }))]),
+            Reply::text("I wait for the notes."),
+            Reply::text("done"),
+        ])
+    }
+
+    fn read(&self, id: &str) -> Reply {
+        Reply::calls([(id, "fs_read", json!({ "path": self.file }))])
+    }
+
+    fn later(&self, arguments: &[&str]) -> crate::stage::Ran {
+        let options = ["--model", "test/model", "--approve", "later"];
+        self.stage.ran(&[&["--json"], arguments, &options].concat())
+    }
+
+    /// The questions that wait for an answer or for being used, once there are any.
+    fn questions(&self) -> Vec<Value> {
+        let since = Instant::now();
+        loop {
+            let questions = self.stage.ran(&["--json", "approvals", "list"]).lines();
+            if !questions.is_empty() || since.elapsed() > Duration::from_secs(20) {
+                return questions;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn question(&self) -> String {
+        let questions = self.questions();
+        let [question] = questions.as_slice() else { panic!("{questions:?}") };
+        question["id"].as_str().unwrap()[..8].to_owned()
+    }
+
+    /// Executions of reads of the file, as the journal knows them.
+    fn intents(&self) -> usize {
+        let file = self.file.display().to_string();
+        let is_it = |entry: &&Value| entry["type"] == "intent" && entry["target"].as_str() == Some(&file);
+        self.stage.trail().iter().filter(is_it).count()
+    }
+}
+
+fn last(model: &ModelServer) -> String {
+    model.requests().last().unwrap().body.clone()
+}
+
+#[test]
+fn another_terminal_answers_while_the_task_waits() {
+    for (answer, seen, intents) in [("approve", SEEN, 1), ("reject", "not approved: not these notes", 0)] {
+        let scene = Scene::new();
+        let model = scene.stage.model(vec![scene.read("c1"), Reply::text("done")]);
+        let Some(mut terminal) = Terminal::start(&scene.stage, &["run", "--model", "test/model", "do it"])
+        else {
+            return;
+        };
+        terminal.wait_for(QUESTION);
+        let id = scene.question();
+        let shown = scene.stage.ran(&["approvals", "show", &id]);
+        assert!(shown.stdout.contains(scene.file.to_str().unwrap()), "{shown:?}");
+        assert!(shown.stdout.contains("reads outside the workspace"), "{shown:?}");
+        let reason = if answer == "reject" { &["--reason", "not these notes"][..] } else { &[] };
+        let answered = scene.stage.ran(&[&["approvals", answer, &id], reason].concat());
+        assert_eq!(answered.code, Some(0), "{answered:?}");
+        terminal.wait_for(if answer == "approve" {
+            "answered elsewhere: yes"
+        } else {
+            "no: not these notes"
+        });
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        assert!(last(&model).contains(seen), "{answer}: {}", last(&model));
+        assert_eq!(scene.intents(), intents, "{answer}");
+        let again = scene.stage.ran(&["approvals", "approve", &id]);
+        assert!(again.code != Some(0) && again.stderr.contains("settled already"), "{again:?}");
+    }
+}
+
+#[test]
+fn a_task_ends_with_its_questions_open_and_goes_on_with_the_answers() {
+    for (answer, seen, intents) in [("approve", SEEN, 1), ("reject", "not approved: not these notes", 0)] {
+        let scene = Scene::new();
+        let model = scene.model();
+        let ended = scene.later(&["run", "do it"]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert_eq!(ended.lines().iter().find(|event| event["type"] == "end").unwrap()["reason"], "waiting");
+        assert_eq!(model.requests().len(), 3, "the model worked on");
+        assert!(
+            last(&model).contains("a person is asked") && !last(&model).contains(SEEN),
+            "{}",
+            last(&model)
+        );
+        let (id, session) = (scene.question(), newest(&scene.stage));
+        // Nobody has answered: it still waits.
+        let _idle = scene.stage.model(vec![Reply::text("I still wait.")]);
+        assert_eq!(scene.later(&["sessions", "resume", &session]).code, Some(7));
+        let reason = if answer == "reject" { &["--reason", "not these notes"][..] } else { &[] };
+        assert_eq!(scene.stage.ran(&[&["approvals", answer, &id], reason].concat()).code, Some(0));
+        let model = scene.stage.model(vec![Reply::text("done")]);
+        let resumed = scene.later(&["sessions", "resume", &session]);
+        assert_eq!(resumed.code, Some(0), "{answer}: {resumed:?}");
+        assert!(last(&model).contains(seen), "{answer}: {}", last(&model));
+        assert_eq!(scene.intents(), intents, "{answer}");
+        // Once: there is nothing left to go on with.
+        let model = scene.stage.model(vec![scene.read("c9"), Reply::text("I wait.")]);
+        let more = scene.later(&["sessions", "resume", &session, "read it once more"]);
+        assert_eq!(more.code, Some(7), "{more:?}");
+        assert!(last(&model).contains("a person is asked"), "the same again is asked anew: {}", last(&model));
+        assert_eq!(scene.intents(), intents, "{answer}");
+    }
+}
+
+#[test]
+fn a_yes_to_a_process_that_was_killed_is_used_once_by_whoever_goes_on() {
+    let scene = Scene::new();
+    let _model = scene.stage.model(vec![scene.read("c1"), Reply::text("done")]);
+    let Some(mut terminal) = Terminal::start(&scene.stage, &["run", "--model", "test/model", "do it"]) else {
+        return;
+    };
+    terminal.wait_for(QUESTION);
+    let id = scene.question();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(terminal.process().try_into().unwrap()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    terminal.end();
+    assert_eq!(scene.stage.ran(&["approvals", "approve", &id]).code, Some(0));
+    assert_eq!(scene.questions()[0]["standing"], "yes");
+    let session = newest(&scene.stage);
+    let model = scene.stage.model(vec![Reply::text("done"), Reply::text("done")]);
+    assert_eq!(scene.later(&["sessions", "resume", &session]).code, Some(0));
+    assert!(last(&model).contains(SEEN), "{}", last(&model));
+    assert_eq!(scene.intents(), 1);
+    let later = scene.later(&["sessions", "resume", &session, "and again"]);
+    assert_eq!((later.code, scene.intents()), (Some(0), 1), "{later:?}");
+}
+
+#[test]
+fn a_yes_that_nothing_used_can_be_taken_back() {
+    let scene = Scene::new();
+    let _model = scene.model();
+    assert_eq!(scene.later(&["run", "do it"]).code, Some(7));
+    let (id, session) = (scene.question(), newest(&scene.stage));
+    assert_eq!(scene.stage.ran(&["approvals", "approve", &id]).code, Some(0));
+    assert_eq!(scene.stage.ran(&["approvals", "reject", &id, "--reason", "I thought again"]).code, Some(0));
+    let model = scene.stage.model(vec![Reply::text("done")]);
+    assert_eq!(scene.later(&["sessions", "resume", &session]).code, Some(0));
+    assert!(last(&model).contains("not approved: I thought again"), "{}", last(&model));
+    assert_eq!(scene.intents(), 0);
+}
+
+#[test]
+fn what_ran_out_is_a_no_and_asked_once_more_with_one_key() {
+    let scene = Scene::new();
+    let model = scene.stage.model(vec![scene.read("c1"), Reply::text("I could not."), Reply::text("done")]);
+    let config = scene.stage.home().join("config.toml");
+    let brief = format!("{}\n[approvals]\nanswer_seconds = 3\n", fs::read_to_string(&config).unwrap());
+    fs::write(&config, brief).unwrap();
+    let Some(mut terminal) = Terminal::start(&scene.stage, &["run", "--model", "test/model", "do it"]) else {
+        return;
+    };
+    terminal.wait_for(QUESTION);
+    let id = scene.question();
+    terminal.wait_for("[a]sk once more");
+    let late = scene.stage.ran(&["approvals", "approve", &id]);
+    assert!(late.code != Some(0) && late.stderr.contains("settled already"), "{late:?}");
+    terminal.keys("a\n");
+    terminal.wait_for(QUESTION);
+    terminal.keys("y\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    let requests: Vec<String> = model.requests().iter().map(|request| request.body.clone()).collect();
+    assert!(
+        requests[1].contains("nobody answered in time") && !requests[1].contains(SEEN),
+        "{}",
+        requests[1]
+    );
+    assert!(last(&model).contains(SEEN), "{}", last(&model));
+    assert_eq!(scene.intents(), 1);
+}
+
+#[test]
+fn other_rules_make_a_yes_void() {
+    let scene = Scene::new();
+    let _model = scene.model();
+    assert_eq!(scene.later(&["run", "do it"]).code, Some(7));
+    let (id, session) = (scene.question(), newest(&scene.stage));
+    assert_eq!(scene.stage.ran(&["approvals", "approve", &id]).code, Some(0));
+    let rules = scene.stage.home().join("policy");
+    fs::create_dir_all(&rules).unwrap();
+    let stricter = format!(
+        "{}\n[[rule]]\nname = \"notes\"\nanswer = \"deny\"\nreason = \"no notes\"\nmatch = {{ action = \"read\", path = \
+         \"{}\" }}\n",
+        bailey_policy::DEFAULT_RULES,
+        scene.file.display()
+    );
+    fs::write(rules.join("rules.toml"), stricter).unwrap();
+    let model = scene.stage.model(vec![Reply::text("done")]);
+    let resumed = scene.later(&["sessions", "resume", &session]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert!(last(&model).contains("other rules are in force"), "{}", last(&model));
+    assert_eq!(scene.intents(), 0);
+}
+
+#[test]
+fn a_question_is_named_by_its_first_digits() {
+    let scene = Scene::new();
+    let _model = scene.model();
+    assert_eq!(scene.later(&["run", "do it"]).code, Some(7));
+    for name in ["", "zz", "00000000-0000-0000-0000-000000000000"] {
+        let ran = scene.stage.ran(&["approvals", "approve", name]);
+        assert!(ran.code != Some(0) && ran.stderr.contains("approvals list"), "{name}: {ran:?}");
+    }
+    assert_eq!(scene.intents(), 0);
+    let listed = scene.stage.ran(&["approvals", "list"]).stdout;
+    assert!(listed.contains(&scene.question()) && listed.contains("open for"), "{listed}");
+}
