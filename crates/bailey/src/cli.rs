@@ -109,6 +109,15 @@ pub(crate) enum Command {
     /// Answer the questions of sessions that wait, from any terminal
     #[command(subcommand)]
     Approvals(Approvals),
+    /// Stop everything that any agent of this home does, at once, until it is released
+    Estop {
+        /// Why; the journal is told
+        #[arg(long, short, default_value = "", conflicts_with = "release")]
+        reason: String,
+        /// Let things begin again; asked on the terminal
+        #[arg(long)]
+        release: bool,
+    },
     /// Read and verify the journal
     #[command(subcommand)]
     Audit(Audit),

@@ -6,6 +6,7 @@ mod chat;
 mod config;
 mod context;
 mod doctor;
+mod estop;
 mod init;
 mod man;
 mod models;
@@ -63,6 +64,8 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Run(run) => wait(run::run(&home()?, run, printer)),
         Command::Sessions(command) => wait(sessions::run(&home()?, command, printer)),
         Command::Approvals(command) => wait(approvals::run(&home()?, command, printer)),
+        Command::Estop { release: true, .. } => wait(estop::release(&home()?, printer)),
+        Command::Estop { reason, .. } => wait(estop::run(&home()?, &reason, printer)),
         Command::Audit(command) => wait(audit::run(&home()?, command, printer)),
         Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
-use bailey_journal::{Journal, JournalFile, NewSession, SystemClock};
+use bailey_journal::{BeginError, Journal, JournalFile, NewSession, SystemClock};
 use bailey_kernel::{Config as KernelConfig, Executor, Instruction, Kernel, Scope};
 use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
@@ -191,6 +191,9 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     #[cfg(feature = "controls")]
     let mint = crate::controls::breach(mint).await?;
+    if let Some(since) = journal.stopped().await? {
+        return Err(BeginError::Stopped { since: since.to_string() }.into());
+    }
     // While the rest is put together; the first write waits for it.
     let checked = journal.clone();
     tokio::spawn(async move { checked.sound().await });

@@ -74,6 +74,7 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match refused {
         Some(Refused::Model(_)) => MODEL,
         Some(Refused::Denied(_)) => DENIED,
+        _ if matches!(begin, Some(BeginError::Stopped { .. })) => DENIED,
         Some(Refused::Cancelled) => CANCELLED,
         _ if is_journal => JOURNAL,
         None if matches!(host, Some(HostError::Denied(_))) => DENIED,
@@ -83,6 +84,18 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
 
 /// What is wrong with what was asked for, not with the journal.
 fn is_of_the_user(error: &JournalError) -> bool {
-    use JournalError::{Held, NoEntry, NoSuchSession, SecretInPath};
-    matches!(error, Held { .. } | NoEntry { .. } | NoSuchSession(_) | SecretInPath(_))
+    use JournalError::{
+        Held, NoEntry, NoSuchQuestion, NoSuchSession, NotRunOut, RanOut, SecretInPath, Settled,
+    };
+    matches!(
+        error,
+        Held { .. }
+            | NoEntry { .. }
+            | NoSuchSession(_)
+            | NoSuchQuestion(_)
+            | NotRunOut(_)
+            | RanOut(_)
+            | SecretInPath(_)
+            | Settled(_)
+    )
 }

@@ -97,6 +97,9 @@ pub(crate) fn begin(
     grant: Option<&Grant>,
     limit: Cost,
 ) -> Result<Result<Seq, BeginError>, StoreError> {
+    if let Some(since) = state(tx, project::STOPPED)? {
+        return Ok(Err(BeginError::Stopped { since }));
+    }
     if state(tx, "policy")?.as_deref() != Some(policy.to_string().as_str()) {
         return Ok(Err(BeginError::Stale));
     }

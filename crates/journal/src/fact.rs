@@ -82,6 +82,10 @@ pub enum Fact {
         /// Over all rules.
         policy: Digest,
     },
+    /// The owner stopped everything in this home: nothing begins any more. Payload: why.
+    Stopped,
+    /// The owner lets things begin again.
+    Released,
     /// A person's message was accepted. Payload: the text.
     Accepted {
         /// The turn that it starts or joins.
@@ -261,6 +265,8 @@ impl Fact {
             Self::SessionRemoved { .. } => "session_removed",
             Self::SessionResumed { .. } => "session_resumed",
             Self::PolicyAdopted { .. } => "policy_adopted",
+            Self::Stopped => "stopped",
+            Self::Released => "released",
             Self::Accepted { .. } => "accepted",
             Self::Intent { .. } => "intent",
             Self::Denied { .. } => "denied",

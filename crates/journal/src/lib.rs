@@ -29,6 +29,7 @@ mod read;
 mod rebuild;
 mod remove;
 mod schema;
+mod stop;
 mod tree;
 mod write;
 
@@ -271,6 +272,14 @@ impl Warrant {
 /// Why an effect could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
+    /// The owner stopped everything.
+    #[error(
+        "everything in this home is stopped since {since}: nothing begins until `bailey estop --release`"
+    )]
+    Stopped {
+        /// When, RFC 3339.
+        since: String,
+    },
     /// The policy changed since the verdict: decide again.
     #[error("the policy changed since this was decided")]
     Stale,

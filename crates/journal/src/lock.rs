@@ -66,6 +66,28 @@ impl SessionLock {
         Ok(Self { session, _file: file })
     }
 
+    /// Who holds the lock in this folder of a session; none when it is free, or its holder is just about to say who it is.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn holder(folder: &Path) -> Result<Option<Holder>, JournalError> {
+        let path = folder.join("lock");
+        let io = |source| JournalError::Io { path: path.clone(), source };
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(io)?,
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                file.take(HOLDER_BYTES_MAX).read_to_string(&mut text).map_err(io)?;
+                Ok(serde_json::from_str(&text).ok())
+            }
+            Err(TryLockError::Error(error)) => Err(io(error)),
+        }
+    }
+
     /// The session.
     #[must_use]
     pub fn session(&self) -> SessionId {

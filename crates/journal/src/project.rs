@@ -22,6 +22,22 @@ pub(crate) fn adopted(tx: &mut Tx<'_>, policy: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The name of the state that bars everything.
+pub(crate) const STOPPED: &str = "stopped";
+
+pub(crate) fn stopped(tx: &mut Tx<'_>, now: Timestamp) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT OR REPLACE INTO state (name, value) VALUES (?1, ?2)",
+        params![STOPPED, now.to_string()],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn released(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    tx.execute("DELETE FROM state WHERE name = ?1", params![STOPPED])?;
+    Ok(())
+}
+
 pub(crate) fn opened(
     tx: &mut Tx<'_>,
     id: SessionId,

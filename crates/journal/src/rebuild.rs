@@ -87,6 +87,11 @@ impl Replay {
         if let Fact::PolicyAdopted { policy } = &entry.fact {
             return project::adopted(tx, &policy.to_string());
         }
+        match &entry.fact {
+            Fact::Stopped => return project::stopped(tx, now),
+            Fact::Released => return project::released(tx),
+            _ => {}
+        }
         let Some(id) = entry.session else { return Ok(()) };
         match &entry.fact {
             Fact::SessionOpened { workspace, principal, model }
@@ -106,6 +111,8 @@ impl Replay {
             Fact::Intent { .. } => self.begin(tx, id, recorded),
             Fact::Outcome { used, .. } => self.finish(tx, id, *used, recorded),
             Fact::Genesis { .. }
+            | Fact::Stopped
+            | Fact::Released
             | Fact::PolicyAdopted { .. }
             | Fact::Denied { .. }
             | Fact::Observation { .. }

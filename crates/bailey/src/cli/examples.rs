@@ -55,6 +55,13 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (&["approvals", "reject"], &[("bailey approvals reject 9c41 --reason \"not on a Friday\"", "")]),
     (&["approvals", "again"], &[("bailey approvals again 9c41", "nobody was there in time")]),
+    (
+        &["estop"],
+        &[
+            ("bailey estop --reason \"what is it doing\"", "from any terminal"),
+            ("bailey estop --release", "when it is clear"),
+        ],
+    ),
     (&["audit", "log"], &[("bailey audit log -n 20", ""), ("bailey --json audit log --session 3f2a", "")]),
     (&["audit", "verify"], &[("bailey audit verify", "exit code 5 when the chain is broken")]),
     (&["audit", "export"], &[("bailey audit export > journal.jsonl", "")]),

@@ -147,6 +147,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Asked { target, .. } => (Style::Yellow, target.clone()),
         Fact::Answered { answer, by, .. } => (Style::Yellow, format!("{answer:?} by {by} {}", first())),
         Fact::Reply { provider, model, .. } => (Style::Dim, format!("{provider}/{model}")),
+        Fact::Stopped => (Style::Red, first()),
         Fact::Revealed { path } => (Style::Yellow, path.0.clone()),
         Fact::TurnEnded { reason, .. } => (Style::Dim, reason.clone()),
         _ => (Style::Plain, String::new()),

@@ -130,3 +130,68 @@ fn ctrl_c_is_heard_when_nobody_reads_what_is_printed() {
     };
     assert_eq!(status.code(), Some(130));
 }
+
+/// Three tasks at once, one of them stopped by a signal so that it cannot end by itself, and one that waits for an answer.
+#[test]
+fn an_emergency_stop_ends_everything_at_once_and_lasts_until_it_is_released() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let script = |marker: &str| vec![worked(marker), vec![Reply::text("done")]].concat();
+    let names = ["98731", "98732"];
+    let mut terminals = Vec::new();
+    let mut models = Vec::new();
+    for name in names {
+        models.push(stage.model(script(name)));
+        let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", "test/model", "do it"]) else {
+            return;
+        };
+        terminal.wait_for(": begun");
+        terminals.push(terminal);
+    }
+    kill("-STOP", terminals[1].process());
+    assert!(names.iter().all(|name| lives(name)), "the control: they run");
+    let begin = Instant::now();
+    let stopped = stage.ran(&["--json", "estop", "--reason", "a test"]);
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    let report = &stopped.lines()[0];
+    assert_eq!((&report["barred"], &report["ended"]), (&json!(true), &json!(2)), "{report}");
+    assert!(gone(|| !names.iter().any(|name| lives(name))));
+    println!(
+        "everything was gone after {:?}, by its own clock {} ms",
+        begin.elapsed(),
+        report["milliseconds"]
+    );
+    // `script` stops itself with the program that was stopped.
+    terminals.pop().unwrap().close();
+    terminals.pop().unwrap().end();
+    // Nothing begins, whatever is asked for, and whoever releases must sit at a terminal.
+    let session = crate::workspace::newest(&stage);
+    let before = stage.trail().len();
+    for barred in [
+        ["run", "--model", "test/model", "more"].as_slice(),
+        &["sessions", "resume", &session, "--model", "test/model", "more"],
+        &["sessions", "apply", &session, "--approve", "never"],
+        &["sandbox", "run", "--", "true"],
+        &["models"],
+    ] {
+        let ran = stage.ran(barred);
+        assert!(ran.code != Some(0), "{barred:?}: {ran:?}");
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains("bailey estop --release"), "{barred:?}: {ran:?}");
+    }
+    let is_effect = |entry: &&serde_json::Value| entry["type"] == "intent";
+    assert_eq!(stage.trail()[before..].iter().filter(is_effect).count(), 0);
+    let mut alone = Command::new("setsid");
+    let release = stage.bailey(&["estop", "--release"]);
+    alone.arg("--wait").arg(release.get_program()).args(release.get_args()).stdin(Stdio::null());
+    let refused = alone.current_dir(stage.project()).output().unwrap();
+    assert!(!refused.status.success(), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("only a human at a terminal"), "{refused:?}");
+    let mut terminal = Terminal::start(&stage, &["estop", "--release"]).unwrap();
+    terminal.wait_for("[y/N]");
+    terminal.keys("y\n");
+    assert_eq!(terminal.end().0, 0);
+    let _model = stage.model(vec![Reply::text("I go on")]);
+    let resumed = stage.ran(&["sessions", "resume", &session, "--model", "test/model", "--approve", "never"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    nothing_is_lost(&stage);
+}

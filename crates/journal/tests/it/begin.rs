@@ -224,3 +224,25 @@ async fn processes_that_adopt_one_policy_at_once_adopt_it_once() {
         assert_eq!(adopted().await, before + 1);
     }
 }
+
+#[tokio::test]
+async fn what_is_stopped_begins_nothing_until_it_is_released() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let act = || effect(session, command("echo hi"));
+    // The control: it can begin before, and after.
+    drop(desk.begin(act(), 0).await.unwrap());
+    desk.mint.stop("a test").await.unwrap();
+    desk.mint.stop("again").await.unwrap();
+    let barred = desk.begin(act(), 0).await;
+    assert!(matches!(barred, Err(BeginError::Stopped { .. })), "{barred:?}");
+    // Another process is barred as well, and what is made anew from the chain says the same.
+    let (journal, _mint) = desk.second().await;
+    assert!(journal.stopped().await.unwrap().is_some());
+    assert_eq!(desk.journal.rebuild().await.unwrap().repaired.len(), 0);
+    assert!(matches!(desk.begin(act(), 0).await, Err(BeginError::Stopped { .. })));
+    assert!(desk.mint.release().await.unwrap());
+    assert!(!desk.mint.release().await.unwrap(), "there is nothing more to release");
+    drop(desk.begin(act(), 0).await.unwrap());
+    assert_eq!(desk.journal.stopped().await.unwrap(), None);
+}

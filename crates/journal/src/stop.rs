@@ -1,0 +1,59 @@
+//! The emergency stop: while it holds, no effect of this home begins, in whatever process and after whatever restart. The
+//! transaction in which an effect begins looks.
+
+use crate::{Entry, Fact, Journal, JournalError, Mint, Payload, begin::state, chain, project};
+use bailey_protocol::Timestamp;
+use bailey_store::Grade;
+
+impl Mint {
+    /// Stops everything. What has begun is ended by whoever calls this; nothing else begins. Once stopped, it stays so.
+    ///
+    /// # Errors
+    /// When it cannot be written; then nothing begins either while the disk is full, but a later process might.
+    pub async fn stop(&self, why: &str) -> Result<(), JournalError> {
+        let (redactor, now) = self.journal().pen();
+        let why = why.to_owned();
+        self.journal()
+            .write(Grade::Full, move |tx| {
+                if state(tx, project::STOPPED)?.is_some() {
+                    return Ok(());
+                }
+                let payload = Some(Payload::Text(why));
+                let entry = Entry { session: None, effect: None, fact: Fact::Stopped, payload };
+                chain::append(tx, &redactor, now, &entry)?;
+                project::stopped(tx, now)
+            })
+            .await
+    }
+
+    /// Lets effects begin again; whether anything was stopped.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn release(&self) -> Result<bool, JournalError> {
+        let (redactor, now) = self.journal().pen();
+        self.journal()
+            .write(Grade::Full, move |tx| {
+                if state(tx, project::STOPPED)?.is_none() {
+                    return Ok(false);
+                }
+                let entry = Entry { session: None, effect: None, fact: Fact::Released, payload: None };
+                chain::append(tx, &redactor, now, &entry)?;
+                project::released(tx)?;
+                Ok(true)
+            })
+            .await
+    }
+}
+
+impl Journal {
+    /// Since when everything is stopped; none where it is not.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn stopped(&self) -> Result<Option<Timestamp>, JournalError> {
+        let since = self.store().glance(|db| state(db, project::STOPPED)).await?;
+        // What cannot be read as a time is a stop all the same.
+        Ok(since.map(|since| since.parse().unwrap_or_default()))
+    }
+}
