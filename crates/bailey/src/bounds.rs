@@ -2,7 +2,7 @@
 //! keeps for itself.
 
 use crate::{
-    compose::Session,
+    compose::{self, Session},
     config::Config as Settings,
     home::{Home, make_private, places},
 };
@@ -89,6 +89,7 @@ fn of_client(home: &Home, config: &Settings, journal: &JournalFile) -> Result<Co
     make_private(&policy)?;
     let mut reads = rules(&policy)?;
     reads.push(home.catalogue());
+    reads.extend(Some(compose::organisation()).filter(|dir| dir.exists()));
     let certificates = CERTIFICATES.iter().filter_map(env::var_os);
     reads.extend(certificates.flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>()));
     let proxies = PROXIES.iter().filter_map(|name| env::var(name).ok());

@@ -381,6 +381,15 @@ pub(crate) enum Policy {
     },
     /// Read the rule files and say what is wrong with them
     Check,
+    /// Try the examples that rules carry, and say which of them the rules do not keep; exit code 1 when one fails
+    ///
+    /// A rule carries them as `examples = { allow = ["exec cargo test"], ask = [], deny = [] }`: read, stat, list, search or
+    /// diff with a path, change, apply, undo or discard with paths, exec with a command, http or model with a URL. Bailey
+    /// does not start while one of them fails.
+    Test {
+        /// These rule files, such as a draft, instead of those of the home
+        files: Vec<PathBuf>,
+    },
     /// Say of an action, or of an entry of the journal, what each rule makes of it; nothing is done
     Explain(Explain),
 }

@@ -25,13 +25,20 @@ use bailey_sandbox::{Native, Walls, Warden};
 use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::{ToolConfig, Toolbox};
 use models::{Models, models};
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::sync::mpsc;
 
 /// How long a cancelled effect may take to end.
 const GRACE: Duration = Duration::from_secs(10);
 /// How many events may wait for a slow front end.
 const EVENTS_WAITING_MAX: usize = 1024;
+
+/// Whose the organisation's rules are.
+const ROOT: u32 = 0;
 
 /// The most of this process's own command line that others are told, in words and characters.
 const COMMAND_WORDS_MAX: usize = 32;
@@ -108,14 +115,34 @@ pub(crate) async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey
     Ok(Journal::open(&home.journal(), keys.redactor.clone(), Arc::new(SystemClock)).await?)
 }
 
-/// The rules in force: the built-in ones and the human's files, or the default ones where there are none.
+/// The rules in force, whose examples hold, and what is odd about them.
 pub(crate) fn policy(home: &Home) -> Result<(Policy, Vec<String>)> {
-    let mut parsed = file::load_dir(&home.policy())?;
-    if parsed.rules.is_empty() && parsed.warnings.is_empty() {
-        parsed = file::parse("default.toml", DEFAULT_RULES, file::Format::Toml)?;
+    let (policy, parsed) = rules(home, &[])?;
+    parsed.check(&policy).map_err(file::RuleFileError::from)?;
+    Ok((policy, parsed.warnings.iter().map(ToString::to_string).collect()))
+}
+
+/// The built-in rules, the organisation's and the human's: these files, or those of the home, or the default ones where it
+/// has none. Their examples are not tried yet.
+pub(crate) fn rules(home: &Home, files: &[PathBuf]) -> Result<(Policy, file::Parsed)> {
+    let mut own = match files {
+        [] => file::load_dir(&home.policy())?,
+        files => file::load_files(files)?,
+    };
+    if files.is_empty() && own.rules.is_empty() && own.warnings.is_empty() {
+        own = file::parse("default.toml", DEFAULT_RULES, file::Format::Toml)?;
     }
-    let warnings = parsed.warnings.iter().map(ToString::to_string).collect();
-    Ok((Policy::new(built_in_rules(), parsed.rules), warnings))
+    let parsed = file::load_organisation(&organisation(), ROOT)?.and(own);
+    Ok((Policy::new(built_in_rules(), parsed.rules.clone()), parsed))
+}
+
+/// Where the organisation's rules lie.
+pub(crate) fn organisation() -> PathBuf {
+    #[cfg(feature = "controls")]
+    if let Some(elsewhere) = crate::controls::organisation() {
+        return elsewhere;
+    }
+    file::ORGANISATION.into()
 }
 
 /// What one session is opened with.

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Breach, Mint};
 use bailey_protocol::Wall;
 use bailey_sandbox::Config;
-use std::{env, time::Duration};
+use std::{env, path::PathBuf, time::Duration};
 
 /// Walls to leave away, by their names in the journal, separated by commas.
 const WITHOUT: &str = "BAILEY_CONTROL_WITHOUT";
@@ -15,6 +15,8 @@ const ACCEPT: &str = "BAILEY_CONTROL_ACCEPT";
 const TRUSTING: &str = "BAILEY_CONTROL_TRUSTING";
 /// `1`: the main process does not bind itself.
 const UNBOUND: &str = "BAILEY_CONTROL_UNBOUND";
+/// A directory to take the organisation's rules from.
+const ORGANISATION: &str = "BAILEY_CONTROL_ORGANISATION";
 /// `late`: a command begins [`LATE`] before its intent is on disk. `careless`: no entry waits for the disk.
 const JOURNAL: &str = "BAILEY_CONTROL_JOURNAL";
 const LATE: Duration = Duration::from_secs(3);
@@ -41,6 +43,11 @@ pub(crate) fn take_away(mut config: Config) -> Result<Config> {
     config.trusting = env::var(TRUSTING).is_ok_and(|trusting| trusting == "1");
     config.accept = env::var(ACCEPT).is_ok_and(|accept| accept == "1");
     Ok(config)
+}
+
+/// Where the organisation's rules lie instead.
+pub(crate) fn organisation() -> Option<PathBuf> {
+    env::var_os(ORGANISATION).map(PathBuf::from)
 }
 
 /// Whether the main process stays unbound.

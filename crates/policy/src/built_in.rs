@@ -21,6 +21,7 @@ const WRITES: [Kind; 2] = [Kind::Change, Kind::Merge];
 pub fn rules() -> Vec<Rule> {
     let secrets = Names::secret_looking();
     let host = Names::run_by_host();
+    let others = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
     [
         rule(
             "policy-files",
@@ -43,8 +44,8 @@ pub fn rules() -> Vec<Rule> {
         rule(
             "bailey-home",
             Answer::Deny,
-            "Bailey's own directory is out of the agent's reach",
-            Condition { role: Some([Role::Agent].into()), ..paths(&["{bailey}/**"]) },
+            "Bailey's own directory is out of reach for all but its owner",
+            Condition { role: Some(others), ..paths(&["{bailey}/**"]) },
         ),
         rule(
             "binaries",

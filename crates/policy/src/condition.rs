@@ -1,13 +1,14 @@
 //! What a rule speaks about.
 
 use crate::{
+    Trust,
     command::CommandPrefix,
     fit::Fit,
     glob::Glob,
     host::HostGlob,
     subject::{Resource, Subject},
 };
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 use bailey_protocol::{Kind, MergeKind, Role};
 use serde::Serialize;
 
@@ -29,6 +30,14 @@ pub struct Condition {
     pub command: Option<Vec<CommandPrefix>>,
     /// Who asks.
     pub role: Option<Vec<Role>>,
+    /// How far the caller is trusted.
+    pub trust: Option<Vec<Trust>>,
+    /// Tags, of which the caller has one.
+    pub tag: Option<Vec<String>>,
+    /// Modes of the session.
+    pub mode: Option<Vec<String>>,
+    /// States of the session, within its mode.
+    pub state: Option<Vec<String>>,
     /// Whether it asks for a way to the network. Requests and model calls always do.
     pub network: Option<bool>,
     /// Which way a merge goes.
@@ -54,12 +63,13 @@ impl Condition {
         fn values<T>(list: &Option<Vec<T>>) -> usize {
             list.as_ref().map_or(0, Vec::len)
         }
-        let lists = values(&self.path) + values(&self.host) + values(&self.command);
+        let names = values(&self.tag) + values(&self.mode) + values(&self.state);
+        let lists = values(&self.path) + values(&self.host) + values(&self.command) + names;
         1 + u64::try_from(lists).unwrap_or(u64::MAX)
     }
 
     /// How it fits. What tells most rules apart in the fewest steps is looked at first.
-    pub(crate) fn fit(&self, subject: &Subject, resource: &Resource<'_>) -> Fit {
+    pub(crate) fn fit(&self, subject: &Subject<'_>, resource: &Resource<'_>) -> Fit {
         let path = resource.path.as_ref();
         let fit = list(&self.command, resource.words.as_ref(), CommandPrefix::fit);
         if fit == Fit::No {
@@ -75,6 +85,10 @@ impl Condition {
         }
         fit.min(list(&self.action, Some(&subject.kind), same))
             .min(list(&self.role, Some(&subject.role), same))
+            .min(known(&self.trust, subject.trust.as_ref(), |own, given| own == given))
+            .min(known(&self.tag, Some(subject.tags), |own, given| given.contains(own)))
+            .min(known(&self.mode, subject.mode.as_ref(), |own, given| own == given))
+            .min(known(&self.state, subject.state.as_ref(), |own, given| own == given))
             .min(one(self.network, Some(subject.network), |own, given| own == given))
             .min(list(&self.direction, subject.direction.as_ref(), same))
             .min(one(self.revealed, path.map(|_| resource.revealed), |own, given| own == given))
@@ -89,6 +103,14 @@ fn list<T, V>(own: &Option<Vec<T>>, given: Option<&V>, fit: impl Fn(&T, &V) -> F
         (None, _) => Fit::Yes,
         (Some(_), None) => Fit::No,
         (Some(own), Some(given)) => own.iter().map(|own| fit(own, given)).max().unwrap_or(Fit::No),
+    }
+}
+
+/// The same for what every caller and session has, though it may not be known.
+fn known<T, V>(own: &Option<Vec<T>>, given: Option<&V>, fits: impl Fn(&T, &V) -> bool) -> Fit {
+    match (own, given) {
+        (Some(own), None) if !own.is_empty() => Fit::Maybe,
+        _ => list(own, given, |own, given| fits(own, given).into()),
     }
 }
 

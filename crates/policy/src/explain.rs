@@ -56,7 +56,7 @@ impl Policy {
     }
 }
 
-fn heard(rule: &Rule, subject: &Subject, resources: &[Resource<'_>]) -> Heard {
+fn heard(rule: &Rule, subject: &Subject<'_>, resources: &[Resource<'_>]) -> Heard {
     let enough = if rule.answer == Answer::Allow { Fit::Yes } else { Fit::Maybe };
     let fits = |resource: &&Resource<'_>| rule.matches.fit(subject, resource) >= enough;
     if rule.answer == Answer::Pass {

@@ -1,7 +1,9 @@
 //! What a decision depends on besides the rules: all of it is given, nothing is looked up.
 
 use crate::{Places, Token};
-use bailey_protocol::{Action, SandboxId, Sealed, Timestamp, WsPath};
+use alloc::{collections::BTreeSet, string::String};
+use bailey_protocol::{Action, Role, SandboxId, Sealed, Timestamp, WsPath};
+use serde::Serialize;
 
 /// Everything that a decision depends on.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +20,10 @@ pub struct Facts<'a> {
     pub revealed: &'a [WsPath],
     /// Who asks, besides the role that the effect names.
     pub caller: &'a Caller,
+    /// The mode that the session is in, by its name, where that is known.
+    pub mode: Option<&'a str>,
+    /// Where in its mode the session stands, by its name, where that is known.
+    pub state: Option<&'a str>,
     /// What it was asked under; its signatures were found good.
     pub token: Option<&'a Token>,
     /// The newest time that is on disk. While `now` lies before it, the clock was put back, and no token holds.
@@ -25,7 +31,7 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// An effect of a caller of whom nothing special is known.
+    /// An effect of a caller of whom nothing is known but the role.
     #[must_use]
     pub fn new(effect: &'a Sealed, now: Timestamp, places: &'a Places) -> Self {
         Self {
@@ -34,7 +40,9 @@ impl<'a> Facts<'a> {
             places,
             parents: &[],
             revealed: &[],
-            caller: &Caller::PLAIN,
+            caller: Caller::of(effect.effect().role),
+            mode: None,
+            state: None,
             token: None,
             newest: Timestamp::MIN,
         }
@@ -44,6 +52,10 @@ impl<'a> Facts<'a> {
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Caller {
+    /// How far it is trusted, where that is known.
+    pub trust: Option<Trust>,
+    /// What the owner granted it the name of.
+    pub tags: BTreeSet<String>,
     /// The walls that it lives in, where it was given some of its own.
     pub sandbox: Option<SandboxId>,
     /// Whether it may do nothing but by a token: without a valid one, it is denied.
@@ -51,6 +63,50 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A caller of whom nothing special is known.
-    pub const PLAIN: Self = Self { sandbox: None, is_confined: false };
+    /// What a role says by itself: the owner is trusted, and what the agent does in its user's workspace is internal.
+    #[must_use]
+    pub fn of(role: Role) -> &'static Self {
+        static OWNER: Caller = Caller::trusted(Some(Trust::Trusted));
+        static AGENT: Caller = Caller::trusted(Some(Trust::Internal));
+        static OTHER: Caller = Caller::trusted(None);
+        match role {
+            Role::Owner => &OWNER,
+            Role::Agent => &AGENT,
+            Role::Operator | Role::User | Role::Guest | Role::Plugin => &OTHER,
+        }
+    }
+
+    const fn trusted(trust: Option<Trust>) -> Self {
+        Self { trust, tags: BTreeSet::new(), sandbox: None, is_confined: false }
+    }
+}
+
+/// How far a caller is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trust {
+    /// What the owner wrote or vouched for.
+    Trusted,
+    /// What works in the owner's own workspace.
+    Internal,
+    /// Anybody else's.
+    Untrusted,
+    /// Code that a model made or fetched.
+    LlmGenerated,
+}
+
+impl Trust {
+    /// All tiers of trust.
+    pub const ALL: [Self; 4] = [Self::Trusted, Self::Internal, Self::Untrusted, Self::LlmGenerated];
+
+    /// Its name in rules.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::Internal => "internal",
+            Self::Untrusted => "untrusted",
+            Self::LlmGenerated => "llm-generated",
+        }
+    }
 }

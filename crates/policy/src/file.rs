@@ -3,18 +3,27 @@
 //! A rule that was not understood is a hole in the wall, so nothing is skipped: the first mistake stops
 //! start-up and says where it is. What is understood but can never do anything is a warning.
 
+mod example;
 mod mistake;
 mod model;
+mod organisation;
 mod warning;
 
+pub use example::{Example, Tried, word};
 pub use mistake::{Mistake, RuleFileError};
+pub use organisation::{ORGANISATION, load_organisation};
 pub use warning::Warning;
 
-use crate::rule::Rule;
+use crate::{
+    Policy,
+    rule::{Rule, Tier},
+};
 use mistake::Place;
+use model::Placed;
 use std::{
     collections::BTreeMap,
     format,
+    fs::File,
     path::Path,
     string::{String, ToString},
     vec::Vec,
@@ -55,6 +64,28 @@ pub struct Parsed {
     pub rules: Vec<Rule>,
     /// What is understood but can never do anything.
     pub warnings: Vec<Warning>,
+    /// What the rules are meant to say.
+    pub examples: Vec<Example>,
+}
+
+impl Parsed {
+    /// Adds the rules of other files.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.rules.extend(other.rules);
+        self.warnings.extend(other.warnings);
+        self.examples.extend(other.examples);
+        self
+    }
+
+    /// Checks that the policy that was made of these rules, and others, says what the examples expect.
+    ///
+    /// # Errors
+    /// At the first example that fails.
+    pub fn check(&self, policy: &Policy) -> Result<(), Mistake> {
+        let mut failed = self.examples.iter().filter_map(|example| example.attempt(policy).mistake);
+        failed.next().map_or(Ok(()), Err)
+    }
 }
 
 /// Reads the text of one rule file; `name` is what errors call it.
@@ -72,10 +103,17 @@ pub fn parse(name: &str, text: &str, format: Format) -> Result<Parsed, RuleFileE
 /// # Errors
 /// At the first mistake, or when a name does not end in `.toml`, `.yaml` or `.yml`.
 pub fn load<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Result<Parsed, RuleFileError> {
+    read_all(files, false)
+}
+
+fn read_all<N: AsRef<str>, T: AsRef<str>>(
+    files: &[(N, T)],
+    is_organisations: bool,
+) -> Result<Parsed, RuleFileError> {
     if files.len() > FILES_MAX {
         return Err(RuleFileError::TooManyFiles(files.len()));
     }
-    let mut reader = Reader::default();
+    let mut reader = Reader { is_organisations, ..Reader::default() };
     for (name, text) in files {
         let name = name.as_ref();
         let format = Format::of(name).ok_or_else(|| RuleFileError::Format(name.to_string()))?;
@@ -90,6 +128,25 @@ pub fn load<N: AsRef<str>, T: AsRef<str>>(files: &[(N, T)]) -> Result<Parsed, Ru
 /// # Errors
 /// At the first mistake, or when a file cannot be read.
 pub fn load_dir(dir: &Path) -> Result<Parsed, RuleFileError> {
+    read_dir(dir, false, |_, _| Ok(()))
+}
+
+/// Reads these files.
+///
+/// # Errors
+/// At the first mistake, or when a file cannot be read.
+pub fn load_files(files: &[impl AsRef<Path>]) -> Result<Parsed, RuleFileError> {
+    let text = |path: &Path| Ok((path.display().to_string(), read_file(path, |_, _| Ok(()))?));
+    let texts = files.iter().map(|path| text(path.as_ref())).collect::<Result<Vec<_>, RuleFileError>>()?;
+    load(&texts)
+}
+
+/// Reads a directory whose files pass a check once they are open.
+fn read_dir(
+    dir: &Path,
+    is_organisations: bool,
+    check: impl Fn(&Path, &File) -> Result<(), RuleFileError>,
+) -> Result<Parsed, RuleFileError> {
     let unreadable = |source| RuleFileError::Read { file: dir.display().to_string(), source };
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -108,28 +165,32 @@ pub fn load_dir(dir: &Path) -> Result<Parsed, RuleFileError> {
     }
     let mut texts = Vec::new();
     for path in files {
-        texts.push((path.display().to_string(), read_file(&path)?));
+        texts.push((path.display().to_string(), read_file(&path, &check)?));
     }
-    let mut parsed = load(&texts)?;
+    let mut parsed = read_all(&texts, is_organisations)?;
     parsed.warnings.extend(others.iter().map(|path| Warning::ignored(&path.display().to_string())));
     Ok(parsed)
 }
 
 /// Reads a file up to the limit, so that a wrong one (a device, a log) cannot fill the memory.
-fn read_file(path: &Path) -> Result<String, RuleFileError> {
+fn read_file(
+    path: &Path,
+    check: impl Fn(&Path, &File) -> Result<(), RuleFileError>,
+) -> Result<String, RuleFileError> {
     use std::io::Read as _;
-    let file = path.display().to_string();
+    let unreadable = |source| RuleFileError::Read { file: path.display().to_string(), source };
+    let opened = File::open(path).map_err(unreadable)?;
+    check(path, &opened)?;
     let mut text = String::new();
     let limit = FILE_BYTES_MAX as u64 + 1;
-    std::fs::File::open(path)
-        .and_then(|opened| opened.take(limit).read_to_string(&mut text))
-        .map_err(|source| RuleFileError::Read { file, source })?;
+    opened.take(limit).read_to_string(&mut text).map_err(unreadable)?;
     Ok(text)
 }
 
 #[derive(Default)]
 struct Reader {
     parsed: Parsed,
+    is_organisations: bool,
     names: BTreeMap<String, (String, Place)>,
 }
 
@@ -143,7 +204,8 @@ impl Reader {
             Format::Toml => model::toml(text),
             Format::Yaml => model::yaml(text),
         };
-        for (at, rule) in rules.map_err(|(at, message)| Mistake::new(file, text, at, message))? {
+        let rules = rules.map_err(|(at, message)| Mistake::new(file, text, at, message))?;
+        for Placed { at, mut rule, examples } in rules {
             if self.parsed.rules.len() == RULES_MAX {
                 return Err(Mistake::new(file, text, at, format!("more than {RULES_MAX} rules")).into());
             }
@@ -154,7 +216,18 @@ impl Reader {
                 );
                 return Err(Mistake::new(file, text, at, message).into());
             }
+            if self.is_organisations {
+                if rule.tier != Tier::User {
+                    let message = "rules of the organisation have no `tier` of their own: leave it out";
+                    return Err(Mistake::new(file, text, at, message.to_string()).into());
+                }
+                rule.tier = Tier::Organisation;
+            }
             self.names.insert(rule.name.clone(), (file.to_string(), at));
+            for (at, expected, written) in examples {
+                let at = Mistake::new(file, text, at, String::new());
+                self.parsed.examples.push(written.of(&rule, expected, at));
+            }
             self.parsed.warnings.extend(warning::of(file, at, &rule));
             self.parsed.rules.push(rule);
         }

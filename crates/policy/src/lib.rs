@@ -49,7 +49,7 @@ pub use command::{CommandError, CommandPrefix};
 pub use condition::Condition;
 pub use explain::{Considered, Heard};
 pub use extension::{CRASH_WINDOW_MS, Extension, Health, Late, Reply};
-pub use facts::{Caller, Facts};
+pub use facts::{Caller, Facts, Trust};
 pub use glob::{Glob, GlobError};
 pub use host::{HostError, HostGlob, is_judged};
 pub use inquiry::{Inquiry, Judged};

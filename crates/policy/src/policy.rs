@@ -275,7 +275,7 @@ impl Phase {
         Self { by_kind: Kind::ALL.map(concerned), rules }
     }
 
-    fn run(&self, subject: &Subject, resources: &[Resource<'_>], tally: &mut Tally) {
+    fn run(&self, subject: &Subject<'_>, resources: &[Resource<'_>], tally: &mut Tally) {
         let place = Kind::ALL.iter().position(|kind| *kind == subject.kind);
         let Some(concerned) = place.and_then(|place| self.by_kind.get(place)) else { return };
         let things = u64::try_from(resources.len()).unwrap_or(u64::MAX);
@@ -289,7 +289,7 @@ impl Phase {
 }
 
 /// Whether a rule speaks about a resource. What is not known binds and never frees: see [`Condition`].
-pub(crate) fn speaks(rule: &Rule, subject: &Subject, resource: &Resource<'_>) -> bool {
+pub(crate) fn speaks(rule: &Rule, subject: &Subject<'_>, resource: &Resource<'_>) -> bool {
     let (enough, exempt) = match rule.answer {
         Answer::Allow => (Fit::Yes, Fit::Maybe),
         Answer::Pass | Answer::Review | Answer::Deny => (Fit::Maybe, Fit::Yes),

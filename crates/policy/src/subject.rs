@@ -1,19 +1,23 @@
 //! What a rule looks at: an action taken apart once, before any rule runs.
 
 use crate::{
-    Facts,
+    Facts, Trust,
     command::{self, Words},
     host::Host,
     place::Located,
 };
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, string::String, vec::Vec};
 use bailey_protocol::{Action, Kind, MergeKind, Role, WsPath};
 
 /// What is the same for all that an action touches.
 #[derive(Debug)]
-pub(crate) struct Subject {
+pub(crate) struct Subject<'a> {
     pub(crate) kind: Kind,
     pub(crate) role: Role,
+    pub(crate) trust: Option<Trust>,
+    pub(crate) tags: &'a BTreeSet<String>,
+    pub(crate) mode: Option<&'a str>,
+    pub(crate) state: Option<&'a str>,
     pub(crate) network: bool,
     pub(crate) direction: Option<MergeKind>,
     pub(crate) host: Option<Host>,
@@ -31,12 +35,16 @@ pub(crate) struct Resource<'a> {
     pub(crate) revealed: bool,
 }
 
-impl Subject {
-    pub(crate) fn new(facts: &Facts<'_>) -> Self {
+impl<'a> Subject<'a> {
+    pub(crate) fn new(facts: &Facts<'a>) -> Self {
         let effect = facts.effect.effect();
         let mut subject = Self {
             kind: effect.action.kind(),
             role: effect.role,
+            trust: facts.caller.trust,
+            tags: &facts.caller.tags,
+            mode: facts.mode,
+            state: facts.state,
             network: false,
             direction: None,
             host: None,

@@ -87,7 +87,7 @@ impl Tally {
         self.reasons.push(Reason { rule, source, answer, text: text.into() });
     }
 
-    pub(crate) fn hear(&mut self, rule: &Rule, subject: &Subject, resources: &[Resource<'_>]) {
+    pub(crate) fn hear(&mut self, rule: &Rule, subject: &Subject<'_>, resources: &[Resource<'_>]) {
         let mut about = Vec::new();
         for (resource, votes) in resources.iter().zip(&mut self.votes) {
             if speaks(rule, subject, resource) {

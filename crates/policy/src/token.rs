@@ -90,7 +90,7 @@ impl Token {
         &self,
         policy: Digest,
         facts: &Facts<'_>,
-        subject: &Subject,
+        subject: &Subject<'_>,
         resources: &[Resource<'_>],
     ) -> Result<(), InvalidToken> {
         self.stands(policy, facts)?;
@@ -122,7 +122,7 @@ impl Token {
 
 impl Caveat {
     /// What is not known for certain is not covered.
-    fn covers(&self, subject: &Subject, resources: &[Resource<'_>]) -> bool {
+    fn covers(&self, subject: &Subject<'_>, resources: &[Resource<'_>]) -> bool {
         let Some(scope) = &self.scope else { return true };
         resources.iter().all(|it| scope.iter().any(|condition| condition.fit(subject, it) == Fit::Yes))
     }

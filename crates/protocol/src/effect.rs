@@ -10,17 +10,33 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// The human who owns this home, at a command of their own.
     Owner,
+    /// Somebody who looks after it for the owner.
+    Operator,
+    /// Somebody whom the owner let in.
+    User,
+    /// Somebody of whom nothing is known but where they wrote.
+    Guest,
     /// The agent, on behalf of its session's principal.
     Agent,
+    /// A plugin or an extension, on its own account.
+    Plugin,
 }
 
 impl Role {
+    /// All roles.
+    pub const ALL: [Self; 6] =
+        [Self::Owner, Self::Operator, Self::User, Self::Guest, Self::Agent, Self::Plugin];
+
     /// Its name in rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Owner => "owner",
+            Self::Operator => "operator",
+            Self::User => "user",
+            Self::Guest => "guest",
             Self::Agent => "agent",
+            Self::Plugin => "plugin",
         }
     }
 }

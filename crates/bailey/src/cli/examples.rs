@@ -75,6 +75,13 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (&["policy", "check"], &[("bailey policy check", "after an edit of ~/.bailey/policy")]),
     (
+        &["policy", "test"],
+        &[
+            ("bailey policy test", "the rules in force"),
+            ("bailey policy test draft.toml", "a file before you move it there"),
+        ],
+    ),
+    (
         &["policy", "explain"],
         &[
             ("bailey policy explain read ~/notes.txt", ""),

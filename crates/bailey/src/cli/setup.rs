@@ -134,4 +134,12 @@ pub(crate) enum Role {
     Agent,
     /// You, at a command of your own
     Owner,
+    /// Somebody who looks after this home for you
+    Operator,
+    /// Somebody whom you let in
+    User,
+    /// Anybody
+    Guest,
+    /// A plugin
+    Plugin,
 }

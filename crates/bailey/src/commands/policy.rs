@@ -1,6 +1,7 @@
 //! `bailey policy`: the rules in force, and why they decide as they do.
 
 mod explain;
+mod test;
 
 use crate::{
     cli::Policy,
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 pub(super) async fn run(home: &Home, command: Policy, printer: &Printer) -> Result<ExitCode> {
     match command {
         Policy::Check => check(home, printer),
+        Policy::Test { files } => test::run(home, &files, printer),
         Policy::Show { rule } => show(home, rule.as_deref(), printer),
         Policy::Explain(asked) => explain::run(home, asked, printer).await,
     }

@@ -17,6 +17,42 @@ fn heard<'a>(explained: &'a Value, rule: &str) -> &'a str {
 }
 
 #[test]
+fn examples_of_rules_are_tried() {
+    let stage = Stage::new(&[]);
+    let rule = |examples: &str| {
+        fs::create_dir_all(stage.home().join("policy")).unwrap();
+        let text = format!(
+            "[[rule]]\nname = \"reads\"\nanswer = \"allow\"\nmatch = {{ action = \"read\" }}\nexamples = {{ {examples} }}\n"
+        );
+        fs::write(stage.home().join("policy/own.toml"), text).unwrap();
+    };
+    let default = stage.ran(&["policy", "test"]);
+    assert!(default.code == Some(0) && default.stdout.contains("examples hold"), "{default:?}");
+    rule(r#"allow = ["read a"], ask = ["read b"]"#);
+    let ran = stage.ran(&["policy", "test"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("✓ read a: allow (reads)"), "{ran:?}");
+    assert!(
+        ran.stdout.contains("✗ read b: allow, not ask (reads)") && ran.stdout.contains("own.toml:5:41"),
+        "{ran:?}"
+    );
+    let lines = stage.ran(&["--json", "policy", "test"]).lines();
+    assert_eq!(
+        (&lines[0]["ok"], &lines[1]["ok"], &lines[1]["verdict"]),
+        (&true.into(), &false.into(), &"allow".into())
+    );
+    let start = stage.ran(&["policy", "check"]);
+    assert!(start.code == Some(2) && start.stderr.contains("example `read b` of rule `reads`"), "{start:?}");
+    rule(r#"allow = ["read a"]"#);
+    assert_eq!(stage.ran(&["policy", "check"]).code, Some(0), "control");
+    fs::write(stage.project().join("draft.toml"), "[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {}\n")
+        .unwrap();
+    let draft = stage.ran(&["policy", "test", "draft.toml"]);
+    assert!(draft.code == Some(0) && draft.stdout.contains("no rule carries examples"), "{draft:?}");
+    assert_eq!(stage.ran(&["policy", "test", "none.toml"]).code, Some(2));
+}
+
+#[test]
 fn explain_says_what_each_rule_makes_of_an_action() {
     let stage = Stage::new(&[("src/a.txt", "a\n")]);
     let read = explained(&stage, &["read", "src/a.txt"]);

@@ -22,6 +22,7 @@ mod house;
 mod keys;
 mod limit;
 mod models;
+mod organisation;
 mod pins;
 mod progress;
 mod providers;

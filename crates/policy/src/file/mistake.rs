@@ -22,6 +22,17 @@ pub enum RuleFileError {
     /// A name says no format.
     #[error("{0} is no rule file: its name must end in `.toml`, `.yaml` or `.yml`")]
     Format(String),
+    /// Rules of the organisation that somebody else could change.
+    #[error(
+        "`{path}` could be changed by others than the administrator ({why}): rules of the organisation are root's and \
+         writable by nobody else: chown root and chmod go-w"
+    )]
+    Unguarded {
+        /// The file or directory.
+        path: String,
+        /// Whose it is, and its mode.
+        why: String,
+    },
     /// A file or its directory cannot be read.
     #[error("cannot read {file}")]
     Read {

@@ -1,8 +1,12 @@
 //! The model of a rule file. Every value is checked where it is read, so that the parsers, which know where
 //! they are, can say the place of a mistake.
 
-use super::mistake::{Place, suggest};
+use super::{
+    example::Written,
+    mistake::{Place, suggest},
+};
 use crate::{
+    Trust,
     command::CommandPrefix,
     condition::Condition,
     glob::Glob,
@@ -23,33 +27,47 @@ use std::{
     vec::Vec,
 };
 
-type Placed = Vec<(Place, Rule)>;
+/// A rule with its examples, and where they stand.
+pub(super) struct Placed {
+    pub(super) at: Place,
+    pub(super) rule: Rule,
+    pub(super) examples: Vec<(Place, Answer, Written)>,
+}
 
 /// Reads TOML.
-pub(super) fn toml(text: &str) -> Result<Placed, (Place, String)> {
-    let file: RawFile<toml::Spanned<RawRule>> = toml::from_str(text).map_err(|error| {
+pub(super) fn toml(text: &str) -> Result<Vec<Placed>, (Place, String)> {
+    type Spanned<T> = toml::Spanned<T>;
+    let file: RawFile<Spanned<RawRule<Spanned<RawExample>>>> = toml::from_str(text).map_err(|error| {
         let at = Place::of(text, error.span().map_or(0, |span| span.start));
         (at, error.message().replace('\n', ", "))
     })?;
     Ok(file
         .rule
         .into_iter()
-        .map(|rule| (Place::of(text, rule.span().start), rule.into_inner().into()))
+        .map(|rule| {
+            let at = Place::of(text, rule.span().start);
+            rule.into_inner().placed(at, |example: Spanned<RawExample>| {
+                (Place::of(text, example.span().start), example.into_inner())
+            })
+        })
         .collect())
 }
 
 /// Reads YAML, within the parser's own budgets for aliases, depth and events.
-pub(super) fn yaml(text: &str) -> Result<Placed, (Place, String)> {
+pub(super) fn yaml(text: &str) -> Result<Vec<Placed>, (Place, String)> {
+    type Spanned<T> = serde_saphyr::Spanned<T>;
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Vec::new());
     }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let place = |at: serde_saphyr::Location| Place { line: number(at.line()), column: number(at.column()) };
-    let file: RawFile<serde_saphyr::Spanned<RawRule>> = serde_saphyr::from_str(text).map_err(|error| {
-        let at = error.location().map_or(Place { line: 1, column: 1 }, place);
-        (at, yaml_message(&error))
-    })?;
-    Ok(file.rule.into_iter().map(|rule| (place(rule.referenced), rule.value.into())).collect())
+    let file: RawFile<Spanned<RawRule<Spanned<RawExample>>>> =
+        serde_saphyr::from_str(text).map_err(|error| {
+            let at = error.location().map_or(Place { line: 1, column: 1 }, place);
+            (at, yaml_message(&error))
+        })?;
+    let example = |example: Spanned<RawExample>| (place(example.referenced), example.value);
+    Ok(file.rule.into_iter().map(|rule| rule.value.placed(place(rule.referenced), example)).collect())
 }
 
 /// What is wrong, in the same words as TOML's parser; the place is told elsewhere.
@@ -72,7 +90,7 @@ struct RawFile<R> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawRule {
+struct RawRule<E> {
     name: Word<Name>,
     answer: Word<Answer>,
     #[serde(rename = "match")]
@@ -85,10 +103,40 @@ struct RawRule {
     tier: Option<Word<Tier>>,
     #[serde(default)]
     priority: Priority,
+    #[serde(default = "Examples::none")]
+    examples: Examples<E>,
 }
 
-impl From<RawRule> for Rule {
-    fn from(raw: RawRule) -> Self {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Examples<E> {
+    #[serde(default = "Vec::new")]
+    allow: Vec<E>,
+    #[serde(default = "Vec::new")]
+    ask: Vec<E>,
+    #[serde(default = "Vec::new")]
+    deny: Vec<E>,
+}
+
+impl<E> Examples<E> {
+    fn none() -> Self {
+        Self { allow: Vec::new(), ask: Vec::new(), deny: Vec::new() }
+    }
+}
+
+impl<E> RawRule<E> {
+    fn placed(mut self, at: Place, place: impl Fn(E) -> (Place, RawExample)) -> Placed {
+        let Examples { allow, ask, deny } = std::mem::replace(&mut self.examples, Examples::none());
+        let lists = [(allow, Answer::Allow), (ask, Answer::Review), (deny, Answer::Deny)];
+        let examples = lists.into_iter().flat_map(|(list, expected)| {
+            list.into_iter().map(&place).map(move |(at, example)| (at, expected, example.0))
+        });
+        Placed { at, examples: examples.collect(), rule: self.into() }
+    }
+}
+
+impl<E> From<RawRule<E>> for Rule {
+    fn from(raw: RawRule<E>) -> Self {
         let name = raw.name.0.0;
         Self {
             text: raw.reason.map_or_else(|| format!("rule `{name}`"), |reason| reason.0.0),
@@ -114,7 +162,15 @@ struct RawCondition {
     #[serde(default, deserialize_with = "present")]
     command: Option<OneOrMany<CommandPrefix>>,
     #[serde(default, deserialize_with = "present")]
-    role: Option<OneOrMany<Role>>,
+    role: Option<OneOrMany<Roles>>,
+    #[serde(default, deserialize_with = "present")]
+    trust: Option<OneOrMany<Trust>>,
+    #[serde(default, deserialize_with = "present")]
+    tag: Option<OneOrMany<Name>>,
+    #[serde(default, deserialize_with = "present")]
+    mode: Option<OneOrMany<Name>>,
+    #[serde(default, deserialize_with = "present")]
+    state: Option<OneOrMany<Name>>,
     #[serde(default, deserialize_with = "present")]
     network: Option<bool>,
     #[serde(default, deserialize_with = "present")]
@@ -136,7 +192,11 @@ impl From<RawCondition> for Condition {
             path: raw.path.map(|list| list.0),
             host: raw.host.map(|list| list.0),
             command: raw.command.map(|list| list.0),
-            role: raw.role.map(|list| list.0),
+            role: raw.role.map(|list| list.0.into_iter().flat_map(|roles| roles.0).collect()),
+            trust: raw.trust.map(|list| list.0),
+            tag: raw.tag.map(names),
+            mode: raw.mode.map(names),
+            state: raw.state.map(names),
             network: raw.network,
             direction: raw.direction.map(|list| list.0),
             revealed: raw.revealed,
@@ -145,6 +205,10 @@ impl From<RawCondition> for Condition {
             max_memory: raw.max_memory.map(|size| size.0),
         }
     }
+}
+
+fn names(list: OneOrMany<Name>) -> Vec<String> {
+    list.0.into_iter().map(|name| name.0).collect()
 }
 
 /// A field that is written must have a value: `path:` with nothing behind it is a mistake in YAML, not the
@@ -171,6 +235,9 @@ struct Excepts(Vec<RawCondition>);
 
 #[derive(Default)]
 struct Priority(i16);
+
+/// One role, or all of them.
+struct Roles(Vec<Role>);
 
 struct Size(u64);
 struct Time(u64);
@@ -245,6 +312,44 @@ impl<'de> Visitor<'de> for Visit<Excepts> {
     }
 }
 
+/// A line, or a table whose `do` is the line.
+struct RawExample(Written);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawExampleTable {
+    #[serde(rename = "do")]
+    line: String,
+    #[serde(default, deserialize_with = "present")]
+    role: Option<Word<Role>>,
+    #[serde(default)]
+    network: bool,
+}
+
+impl<'de> Deserialize<'de> for RawExample {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Visit::<Self>(PhantomData))
+    }
+}
+
+impl<'de> Visitor<'de> for Visit<RawExample> {
+    type Value = RawExample;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a line such as `read src/main.rs`, or a table with `do`, `role` and `network`")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Written::new(text, None, false).map(RawExample).map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let table = RawExampleTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let role = table.role.map(|role| role.0);
+        Written::new(&table.line, role, table.network).map(RawExample).map_err(de::Error::custom)
+    }
+}
+
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Visit::<Self>(PhantomData))
@@ -294,7 +399,7 @@ impl Spelled for Name {
     fn read(text: &str) -> Result<Self, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if text.is_empty() || text.len() > 100 || !text.chars().all(plain) {
-            return Err("a rule's name has 1 to 100 letters, digits, `-`, `_` and `.`".to_string());
+            return Err("a name has 1 to 100 letters, digits, `-`, `_` and `.`".to_string());
         }
         Ok(Self(text.to_string()))
     }
@@ -340,10 +445,27 @@ impl Spelled for Kind {
     }
 }
 
+impl Spelled for Roles {
+    const WHAT: &'static str = "a role, or `*` for all of them";
+    fn read(text: &str) -> Result<Self, String> {
+        if text == "*" {
+            return Ok(Self(Role::ALL.into()));
+        }
+        Role::read(text).map(|role| Self(vec![role]))
+    }
+}
+
 impl Spelled for Role {
     const WHAT: &'static str = "a role";
     fn read(text: &str) -> Result<Self, String> {
-        choose("role", text, [Self::Owner, Self::Agent].map(|role| (role.name(), role)))
+        choose("role", text, Self::ALL.map(|role| (role.name(), role)))
+    }
+}
+
+impl Spelled for Trust {
+    const WHAT: &'static str = "a tier of trust";
+    fn read(text: &str) -> Result<Self, String> {
+        choose("tier of trust", text, Self::ALL.map(|trust| (trust.name(), trust)))
     }
 }
 

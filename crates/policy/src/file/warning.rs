@@ -1,7 +1,10 @@
 //! What in a rule is understood but can never do anything.
 
 use super::mistake::Place;
-use crate::{condition::Condition, rule::Rule};
+use crate::{
+    condition::Condition,
+    rule::{Answer, Rule},
+};
 use bailey_protocol::Kind;
 use std::{
     fmt, format,
@@ -62,9 +65,21 @@ pub(super) fn of(file: &str, at: Place, rule: &Rule) -> Vec<Warning> {
                 .push(format!("an `except` of rule `{}` never fits: its list `{field}` is empty", rule.name));
         }
     }
-    if !rule.tier.grants() && rule.answer == crate::Answer::Allow {
+    if !rule.tier.grants() && rule.answer == Answer::Allow {
         texts.push(format!(
             "rule `{}` allows in a tier that only narrows: it decides nothing by itself",
+            rule.name
+        ));
+    }
+    if matches!(rule.answer, Answer::Deny | Answer::Pass) && rule.priority != 0 {
+        let answer = rule.answer.name();
+        texts.push(format!("the priority of rule `{}` does nothing: its answer is `{answer}`", rule.name));
+    }
+    let is_against = matches!(rule.answer, Answer::Deny | Answer::Review);
+    if let Some(field) = largest_field(&rule.matches).filter(|_| is_against) {
+        texts.push(format!(
+            "rule `{}` speaks against what keeps to its `{field}`, and not against what exceeds it: write `{field}` \
+             into its `except`",
             rule.name
         ));
     }
@@ -81,10 +96,24 @@ fn empty_fields(condition: &Condition) -> impl Iterator<Item = &'static str> {
         ("host", empty(&condition.host)),
         ("command", empty(&condition.command)),
         ("role", empty(&condition.role)),
+        ("trust", empty(&condition.trust)),
+        ("tag", empty(&condition.tag)),
+        ("mode", empty(&condition.mode)),
+        ("state", empty(&condition.state)),
         ("direction", empty(&condition.direction)),
     ]
     .into_iter()
     .filter_map(|(name, empty)| empty.then_some(name))
+}
+
+/// A limit that the condition keeps to.
+fn largest_field(condition: &Condition) -> Option<&'static str> {
+    let limits = [
+        ("max_size", condition.max_size),
+        ("max_wall", condition.max_wall),
+        ("max_memory", condition.max_memory),
+    ];
+    limits.into_iter().find_map(|(name, limit)| limit.map(|_| name))
 }
 
 /// A field that none of the condition's kinds of action has.

@@ -3,9 +3,12 @@
 use crate::support::*;
 use bailey_policy::{
     Answer::{Allow, Deny, Review},
-    Condition, Policy, unit,
+    Caller, Condition, Facts, Policy, Trust, unit,
 };
-use bailey_protocol::{Action, Kind, Role::Agent};
+use bailey_protocol::{
+    Action, Kind,
+    Role::{self, Agent},
+};
 
 /// Whether an allow, and whether a deny, of this condition matches.
 fn matched(condition: Condition, action: Action) -> (bool, bool) {
@@ -187,4 +190,47 @@ fn units() {
     for text in ["1", "1 S", "1 min", "1 M", "1 d", "6000000000000 h"] {
         assert!(unit::time(text).is_err(), "{text}");
     }
+}
+
+/// Whether an allow, and whether a deny, of this condition matches a read by such a caller in such a session.
+fn matched_by(condition: &Condition, role: Role, caller: &Caller, mode: Option<&str>) -> (bool, bool) {
+    let ask = |rules| {
+        let (policy, effect, places) = (Policy::new(vec![], rules), sealed(role, read("/a")), places());
+        let facts = Facts { caller, mode, state: mode, ..Facts::new(&effect, at(0), &places) };
+        answer(&policy.decide(&facts))
+    };
+    let deny = ask(vec![rule("a", Allow), rule("d", Deny).on(condition.clone())]) == Deny;
+    (ask(vec![rule("a", Allow).on(condition.clone())]) == Allow, deny)
+}
+
+#[test]
+fn callers() {
+    let tagged = Caller { tags: ["deploy".to_string(), "db".into()].into(), ..Caller::default() };
+    let tag = |name: &str| Condition { tag: Some(vec![name.into(), "other".into()]), ..Condition::default() };
+    assert_eq!(matched_by(&tag("deploy"), Role::Plugin, &tagged, None), YES);
+    assert_eq!(matched_by(&tag("dep"), Role::Plugin, &tagged, None), NO);
+    assert_eq!(matched_by(&tag("deploy"), Role::Plugin, &Caller::default(), None), NO, "it has none");
+    let trust = Condition { trust: Some(vec![Trust::Internal, Trust::Trusted]), ..Condition::default() };
+    let of = |trust| Caller { trust, ..Caller::default() };
+    assert_eq!(matched_by(&trust, Role::Agent, &of(Some(Trust::Internal)), None), YES);
+    assert_eq!(matched_by(&trust, Role::Agent, &of(Some(Trust::LlmGenerated)), None), NO);
+    assert_eq!(matched_by(&trust, Role::Agent, &of(None), None), UNSURE, "not known is not trusted");
+    assert_eq!(Caller::of(Role::Owner).trust, Some(Trust::Trusted));
+    assert_eq!(Caller::of(Role::Agent).trust, Some(Trust::Internal));
+    assert_eq!(Caller::of(Role::Guest).trust, None);
+    for role in Role::ALL {
+        let only = Condition { role: Some(vec![role]), ..Condition::default() };
+        let other = if role == Role::Guest { Role::User } else { Role::Guest };
+        assert_eq!(matched_by(&only, role, &Caller::default(), None), YES);
+        assert_eq!(matched_by(&only, other, &Caller::default(), None), NO);
+    }
+}
+
+#[test]
+fn modes_and_states() {
+    let mode = Condition { mode: Some(vec!["explore".into(), "debug".into()]), ..Condition::default() };
+    let state = Condition { state: Some(vec!["red".into()]), ..Condition::default() };
+    let ask = |condition: &Condition, mode| matched_by(condition, Role::Agent, &Caller::default(), mode);
+    assert_eq!((ask(&mode, Some("debug")), ask(&mode, Some("strict")), ask(&mode, None)), (YES, NO, UNSURE));
+    assert_eq!((ask(&state, Some("red")), ask(&state, Some("green")), ask(&state, None)), (YES, NO, UNSURE));
 }

@@ -1,8 +1,8 @@
 //! Rule files: one model, two spellings, and mistakes that say where they are.
 
 use bailey_policy::{
-    Answer, Condition, Glob, HostGlob, Tier,
-    file::{FILE_BYTES_MAX, FILES_MAX, Format, RuleFileError, load, load_dir, parse},
+    Answer, Condition, Glob, HostGlob, Policy, Tier, built_in_rules,
+    file::{FILE_BYTES_MAX, FILES_MAX, Format, RuleFileError, load, load_dir, load_organisation, parse},
 };
 use bailey_protocol::{Kind, MergeKind, Role};
 
@@ -163,7 +163,7 @@ fn a_rule_needs_its_parts() {
     assert!(text.starts_with("p/a.toml:1:1: missing field `match`"), "{text}");
     let text = mistake(Format::Yaml, "rule:\n  - name: a\n    match: {}\n");
     assert!(text.starts_with("p/a.yaml:3:5: missing field `answer`\n"), "{text}");
-    assert!(matching("role = \"root\"").contains("unknown role `root`: there are `owner`, `agent`"));
+    assert!(matching("role = \"root\"").contains("unknown role `root`: there are `owner`, `operator`"));
 }
 
 #[test]
@@ -267,5 +267,128 @@ fn odd_rules_are_warned_about() {
     );
     assert!(warned(r#"match = { action = "read", command = "git" }"#).contains("has a `command`"));
     assert!(warned("match = {}\nexcept = { path = [] }").contains("never fits"));
+    assert!(warned("match = { tag = [] }").contains("the list `tag` of its `match` is empty"));
+    assert_eq!(
+        warned("match = {}\npriority = 3"),
+        "the priority of rule `a` does nothing: its answer is `deny`"
+    );
+    assert_eq!(
+        warned(r#"match = { action = "change", max_size = "1 MiB" }"#),
+        "rule `a` speaks against what keeps to its `max_size`, and not against what exceeds it: write `max_size` into \
+         its `except`"
+    );
+    assert_eq!(
+        warned(
+            r#"match = { action = "change" }
+except = { max_size = "1 MiB" }"#
+        ),
+        ""
+    );
     assert_eq!(warned(r#"match = { action = ["model", "read"], path = "x" }"#), "");
+}
+
+/// The first example that fails, as its writer is told.
+fn failing(name: &str, text: &str) -> Option<String> {
+    let format = Format::of(name).unwrap();
+    let parsed = parse(name, text, format).unwrap();
+    let policy = Policy::new(built_in_rules(), parsed.rules.clone());
+    parsed.check(&policy).err().map(|mistake| mistake.to_string())
+}
+
+#[test]
+fn examples_are_checked_with_their_place() {
+    let toml = |lists: &str| {
+        format!(
+            "[[rule]]\nname = \"a\"\nanswer = \"allow\"\nmatch = {{ action = \"read\" }}\nexamples = {{ {lists} }}\n"
+        )
+    };
+    assert_eq!(
+        failing("a.toml", &toml(r#"allow = ["read x"], ask = ["read .env"], deny = ["exec ls"]"#)),
+        None
+    );
+    assert_eq!(
+        failing("a.toml", &toml(r#"allow = ["read x", "exec ls -l"]"#)).unwrap(),
+        "a.toml:5:33: example `exec ls -l` of rule `a`: deny, not allow: no rule allows this (built-in rule `default`: \
+         deny)\n  | examples = { allow = [\"read x\", \"exec ls -l\"] }"
+    );
+    let yaml = "rule:\n  - name: a\n    answer: allow\n    match: {action: read}\n    examples:\n      ask: [read x]\n";
+    let told = failing("a.yaml", yaml).unwrap();
+    assert!(
+        told.starts_with("a.yaml:6:13: example `read x` of rule `a`: allow, not ask: rule `a` (user"),
+        "{told}"
+    );
+    let table = r#"deny = [{ do = "exec ls", network = true, role = "guest" }], allow = [{ do = "read x", role = "plugin" }]"#;
+    assert_eq!(failing("a.toml", &toml(table)), None);
+}
+
+#[test]
+fn an_example_that_cannot_be_read_is_a_mistake() {
+    let wrong = |example: &str| {
+        let list = format!("allow = [{example}]");
+        mistake(
+            Format::Toml,
+            &format!("[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {{}}\nexamples = {{ {list} }}\n"),
+        )
+    };
+    let told = wrong("\"fly away\"");
+    assert!(told.starts_with("p/a.toml:5:23: unknown action `fly`: write read, stat"), "{told}");
+    assert!(wrong("\"\"").contains("an empty example"));
+    assert!(wrong("\"read a b\"").contains("`read` takes one path"));
+    assert!(wrong("\"exec\"").contains("`exec` needs a command"));
+    assert!(wrong("\"exec sh -c 'x\"").contains("nothing closes the '"));
+    assert!(wrong("{ do = \"read x\", rol = \"agent\" }").contains("did you mean `role`?"));
+    assert!(wrong("3").contains("a line such as `read src/main.rs`"));
+}
+
+#[test]
+fn examples_are_no_part_of_the_digest() {
+    let rule = "[[rule]]\nname = \"a\"\nanswer = \"allow\"\nmatch = { action = \"read\" }\n";
+    let digest =
+        |text: &str| Policy::new(vec![], parse("a.toml", text, Format::Toml).unwrap().rules).digest();
+    assert_eq!(digest(rule), digest(&format!("{rule}examples = {{ allow = [\"read x\"] }}\n")));
+}
+
+/// Rules of the organisation are read from where nobody else can write.
+#[test]
+fn the_organisations_rules_are_the_administrators_alone() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let dir = std::env::temp_dir().join(format!("bailey-organisation-{}", std::process::id()));
+    let rules = dir.join("policy");
+    std::fs::create_dir_all(&rules).unwrap();
+    let own = std::fs::metadata(&dir).unwrap().uid();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let file = rules.join("10.toml");
+    std::fs::write(&file, "[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {}\n").unwrap();
+    for (path, bits) in [(&dir, 0o755), (&rules, 0o755), (&file, 0o644)] {
+        mode(path, bits);
+    }
+    let told = |owner| {
+        load_organisation(&rules, owner).map(|parsed| parsed.rules[0].tier).map_err(|it| it.to_string())
+    };
+    assert_eq!(told(own), Ok(Tier::Organisation));
+    for place in [&dir, &rules, &file] {
+        let before = std::fs::metadata(place).unwrap().mode();
+        for writable in [0o020, 0o002] {
+            mode(place, before | writable);
+            let why = told(own).unwrap_err();
+            assert!(why.starts_with(&format!("`{}` could be changed", place.display())), "{why}");
+        }
+        mode(place, before);
+    }
+    if own != 0 {
+        assert!(told(own + 1).is_err(), "another's");
+    } else {
+        std::os::unix::fs::chown(&file, Some(12_345), None).unwrap();
+        let why = told(0).unwrap_err();
+        assert!(why.contains("it belongs to user 12345 and has mode 644"), "{why}");
+        std::os::unix::fs::chown(&file, Some(0), None).unwrap();
+    }
+    assert_eq!(told(own), Ok(Tier::Organisation), "control");
+    let tier = "[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {}\ntier = \"project\"\n";
+    std::fs::write(&file, tier).unwrap();
+    assert!(told(own).unwrap_err().contains("rules of the organisation have no `tier` of their own"));
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(load_organisation(&rules, own).unwrap().rules, []);
 }

@@ -51,7 +51,7 @@ fn things(case: &Case) -> Vec<Thing<'_>> {
 
 pub(crate) fn naive(rules: &[Rule], case: &Case, world: &World) -> Answer {
     let (places, things) = (places(), things(case));
-    let speaking = |thing: &Thing<'_>, rule: &&Rule| speaks(rule, case, thing, &places, &world.revealed);
+    let speaking = |thing: &Thing<'_>, rule: &&Rule| speaks(rule, case, thing, &places, world);
     let denied = |rule: &Rule| rule.answer == Deny && things.iter().any(|thing| speaking(thing, &rule));
     let binds = |rule: &&Rule| matches!(rule.tier, Tier::BuiltIn | Tier::Organisation);
     if rules.iter().filter(binds).any(denied) {
@@ -104,8 +104,7 @@ fn token_holds(case: &Case, things: &[Thing<'_>], places: &Places, world: &World
         if let Some(scope) = &caveat.scope {
             bounded = true;
             for thing in things {
-                let covers =
-                    |condition: &Condition| fit(condition, case, thing, places, &world.revealed) == 2;
+                let covers = |condition: &Condition| fit(condition, case, thing, places, world) == 2;
                 if !scope.iter().any(covers) {
                     return false;
                 }
@@ -115,8 +114,8 @@ fn token_holds(case: &Case, things: &[Thing<'_>], places: &Places, world: &World
     bounded && ends && world.of_today && token.operations_left > 0 && world.newest <= at(20)
 }
 
-fn speaks(rule: &Rule, case: &Case, thing: &Thing<'_>, places: &Places, revealed: &[WsPath]) -> bool {
-    let fit = |condition: &Condition| fit(condition, case, thing, places, revealed);
+fn speaks(rule: &Rule, case: &Case, thing: &Thing<'_>, places: &Places, world: &World) -> bool {
+    let fit = |condition: &Condition| fit(condition, case, thing, places, world);
     match rule.answer {
         Allow => fit(&rule.matches) == 2 && rule.except.iter().all(|except| fit(except) == 0),
         Review | Deny => fit(&rule.matches) > 0 && rule.except.iter().all(|except| fit(except) < 2),
@@ -124,7 +123,7 @@ fn speaks(rule: &Rule, case: &Case, thing: &Thing<'_>, places: &Places, revealed
     }
 }
 
-fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, revealed: &[WsPath]) -> Fit {
+fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, world: &World) -> Fit {
     let mut fits = vec![2];
     let sure = |yes: bool| if yes { 2 } else { 0 };
     if let Some(kinds) = &condition.action {
@@ -133,6 +132,19 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, r
     if let Some(roles) = &condition.role {
         fits.push(sure(roles.contains(&case.role)));
     }
+    let member = |own: &Vec<String>, given: Option<&str>| match given {
+        None => u8::from(!own.is_empty()),
+        Some(given) => sure(own.iter().any(|own| own == given)),
+    };
+    if let Some(own) = &condition.trust {
+        let own = own.iter().map(|trust| trust.name().to_string()).collect();
+        fits.push(member(&own, world.caller.trust.map(|trust| trust.name())));
+    }
+    fits.extend(
+        condition.tag.as_ref().map(|own| sure(own.iter().any(|tag| world.caller.tags.contains(tag)))),
+    );
+    fits.extend(condition.mode.as_ref().map(|own| member(own, world.mode)));
+    fits.extend(condition.state.as_ref().map(|own| member(own, world.state)));
     if let Some(network) = condition.network {
         let asks = match &case.action {
             Action::Exec(command) => command.network,
@@ -147,7 +159,7 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, r
         ));
     }
     if let Some(own) = condition.revealed {
-        fits.push(sure(thing.path.is_some_and(|path| revealed.contains(&WsPath::from(path)) == own)));
+        fits.push(sure(thing.path.is_some_and(|path| world.revealed.contains(&WsPath::from(path)) == own)));
     }
     if let Some(max) = condition.max_size {
         fits.push(sure(thing.size.is_some_and(|size| size <= max)));

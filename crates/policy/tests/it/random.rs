@@ -3,7 +3,7 @@
 use crate::support::*;
 use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
-    Caller, Caveat, Condition, Decided, Extension, Facts, Glob, Judged, Policy, Rule, Tier, Token,
+    Caller, Caveat, Condition, Decided, Extension, Facts, Glob, Judged, Policy, Rule, Tier, Token, Trust,
 };
 use bailey_protocol::{Action, Digest, Kind, MergeKind, Role, Timestamp, TokenId, WsPath};
 use proptest::prelude::*;
@@ -21,6 +21,8 @@ pub(crate) struct Case {
 pub(crate) struct World {
     pub(crate) revealed: Vec<WsPath>,
     pub(crate) caller: Caller,
+    pub(crate) mode: Option<&'static str>,
+    pub(crate) state: Option<&'static str>,
     pub(crate) newest: Timestamp,
     /// Its policy is filled in when there is one.
     pub(crate) token: Option<Token>,
@@ -50,6 +52,8 @@ impl World {
             caller: &self.caller,
             token: token.as_ref(),
             newest: self.newest,
+            mode: self.mode,
+            state: self.state,
             ..Facts::new(&effect, at(20), &places)
         };
         match policy.judge(&facts) {
@@ -173,7 +177,11 @@ impl Draw {
             command: self.maybe(10, |draw| {
                 command(&draw.some(&["git", "git status", "cargo test", "rm"])).command.unwrap()
             }),
-            role: self.maybe(10, |draw| draw.some(&[Role::Owner, Role::Agent])),
+            role: self.maybe(10, |draw| draw.some(&Role::ALL)),
+            trust: self.maybe(10, |draw| draw.some(&Trust::ALL)),
+            tag: self.maybe(10, |draw| draw.some(&["a", "b"].map(String::from))),
+            mode: self.maybe(10, |draw| draw.some(&["strict", "explore"].map(String::from))),
+            state: self.maybe(5, |draw| draw.some(&["red", "green"].map(String::from))),
             network: self.maybe(10, |draw| draw.percent(50)),
             direction: self.maybe(10, |draw| draw.some(&[MergeKind::Apply, MergeKind::Discard])),
             revealed: self.maybe(10, |draw| draw.percent(50)),
@@ -198,7 +206,7 @@ impl Draw {
     }
 
     pub(crate) fn case(&mut self) -> Case {
-        let role = self.pick(&[Role::Owner, Role::Agent]);
+        let role = self.pick(&[Role::Owner, Role::Agent, Role::Agent, Role::Guest]);
         let mut words = Vec::new();
         let action = match self.below(7) {
             0 => read(self.pick(PATHS)),
@@ -247,7 +255,11 @@ impl Draw {
             caller: Caller {
                 sandbox: self.pick(&[None, Some(sandbox(1)), Some(sandbox(1)), Some(sandbox(2))]),
                 is_confined: self.percent(10),
+                trust: self.maybe(80, |draw| draw.pick(&Trust::ALL)),
+                tags: self.some(&["a", "b", "c"]).into_iter().map(String::from).collect(),
             },
+            mode: self.maybe(70, |draw| draw.pick(&["strict", "explore", "debug"])),
+            state: self.maybe(70, |draw| draw.pick(&["red", "green"])),
             newest: if self.percent(95) { at(20) } else { at(21) },
             token: self.maybe(60, Self::token),
             of_today: self.percent(95),

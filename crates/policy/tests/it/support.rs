@@ -73,7 +73,10 @@ pub(crate) fn said(decided: &Decided, rule: &str) -> bool {
 pub(crate) fn standard() -> Policy {
     let parsed = parse("default.toml", bailey_policy::DEFAULT_RULES, Format::Toml).unwrap();
     assert_eq!(parsed.warnings, []);
-    Policy::new(built_in_rules(), parsed.rules)
+    let policy = Policy::new(built_in_rules(), parsed.rules.clone());
+    assert!(parsed.examples.len() > 10);
+    parsed.check(&policy).unwrap();
+    policy
 }
 
 pub(crate) fn rule(name: &str, answer: Answer) -> Rule {

@@ -113,7 +113,7 @@ fn a_confined_caller_has_its_token_and_nothing_else() {
     let ask = |spoil: fn(&mut Token) -> bool, is_confined| {
         let mut held = token(&policy);
         let held = spoil(&mut held).then_some(held);
-        let caller = Caller { is_confined, sandbox: Some(sandbox(1)) };
+        let caller = Caller { is_confined, sandbox: Some(sandbox(1)), ..Caller::default() };
         let asked = Asked { token: held, caller, ..Asked::new(&policy, read(FILE)) };
         let (decided, extensions) = asked.decide(|_| says(Allow));
         assert!(!is_confined || extensions.is_empty(), "nobody is asked about what is denied");

@@ -38,6 +38,10 @@ pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Resul
             let role = match asked.role {
                 Some(Asker::Owner) => Role::Owner,
                 Some(Asker::Agent) => Role::Agent,
+                Some(Asker::Operator) => Role::Operator,
+                Some(Asker::User) => Role::User,
+                Some(Asker::Guest) => Role::Guest,
+                Some(Asker::Plugin) => Role::Plugin,
                 None if is_owners => Role::Owner,
                 None => Role::Agent,
             };
