@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod redactor;
 mod secrets;
 mod settings;
 mod streams;
@@ -45,6 +46,7 @@ pub const TARGETS: &[Target] = &[
     target("dotenv", |data| text(data, secrets::dotenv)),
     target("sealed", |data| text(data, secrets::sealed)),
     target("screen", secrets::screen),
+    target("redactor", redactor::redactor),
     target("order", bailey_sandbox::fuzz::order),
     target("reply", bailey_sandbox::fuzz::reply),
     target("git-index", bailey_sandbox::fuzz::index),

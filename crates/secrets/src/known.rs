@@ -8,10 +8,12 @@
 //! - is no run of neighbours such as `12345678` or `abcdefgh1`, no well-known password, and
 //! - occurs in no mark of this redactor.
 //!
-//! Spellings: as it is; Base64 at each of the three alignments, standard and URL-safe, without the characters
+//! Spellings: as it is; each line of a value of several lines; Base64 at each of the three alignments, standard and URL-safe, without the characters
 //! that depend on neighbours or padding; hexadecimal in both cases; percent-encoded, with the sets of
-//! characters that common libraries leave alone; escaped for JSON once and twice.
+//! characters that common libraries leave alone; escaped for JSON once and twice; and each of these as the module `view`
+//! shows it. A value of 8 bytes has 10 characters in Base64 that do not depend on its neighbours, and 16 in hexadecimal.
 
+use crate::view::loosen;
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
@@ -120,7 +122,19 @@ pub(crate) fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
             all.insert(once.into_bytes());
         }
     }
+    all.insert(value.replace(' ', "+").into_bytes());
+    all.extend(lines(value).map(|line| line.as_bytes().to_vec()));
+    let loose: Vec<_> = all.iter().map(|spelling| loosen(spelling)).collect();
+    all.extend(loose.into_iter().filter(|text| str::from_utf8(text).is_ok_and(is_strong)));
     all
+}
+
+/// The lines of a value of several: a reader of a part of a file shows some of them without the others. What a block in
+/// RFC 7468's armour begins and ends with is no secret.
+fn lines(value: &str) -> impl Iterator<Item = &str> {
+    let several = value.contains('\n');
+    let is_told = |line: &&str| line.len() >= LONG && !line.starts_with("-----") && is_strong(line);
+    value.lines().map(str::trim).filter(move |line| several && is_told(line))
 }
 
 fn hex(value: &str, upper: bool) -> Vec<u8> {

@@ -1,10 +1,6 @@
 //! The redactor: known secrets and credentials of known shapes, replaced by marks.
 
-use crate::{
-    Vault, known, mark,
-    scan::{Patterns, Scan},
-    shape::SHAPES,
-};
+use crate::{Vault, known, mark, patterns::Patterns, scan::Scan, shape::SHAPES};
 use std::{
     borrow::Cow,
     fmt,

@@ -6,112 +6,13 @@
 //! rest of a secret could show beside the mark of another.
 
 use crate::{
-    known, mark,
+    mark,
+    patterns::{Match, Patterns, What},
     pem::Block,
     shape::{CONTEXT, Class, Found, Kind, SHAPES},
 };
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind, automaton::OverlappingState};
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 use zeroize::Zeroizing;
-
-/// What is searched for, as one automaton. It holds copies of the values, which live as long as the redactor
-/// and, unlike the vault's, are not zeroised.
-pub(crate) struct Patterns {
-    /// None when it could not be built; then everything is masked.
-    automaton: Option<AhoCorasick>,
-    patterns: Vec<Pattern>,
-    /// All literals in order, to ask whether the input ends inside one.
-    sorted: Vec<Zeroizing<Vec<u8>>>,
-    longest: usize,
-}
-
-#[derive(Debug, Clone)]
-struct Pattern {
-    mark: Arc<str>,
-    what: What,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum What {
-    /// A spelling of a known value.
-    Known,
-    /// The prefix of the shape of this number.
-    Shape(usize),
-}
-
-/// A match whose first byte stands at `start`.
-struct Match<'a> {
-    start: usize,
-    length: usize,
-    pattern: &'a Pattern,
-}
-
-impl Patterns {
-    /// Patterns for the spellings of `values`, each with its name, and for every shape.
-    pub(crate) fn new<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut spellings: BTreeMap<Vec<u8>, Arc<str>> = BTreeMap::new();
-        for (name, value) in values {
-            let mark: Arc<str> = mark::mark(name).into();
-            for spelling in known::spellings(value) {
-                spellings.entry(spelling).or_insert_with(|| Arc::clone(&mark));
-            }
-        }
-        let known = spellings.into_iter().map(|(text, mark)| (text, Pattern { mark, what: What::Known }));
-        let shapes = SHAPES.iter().enumerate().map(|(index, shape)| {
-            let mark = mark::mark(shape.id).into();
-            (shape.prefix.as_bytes().to_vec(), Pattern { mark, what: What::Shape(index) })
-        });
-        let (mut sorted, patterns): (Vec<_>, Vec<_>) = known.chain(shapes).unzip();
-        // A contiguous automaton is built in a fraction of the time of a full table.
-        let automaton = AhoCorasick::builder()
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .match_kind(MatchKind::Standard)
-            .build(&sorted)
-            .ok();
-        sorted.sort_unstable();
-        let longest = sorted.iter().map(Vec::len).max().unwrap_or_default();
-        let sorted = sorted.into_iter().map(Zeroizing::new).collect();
-        Self { automaton, patterns, sorted, longest }
-    }
-
-    /// Whether nothing can match, asked without looking closer.
-    pub(crate) fn is_clean(&self, bytes: &[u8]) -> bool {
-        self.automaton.as_ref().is_some_and(|automaton| !automaton.is_match(bytes))
-    }
-
-    /// Every literal that begins at `from` or later, by place; at one place known values first, then by length.
-    fn find(&self, bytes: &[u8], from: usize) -> Vec<Match<'_>> {
-        let mut matches = Vec::new();
-        let haystack = bytes.get(from..).unwrap_or_default();
-        let Some(automaton) = &self.automaton else { return matches };
-        let mut state = OverlappingState::start();
-        loop {
-            automaton.find_overlapping(haystack, &mut state);
-            let Some(found) = state.get_match() else { break };
-            let Some(pattern) = self.patterns.get(found.pattern().as_usize()) else { continue };
-            matches.push(Match { start: from + found.start(), length: found.len(), pattern });
-        }
-        let rank = |found: &Match<'_>| {
-            (found.start, matches!(found.pattern.what, What::Shape(_)), Reverse(found.length))
-        };
-        matches.sort_unstable_by_key(rank);
-        matches
-    }
-
-    /// The first place, from `from` on, where the rest of the input is the beginning of a literal.
-    fn open_end(&self, bytes: &[u8], from: usize) -> usize {
-        let first = from.max((bytes.len() + 1).saturating_sub(self.longest));
-        (first..bytes.len())
-            .find(|at| bytes.get(*at..).is_some_and(|rest| self.begins_with(rest)))
-            .unwrap_or(bytes.len())
-    }
-
-    /// Whether a literal begins with `rest` and is longer.
-    fn begins_with(&self, rest: &[u8]) -> bool {
-        let first = self.sorted.partition_point(|text| text.as_slice() <= rest);
-        self.sorted.get(first).is_some_and(|text| text.starts_with(rest))
-    }
-}
 
 /// The state of one scan.
 pub(crate) struct Scan {
@@ -145,11 +46,11 @@ impl Scan {
     pub(crate) fn push(&mut self, bytes: &[u8], end: bool, out: &mut Vec<u8>) {
         self.append(bytes);
         let patterns = Arc::clone(&self.patterns);
-        if patterns.automaton.is_none() {
+        if patterns.is_broken() {
             return self.hide_all(out);
         }
-        let limit = if end { self.buffer.len() } else { patterns.open_end(&self.buffer, self.decided) };
-        let literals = patterns.find(&self.buffer, self.decided);
+        let (literals, open) = patterns.find(&self.buffer, self.decided, end);
+        let limit = if end { self.buffer.len() } else { open };
         let (matches, limit) = self.decide(literals, limit, end);
         self.replace(&matches, limit, out);
         self.forget(limit);

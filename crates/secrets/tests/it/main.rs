@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is how a test fails")]
 
 mod dotenv;
+mod forms;
 mod keyring;
 mod neutralise;
 mod redact;

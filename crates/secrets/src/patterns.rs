@@ -1,0 +1,224 @@
+//! What is searched for, as one automaton for every spelling of every known value and for the beginnings of shapes, and
+//! how it is led over a text through each view. Each view reads each byte once.
+
+use crate::{
+    known, mark,
+    shape::{CONTEXT, SHAPES},
+    view::{Reading, View},
+};
+use aho_corasick::{
+    Anchored, MatchKind,
+    automaton::{Automaton as _, StateID},
+    nfa::contiguous::NFA,
+};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+    ops::ControlFlow,
+    sync::Arc,
+};
+use zeroize::Zeroizing;
+
+/// What is searched for, as one automaton for every spelling of every value. It holds copies of the values, which live as
+/// long as the redactor and, unlike the vault's, are not zeroised.
+pub(crate) struct Patterns {
+    /// None when it could not be built; then everything is masked.
+    automaton: Option<Automaton>,
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern {
+    pub(crate) mark: Arc<str>,
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What {
+    /// A spelling of a known value.
+    Known,
+    /// The prefix of the shape of this number.
+    Shape(usize),
+}
+
+/// A match whose first byte stands at `start`.
+pub(crate) struct Match<'a> {
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+    pub(crate) pattern: &'a Pattern,
+}
+
+impl Patterns {
+    /// Patterns for the spellings of `values`, each with its name, and for every shape.
+    pub(crate) fn new<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut spellings: BTreeMap<Vec<u8>, Arc<str>> = BTreeMap::new();
+        for (name, value) in values {
+            let mark: Arc<str> = mark::mark(name).into();
+            for spelling in known::spellings(value) {
+                spellings.entry(spelling).or_insert_with(|| Arc::clone(&mark));
+            }
+        }
+        let known = spellings.into_iter().map(|(text, mark)| (text, Pattern { mark, what: What::Known }));
+        let shapes = SHAPES.iter().enumerate().map(|(index, shape)| {
+            let mark = mark::mark(shape.id).into();
+            (shape.prefix.as_bytes().to_vec(), Pattern { mark, what: What::Shape(index) })
+        });
+        let (literals, patterns): (Vec<_>, Vec<Pattern>) =
+            known.chain(shapes).map(|(text, pattern)| (Zeroizing::new(text), pattern)).unzip();
+        let known = patterns.iter().take_while(|pattern| matches!(pattern.what, What::Known)).count();
+        Self { automaton: Automaton::new(&literals, known), patterns }
+    }
+
+    /// Whether there is nothing to search with.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.automaton.is_none()
+    }
+
+    /// Whether nothing can match, asked without looking closer.
+    pub(crate) fn is_clean(&self, bytes: &[u8]) -> bool {
+        let is_in = |view: View| {
+            let mut found = false;
+            self.read(view, bytes, 0, true, |_, _, _| {
+                found = true;
+                ControlFlow::Break(())
+            });
+            found
+        };
+        self.automaton.is_some() && !views(bytes, 0).any(is_in)
+    }
+
+    /// Every literal that begins at `from` or later, by place; at one place known values first, then by length. And the
+    /// first place where the rest of the input is the beginning of a literal.
+    pub(crate) fn find(&self, bytes: &[u8], from: usize, end: bool) -> (Vec<Match<'_>>, usize) {
+        let (mut matches, mut limit) = (Vec::new(), bytes.len());
+        for view in views(bytes, from) {
+            let open = self.read(view, bytes, from, end, |start, length, pattern| {
+                matches.push(Match { start, length, pattern });
+                ControlFlow::Continue(())
+            });
+            limit = limit.min(open);
+        }
+        let rank = |found: &Match<'_>| {
+            (found.start, matches!(found.pattern.what, What::Shape(_)), Reverse(found.length))
+        };
+        matches.sort_unstable_by_key(rank);
+        (matches, limit)
+    }
+
+    /// Reads through one view and tells each literal, with its place and length in `bytes`. Returns the first place where
+    /// the rest is the beginning of a literal.
+    fn read<'a>(
+        &'a self,
+        view: View,
+        bytes: &[u8],
+        from: usize,
+        end: bool,
+        mut tell: impl FnMut(usize, usize, &'a Pattern) -> ControlFlow<()>,
+    ) -> usize {
+        let Some(automaton) = &self.automaton else { return bytes.len() };
+        let mut reading = Reading::new(view, bytes, from, end);
+        let mut state = automaton.start;
+        // Where each byte that was seen begins: in a plain view that is known without being kept.
+        let mut places = Vec::new();
+        let mut seen = 0;
+        for next in reading.by_ref() {
+            let before = if next.parted { automaton.start } else { state };
+            state = automaton.nfa.next_state(Anchored::No, before, next.byte);
+            seen += 1;
+            if view != View::Plain {
+                places.push(next.place.start);
+            }
+            if !(automaton.nfa.is_special(state) && automaton.nfa.is_match(state)) {
+                continue;
+            }
+            for index in 0..automaton.nfa.match_len(state) {
+                let found = automaton.nfa.match_pattern(state, index);
+                let Some(pattern) = self.patterns.get(found.as_usize()) else { continue };
+                let length = automaton.nfa.pattern_len(found);
+                let first = if view == View::Plain {
+                    Some(from + seen - length)
+                } else {
+                    places.get(seen - length).copied()
+                };
+                let (Some(first), true) = (first, view == View::Plain || matches!(pattern.what, What::Known))
+                else {
+                    continue;
+                };
+                if tell(first, next.place.end - first, pattern).is_break() {
+                    return first;
+                }
+            }
+        }
+        let open = if reading.is_parted() { 0 } else { automaton.open(view, state) };
+        match open {
+            0 => reading.stopped(),
+            open if view == View::Plain => from + seen - open,
+            open => places.get(seen - open).copied().unwrap_or(from),
+        }
+    }
+}
+
+/// The views that can show something else than the ones before them.
+fn views(bytes: &[u8], from: usize) -> impl Iterator<Item = View> {
+    let seen = bytes.get(from.saturating_sub(CONTEXT)..).unwrap_or_default();
+    let decoded = seen.contains(&b'%').then_some(View::Decoded);
+    [View::Plain, View::Loose].into_iter().chain(decoded)
+}
+
+/// An Aho-Corasick automaton that knows of each state how much of a literal it has read.
+struct Automaton {
+    nfa: NFA,
+    start: StateID,
+    /// The longest end of what was read that is the beginning of a literal, and of one of a known value.
+    open: HashMap<StateID, usize>,
+    open_known: HashMap<StateID, usize>,
+}
+
+impl Automaton {
+    /// The first `known` literals are those of known values. A contiguous automaton is built in a fraction of the time of
+    /// a full table.
+    fn new(literals: &[Zeroizing<Vec<u8>>], known: usize) -> Option<Self> {
+        let nfa =
+            NFA::builder().match_kind(MatchKind::Standard).build(literals.iter().map(|text| &**text)).ok()?;
+        let start = nfa.start_state(Anchored::No).ok()?;
+        let open_known = open(&nfa, start, literals, known);
+        let open = open(&nfa, start, literals, literals.len());
+        Some(Self { nfa, start, open, open_known })
+    }
+
+    fn open(&self, view: View, state: StateID) -> usize {
+        let open = if view == View::Plain { &self.open } else { &self.open_known };
+        open.get(&state).copied().unwrap_or_default()
+    }
+}
+
+/// For each state the longest end of what it has read that is the beginning of one of the first `count` literals, and
+/// shorter than it. The state after the first bytes of a literal has read exactly those.
+fn open(nfa: &NFA, start: StateID, literals: &[Zeroizing<Vec<u8>>], count: usize) -> HashMap<StateID, usize> {
+    let next = |state, byte: &u8| nfa.next_state(Anchored::No, state, *byte);
+    let mut open = HashMap::new();
+    for literal in literals.iter().take(count) {
+        let Some((_, beginning)) = literal.split_last() else { continue };
+        let mut state = start;
+        for (byte, length) in beginning.iter().zip(1..) {
+            state = next(state, byte);
+            open.insert(state, length);
+        }
+    }
+    // The rest are whole literals and those that do not count: they are open as far as what they end with is.
+    let mut rest: Vec<&[u8]> = Vec::new();
+    for (number, literal) in literals.iter().enumerate() {
+        let first = if number < count { literal.len() } else { 1 };
+        rest.extend((first..=literal.len()).filter_map(|length| literal.get(..length)));
+    }
+    rest.sort_unstable_by_key(|text| text.len());
+    for text in rest {
+        let state = text.iter().fold(start, next);
+        if !open.contains_key(&state) {
+            let end = text.iter().skip(1).fold(start, next);
+            let length = open.get(&end).copied().unwrap_or_default();
+            open.insert(state, length);
+        }
+    }
+    open
+}
