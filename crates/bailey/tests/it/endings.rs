@@ -135,7 +135,7 @@ fn ctrl_c_is_heard_when_nobody_reads_what_is_printed() {
 #[test]
 fn an_emergency_stop_ends_everything_at_once_and_lasts_until_it_is_released() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
-    let script = |marker: &str| vec![worked(marker), vec![Reply::text("done")]].concat();
+    let script = |marker: &str| [worked(marker), vec![Reply::text("done")]].concat();
     let names = ["98731", "98732"];
     let mut terminals = Vec::new();
     let mut models = Vec::new();
