@@ -232,7 +232,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     if !matches!(opening, Opening::Visit(_)) {
         native.prepare(id)?;
     }
-    let walls = Walls::new(native, journal.seal(), home.user.display().to_string());
+    let path = std::env::var("PATH").unwrap_or_default();
+    let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
     if let Opening::New(id) = opening {
         walls.begin(id);
     }

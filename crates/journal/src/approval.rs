@@ -22,6 +22,8 @@ struct Asking {
     action: Option<Digest>,
     target: String,
     call: Option<CallId>,
+    /// The digest of the files that the action names.
+    named: Option<Digest>,
     /// The question that ran out before.
     again: Option<ApprovalId>,
     card: serde_json::Value,
@@ -35,20 +37,23 @@ enum Given {
 }
 
 impl Mint {
-    /// Writes a question about an effect, which runs out after `lasts`.
+    /// Writes a question about an effect, which runs out after `lasts`. `named` is the digest of the files that its action
+    /// names.
     ///
     /// # Errors
     /// When it cannot be written.
     pub async fn ask(
         &self,
         effect: &Sealed,
+        named: Option<Digest>,
         card: serde_json::Value,
         lasts: Duration,
     ) -> Result<ApprovalId, JournalError> {
         let (digest, action_digest) = (effect.digest(), effect.action_digest());
         let Effect { id, session, call, action, .. } = effect.effect().clone();
         let target = action.target();
-        let asking = Asking { session, digest, action: Some(action_digest), target, call, again: None, card };
+        let asking =
+            Asking { session, digest, action: Some(action_digest), target, call, named, again: None, card };
         self.write_question(asking, lasts, move |entry| entry.about(id)).await
     }
 
@@ -65,7 +70,8 @@ impl Mint {
         lasts: Duration,
     ) -> Result<ApprovalId, JournalError> {
         let digest = Digest::of(card.to_string().as_bytes());
-        let asking = Asking { session, digest, action: None, target, call: None, again: None, card };
+        let asking =
+            Asking { session, digest, action: None, target, call: None, named: None, again: None, card };
         self.write_question(asking, lasts, |entry| entry).await
     }
 
@@ -95,14 +101,14 @@ impl Mint {
         else {
             return Err(JournalError::NotRunOut(id));
         };
-        let Fact::Asked { digest, action, target, call, until: Some(until), .. } = fact else {
+        let Fact::Asked { digest, action, target, call, named, until: Some(until), .. } = fact else {
             return Err(JournalError::NotRunOut(id));
         };
         if until > self.journal().clock().now() || !self.ran_out(id).await? {
             return Err(JournalError::NotRunOut(id));
         }
         let card = serde_json::from_slice(&card).map_err(json)?;
-        let asking = Asking { session, digest, action, target, call, again: Some(id), card };
+        let asking = Asking { session, digest, action, target, call, named, again: Some(id), card };
         self.write_question(asking, lasts, move |entry| match effect {
             Some(effect) => entry.about(effect),
             None => entry,
@@ -127,12 +133,12 @@ impl Mint {
         let until = now.checked_add(lasts).ok();
         self.journal()
             .write(Grade::Full, move |tx| {
-                let Asking { session, digest, action, target, call, again, card } = asking;
+                let Asking { session, digest, action, target, call, named, again, card } = asking;
                 let stored = call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned());
-                let fact = Fact::Asked { approval, digest, action, target, call, until, again };
+                let fact = Fact::Asked { approval, digest, action, target, call, until, named, again };
                 let entry = of(Entry::of(session, fact)).with(Payload::Json(card));
                 let entry = chain::append(tx, &redactor, now, &entry)?;
-                let asked = project::Asked { effect: digest, action, entry, until, call: stored };
+                let asked = project::Asked { effect: digest, action, entry, until, call: stored, named };
                 project::asked(tx, approval, session, &asked)
             })
             .await?;
@@ -238,15 +244,20 @@ impl Mint {
     }
 
     /// A grant that a human gave for this exact action before: for the rest of its session, or once for the tool call that
-    /// asked for it in a process that has ended since.
+    /// asked for it in a process that has ended since; while the files that it names (`named`) are what they were.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub async fn standing_grant(&self, effect: &Sealed) -> Result<Option<Grant>, JournalError> {
+    pub async fn standing_grant(
+        &self,
+        effect: &Sealed,
+        named: Option<Digest>,
+    ) -> Result<Option<Grant>, JournalError> {
         let Effect { session, call, .. } = effect.effect();
         let session = session.to_string();
         let call = call.as_ref().map(|call| self.journal().redactor().redact(&call.0).text.into_owned());
         let action = effect.action_digest().to_string();
+        let named = named.map(|named| named.to_string());
         let id = self
             .journal()
             .store()
@@ -254,8 +265,8 @@ impl Mint {
                 Ok(db
                     .query_row(
                         "SELECT id FROM approval WHERE session = ?1 AND action_digest = ?2
-                         AND (state = 'session' OR state = 'yes' AND call = ?3) LIMIT 1",
-                        params![session, action, call],
+                         AND named IS ?4 AND (state = 'session' OR state = 'yes' AND call = ?3) LIMIT 1",
+                        params![session, action, call, named],
                         |row| row.get::<_, String>(0),
                     )
                     .optional()?)

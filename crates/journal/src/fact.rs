@@ -167,6 +167,9 @@ pub enum Fact {
         /// When it runs out and counts as a no; older journals lack it.
         #[serde(default)]
         until: Option<Timestamp>,
+        /// The digest of the files that the action names, as they were; none where it names none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        named: Option<Digest>,
         /// The question that ran out, and is asked once more with this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again: Option<ApprovalId>,

@@ -93,8 +93,8 @@ pub(crate) fn asked(
 ) -> Result<(), StoreError> {
     let action = asked.action.map(|digest| digest.to_string()).unwrap_or_default();
     tx.execute(
-        "INSERT INTO approval (id, session, digest, action_digest, state, asked, until, call)
-         VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6, ?7)",
+        "INSERT INTO approval (id, session, digest, action_digest, state, asked, until, call, named)
+         VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6, ?7, ?8)",
         params![
             id.to_string(),
             session.to_string(),
@@ -102,7 +102,8 @@ pub(crate) fn asked(
             action,
             asked.entry.0,
             asked.until.map(|until| until.to_string()),
-            asked.call
+            asked.call,
+            asked.named.map(|named| named.to_string())
         ],
     )?;
     Ok(())
@@ -121,6 +122,8 @@ pub(crate) struct Asked {
     pub(crate) until: Option<Timestamp>,
     /// The tool call that waits, as it is stored.
     pub(crate) call: Option<String>,
+    /// The digest of the files that the action names.
+    pub(crate) named: Option<Digest>,
 }
 
 pub(crate) fn answered(tx: &mut Tx<'_>, id: ApprovalId, answer: Answer) -> Result<(), StoreError> {

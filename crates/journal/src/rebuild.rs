@@ -102,9 +102,10 @@ impl Replay {
             Fact::SessionRemoved { .. } => project::removed(tx, id),
             Fact::Accepted { .. } => project::accepted(tx, id, now, &recorded.text()),
             Fact::Revealed { path } => project::revealed(tx, id, &path.0).map(drop),
-            Fact::Asked { approval, digest, action, until, call, .. } => {
-                let (entry, until, call) = (entry.seq, *until, call.as_ref().map(|call| call.0.clone()));
-                let asked = project::Asked { effect: *digest, action: *action, entry, until, call };
+            Fact::Asked { approval, digest, action, until, call, named, .. } => {
+                let call = call.as_ref().map(|call| call.0.clone());
+                let (effect, action, entry, until, named) = (*digest, *action, entry.seq, *until, *named);
+                let asked = project::Asked { effect, action, entry, until, call, named };
                 project::asked(tx, *approval, id, &asked)
             }
             Fact::Answered { approval, answer, .. } => project::answered(tx, *approval, *answer),

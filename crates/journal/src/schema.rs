@@ -4,30 +4,26 @@
 use bailey_store::Migration;
 
 /// The version of the tables that this program makes; the newest of [`MIGRATIONS`].
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 2;
 
-pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, sql: FIRST },
-    Migration { version: 2, sql: TREE },
-    Migration { version: SCHEMA_VERSION, sql: QUESTIONS },
-];
+pub(crate) const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, sql: FIRST }, Migration { version: SCHEMA_VERSION, sql: SECOND }];
 
 /// The tree over the entries: the hash of each 256 of the level below, which are entries on the lowest. What an older
 /// journal lacks of it is computed where it is needed.
-const TREE: &str = "
+///
+/// A question is known by its entry, when it runs out, the call that waits, and what that names.
+const SECOND: &str = "
 CREATE TABLE tile (
     level INTEGER NOT NULL,
     place INTEGER NOT NULL,
     hash  BLOB NOT NULL,
     PRIMARY KEY (level, place)
 ) STRICT, WITHOUT ROWID;
-";
-
-/// A question is known by its entry, when it runs out, and the call that waits.
-const QUESTIONS: &str = "
 ALTER TABLE approval ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE approval ADD COLUMN until TEXT;
 ALTER TABLE approval ADD COLUMN call TEXT;
+ALTER TABLE approval ADD COLUMN named TEXT;
 UPDATE approval SET asked = coalesce((
     SELECT seq FROM entry
     WHERE entry.session = approval.session AND type = 'asked'

@@ -44,9 +44,9 @@ impl Kernel {
                 Ok(Acted::Done(finished.output))
             }
             Admission::Denied(reasons) => Ok(Acted::Denied(reasons)),
-            Admission::Waits(id, sealed) => {
+            Admission::Waits(id, shown) => {
                 let (seen, needed) = (Vec::new(), VecDeque::new());
-                self.pend(id, Pending { sealed: *sealed, purpose, seen, needed });
+                self.pend(id, Pending { shown: *shown, purpose, seen, needed });
                 Ok(Acted::Waiting(id))
             }
         }
@@ -57,9 +57,9 @@ impl Kernel {
     /// # Errors
     /// When the question is unknown or not granted, or the journal cannot be written.
     pub async fn act_approved(&self, scope: &Scope, id: ApprovalId) -> Result<Acted, Refused> {
-        let Pending { sealed, purpose, .. } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
-        let action = sealed.effect().action.clone();
-        let admission = self.admit_approved(scope, sealed, id, purpose).await?;
+        let Pending { shown, purpose, .. } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
+        let action = shown.sealed.effect().action.clone();
+        let admission = self.admit_approved(scope, shown, id, purpose).await?;
         Ok(match self.settle(scope, admission, &action, None).await? {
             Came::Finished(finished) => Acted::Done(finished.output),
             Came::Denied(reasons) => Acted::Denied(reasons),

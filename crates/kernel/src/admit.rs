@@ -4,10 +4,14 @@ use crate::{Kernel, Output, Question, RED_FILES_MAX, Refused, Scope, screen};
 use bailey_journal::{BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Warrant};
 use bailey_policy::{Decided, Facts, Reason, Review, Verdict};
 use bailey_protocol::{
-    Action, ApprovalId, Blob, CallId, Cost, Effect, EffectId, FileChange, Happening, Labels, MergeKind,
-    Sealed, Seq, WsPath, event::Verdict as Shown,
+    Action, ApprovalId, Blob, CallId, Cost, Digest, Effect, EffectId, FileChange, Happening, Isolation,
+    Labels, MergeKind, Sealed, Seq, WsPath, event::Verdict as Said,
 };
 use tokio::runtime::Handle;
+
+/// Why an approved command is not run after all.
+const OTHER_FILES: &str =
+    "a file that it names is not what it was when the human was asked; ask for it again";
 
 /// What the kernel needs to know of an action that somebody asks for.
 #[derive(Debug, Clone)]
@@ -29,14 +33,22 @@ pub(crate) enum Admission {
     /// It will not run, and why.
     Denied(Vec<String>),
     /// A human is asked; the effect waits as it was decided.
-    Waits(ApprovalId, Box<Sealed>),
+    Waits(ApprovalId, Box<Shown>),
+}
+
+/// What a human was shown.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown {
+    pub(crate) sealed: Sealed,
+    /// The digest of the files that it names, as they were then.
+    pub(crate) named: Option<Digest>,
 }
 
 /// How the gate would decide about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
     /// The decision: `Allowed`, `Asked` or `Denied`.
-    pub verdict: Shown,
+    pub verdict: Said,
     /// Why, one line for each rule.
     pub reasons: Vec<String>,
     /// All paths that it would ask about.
@@ -103,7 +115,7 @@ impl Kernel {
         match verdict {
             Verdict::Deny(_) => self.deny(scope, &sealed, reasons).await,
             Verdict::Allow(allowed) => {
-                self.show(scope, &sealed, Shown::Allowed, &reasons).await?;
+                self.show(scope, &sealed, Said::Allowed, &reasons).await?;
                 self.begin(scope, sealed, Warrant::Allowed(allowed), Circumstances { purpose, reasons }).await
             }
             Verdict::Review(_) if is_beyond_a_card(action, &red) => {
@@ -138,9 +150,9 @@ impl Kernel {
         let sealed = self.seal(scope, asked).await?.map_err(Refused::Failed)?;
         let Decided { verdict, reasons, red, .. } = self.decide(scope, &sealed).await?;
         let verdict = match verdict {
-            Verdict::Allow(_) => Shown::Allowed,
-            Verdict::Review(_) => Shown::Asked,
-            Verdict::Deny(_) => Shown::Denied,
+            Verdict::Allow(_) => Said::Allowed,
+            Verdict::Review(_) => Said::Asked,
+            Verdict::Deny(_) => Said::Denied,
         };
         Ok(Preview { verdict, reasons: deciding(&reasons), red })
     }
@@ -149,7 +161,7 @@ impl Kernel {
     pub(crate) async fn admit_approved(
         &self,
         scope: &Scope,
-        sealed: Sealed,
+        Shown { sealed, named }: Shown,
         id: ApprovalId,
         purpose: Purpose,
     ) -> Result<Admission, Refused> {
@@ -158,9 +170,16 @@ impl Kernel {
         let warrant = match verdict {
             Verdict::Deny(_) => return self.deny(scope, &sealed, reasons).await,
             Verdict::Allow(allowed) => Warrant::Allowed(allowed),
-            Verdict::Review(review) => Warrant::Approved(review, self.inner.mint.grant(id, &sealed).await?),
+            Verdict::Review(review) => {
+                let grant = self.inner.mint.grant(id, &sealed).await?;
+                match self.named(&sealed, review.isolation()).await? {
+                    Ok(now) if now == named => Warrant::Approved(review, grant),
+                    Ok(_) => return self.deny(scope, &sealed, vec![OTHER_FILES.into()]).await,
+                    Err(reason) => return self.deny(scope, &sealed, vec![reason]).await,
+                }
+            }
         };
-        self.show(scope, &sealed, Shown::Approved, &reasons).await?;
+        self.show(scope, &sealed, Said::Approved, &reasons).await?;
         self.begin(scope, sealed, warrant, Circumstances { purpose, reasons }).await
     }
 
@@ -193,6 +212,17 @@ impl Kernel {
         Ok(self.policy().await?.decide(&facts))
     }
 
+    /// The digest of the files that an effect's action names; why that cannot be said.
+    async fn named(
+        &self,
+        sealed: &Sealed,
+        isolation: &Isolation,
+    ) -> Result<Result<Option<Digest>, String>, Refused> {
+        let effect = sealed.effect();
+        let performer = self.performer(&effect.action)?;
+        Ok(performer.named(effect.session, &effect.action, isolation).await.map_err(|error| error.0))
+    }
+
     /// Why what an effect reads could not be changed by anybody.
     async fn change_denied(&self, scope: &Scope, sealed: &Sealed) -> Result<Option<Vec<String>>, Refused> {
         let read = sealed.effect();
@@ -213,11 +243,15 @@ impl Kernel {
         circumstances: Circumstances,
         Asking { red, seen }: Asking<'_>,
     ) -> Result<Admission, Refused> {
-        if let Some(grant) = self.inner.mint.standing_grant(&sealed).await? {
-            self.show(scope, &sealed, Shown::Approved, &circumstances.reasons).await?;
+        let named = match self.named(&sealed, review.isolation()).await? {
+            Ok(named) => named,
+            Err(reason) => return self.deny(scope, &sealed, vec![reason]).await,
+        };
+        if let Some(grant) = self.inner.mint.standing_grant(&sealed, named).await? {
+            self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
             return self.begin(scope, sealed, Warrant::Approved(review, grant), circumstances).await;
         }
-        self.show(scope, &sealed, Shown::Asked, &circumstances.reasons).await?;
+        self.show(scope, &sealed, Said::Asked, &circumstances.reasons).await?;
         let draw = self.inner.config.draw;
         let reasons = &circumstances.reasons;
         let card = draw(&Question {
@@ -229,10 +263,10 @@ impl Kernel {
         });
         let card = screen::card(self.journal().redactor(), card);
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
-        let id = self.inner.mint.ask(&sealed, stored, self.inner.config.question_lasts).await?;
+        let id = self.inner.mint.ask(&sealed, named, stored, self.inner.config.question_lasts).await?;
         let call = sealed.effect().call.clone();
         self.tell(scope, Happening::Ask { id, call, card }).await?;
-        Ok(Admission::Waits(id, Box::new(sealed)))
+        Ok(Admission::Waits(id, Box::new(Shown { sealed, named })))
     }
 
     async fn deny(&self, scope: &Scope, sealed: &Sealed, reasons: Vec<String>) -> Result<Admission, Refused> {
@@ -249,7 +283,7 @@ impl Kernel {
         let payload = serde_json::to_value(effect).map_err(|error| Refused::Failed(error.to_string()))?;
         let entry = Entry::of(effect.session, fact).about(effect.id).with(Payload::Json(payload));
         self.journal().append(entry).await?;
-        self.show(scope, sealed, Shown::Denied, &reasons).await?;
+        self.show(scope, sealed, Said::Denied, &reasons).await?;
         Ok(Admission::Denied(reasons))
     }
 
@@ -279,7 +313,7 @@ impl Kernel {
         &self,
         scope: &Scope,
         sealed: &Sealed,
-        verdict: Shown,
+        verdict: Said,
         reasons: &[String],
     ) -> Result<Seq, Refused> {
         let effect = sealed.effect();

@@ -2,7 +2,7 @@
 
 use crate::{
     Kernel, Observation, Output, Refused, Scope, Tool,
-    admit::{Admission, Asked},
+    admit::{Admission, Asked, Shown},
     context::Provenance,
     launch::Finished,
     screen,
@@ -10,7 +10,7 @@ use crate::{
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{
-    Action, ApprovalId, Cost, Enforced, Happening, Integrity, Labels, Sealed, Secrecy, Status, ToolCall,
+    Action, ApprovalId, Cost, Enforced, Happening, Integrity, Labels, Secrecy, Status, ToolCall,
 };
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub enum Step {
 
 /// An effect that waits for a human, with what its plan had read and what it still wants to read.
 pub(crate) struct Pending {
-    pub(crate) sealed: Sealed,
+    pub(crate) shown: Shown,
     pub(crate) purpose: Purpose,
     pub(crate) seen: Vec<Output>,
     pub(crate) needed: VecDeque<Action>,
@@ -38,7 +38,7 @@ pub(crate) struct Pending {
 pub(crate) enum Came {
     Finished(Finished),
     Denied(Vec<String>),
-    Waits(ApprovalId, Box<Sealed>),
+    Waits(ApprovalId, Box<Shown>),
 }
 
 impl Kernel {
@@ -68,9 +68,9 @@ impl Kernel {
         tool: &dyn Tool,
         call: &ToolCall,
     ) -> Result<Step, Refused> {
-        let Pending { sealed, purpose, mut seen, needed } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
-        let action = sealed.effect().action.clone();
-        let admission = self.admit_approved(scope, sealed, id, purpose).await?;
+        let Pending { shown, purpose, mut seen, needed } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
+        let action = shown.sealed.effect().action.clone();
+        let admission = self.admit_approved(scope, shown, id, purpose).await?;
         match self.settle(scope, admission, &action, Some(call)).await? {
             Came::Finished(finished) if purpose == Purpose::Need => {
                 seen.push(finished.output);
@@ -120,8 +120,8 @@ impl Kernel {
                     Came::Denied(reasons) => {
                         return self.refused(scope, because, call, &reasons).await.map(Step::Done);
                     }
-                    Came::Waits(id, sealed) => {
-                        self.pend(id, Pending { sealed: *sealed, purpose, seen, needed });
+                    Came::Waits(id, shown) => {
+                        self.pend(id, Pending { shown: *shown, purpose, seen, needed });
                         return Ok(Step::Waiting(id));
                     }
                 }
@@ -157,9 +157,9 @@ impl Kernel {
                 self.observe_output(scope, because, tool, call, &seen, &finished).await.map(Step::Done)
             }
             Came::Denied(reasons) => self.refused(scope, because, call, &reasons).await.map(Step::Done),
-            Came::Waits(id, sealed) => {
+            Came::Waits(id, shown) => {
                 let (purpose, needed) = (Purpose::Act, VecDeque::new());
-                self.pend(id, Pending { sealed: *sealed, purpose, seen, needed });
+                self.pend(id, Pending { shown: *shown, purpose, seen, needed });
                 Ok(Step::Waiting(id))
             }
         }
@@ -189,7 +189,7 @@ impl Kernel {
                 Came::Finished(self.launch(scope, *started, action, call.map(|call| call.id.clone())).await?)
             }
             Admission::Denied(reasons) => Came::Denied(reasons),
-            Admission::Waits(id, sealed) => Came::Waits(id, sealed),
+            Admission::Waits(id, shown) => Came::Waits(id, shown),
         })
     }
 

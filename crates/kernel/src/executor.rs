@@ -2,7 +2,7 @@
 
 use crate::{Door, Output};
 use bailey_journal::Permit;
-use bailey_protocol::{Action, SessionId};
+use bailey_protocol::{Action, Digest, Isolation, SessionId};
 use bytes::Bytes;
 use std::{future::Future, pin::Pin};
 use tokio::sync::mpsc;
@@ -83,6 +83,17 @@ pub trait Executor: Send + Sync + 'static {
         session: SessionId,
         action: Action,
     ) -> BoxFuture<'a, Result<Action, ResolveError>>;
+
+    /// The digest of the files that an action names besides those it is about, as a command names its program and its script:
+    /// what a human's yes is about, too. None where the action says it all.
+    fn named<'a>(
+        &'a self,
+        _session: SessionId,
+        _action: &'a Action,
+        _isolation: &'a Isolation,
+    ) -> BoxFuture<'a, Result<Option<Digest>, ResolveError>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// Performs the effect. Ends only when the effect has ended, also when it was cancelled.
     fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output>;

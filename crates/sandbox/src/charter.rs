@@ -147,7 +147,7 @@ impl Task {
     pub(crate) fn view(&self) -> View {
         let Self::Work(request) = self else { return View::Workspace };
         match request {
-            Request::Resolve { .. } | Request::Perform { .. } => View::Workspace,
+            Request::Resolve { .. } | Request::Named { .. } | Request::Perform { .. } => View::Workspace,
             Request::Scan { .. } | Request::Diff { .. } => View::Layers,
             Request::Merge { merge, .. } if merge.direction == MergeKind::Discard => View::Discard,
             Request::Merge { .. } => View::Merge,

@@ -8,7 +8,7 @@ use crate::{
 };
 use bailey_kernel::{BoxFuture, Chunk, Executor, Io, Output, Permit, Redeemed, ResolveError, Route, Seal};
 use bailey_protocol::{
-    Action, Command, DiffReport, EffectId, Enforced, FileChange, Isolation, Merge, Outcome, Report,
+    Action, Command, DiffReport, Digest, EffectId, Enforced, FileChange, Isolation, Merge, Outcome, Report,
     SessionId, Status, Touched, WsPath,
 };
 use std::{
@@ -28,6 +28,7 @@ pub struct Walls {
     native: Native,
     seal: Seal,
     user_home: String,
+    path: String,
     /// What is known of each session's layer; nothing of one that this process did not look at, or lost sight of.
     known: Mutex<BTreeMap<SessionId, Known>>,
     /// Held while a layer is looked at: the first look must be over before anything is done there.
@@ -45,10 +46,18 @@ struct Known {
 }
 
 impl Walls {
-    /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths.
+    /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths, `path` where programs
+    /// are looked for.
     #[must_use]
-    pub fn new(native: Native, seal: Seal, user_home: String) -> Self {
-        Self { native, seal, user_home, known: Mutex::default(), looking: tokio::sync::Mutex::default() }
+    pub fn new(native: Native, seal: Seal, user_home: String, path: String) -> Self {
+        Self {
+            native,
+            seal,
+            user_home,
+            path,
+            known: Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Says that a session begins, so that nobody has to look whether its layer holds something.
@@ -300,6 +309,25 @@ impl Executor for Walls {
         })
     }
 
+    fn named<'a>(
+        &'a self,
+        session: SessionId,
+        action: &'a Action,
+        isolation: &'a Isolation,
+    ) -> BoxFuture<'a, Result<Option<Digest>, ResolveError>> {
+        Box::pin(async move {
+            let Action::Exec(command) = action else { return Ok(None) };
+            let request = Request::Named { command: command.clone(), path: self.path.clone() };
+            let never = CancellationToken::new();
+            match self.native.work(session, request, isolation, &never).await {
+                Ok((Reply::Named(digest), _)) => Ok(Some(digest)),
+                Ok((Reply::Refused { reason }, _)) => Err(ResolveError(reason)),
+                Ok(_) => Err(ResolveError(WorkError::NoAnswer.to_string())),
+                Err(error) => Err(ResolveError(error.to_string())),
+            }
+        })
+    }
+
     fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output> {
         Box::pin(async move {
             match permit.redeem(&self.seal) {
@@ -315,7 +343,9 @@ fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
         Reply::Report(report) => (Status::Done, report),
         Reply::Diff(report) => (Status::Done, Report::Diff(report)),
         Reply::Refused { reason } => (Status::Failed { reason }, Report::Nothing),
-        Reply::Resolved(_) | Reply::Scanned { .. } => (status(WorkError::NoAnswer), Report::Nothing),
+        Reply::Resolved(_) | Reply::Named(_) | Reply::Scanned { .. } => {
+            (status(WorkError::NoAnswer), Report::Nothing)
+        }
     };
     Outcome { status, enforced: Some(enforced), duration_ms, report }
 }

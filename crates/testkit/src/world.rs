@@ -6,11 +6,13 @@
 mod files;
 
 use bailey_kernel::{BoxFuture, Executor, Io, Output, Permit, ResolveError, Route, Seal};
-use bailey_protocol::{Action, Effect, FileKind, Outcome, Report, SessionId, StatReport, Status, WsPath};
+use bailey_protocol::{
+    Action, Digest, Effect, FileKind, Isolation, Outcome, Report, SessionId, StatReport, Status, WsPath,
+};
 use files::Files;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 /// Runs before an effect, and may answer in its place: where tests wait, look, panic or hang.
@@ -44,6 +46,8 @@ pub struct World {
     hook: Mutex<Option<Hook>>,
     spans: Mutex<Vec<Span>>,
     ticks: AtomicU64,
+    /// Whether it does not look what commands name.
+    blind: AtomicBool,
 }
 
 impl World {
@@ -57,6 +61,7 @@ impl World {
             hook: Mutex::default(),
             spans: Mutex::default(),
             ticks: AtomicU64::default(),
+            blind: AtomicBool::default(),
         }
     }
 
@@ -85,6 +90,11 @@ impl World {
         hook: impl Fn(Effect, &Io) -> BoxFuture<'static, Option<Outcome>> + Send + Sync + 'static,
     ) {
         *lock(&self.hook) = Some(Arc::new(hook));
+    }
+
+    /// From now on it does not look at the files that commands name: a control.
+    pub fn blind(&self) {
+        self.blind.store(true, Ordering::SeqCst);
     }
 
     /// What was performed so far, in the order of beginnings.
@@ -176,6 +186,25 @@ impl Executor for World {
                 _ => {}
             }
             Ok(action)
+        })
+    }
+
+    fn named<'a>(
+        &'a self,
+        _: SessionId,
+        action: &'a Action,
+        _: &'a Isolation,
+    ) -> BoxFuture<'a, Result<Option<Digest>, ResolveError>> {
+        Box::pin(async move {
+            let Action::Exec(command) = action else { return Ok(None) };
+            if self.blind.load(Ordering::SeqCst) {
+                return Ok(None);
+            }
+            let files = lock(&self.files);
+            let named = |word: &String| files.get(&self.canonical(&WsPath(word.clone())).0);
+            let contents: Vec<Vec<u8>> = command.argv.iter().filter_map(named).collect();
+            let parts: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
+            Ok(Some(Digest::of_parts(&parts)))
         })
     }
 

@@ -1,10 +1,11 @@
 //! Questions answered from elsewhere: another terminal while the task waits, or after its process has ended.
 
 use crate::{stage::Stage, terminal::Terminal, workspace::newest};
-use bailey_testkit::{ModelServer, Reply};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     thread,
     time::{Duration, Instant},
@@ -186,7 +187,10 @@ fn a_yes_that_nothing_used_can_be_taken_back() {
 #[test]
 fn what_ran_out_is_a_no_and_asked_once_more_with_one_key() {
     let scene = Scene::new();
-    let model = scene.stage.model(vec![scene.read("c1"), Reply::text("I could not."), Reply::text("done")]);
+    // The model answers only when the person has come back.
+    let (gate, could_not) = (Gate::default(), Message::text("I could not."));
+    let model =
+        scene.stage.model(vec![scene.read("c1"), Reply::Held(gate.clone(), could_not), Reply::text("done")]);
     let config = scene.stage.home().join("config.toml");
     let brief = format!("{}\n[approvals]\nanswer_seconds = 3\n", fs::read_to_string(&config).unwrap());
     fs::write(&config, brief).unwrap();
@@ -200,6 +204,7 @@ fn what_ran_out_is_a_no_and_asked_once_more_with_one_key() {
     assert!(late.code != Some(0) && late.stderr.contains("settled already"), "{late:?}");
     terminal.keys("a\n");
     terminal.wait_for(QUESTION);
+    gate.open();
     terminal.keys("y\n");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
@@ -248,4 +253,68 @@ fn a_question_is_named_by_its_first_digits() {
     assert_eq!(scene.intents(), 0);
     let listed = scene.stage.ran(&["approvals", "list"]).stdout;
     assert!(listed.contains(&scene.question()) && listed.contains("open for"), "{listed}");
+}
+
+const ASK_DEPLOY: &str = r#"
+[[rule]]
+name = "deploys"
+answer = "review"
+reason = "a deployment"
+match = { command = "deploy.sh" }
+"#;
+
+/// Attacks A10, A11 and A13: what stands at the name of an approved program is another by the time it would run.
+#[test]
+fn a_script_that_changed_after_the_yes_is_not_run() {
+    let tricks: [(&str, &[&str]); 4] = [
+        ("rewritten", &["printf '#!/bin/sh\\necho TRICKED\\n' > deploy.sh"]),
+        ("moved over", &["printf '#!/bin/sh\\necho TRICKED\\n' > new; chmod +x new; mv new deploy.sh"]),
+        ("a link", &["printf '#!/bin/sh\\necho TRICKED\\n' > new; chmod +x new; ln -sf new deploy.sh"]),
+        ("an interpreter", &["printf '#!/bin/sh\\necho TRICKED\\n' > run; chmod +x run"]),
+    ];
+    for (name, trick) in tricks {
+        for (is_tricked, session) in [(true, false), (false, false), (true, true)] {
+            let stage =
+                Stage::new(&[("deploy.sh", "#!./run\necho fine\n"), ("run", "#!/bin/sh\nexec sh \"$@\"\n")]);
+            for file in ["deploy.sh", "run"] {
+                fs::set_permissions(stage.project().join(file), fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            let deploy = |id: &str| Reply::calls([(id, "command_run", json!({ "command": "./deploy.sh" }))]);
+            let change = Reply::calls([("t", "command_run", json!({ "command": trick[0] }))]);
+            let again = if is_tricked { vec![change, deploy("d2")] } else { vec![deploy("d2")] };
+            let model = stage.model([vec![deploy("d1"), Reply::text("I wait.")], vec![]].concat());
+            fs::create_dir_all(stage.home().join("policy")).unwrap();
+            let rules = format!("{}{ASK_DEPLOY}", bailey_policy::DEFAULT_RULES);
+            fs::write(stage.home().join("policy/rules.toml"), rules).unwrap();
+            let later = ["--model", "test/model", "--approve", "later"];
+            assert_eq!(stage.ran(&[&["run", "do it"], &later[..]].concat()).code, Some(7), "{name}");
+            let question =
+                stage.ran(&["--json", "approvals", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+            let of_session = if session { &["--session"][..] } else { &[] };
+            let approved = stage.ran(&[&["approvals", "approve", &question], of_session].concat());
+            assert_eq!(approved.code, Some(0), "{approved:?}");
+            drop(model);
+            let id = newest(&stage);
+            if is_tricked && !session {
+                // Between the yes and its use: by a person, or a command of another session.
+                let changed = std::process::Command::new("sh")
+                    .args(["-c", trick[0]])
+                    .current_dir(stage.project())
+                    .status()
+                    .unwrap();
+                assert!(changed.success());
+                let model = stage.model(vec![Reply::text("I wait.")]);
+                let resumed = stage.ran(&[&["sessions", "resume", &id], &later[..]].concat());
+                assert!(!last(&model).contains("TRICKED"), "{name}: {}", last(&model));
+                assert_eq!(resumed.code, Some(7), "{name}: it is asked anew: {resumed:?}");
+                continue;
+            }
+            let model = stage.model([again, vec![Reply::text("done")]].concat());
+            let resumed = stage.ran(&[&["sessions", "resume", &id, "again"], &later[..]].concat());
+            let told = last(&model);
+            assert!(told.contains("fine"), "{name}: the control: what was approved runs: {told}");
+            assert!(!told.contains("TRICKED\\n"), "{name}: {told}");
+            assert_eq!(resumed.code, Some(7), "{name}: the second one is asked: {resumed:?}");
+        }
+    }
 }

@@ -73,7 +73,7 @@ async fn an_unknown_session_is_refused() {
 
 /// A question about a deployment, answered so.
 async fn answered(desk: &Desk, sealed: &Sealed, answer: Answer) -> bailey_protocol::ApprovalId {
-    let id = desk.mint.ask(sealed, serde_json::json!({ "title": "deploy" }), LASTS).await.unwrap();
+    let id = desk.mint.ask(sealed, None, serde_json::json!({ "title": "deploy" }), LASTS).await.unwrap();
     desk.mint.answer(sealed.effect().session, id, answer, "owner", "a test").await.unwrap();
     id
 }
@@ -115,7 +115,7 @@ async fn no_and_no_answer_grant_nothing() {
     let desk = desk().await;
     let session = desk.session().await;
     let sealed = effect(session, command("deploy"));
-    let open = desk.mint.ask(&sealed, serde_json::json!({}), LASTS).await.unwrap();
+    let open = desk.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await.unwrap();
     assert!(matches!(desk.mint.grant(open, &sealed).await, Err(JournalError::NotGranted(_))));
     let no = answered(&desk, &sealed, Answer::No).await;
     assert!(matches!(desk.mint.grant(no, &sealed).await, Err(JournalError::NotGranted(_))));
@@ -139,13 +139,13 @@ async fn a_yes_for_the_session_is_for_this_exact_action_here() {
     let sealed = effect(session, command("deploy a"));
     answered(&desk, &sealed, Answer::YesForSession).await;
     let again = effect(session, command("deploy a"));
-    let grant = desk.mint.standing_grant(&again).await.unwrap().unwrap();
+    let grant = desk.mint.standing_grant(&again, None).await.unwrap().unwrap();
     drop(desk.begin_approved(again, grant.clone()).await.unwrap());
     // It stays.
     let third = effect(session, command("deploy a"));
     drop(desk.begin_approved(third, grant).await.unwrap());
-    assert_eq!(desk.mint.standing_grant(&effect(session, command("deploy b"))).await.unwrap(), None);
-    assert_eq!(desk.mint.standing_grant(&effect(elsewhere, command("deploy a"))).await.unwrap(), None);
+    assert_eq!(desk.mint.standing_grant(&effect(session, command("deploy b")), None).await.unwrap(), None);
+    assert_eq!(desk.mint.standing_grant(&effect(elsewhere, command("deploy a")), None).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_new_policy_voids_questions_and_grants() {
     let desk = desk().await;
     let session = desk.session().await;
     let sealed = effect(session, command("deploy"));
-    let open = desk.mint.ask(&sealed, serde_json::json!({}), LASTS).await.unwrap();
+    let open = desk.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await.unwrap();
     let yes = answered(&desk, &sealed, Answer::Yes).await;
     desk.mint.adopt(stricter().digest()).await.unwrap();
     desk.mint.adopt(desk.policy.digest()).await.unwrap();

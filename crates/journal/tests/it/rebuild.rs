@@ -13,7 +13,7 @@ fn touched(path: &str) -> Touched {
 }
 
 async fn approved(desk: &Desk, sealed: Sealed, answer: Answer) {
-    let id = desk.mint.ask(&sealed, serde_json::json!({}), LASTS).await.unwrap();
+    let id = desk.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await.unwrap();
     desk.mint.answer(sealed.effect().session, id, answer, "owner", "").await.unwrap();
     if answer != Answer::No {
         let grant = desk.mint.grant(id, &sealed).await.unwrap();
@@ -39,7 +39,10 @@ async fn lived(desk: &Desk) -> SessionId {
         approved(desk, effect(session, command(&format!("deploy {n}"))), answer).await;
     }
     // One is open, one was cut in the middle, one is reserved.
-    desk.mint.ask(&effect(session, command("deploy open")), serde_json::json!({}), LASTS).await.unwrap();
+    desk.mint
+        .ask(&effect(session, command("deploy open")), None, serde_json::json!({}), LASTS)
+        .await
+        .unwrap();
     let costly = crate::support::costing(session, command("model"), 7);
     let warrant = Warrant::Allowed(desk.allowed(&costly));
     drop(desk.mint.begin(costly, warrant, why(), Cost { tokens: 100 }).await.unwrap());
@@ -66,8 +69,8 @@ async fn what_is_rebuilt_is_what_was_there() {
     assert_eq!(before, after);
     // A yes for the session is still one, and a used one still used.
     let again = effect(session, command("deploy 2"));
-    assert!(desk.mint.standing_grant(&again).await.unwrap().is_some());
-    assert!(desk.mint.standing_grant(&effect(session, command("deploy 0"))).await.unwrap().is_none());
+    assert!(desk.mint.standing_grant(&again, None).await.unwrap().is_some());
+    assert!(desk.mint.standing_grant(&effect(session, command("deploy 0")), None).await.unwrap().is_none());
     desk.journal.verify().await.unwrap();
 }
 

@@ -54,7 +54,7 @@ async fn write_everywhere(desk: &Desk) {
     };
     desk.journal.append(Entry::of(session, fact).with(Payload::Text(SECRET.into()))).await.unwrap();
     let sealed = effect(session, command(&format!("deploy {SECRET}")));
-    let id = desk.mint.ask(&sealed, serde_json::json!({ "title": SECRET }), LASTS).await.unwrap();
+    let id = desk.mint.ask(&sealed, None, serde_json::json!({ "title": SECRET }), LASTS).await.unwrap();
     desk.mint.answer(session, id, bailey_protocol::Answer::No, "owner", SECRET).await.unwrap();
 }
 

@@ -114,3 +114,45 @@ async fn another_sessions_connection_answers_nothing() {
     bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
     assert_eq!(bench.world.targets(), ["deploy a"]);
 }
+
+#[tokio::test]
+async fn a_yes_is_about_the_files_that_a_command_names_as_they_were() {
+    let bench = bench().await;
+    let (scope, context) = bench.context("go").await;
+    bench.world.put("deploy.sh", "echo harmless");
+    let tool = Toy::run("deploy deploy.sh");
+    // Once: another file by then is not run. The control: the same file is.
+    for (then, runs) in [("echo harmful", 0), ("echo harmful", 1)] {
+        let id = asked(&bench, &scope, &context, &tool).await;
+        bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "").await.unwrap();
+        bench.world.put("deploy.sh", then);
+        let step = bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
+        let Step::Done(seen) = step else { panic!("{step:?}") };
+        assert_eq!(bench.world.spans().len(), runs, "{}", seen.text());
+        assert_eq!(
+            seen.text().contains("not what it was when the human was asked"),
+            runs == 0,
+            "{}",
+            seen.text()
+        );
+    }
+    // For the session: as long as it is that file.
+    let id = asked(&bench, &scope, &context, &tool).await;
+    bench.kernel.answer(&bench.connection, id, Answer::YesForSession, "owner", "").await.unwrap();
+    bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
+    done(&bench, &scope, &context, &tool).await;
+    assert_eq!(bench.world.spans().len(), 3);
+    bench.world.put("deploy.sh", "echo other");
+    asked(&bench, &scope, &context, &tool).await;
+    bench.world.put("deploy.sh", "echo harmful");
+    done(&bench, &scope, &context, &tool).await;
+    assert_eq!(bench.world.spans().len(), 4, "what was approved is approved");
+    // The control: where nobody looks at the file, another one runs on that yes.
+    bench.world.blind();
+    bench.world.put("deploy.sh", "echo before");
+    let id = asked(&bench, &scope, &context, &tool).await;
+    bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "").await.unwrap();
+    bench.world.put("deploy.sh", "echo after");
+    bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
+    assert_eq!(bench.world.spans().len(), 5);
+}

@@ -18,6 +18,7 @@ mod ignores;
 mod index;
 mod layer;
 mod merge;
+mod named;
 mod owners;
 mod read;
 mod repository;
@@ -26,7 +27,7 @@ mod search;
 mod settle;
 mod state;
 
-use bailey_protocol::{Action, DiffReport, Merge, Report, Touched, WsPath, number::decimal};
+use bailey_protocol::{Action, Command, DiffReport, Digest, Merge, Report, Touched, WsPath, number::decimal};
 use beneath::Root;
 use error::Error;
 pub(crate) use owners::of_others;
@@ -47,6 +48,13 @@ pub enum Request {
         action: Action,
         /// The absolute path that relative names start from.
         workspace: String,
+    },
+    /// Tell the digest of what a command names.
+    Named {
+        /// The command; its directory is canonical.
+        command: Command,
+        /// The directories in which its program is looked for, as in `PATH`.
+        path: String,
     },
     /// Do a Read, Stat, List, Search or Change whose paths are canonical.
     Perform {
@@ -103,6 +111,8 @@ impl Request {
 pub enum Reply {
     /// To `Resolve`.
     Resolved(Action),
+    /// To `Named`.
+    Named(Digest),
     /// To `Perform` and `Merge`.
     Report(Report),
     /// To `Scan`.
@@ -126,6 +136,7 @@ pub enum Reply {
 pub fn run(request: Request) -> Reply {
     let reply = match request {
         Request::Resolve { action, workspace } => resolve::resolve(action, &workspace).map(Reply::Resolved),
+        Request::Named { command, path } => named::named(&command, &path).map(Reply::Named),
         Request::Perform { action } => perform(action).map(Reply::Report),
         Request::Scan { upper, project, known, since } => diff::scan(&upper, &project, &known, since)
             .map(|(touched, is_holding)| Reply::Scanned { touched, is_holding }),

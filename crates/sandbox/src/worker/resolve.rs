@@ -36,7 +36,7 @@ pub(super) fn resolve(mut action: Action, workspace: &str) -> Result<Action, Err
 }
 
 /// The canonical form of a name, symlinks followed to the end.
-fn canonical(name: &str, workspace: &str) -> Result<String, Error> {
+pub(super) fn canonical(name: &str, workspace: &str) -> Result<String, Error> {
     check(name)?;
     let mut walk = Walk { found: PathBuf::from("/"), absent: false, links: 0 };
     walk.along(&Path::new(workspace).join(name), name)?;
