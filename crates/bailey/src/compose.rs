@@ -133,7 +133,10 @@ pub(crate) fn rules(home: &Home, files: &[PathBuf]) -> Result<(Policy, file::Par
         own = file::parse("default.toml", DEFAULT_RULES, file::Format::Toml)?;
     }
     let parsed = file::load_organisation(&organisation(), ROOT)?.and(own);
-    Ok((Policy::new(built_in_rules(), parsed.rules.clone()), parsed))
+    let policy = Policy::new(built_in_rules(), parsed.rules.clone());
+    #[cfg(feature = "controls")]
+    let policy = crate::controls::forget(policy);
+    Ok((policy, parsed))
 }
 
 /// Where the organisation's rules lie.

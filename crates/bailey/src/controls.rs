@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Breach, Mint};
+use bailey_policy::{Policy, Programs};
 use bailey_protocol::Wall;
 use bailey_sandbox::Config;
 use std::{env, path::PathBuf, time::Duration};
@@ -17,6 +18,8 @@ const TRUSTING: &str = "BAILEY_CONTROL_TRUSTING";
 const UNBOUND: &str = "BAILEY_CONTROL_UNBOUND";
 /// A directory to take the organisation's rules from.
 const ORGANISATION: &str = "BAILEY_CONTROL_ORGANISATION";
+/// `none`: no program is known to run others, so that an allow for its name covers whatever it runs.
+const PROGRAMS: &str = "BAILEY_CONTROL_PROGRAMS";
 /// `late`: a command begins [`LATE`] before its intent is on disk. `careless`: no entry waits for the disk.
 const JOURNAL: &str = "BAILEY_CONTROL_JOURNAL";
 const LATE: Duration = Duration::from_secs(3);
@@ -43,6 +46,14 @@ pub(crate) fn take_away(mut config: Config) -> Result<Config> {
     config.trusting = env::var(TRUSTING).is_ok_and(|trusting| trusting == "1");
     config.accept = env::var(ACCEPT).is_ok_and(|accept| accept == "1");
     Ok(config)
+}
+
+/// Forgets what the environment names.
+pub(crate) fn forget(policy: Policy) -> Policy {
+    match env::var(PROGRAMS).as_deref() {
+        Ok("none") => policy.with_programs(Programs::NONE),
+        _ => policy,
+    }
 }
 
 /// Where the organisation's rules lie instead.

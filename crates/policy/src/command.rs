@@ -3,12 +3,16 @@
 //! A name says little about what a program does: the walls hold a command, these rules only sort it. So a
 //! shell line that is not perfectly plain is *not known*, which no allow matches and every deny does.
 
-use crate::fit::Fit;
+use crate::{
+    fit::Fit,
+    programs::{Nature, Programs},
+};
 use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
 use bailey_protocol::Command;
+use core::fmt;
 use serde::Serialize;
 
 /// A program and, maybe, its first arguments: `git`, `cargo test`. Words are separated by spaces.
@@ -24,7 +28,11 @@ pub struct CommandError;
 /// One program with its arguments, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Words {
-    Known(Vec<String>),
+    Known {
+        words: Vec<String>,
+        /// The first word that tells the program to run something else.
+        hidden_at: Option<usize>,
+    },
     /// What runs cannot be told from the arguments.
     Hidden,
 }
@@ -40,7 +48,22 @@ impl CommandPrefix {
     }
 
     pub(crate) fn fit(&self, words: &Words) -> Fit {
-        let Words::Known(words) = words else { return Fit::Maybe };
+        let Words::Known { words, hidden_at } = words else { return Fit::Maybe };
+        match (self.fit_words(words), hidden_at) {
+            (fit, None) => fit,
+            // A prefix that names the very word knows what it speaks of.
+            (Fit::Yes, Some(place)) if self.0.len() > *place => Fit::Yes,
+            (_, Some(_)) => Fit::Maybe,
+        }
+    }
+
+    /// The program that it names.
+    #[cfg(feature = "std")]
+    pub(crate) fn program(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+
+    fn fit_words(&self, words: &[String]) -> Fit {
         let (Some((program, arguments)), Some((named, given))) = (self.0.split_first(), words.split_first())
         else {
             return Fit::No;
@@ -57,16 +80,15 @@ impl CommandPrefix {
     }
 }
 
+impl fmt::Display for CommandPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(" "))
+    }
+}
+
 /// The programs that a command names, at least one.
-pub(crate) fn programs(command: &Command) -> Vec<Words> {
-    let steered = |name: &String| {
-        name == "PATH"
-            || name == "IFS"
-            || name.starts_with("LD_")
-            || name.contains("ENV")
-            || name.contains("COMMAND")
-    };
-    if command.env.keys().any(steered) {
+pub(crate) fn programs(command: &Command, known: Programs) -> Vec<Words> {
+    if command.env.keys().any(|name| known.is_steering(name)) {
         return [Words::Hidden].into();
     }
     let (Some(program), arguments) = (command.argv.first(), command.argv.get(1..).unwrap_or_default()) else {
@@ -74,28 +96,32 @@ pub(crate) fn programs(command: &Command) -> Vec<Words> {
     };
     let name = program.rsplit('/').next().unwrap_or(program);
     match arguments {
-        _ if !is_runner(name) => [Words::Known(command.argv.clone())].into(),
         [dash_c, line] if dash_c == "-c" && matches!(name, "sh" | "bash" | "dash" | "zsh") => {
-            plain_commands(line).unwrap_or_else(|| [Words::Hidden].into())
+            match plain_commands(line) {
+                Some(commands) => commands.into_iter().map(|words| read(words, known)).collect(),
+                None => [Words::Hidden].into(),
+            }
         }
-        _ => [Words::Hidden].into(),
+        _ => [read(command.argv.clone(), known)].into(),
     }
 }
 
-/// Words after which a shell, or a program that starts others, runs what we would have to understand first.
-const RUNNERS: &[&str] = &[
-    "!", "[[", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case",
-    "esac", "select", "function", "time", "coproc", "eval", "exec", "source", ".", "command", "builtin",
-    "alias", "trap", "sh", "bash", "dash", "zsh", "env", "xargs", "sudo", "doas", "nohup", "nice", "ionice",
-    "timeout", "setsid", "stdbuf", "busybox", "parallel", "watch", "unshare", "chroot", "strace",
-];
-
-fn is_runner(program: &str) -> bool {
-    RUNNERS.contains(&program.rsplit('/').next().unwrap_or(program))
+fn read(words: Vec<String>, known: Programs) -> Words {
+    let program = words.first().map_or("", String::as_str);
+    if KEYWORDS.contains(&program) || known.nature(program) == Some(Nature::Launcher) {
+        return Words::Hidden;
+    }
+    Words::Known { hidden_at: known.hidden_at(&words), words }
 }
 
+/// Words of a shell's own, after which it runs what we would have to understand first.
+const KEYWORDS: &[&str] = &[
+    "!", "[[", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case",
+    "esac", "select", "function", "coproc", "alias", "trap", "export", "declare", "readonly", "enable",
+];
+
 /// The commands of a shell line that holds nothing but plain words, whole quotes and `; & | && ||`.
-fn plain_commands(line: &str) -> Option<Vec<Words>> {
+fn plain_commands(line: &str) -> Option<Vec<Vec<String>>> {
     let mut commands = Vec::new();
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
@@ -124,9 +150,6 @@ fn plain_commands(line: &str) -> Option<Vec<Words>> {
     words.extend(word);
     commands.push(words);
     commands.retain(|words| !words.is_empty());
-    let plain = |words: &Vec<String>| {
-        words.first().is_some_and(|program| !program.contains('=') && !is_runner(program))
-    };
-    (!commands.is_empty() && commands.iter().all(plain))
-        .then(|| commands.into_iter().map(Words::Known).collect())
+    let assigns = |words: &Vec<String>| words.first().is_some_and(|program| program.contains('='));
+    (!commands.is_empty() && !commands.iter().any(assigns)).then_some(commands)
 }

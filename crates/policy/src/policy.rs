@@ -11,6 +11,7 @@ use crate::{
     extension::Extension,
     fit::Fit,
     inquiry::{Inquiry, Judged},
+    programs::Programs,
     rule::{Answer, Rule, Tier},
     shape,
     subject::{Resource, Subject},
@@ -23,7 +24,7 @@ use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, WsPath};
 use serde::Serialize;
 
 /// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the meaning.
-const SEMANTICS: &str = "bailey-policy 2";
+const SEMANTICS: &str = "bailey-policy 3";
 /// Most steps that one phase may take: values of conditions, times the things that the action touches. It is far beyond
 /// what the limits of rule files and honest actions come to, and about a second.
 pub const STEPS_MAX: u64 = 50_000_000;
@@ -36,6 +37,7 @@ pub struct Policy {
     binding: Phase,
     file: Phase,
     extensions: Vec<Extension>,
+    programs: Programs,
     digest: Digest,
     profile: Profile,
 }
@@ -58,6 +60,7 @@ impl Policy {
             binding: Phase::new(binding),
             file: Phase::new(file),
             extensions: Vec::new(),
+            programs: Programs::KNOWN,
             digest,
             profile: Profile::default(),
         }
@@ -86,7 +89,7 @@ impl Policy {
             return Judged::Decided(self.denied(facts, token, Vec::new(), Some((rule, text))));
         }
         let subject = Subject::new(facts);
-        let resources = Resource::all(facts);
+        let resources = Resource::all(facts, self.programs);
         let token = facts.token.map(|it| it.check(self.digest, facts, &subject, &resources));
         let mut tally = Tally::new(resources.len());
         self.binding.run(&subject, &resources, &mut tally);
@@ -141,6 +144,16 @@ impl Policy {
     /// The extensions that judge this kind.
     pub(crate) fn asked(&self, kind: Kind) -> impl Iterator<Item = &Extension> {
         self.extensions.iter().filter(move |extension| extension.kinds.contains(&kind))
+    }
+
+    /// The same policy, which knows these programs. Only what shows that no wall depends on them takes them away.
+    #[must_use]
+    pub fn with_programs(self, programs: Programs) -> Self {
+        Self { programs, ..self }
+    }
+
+    pub(crate) fn programs(&self) -> Programs {
+        self.programs
     }
 
     /// The same policy, whose commands may make the system calls of this profile.

@@ -5,6 +5,7 @@ use crate::{
     command::{self, Words},
     host::Host,
     place::Located,
+    programs::Programs,
 };
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
 use bailey_protocol::{Action, Kind, MergeKind, Role, WsPath};
@@ -76,7 +77,7 @@ impl<'a> Subject<'a> {
 
 impl<'a> Resource<'a> {
     /// Everything that the action touches, at least one.
-    pub(crate) fn all(facts: &Facts<'a>) -> Vec<Self> {
+    pub(crate) fn all(facts: &Facts<'a>, known: Programs) -> Vec<Self> {
         let at = |path: &'a WsPath, tree: bool, size: Option<usize>| Self {
             path: Some(Located::new(&path.0, tree, facts.places)),
             words: None,
@@ -95,7 +96,7 @@ impl<'a> Resource<'a> {
                 .collect(),
             Action::Merge(merge) if merge.files.is_empty() => [nowhere(None)].into(),
             Action::Merge(merge) => merge.files.iter().map(|file| at(&file.path, false, None)).collect(),
-            Action::Exec(command) => command::programs(command)
+            Action::Exec(command) => command::programs(command, known)
                 .into_iter()
                 .map(|words| Self { words: Some(words), ..at(&command.cwd, false, None) })
                 .collect(),

@@ -2,7 +2,9 @@
 
 use super::mistake::Place;
 use crate::{
+    command::CommandPrefix,
     condition::Condition,
+    programs::{Nature, Programs},
     rule::{Answer, Rule},
 };
 use bailey_protocol::Kind;
@@ -71,6 +73,15 @@ pub(super) fn of(file: &str, at: Place, rule: &Rule) -> Vec<Warning> {
             rule.name
         ));
     }
+    if rule.answer == Answer::Allow
+        && let Some(launcher) =
+            rule.matches.command.iter().flatten().map(CommandPrefix::program).find(launches)
+    {
+        texts.push(format!(
+            "rule `{}` never allows `{launcher}`: what that runs is among its arguments, and is not known for certain",
+            rule.name
+        ));
+    }
     if matches!(rule.answer, Answer::Deny | Answer::Pass) && rule.priority != 0 {
         let answer = rule.answer.name();
         texts.push(format!("the priority of rule `{}` does nothing: its answer is `{answer}`", rule.name));
@@ -104,6 +115,10 @@ fn empty_fields(condition: &Condition) -> impl Iterator<Item = &'static str> {
     ]
     .into_iter()
     .filter_map(|(name, empty)| empty.then_some(name))
+}
+
+fn launches(program: &&str) -> bool {
+    Programs::KNOWN.nature(program) == Some(Nature::Launcher)
 }
 
 /// A limit that the condition keeps to.

@@ -14,6 +14,7 @@ mod files;
 mod globs;
 mod guards;
 mod naive;
+mod programs;
 mod proofs;
 mod properties;
 mod random;

@@ -138,3 +138,46 @@ os.execve(f, ["grep", "-E", "^(Seccomp|NoNewPrivs|CapEff|CapBnd):", "/proc/self/
     let control: String = actor.outside(&look).stdout.split_whitespace().collect();
     assert!(control.ends_with("NoNewPrivs:0Seccomp:0"), "{control}");
 }
+
+/// Commands that begin as the rules allow, and run something else by an option.
+const OPTIONS: &[&[&str]] = &[
+    &["find", ".", "-maxdepth", "0", "-exec", "sh", "-c", "RUN", ";"],
+    &["git", "-c", "alias.x=!RUN", "x"],
+    &["tar", "cf", "/dev/null", "a.txt", "--checkpoint=1", "--checkpoint-action=exec=sh -c 'RUN'"],
+    &["awk", "BEGIN { system(\"RUN\") }"],
+    &["python3", "-c", "import os; os.system('RUN')"],
+];
+
+attack!(a13_a17_what_the_table_of_programs_misses_is_held_by_the_walls);
+fn a13_a17_what_the_table_of_programs_misses_is_held_by_the_walls(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n")]);
+    let rules = "[[rule]]\nname = \"by-name\"\nanswer = \"allow\"\nmatch = { action = \"exec\", command = [\"find\", \"git\", \
+                 \"tar\", \"awk\", \"python3\"] }\n";
+    std::fs::create_dir_all(actor.stage.home().join("policy")).unwrap();
+    std::fs::write(actor.stage.home().join("policy/own.toml"), rules).unwrap();
+    actor.own();
+    let secret = actor.user().join(".ssh/id_ed25519").display().to_string();
+    let run = format!("echo ran; cat {secret}");
+    for option in OPTIONS {
+        let argv: Vec<String> = option.iter().map(|word| word.replace("RUN", &run)).collect();
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let gate = actor.inside(&argv);
+        assert!(
+            !gate.stdout.contains("ran") && format!("{gate:?}").contains("no rule allows this"),
+            "{option:?}: {gate:?}"
+        );
+        // Without the table the gate lets it through, and it finds nothing.
+        let unread = actor.unread(&argv);
+        assert!(
+            unread.stdout.contains("ran") && !format!("{unread:?}").contains(CANARY),
+            "{option:?}: {unread:?}"
+        );
+        let control = format!("{:?}", actor.outside(&argv));
+        judge(
+            who,
+            option[0],
+            control.contains(CANARY).then_some("without walls").ok_or(&[control.as_str()][..]),
+            LACKS,
+        );
+    }
+}

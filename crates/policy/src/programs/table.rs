@@ -1,0 +1,146 @@
+//! Programs, and what their options can run or reach: data to be reviewed as data. It sorts, it is no wall: whatever is
+//! missing here runs inside the same walls.
+//!
+//! How options are compared: a name with two dashes also abbreviated, as GNU's `getopt_long` reads it, and with `=VALUE`; one
+//! letter after a dash also among others and with its value glued to it; anything else as it stands.
+
+use super::{Nature, Program};
+
+const PLAIN: Program = Program {
+    names: &[],
+    nature: Nature::Plain,
+    options: &[],
+    globals: &[],
+    subcommands: &[],
+    contains: &[],
+    has_subcommands: false,
+};
+const BUILDER: Program = Program { nature: Nature::Builder, has_subcommands: true, ..PLAIN };
+const INTERPRETER: Program = Program { nature: Nature::Interpreter, ..PLAIN };
+const LAUNCHER: Program = Program { nature: Nature::Launcher, ..PLAIN };
+
+/// Variables that make programs run or load something else, by a part of their names.
+pub(super) const STEERING: &[&str] = &[
+    // Loaders, shells.
+    "LD_", "GCONV_PATH", "ENV", "COMMAND", "IFS", "SHELL",
+    // Pagers, editors, askers.
+    "PAGER", "EDITOR", "VISUAL", "BROWSER", "ASKPASS", "LESSOPEN", "LESSCLOSE",
+    // Version control, remote shells.
+    "GIT_", "RSH", "SSH_",
+    // Languages.
+    "PYTHON", "NODE_", "NPM_", "npm_", "PERL", "RUBY", "JAVA", "JDK_", "LUA_", "PHP", "GEM_", "BUNDLE_",
+    // Builders.
+    "MAKE", "RUSTC", "CARGO_", "RUSTFLAGS", "RUSTUP_", "GOFLAGS", "CGO_", "CMAKE_",
+];
+
+/// The table.
+pub(super) const KNOWN: &[Program] = &[
+    // Programs that only look, compare or compute.
+    Program {
+        names: &[
+            "basename", "cat", "cksum", "cmp", "comm", "cut", "date", "df", "diff", "dirname", "du", "echo", "expand",
+            "false", "file", "fold", "grep", "egrep", "fgrep", "head", "hexdump", "id", "join", "jq", "ls", "md5sum", "nl",
+            "od", "paste", "pr", "printf", "ps", "pwd", "readlink", "realpath", "seq", "sha1sum", "sha256sum", "sha512sum",
+            "sleep", "stat", "strings", "tac", "tail", "test", "tr", "tree", "true", "tsort", "uname", "unexpand", "uniq",
+            "wc", "which", "whoami", "xxd",
+        ],
+        ..PLAIN
+    },
+    // Programs that change files, and run nothing.
+    Program {
+        names: &[
+            "chmod", "cp", "gunzip", "gzip", "install", "ln", "mkdir", "mktemp", "mv", "patch", "rm", "rmdir", "tee",
+            "touch", "truncate", "unzip", "xz", "zstd",
+        ],
+        ..PLAIN
+    },
+    // Tools of one purpose, and the options by which they run others.
+    Program { names: &["find"], options: &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"], ..PLAIN },
+    Program { names: &["fd", "fdfind"], options: &["-x", "-X", "--exec", "--exec-batch"], ..PLAIN },
+    Program { names: &["rg"], options: &["--pre", "--hostname-bin", "-z", "--search-zip"], ..PLAIN },
+    Program { names: &["ag", "ack"], options: &["--pager", "--output"], ..PLAIN },
+    Program { names: &["sort"], options: &["--compress-program", "-o", "--output"], ..PLAIN },
+    Program { names: &["split", "csplit"], options: &["--filter"], ..PLAIN },
+    Program {
+        names: &["tar", "bsdtar"],
+        options: &["--to-command", "--checkpoint-action", "-I", "--use-compress-program", "-F", "--info-script",
+            "--new-volume-script", "--rsh-command", "--rmt-command"],
+        ..PLAIN
+    },
+    Program { names: &["zip"], options: &["-T", "-TT", "--unzip-command", "--test"], ..PLAIN },
+    Program { names: &["cpio"], options: &["--rsh-command"], ..PLAIN },
+    Program { names: &["man"], options: &["-P", "--pager", "-H", "--html", "-C", "--config-file"], ..PLAIN },
+    Program { names: &["less", "more", "most"], options: &["-o", "-O", "--log-file", "-k", "--lesskey-file"], contains: &["+"], ..PLAIN },
+    Program { names: &["tcpdump"], options: &["-z"], ..PLAIN },
+    Program { names: &["nmap"], options: &["--script"], ..PLAIN },
+    Program { names: &["curl"], options: &["-K", "--config", "--engine"], ..PLAIN },
+    Program { names: &["wget"], options: &["--use-askpass", "-e", "--execute", "--config"], ..PLAIN },
+    Program { names: &["rsync"], options: &["-e", "--rsh", "--rsync-path", "--daemon"], ..PLAIN },
+    Program { names: &["ssh", "scp", "sftp"], options: &["-o", "-F", "-S", "-D", "-w"], ..PLAIN },
+    Program { names: &["openssl"], options: &["-engine", "-provider", "-provider-path"], ..PLAIN },
+    Program { names: &["sqlite3"], options: &["-cmd", "-init"], contains: &[".shell", ".system", "load_extension", ".import", "edit("], ..PLAIN },
+    Program { names: &["psql", "mysql"], options: &["-c", "-f", "-e", "--command", "--file", "--execute"], contains: &["\\!"], ..PLAIN },
+    Program { names: &["ctags"], options: &["--options", "-L"], ..PLAIN },
+    // Version control.
+    Program {
+        names: &["git"],
+        globals: &["-c", "--config-env", "--exec-path", "-p", "--paginate"],
+        options: &["--upload-pack", "--receive-pack", "--exec", "-x", "--ext-diff", "--textconv", "-O", "--open-files-in-pager",
+            "--extcmd", "--upload-archive", "--interactive", "-i", "--template", "--output", "--edit", "-e", "-u"],
+        subcommands: &["bisect", "config", "credential", "daemon", "difftool", "filter-branch", "gui", "help", "hook", "instaweb",
+            "maintenance", "mergetool", "submodule", "web--browse", "send-email", "imap-send", "citool"],
+        contains: &["ext::", "core.sshCommand", "core.fsmonitor", "core.pager", "core.editor", "alias."],
+        has_subcommands: true,
+        ..PLAIN
+    },
+    Program { names: &["hg"], options: &["--config", "--ssh", "--remotecmd"], subcommands: &["extdiff", "debugshell"], has_subcommands: true, ..PLAIN },
+    Program { names: &["svn"], options: &["--diff-cmd", "--diff3-cmd", "--editor-cmd", "--config-option", "--config-dir"], has_subcommands: true, ..PLAIN },
+    // Editors and debuggers.
+    Program { names: &["vi", "vim", "nvim", "view", "ex", "vimdiff"], options: &["-c", "--cmd", "-S", "-s", "-u", "-U", "-w", "-W", "-l", "-e", "-E"], contains: &["+"], ..PLAIN },
+    Program { names: &["ed", "red"], nature: Nature::Interpreter, ..PLAIN },
+    Program { names: &["emacs", "emacsclient"], options: &["--eval", "--execute", "-e", "-f", "--funcall", "-l", "--load", "--batch", "--script", "--insert"], ..PLAIN },
+    Program { names: &["nano", "pico"], options: &["-s", "--speller", "-f", "--rcfile", "--formatter"], ..PLAIN },
+    // Languages: their options that hold code. Without a file they read it from standard input.
+    Program { names: &["python", "pypy"], options: &["-c", "-m", "-i"], ..INTERPRETER },
+    Program { names: &["node", "nodejs"], options: &["-e", "--eval", "-p", "--print", "-r", "--require", "--import", "--loader", "--experimental-loader", "-i", "--interactive"], ..INTERPRETER },
+    Program { names: &["deno"], subcommands: &["eval", "repl", "x", "task", "install", "compile"], options: &["--eval", "-r", "--import-map", "--config"], ..INTERPRETER },
+    Program { names: &["perl"], options: &["-e", "-E", "-M", "-m", "-I", "-x", "-d", "-n", "-p"], ..INTERPRETER },
+    Program { names: &["ruby"], options: &["-e", "-r", "-I", "-x", "-n", "-p", "-S"], ..INTERPRETER },
+    Program { names: &["php"], options: &["-r", "-B", "-R", "-E", "-F", "-d", "-a", "-S", "-z"], ..INTERPRETER },
+    Program { names: &["lua", "luajit"], options: &["-e", "-l", "-i"], ..INTERPRETER },
+    Program { names: &["Rscript", "R"], options: &["-e", "-f", "--file"], ..INTERPRETER },
+    Program { names: &["ghc", "runghc", "ghci", "ocaml", "julia", "scala", "groovy", "elixir", "erl", "swift", "osascript"], options: &["-e", "-E", "--eval", "-eval", "-r", "-i", "-F"], ..INTERPRETER },
+    Program { names: &["tclsh", "wish", "expect", "gnuplot", "bc", "dc", "m4"], options: &["-c", "-e", "-f"], ..INTERPRETER },
+    Program { names: &["awk", "gawk", "mawk", "nawk"], options: &["-e", "--source", "-l", "--load", "-i", "--include", "-D", "--debug"], contains: &["system", "|", "getline", ">", "@load"], ..INTERPRETER },
+    Program { names: &["sed", "gsed"], options: &["-e", "--expression", "-f", "--file"], nature: Nature::Sed, ..PLAIN },
+    // Builders: they run what the project's files say, which the walls hold.
+    Program { names: &["make", "gmake", "bmake"], options: &["--eval", "-E", "-f", "--file", "--makefile", "-I", "--include-dir"], contains: &["SHELL=", "SHELLFLAGS=", "MAKEFLAGS="], ..BUILDER },
+    Program { names: &["ninja"], options: &["-f", "-t"], ..BUILDER },
+    Program { names: &["cmake"], options: &["-P", "-E", "-C"], contains: &["_LAUNCHER", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER"], ..BUILDER },
+    Program { names: &["cargo"], options: &["--config", "-Z", "--manifest-path"], subcommands: &["install", "script"], ..BUILDER },
+    Program { names: &["rustc", "cc", "gcc", "g++", "c++", "clang", "clang++", "ld", "javac"], options: &["-C", "-B", "-wrapper", "-Z", "-J"], contains: &["linker=", "-fplugin", "-specs="], ..BUILDER },
+    Program { names: &["go"], options: &["-exec", "-toolexec", "-vettool", "-overlay", "-modfile"], subcommands: &["run", "generate", "tool", "env", "install"], ..BUILDER },
+    Program { names: &["npm", "pnpm", "yarn"], options: &["--script-shell", "--node-options", "-c", "--call", "--shell", "--prefix", "--globalconfig", "--userconfig"], subcommands: &["exec", "x", "dlx", "explore", "config", "set", "create", "init", "edit"], ..BUILDER },
+    Program { names: &["bun"], options: &["-e", "--eval", "-p", "--print", "-r", "--preload", "--shell"], subcommands: &["x", "exec", "repl", "create"], ..BUILDER },
+    Program { names: &["pip", "pipx"], options: &["--python", "--config-settings", "--global-option"], subcommands: &["run", "config"], ..BUILDER },
+    Program { names: &["uv", "poetry", "pdm", "hatch", "rye", "bundle", "bundler", "mise", "asdf", "direnv", "nix", "conda"], options: &["--with", "--from", "--python"], subcommands: &["run", "exec", "x", "tool", "develop", "shell"], ..BUILDER },
+    Program { names: &["gradle", "gradlew", "mvn", "mvnw", "ant", "sbt", "bazel", "buck"], options: &["-I", "--init-script", "-b", "--build-file", "-D", "-f", "--file", "--run_under"], ..BUILDER },
+    Program { names: &["rake", "just", "task", "invoke", "fab", "tox", "nox", "meson", "scons"], options: &["-e", "--execute", "-f", "--rakefile", "-r", "--require", "--shell", "--command", "-c", "-x"], ..BUILDER },
+    Program { names: &["pytest", "py.test", "jest", "vitest", "mocha", "rspec"], options: &["-p", "-c", "-o", "--rootdir", "--confcutdir", "--config", "-r", "--require", "--globalSetup"], ..BUILDER },
+    // Launchers: what runs is among their arguments.
+    Program {
+        names: &[
+            "sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "ash", "rbash", "pwsh", "nu",
+            "env", "xargs", "parallel", "sudo", "doas", "su", "runuser", "pkexec", "nohup", "nice", "ionice", "chrt", "taskset",
+            "timeout", "setsid", "stdbuf", "unbuffer", "busybox", "toybox", "watch", "entr", "flock", "script", "time", "command",
+            "builtin", "exec", "eval", "source", ".", "unshare", "nsenter", "chroot", "proot", "bwrap", "firejail", "setpriv",
+            "capsh", "setarch", "linux32", "linux64", "strace", "ltrace", "gdb", "lldb", "perf", "valgrind", "catchsegv",
+            "systemd-run", "start-stop-daemon", "at", "batch", "crontab", "screen", "tmux", "dtach", "npx", "pnpx", "bunx",
+            "uvx", "corepack", "docker", "podman", "nerdctl", "kubectl", "lxc", "vagrant", "multipass", "qemu-x86_64",
+            "qemu-aarch64", "wine", "mono", "dotnet", "java", "ssh-agent", "dbus-run-session", "xvfb-run", "faketime", "torsocks",
+            "proxychains", "rlwrap", "hyperfine", "cpulimit", "prlimit", "choom", "numactl", "fakeroot", "run-parts",
+            "ld.so", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "rustup", "run0",
+        ],
+        ..LAUNCHER
+    },
+];

@@ -1,0 +1,217 @@
+//! Programs that can run others: what the table makes of them, beside a table without a line.
+
+use crate::support::*;
+use bailey_policy::{
+    Answer::{self, Allow, Deny},
+    NoPattern, Pattern, Policy, Programs, Rule,
+};
+use bailey_protocol::{Action, Blob, Command, Role::Agent};
+
+fn line(text: &str) -> Command {
+    let words: Vec<&str> = text.split('~').collect();
+    match exec(&words) {
+        Action::Exec(command) => command,
+        _ => panic!("a command"),
+    }
+}
+
+fn words(text: &str) -> Command {
+    line(&text.replace(' ', "~"))
+}
+
+fn judged(rules: Vec<Rule>, programs: Programs, command: &Command) -> Answer {
+    let policy = Policy::new(vec![], rules).with_programs(programs);
+    answer(&decide(&policy, Agent, Action::Exec(command.clone())))
+}
+
+/// A prefix that an owner may have allowed, and a command that begins like it and runs something else.
+const TRICKS: &[(&str, &str)] = &[
+    ("find", "find . -name x -exec rm {} +"),
+    ("find", "find . -delete"),
+    ("find .", "find . -okdir rm"),
+    ("git", "git -c core.sshCommand=x fetch"),
+    ("git", "git -ccore.fsmonitor=x status"),
+    ("git", "git --config-env=core.pager=X log"),
+    ("git", "git --exec-path=. status"),
+    ("git", "git grep -Ox a"),
+    ("git rebase", "git rebase -x make main"),
+    ("git rebase", "git rebase --exe make main"),
+    ("git fetch", "git fetch --upload-pack=x ."),
+    ("git clone", "git clone ext::sh x"),
+    ("git", "git submodule foreach rm"),
+    ("git", "git config alias.x !rm"),
+    ("git", "git bisect run make"),
+    ("tar", "tar xf a.tar --to-command=sh"),
+    ("tar", "tar cf a.tar b --checkpoint-act=exec=sh"),
+    ("tar", "tar -cIsh -f a.tar b"),
+    ("tar", "tar cIf sh a.tar b"),
+    ("tar", "tar --use-comp=sh -cf a b"),
+    ("sort", "sort --compress-prog=sh a"),
+    ("split", "split --filter=sh a"),
+    ("rsync", "rsync -e sh a b"),
+    ("rsync", "rsync -ave sh a b"),
+    ("rsync", "rsync --rsync-path sh a b"),
+    ("ssh", "ssh -oProxyCommand=sh host"),
+    ("ssh", "ssh -vo ProxyCommand=sh host"),
+    ("rg", "rg --pre sh x"),
+    ("fd", "fd -x rm"),
+    ("awk", "awk BEGIN{system(\"sh\")}"),
+    ("awk", "awk {print|\"sh\"} a"),
+    ("sed", "sed s/a/sh/e a"),
+    ("sed", "sed 1e a"),
+    ("sed", "sed -n s/a/b/w/x a"),
+    ("sed", "sed -f script a"),
+    ("vim", "vim -c !sh a"),
+    ("vim", "vim +!sh a"),
+    ("less", "less +!sh a"),
+    ("man", "man -P sh ls"),
+    ("zip", "zip -T --unzip-command sh a b"),
+    ("python3", "python3 -c x"),
+    ("python3", "python3 -Ic x"),
+    ("python3", "python3.12 -c x"),
+    ("python3", "python3 -m http.server"),
+    ("python3", "python3"),
+    ("python3", "python3 -"),
+    ("node", "node -e x"),
+    ("node", "node --eva=x"),
+    ("node", "node"),
+    ("node a.js", "node a.js --require=./b.js"),
+    ("perl", "perl -ne x a"),
+    ("ruby", "ruby -rx a.rb"),
+    ("make", "make --eval=x"),
+    ("make", "make SHELL=./x all"),
+    ("cargo", "cargo --config build.rustc=\"x\" build"),
+    ("cargo test", "cargo test --confi=x"),
+    ("go test", "go test -exec=sh"),
+    ("go test", "go test --exec sh"),
+    ("npm", "npm exec x"),
+    ("npm run", "npm run x --script-shell=./x"),
+    ("psql", "psql -c \\!sh"),
+    ("sqlite3", "sqlite3 a .shell"),
+    ("wget", "wget --use-askpass=sh x"),
+];
+
+/// The same programs at what they are there for.
+const HONEST: &[(&str, &str)] = &[
+    ("find", "find . -name *.rs"),
+    ("git", "git status -s"),
+    ("git log", "git log --oneline -5"),
+    ("git commit", "git commit -m x"),
+    ("tar", "tar xzf a.tar.gz -C b"),
+    ("sort", "sort -u a"),
+    ("rsync", "rsync -av a b"),
+    ("awk", "awk {print$1} a"),
+    ("sed", "sed -n 1,5p a"),
+    ("sed", "sed s/a/b/g a"),
+    ("python3", "python3 tests/run.py x"),
+    ("python3", "python3 --version"),
+    ("node", "node build.js"),
+    ("make", "make -j4 all"),
+    ("cargo test", "cargo test --all"),
+    ("npm run", "npm run build"),
+    ("python3 -c", "python3 -c x"),
+    ("git -c", "git -c a.b=c status"),
+    ("unknown", "unknown -c x"),
+];
+
+#[test]
+fn an_allow_for_a_program_does_not_cover_what_its_options_run() {
+    for (prefix, text) in TRICKS {
+        let command = words(text);
+        // `python3` is allowed where the program is `python3.12` only because some file has another name.
+        let named = command.argv[0] == prefix.split(' ').next().unwrap();
+        let allow = vec![rule("a", Allow).on(crate::support::command(&[prefix]))];
+        assert_eq!(judged(allow.clone(), Programs::KNOWN, &command), Deny, "{text}");
+        assert_eq!(judged(allow, Programs::NONE, &command) == Allow, named, "control: {text}");
+        // What runs instead may be what is denied.
+        let deny = vec![rule("a", Allow), rule("d", Deny).on(crate::support::command(&["rm"]))];
+        assert_eq!(judged(deny.clone(), Programs::KNOWN, &command), Deny, "{text}");
+        assert_eq!(judged(deny, Programs::NONE, &command), Allow, "control: {text}");
+    }
+    for (prefix, text) in HONEST {
+        let allow = vec![rule("a", Allow).on(crate::support::command(&[prefix]))];
+        assert_eq!(judged(allow, Programs::KNOWN, &words(text)), Allow, "{text}");
+    }
+}
+
+#[test]
+fn variables_that_steer_programs_hide_them() {
+    let with = |name: &str, programs| {
+        let mut command = words("git status");
+        command.env.insert(name.into(), "x".into());
+        judged(vec![rule("a", Allow).on(crate::support::command(&["git"]))], programs, &command)
+    };
+    for name in
+        ["GIT_PAGER", "GIT_EXTERNAL_DIFF", "EDITOR", "PYTHONSTARTUP", "NODE_OPTIONS", "PERL5OPT", "MAKEFLAGS"]
+    {
+        assert_eq!((with(name, Programs::KNOWN), with(name, Programs::NONE)), (Deny, Allow), "{name}");
+    }
+    assert_eq!(with("RUST_LOG", Programs::KNOWN), Allow, "control");
+}
+
+/// A13: what is granted for a pattern of commands never reaches through an interpreter, a launcher or an option.
+#[test]
+fn a13_a_pattern_never_widens() {
+    for text in [
+        "sh -c x",
+        "bash script.sh",
+        "env x",
+        "xargs rm",
+        "sudo ls",
+        "timeout 5 ls",
+        "nice ls",
+        "busybox ls",
+        "npx x",
+        "python3 a.py",
+        "node a.js",
+        "perl a.pl",
+        "awk {print} a",
+        "make",
+        "make test",
+        "npm run build",
+        "cargo test",
+        "gdb a",
+        "docker run x",
+        "strace ls",
+        "java -jar a.jar",
+    ] {
+        assert!(Pattern::around(&words(text)).is_err(), "{text}");
+    }
+    assert_eq!(Pattern::around(&words("env x")), Err(NoPattern::Runs("env".into())));
+    assert_eq!(Pattern::around(&words("find . -exec x ;")), Err(NoPattern::Option("-exec".into())));
+    for (_, text) in TRICKS {
+        assert!(Pattern::around(&words(text)).is_err(), "{text}");
+    }
+    for text in ["./git status", "/tmp/ls", "deploy a", "git", "git -s"] {
+        assert!(Pattern::around(&words(text)).is_err(), "{text}");
+    }
+    for text in ["sh~-c~git status; rm x", "sh~-c~git $X", "sh~-c~git status > x"] {
+        assert!(Pattern::around(&line(text)).is_err(), "{text}");
+    }
+    let shaped = |change: fn(&mut Command)| {
+        let mut command = words("git status");
+        change(&mut command);
+        Pattern::around(&command)
+    };
+    assert_eq!(shaped(|it| it.network = true), Err(NoPattern::Circumstances));
+    assert_eq!(shaped(|it| it.stdin = Some(Blob(b"x".to_vec()))), Err(NoPattern::Circumstances));
+    assert_eq!(shaped(|it| drop(it.env.insert("A".into(), "x".into()))), Err(NoPattern::Circumstances));
+
+    let git = Pattern::around(&words("git status -s")).unwrap();
+    assert_eq!(git.to_string(), "git status …");
+    assert!(git.covers(&words("git status --short a")), "control");
+    assert!(git.covers(&line("sh~-c~git status -s")), "a line that is one plain command");
+    for text in [
+        "git",
+        "git log",
+        "git -c alias.status=!x status",
+        "git status --output=x",
+        "./git status",
+        "git statusx",
+    ] {
+        assert!(!git.covers(&words(text)), "{text}");
+    }
+    assert!(!git.covers(&line("sh~-c~git status; rm x")) && !git.covers(&line("sh~-c~git status $(rm x)")));
+    let find = Pattern::around(&words("find . -name x")).unwrap();
+    assert!(find.covers(&words("find src -type f")) && !find.covers(&words("find . -exec rm {} +")));
+}
