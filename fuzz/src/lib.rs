@@ -7,7 +7,9 @@
 
 #![forbid(unsafe_code)]
 
+mod journal;
 mod redactor;
+mod journal;
 mod secrets;
 mod settings;
 mod streams;
@@ -49,6 +51,7 @@ pub const TARGETS: &[Target] = &[
     target("redactor", redactor::redactor),
     target("order", bailey_sandbox::fuzz::order),
     target("reply", bailey_sandbox::fuzz::reply),
+    target("proof", journal::proof),
     target("git-index", bailey_sandbox::fuzz::index),
     target("keys", bailey::fuzz::keys),
     target("markdown", |data| text(data, bailey::fuzz::markdown)),

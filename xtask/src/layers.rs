@@ -37,7 +37,10 @@ const OUTSIDE: &[(&str, &[&str])] = &[
         "bailey-secrets",
         &["aho-corasick", "argon2", "base64", "chacha20poly1305", "linux-keyutils", "thiserror", "zeroize"],
     ),
-    ("bailey-journal", &["serde", "serde_json", "getrandom", "thiserror", "tokio"]),
+    (
+        "bailey-journal",
+        &["serde", "serde_json", "ed25519-dalek", "getrandom", "thiserror", "tokio", "zeroize"],
+    ),
     ("bailey-kernel", &["serde", "serde_json", "getrandom", "bytes", "thiserror", "tokio", "tokio-util"]),
     (
         "bailey-sandbox",

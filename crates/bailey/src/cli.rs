@@ -364,12 +364,49 @@ pub(crate) enum Audit {
         #[arg(long, value_name = "SESSION")]
         session: Option<String>,
     },
-    /// Check every link of the chain and every payload
-    Verify,
+    /// Check every link of the chain, every payload and every checkpoint, and say up to when they are signed
+    Verify {
+        /// The first public key, as it was kept elsewhere: what is signed must follow from it
+        #[arg(long, value_name = "PUB")]
+        key: Option<String>,
+    },
+    /// Prove to somebody else that an entry is in the journal, or that the journal only grew since a checkpoint
+    Prove(Prove),
+    /// Check a proof; this needs no journal, only the key
+    ///
+    /// The exit code is 0 where the proof holds and 1 where it does not. docs/audit_check.py does the same.
+    Check {
+        /// The proof's file, or - for standard input
+        file: PathBuf,
+        /// The public key: 64 hexadecimal digits, or a file that holds them
+        #[arg(long, value_name = "PUB")]
+        key: String,
+    },
+    /// Sign what the journal holds, and print the first public key, to keep it elsewhere
+    Key,
     /// Print every entry as a JSON line, with its hash and payload
     Export,
     /// Verify the chain, then make everything that follows from it anew, and say what was not as the chain says
     Rebuild,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Prove {
+    /// The number of the entry, as `audit log` shows it
+    #[arg(required_unless_present = "since", conflicts_with = "since")]
+    pub(crate) entry: Option<u64>,
+    /// Prove that what was there at this checkpoint is still there, and came first
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub(crate) since: Option<u64>,
+    /// Also show what the entry says beside the chain: the message, the command, the output
+    #[arg(long, requires = "entry")]
+    pub(crate) payload: bool,
+    /// Begin at this later public key, which whoever checks it has: the proof is shorter
+    #[arg(long, value_name = "PUB")]
+    pub(crate) from: Option<String>,
+    /// Write the proof to this file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -20,7 +20,7 @@ mod trust;
 mod version;
 
 use crate::{
-    cli::{Cli, Command},
+    cli::{Audit, Cli, Command},
     compose::{self, Keys},
     config::Config,
     home::Home,
@@ -66,6 +66,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Approvals(command) => wait(approvals::run(&home()?, command, printer)),
         Command::Estop { release: true, .. } => wait(estop::release(&home()?, printer)),
         Command::Estop { reason, .. } => wait(estop::run(&home()?, &reason, printer)),
+        Command::Audit(Audit::Check { file, key }) => audit::check(&file, &key, printer),
         Command::Audit(command) => wait(audit::run(&home()?, command, printer)),
         Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),
     }

@@ -115,6 +115,13 @@ pub(crate) async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey
     Ok(Journal::open(&home.journal(), keys.redactor.clone(), Arc::new(SystemClock)).await?)
 }
 
+/// Signs what a session wrote, at its end. That it cannot be signed undoes nothing of it, and is said.
+pub(crate) async fn sign(journal: &Journal, printer: &Printer) {
+    if let Err(error) = journal.checkpoint().await {
+        printer.warn(&format!("the journal is not signed up to its end: {error}"));
+    }
+}
+
 /// The rules in force, whose examples hold, and what is odd about them.
 pub(crate) fn policy(home: &Home) -> Result<(Policy, Vec<String>)> {
     let (policy, parsed) = rules(home, &[])?;

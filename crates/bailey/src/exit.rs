@@ -85,15 +85,19 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
 /// What is wrong with what was asked for, not with the journal.
 fn is_of_the_user(error: &JournalError) -> bool {
     use JournalError::{
-        Held, NoEntry, NoSuchQuestion, NoSuchSession, NotRunOut, RanOut, SecretInPath, Settled,
+        Absent, Held, NoCheckpoint, NoEntry, NoSuchQuestion, NoSuchSession, NotRunOut, OtherLine, RanOut,
+        SecretInPath, Settled,
     };
     matches!(
         error,
-        Held { .. }
+        Absent(_)
+            | Held { .. }
+            | NoCheckpoint(_)
             | NoEntry { .. }
             | NoSuchSession(_)
             | NoSuchQuestion(_)
             | NotRunOut(_)
+            | OtherLine(_)
             | RanOut(_)
             | SecretInPath(_)
             | Settled(_)

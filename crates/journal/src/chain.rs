@@ -5,7 +5,8 @@
 //! serialised again to be hashed.
 
 use crate::{
-    fact::{Commitment, ENTRY_VERSION, Entry, Payload, Recorded, Stored},
+    fact::{Commitment, ENTRY_VERSION, Entry, Fact, Payload, Recorded, Stored},
+    sign::{Signatures, Vouched},
     tree::{self, Forest},
 };
 use bailey_protocol::{Blob, Digest, Timestamp, number::Seq};
@@ -163,6 +164,8 @@ pub struct Verified {
     pub head: Digest,
     /// The root of the tree over all entries; none where only the newest were looked at.
     pub root: Option<Digest>,
+    /// Up to where it is signed; none where nothing is, or only the newest entries were looked at.
+    pub signed: Option<Vouched>,
     /// Payloads that match what the chain holds of them.
     pub payloads: u64,
     /// Payloads that were erased; the chain still holds their digests.
@@ -182,7 +185,7 @@ pub struct Broken {
 /// Walks the chain, from the entry after `from` (0: from genesis), and checks every link and every payload.
 pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>, StoreError> {
     let mut walk = Walk { expected: from + 1, previous: hash_of(tx, from)?, payloads: 0, erased: 0 };
-    let mut forest = (from == 0).then(Forest::default);
+    let mut whole = if from == 0 { Some(Whole::read(tx)?) } else { None };
     let mut statement = tx.prepare_cached(
         "SELECT entry.seq, body, hash, salt, bytes, type, session, effect
          FROM entry LEFT JOIN payload USING (seq) WHERE seq > ?1 ORDER BY seq",
@@ -197,11 +200,12 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
             payload: row.get(4)?,
             columns: Columns { name: row.get(5)?, session: row.get(6)?, effect: row.get(7)? },
         };
-        if let Err(broken) = walk.step(&link) {
-            return Ok(Err(broken));
-        }
-        if let Some(forest) = &mut forest
-            && let Err(broken) = forest.push(tx, &walk.previous)?
+        let fact = match walk.step(&link) {
+            Ok(fact) => fact,
+            Err(broken) => return Ok(Err(broken)),
+        };
+        if let Some(whole) = &mut whole
+            && let Err(broken) = whole.step(tx, link.seq, &walk.previous, &fact)?
         {
             return Ok(Err(broken));
         }
@@ -214,8 +218,12 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
         let what = format!("it is missing, though an effect still names entry {later}");
         return Ok(Err(Broken { seq: walk.expected, what }));
     }
-    let root = forest.map(|forest| forest.root());
-    Ok(Ok(Verified { entries, head: walk.previous, root, payloads: walk.payloads, erased: walk.erased }))
+    let (root, signed) = match whole.map(|whole| whole.finish(entries)).transpose() {
+        Ok(found) => found.unzip(),
+        Err(broken) => return Ok(Err(broken)),
+    };
+    let (payloads, erased, signed) = (walk.payloads, walk.erased, signed.flatten());
+    Ok(Ok(Verified { entries, head: walk.previous, root, signed, payloads, erased }))
 }
 
 /// The hash of an entry; zero where there is none, as before genesis.
@@ -233,6 +241,36 @@ fn pointed_at(tx: &Tx<'_>, from: u64) -> Result<Option<u64>, StoreError> {
     let sql = "SELECT max(max(intent), max(coalesce(outcome, 0))) FROM effect";
     let effect = if from == 0 { tx.query_row(sql, params![], |row| row.get(0))? } else { None };
     Ok(Option::max(payload, effect))
+}
+
+/// What is looked at besides, where the whole chain is walked: the tree over it, and what was signed of it.
+struct Whole {
+    forest: Forest,
+    signatures: Signatures,
+}
+
+impl Whole {
+    fn read(tx: &Tx<'_>) -> Result<Self, StoreError> {
+        Ok(Self { forest: Forest::default(), signatures: Signatures::read(tx)? })
+    }
+
+    fn step(
+        &mut self,
+        tx: &Tx<'_>,
+        seq: u64,
+        hash: &Digest,
+        fact: &Fact,
+    ) -> Result<Result<(), Broken>, StoreError> {
+        if let Fact::SigningBegun { key } = fact {
+            self.signatures.begins(seq, *key);
+        }
+        let fits = self.forest.push(tx, hash)?;
+        Ok(fits.and_then(|()| self.signatures.compare(seq, || self.forest.root())))
+    }
+
+    fn finish(self, entries: u64) -> Result<(Digest, Option<Vouched>), Broken> {
+        Ok((self.forest.root(), self.signatures.finish(entries)?))
+    }
 }
 
 /// What queries go by; it must be what the entry says.
@@ -260,7 +298,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn step(&mut self, at: &Link) -> Result<(), Broken> {
+    fn step(&mut self, at: &Link) -> Result<Fact, Broken> {
         let broken = |what: &str| Broken { seq: at.seq, what: what.into() };
         if at.seq != self.expected {
             return Err(Broken {
@@ -291,7 +329,7 @@ impl Walk {
         self.payload(at, stored.payload.as_ref()).map_err(broken)?;
         self.previous = hash;
         self.expected += 1;
-        Ok(())
+        Ok(stored.fact)
     }
 
     fn payload(&mut self, at: &Link, commitment: Option<&Commitment>) -> Result<(), &'static str> {

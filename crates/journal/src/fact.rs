@@ -2,6 +2,7 @@
 //!
 //! Long or erasable text (messages, arguments, outputs) is the entry's *payload* and lies beside the chain.
 
+use crate::checkpoint::PublicKey;
 use bailey_protocol::{
     ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, Timestamp,
     TurnId, WsPath, event::Answer, number::Seq,
@@ -248,6 +249,11 @@ pub enum Fact {
         /// The file.
         path: WsPath,
     },
+    /// Checkpoints from here on are signed by keys that follow from this one.
+    SigningBegun {
+        /// The line's first.
+        key: PublicKey,
+    },
     /// A turn is over.
     TurnEnded {
         /// The turn.
@@ -284,6 +290,7 @@ impl Fact {
             Self::Shortened { .. } => "shortened",
             Self::Summary { .. } => "summary",
             Self::Revealed { .. } => "revealed",
+            Self::SigningBegun { .. } => "signing_begun",
             Self::TurnEnded { .. } => "turn_ended",
         }
     }

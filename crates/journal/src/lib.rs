@@ -14,21 +14,25 @@ mod begin;
 #[cfg(feature = "controls")]
 mod breach;
 mod chain;
+pub mod checkpoint;
 mod clock;
 pub mod fact;
 mod finish;
 mod fork;
+mod keys;
 mod lock;
 pub mod merkle;
 mod mint;
 mod permit;
 mod project;
+pub mod proof;
 mod prove;
 mod question;
 mod read;
 mod rebuild;
 mod remove;
 mod schema;
+mod sign;
 mod stop;
 mod tree;
 mod write;
@@ -48,12 +52,14 @@ pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
 pub use remove::Removed;
 pub use schema::SCHEMA_VERSION;
+pub use sign::{Line, Vouched};
 pub use write::NewSession;
 
 use bailey_policy::{Allowed, Review};
 use bailey_protocol::{ApprovalId, Digest, Isolation, SessionId};
 use bailey_secrets::Redactor;
 use bailey_store::{Database, Grade, Store, StoreError, Tx};
+use keys::KeyFile;
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -62,28 +68,35 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// How many of the newest entries are verified before a process writes its first; `audit verify` checks all.
 const VERIFIED_AT_START: u64 = 256;
 
-/// The journal's file, open and up to date, before any thread works on it.
+/// The journal's file, open and up to date, before any thread works on it, and the file of the key that signs it.
 #[derive(Debug)]
-pub struct JournalFile(Database);
+pub struct JournalFile {
+    database: Database,
+    keys: KeyFile,
+}
 
 impl JournalFile {
-    /// Opens the file at `path`, and makes it when it is not there.
+    /// Opens the file at `path`, and makes it when it is not there. Beside it lies the key, by the same name and the ending
+    /// `.key`.
     ///
     /// # Errors
     /// When it cannot be opened or written, or is newer than this program.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        Ok(Self(Database::open(path, schema::MIGRATIONS)?))
+        let database = Database::open(path, schema::MIGRATIONS)?;
+        let keys = KeyFile::open(&path.with_extension("key"))?;
+        Ok(Self { database, keys })
     }
 
-    /// All files that it consists of; they exist as long as it is open.
+    /// All files that the database consists of; they exist as long as it is open. The key's is not among them: nobody opens
+    /// that again.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
-        self.0.files()
+        self.database.files()
     }
 }
 
@@ -102,6 +115,9 @@ struct Inner {
     newest: AtomicU64,
     /// Set once the newest entries were found sound.
     sound: OnceCell<()>,
+    keys: Mutex<KeyFile>,
+    /// How many entries the newest checkpoint that this process knows of is about, or was to be.
+    signed: AtomicU64,
 }
 
 impl fmt::Debug for Journal {
@@ -133,7 +149,7 @@ impl Journal {
         redactor: Redactor,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Mint), JournalError> {
-        let store = Store::start(file.0)?;
+        let store = Store::start(file.database)?;
         let seal = Seal(u128::from_ne_bytes(chain::random()?));
         let journal = Self {
             inner: Arc::new(Inner {
@@ -143,6 +159,8 @@ impl Journal {
                 seal,
                 newest: AtomicU64::default(),
                 sound: OnceCell::new(),
+                keys: Mutex::new(file.keys),
+                signed: AtomicU64::default(),
             }),
         };
         journal.begin_chain().await?;
@@ -175,13 +193,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Verifies the newest entries, once for each journal that was opened. Every write waits for it; whoever has other
-    /// things to do first begins it early.
+    /// Verifies the newest entries, and that what was signed last is still there, once for each journal that was opened.
+    /// Every write waits for it; whoever has other things to do first begins it early.
     ///
     /// # Errors
     /// [`JournalError::Broken`] when they do not fit together; then nothing can be written.
     pub async fn sound(&self) -> Result<(), JournalError> {
-        let verify = async || self.verify_tail(VERIFIED_AT_START).await.map(drop);
+        let verify = async || {
+            self.verify_tail(VERIFIED_AT_START).await?;
+            self.holds_what_was_signed().await
+        };
         self.inner.sound.get_or_try_init(verify).await.copied()
     }
 
@@ -195,8 +216,18 @@ impl Journal {
         self.inner.newest.fetch_max(seq, Ordering::Relaxed);
     }
 
-    /// Writes in one transaction, once the newest entries were found sound.
+    /// Writes in one transaction, once the newest entries were found sound; signs where many were written since.
     pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        grade: Grade,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let value = self.write_only(grade, work).await?;
+        self.sign_if_due().await;
+        Ok(value)
+    }
+
+    async fn write_only<T: Send + 'static>(
         &self,
         grade: Grade,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -373,6 +404,17 @@ pub enum JournalError {
         /// What was asked for.
         at: u64,
     },
+    /// There is no such entry.
+    #[error("the journal has no entry {0}; `bailey audit log` shows the newest")]
+    Absent(u64),
+    /// There is no such checkpoint, or nothing came after it.
+    #[error(
+        "the journal has no checkpoint {0} that it has gone on from; `bailey audit key` says how many there are"
+    )]
+    NoCheckpoint(u64),
+    /// A key of somebody else's journal.
+    #[error("`{0}` is no key of this journal's line; `bailey audit key` shows its first and its newest")]
+    OtherLine(checkpoint::PublicKey),
     /// A value could not be written as JSON.
     #[error("cannot be written as JSON: {0}")]
     Json(String),

@@ -123,6 +123,7 @@ impl Replay {
             | Fact::Guide { .. }
             | Fact::Shortened { .. }
             | Fact::Summary { .. }
+            | Fact::SigningBegun { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }
     }

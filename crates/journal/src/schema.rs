@@ -13,6 +13,8 @@ pub(crate) const MIGRATIONS: &[Migration] =
 /// journal lacks of it is computed where it is needed.
 ///
 /// A question is known by its entry, when it runs out, the call that waits, and what that names.
+///
+/// Checkpoints are by the first key of their line; they follow from nothing, so no rebuild makes them.
 const SECOND: &str = "
 CREATE TABLE tile (
     level INTEGER NOT NULL,
@@ -31,6 +33,14 @@ UPDATE approval SET asked = coalesce((
 ), 0);
 UPDATE approval SET call = (SELECT json_extract(CAST(body AS TEXT), '$.call') FROM entry WHERE seq = asked);
 CREATE INDEX approval_open ON approval (state) WHERE state IN ('open', 'yes');
+CREATE TABLE checkpoint (
+    line      TEXT NOT NULL,
+    epoch     INTEGER NOT NULL,
+    entries   INTEGER NOT NULL,
+    note      TEXT NOT NULL,
+    signature BLOB NOT NULL,
+    PRIMARY KEY (line, epoch)
+) STRICT, WITHOUT ROWID;
 ";
 
 const FIRST: &str = "

@@ -123,8 +123,8 @@ fn tiles(tx: &Tx<'_>, level: u32, place: u64, count: u64) -> Result<Vec<Digest>,
 /// The tree made anew, entry by entry, to compare it with what is stored.
 #[derive(Debug, Default)]
 pub(crate) struct Forest {
-    /// By level: the hashes that no tile is over yet.
-    loose: Vec<Vec<Digest>>,
+    /// The whole subtrees so far, each with how many entries it is over, as a power of two; the largest first.
+    peaks: Vec<(u32, Digest)>,
     size: u64,
 }
 
@@ -132,21 +132,14 @@ impl Forest {
     /// Adds an entry's hash; each tile that is whole with it is compared.
     pub(crate) fn push(&mut self, tx: &Tx<'_>, chained: &Digest) -> Result<Result<(), Broken>, StoreError> {
         self.size += 1;
-        let mut hash = leaf(chained);
-        for level in 0.. {
-            if self.loose.len() <= level {
-                self.loose.push(Vec::new());
+        let (mut bits, mut hash) = (0, leaf(chained));
+        while let Some((_, left)) = self.peaks.pop_if(|(left, _)| *left == bits) {
+            (bits, hash) = (bits + 1, node(&left, &hash));
+            if !bits.is_multiple_of(TILE_BITS) {
+                continue;
             }
-            let Some(loose) = self.loose.get_mut(level) else { break };
-            loose.push(hash);
-            if (loose.len() as u64) < TILE {
-                break;
-            }
-            hash = merkle::root(loose);
-            loose.clear();
-            let above = u32::try_from(level + 1).unwrap_or(LEVELS_MAX);
-            let covered = 1 << (TILE_BITS * above);
-            let stored = tiles(tx, above, self.size / covered - 1, 1)?;
+            let covered = 1 << bits;
+            let stored = tiles(tx, bits / TILE_BITS, self.size / covered - 1, 1)?;
             if stored.first().is_some_and(|stored| *stored != hash) {
                 let first = self.size - covered + 1;
                 let what = format!(
@@ -156,24 +149,14 @@ impl Forest {
                 return Ok(Err(Broken { seq: first, what }));
             }
         }
+        self.peaks.push((bits, hash));
         Ok(Ok(()))
     }
 
-    /// The root over all that was added: whole subtrees of every size, the smallest being the last, joined from the right.
+    /// The root over all that was added.
     pub(crate) fn root(&self) -> Digest {
-        let mut joined: Option<Digest> = None;
-        for loose in &self.loose {
-            let (mut peaks, mut rest) = (Vec::new(), loose.as_slice());
-            while !rest.is_empty() {
-                let (peak, others) = rest.split_at(1 << rest.len().ilog2());
-                peaks.push(merkle::root(peak));
-                rest = others;
-            }
-            for peak in peaks.iter().rev() {
-                joined = Some(joined.map_or(*peak, |right| node(peak, &right)));
-            }
-        }
-        joined.unwrap_or_else(|| merkle::root(&[]))
+        let peaks = self.peaks.iter().rev().map(|(_, peak)| *peak);
+        peaks.reduce(|right, left| node(&left, &right)).unwrap_or_else(|| merkle::root(&[]))
     }
 }
 

@@ -32,8 +32,8 @@ pub fn rules() -> Vec<Rule> {
         rule(
             "state-databases",
             Answer::Deny,
-            "the journal and the other databases are Bailey's own record",
-            paths(&["{bailey}/*.db", "{bailey}/*.db-*", "{bailey}/backups/**", "{bailey}/logs/**"]),
+            "the journal, its key and the other databases are Bailey's own record",
+            paths(&["{bailey}/*.db", "{bailey}/*.db-*", "{bailey}/*.key", "{bailey}/backups/**", "{bailey}/logs/**"]),
         ),
         rule(
             "configuration",

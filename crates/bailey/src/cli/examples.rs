@@ -63,7 +63,26 @@ pub(super) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (&["audit", "log"], &[("bailey audit log -n 20", ""), ("bailey --json audit log --session 3f2a", "")]),
-    (&["audit", "verify"], &[("bailey audit verify", "exit code 5 when the chain is broken")]),
+    (
+        &["audit", "verify"],
+        &[
+            ("bailey audit verify", "exit code 5 when the chain is broken"),
+            ("bailey audit verify --key /media/usb/bailey.pub", "and what is signed follows from that key"),
+        ],
+    ),
+    (
+        &["audit", "prove"],
+        &[
+            ("bailey audit prove 42 --out proof.json", "for whoever has your first public key"),
+            ("bailey audit prove 42 --payload --out proof.json", "with the words themselves"),
+            (
+                "bailey audit prove --since 3 --out growth.json",
+                "that nothing before checkpoint 3 was changed",
+            ),
+        ],
+    ),
+    (&["audit", "check"], &[("bailey audit check proof.json --key /media/usb/bailey.pub", "on any machine")]),
+    (&["audit", "key"], &[("bailey audit key > /media/usb/bailey.pub", "once, to keep it elsewhere")]),
     (&["audit", "export"], &[("bailey audit export > journal.jsonl", "")]),
     (&["audit", "rebuild"], &[("bailey audit rebuild", "")]),
     (

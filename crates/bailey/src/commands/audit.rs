@@ -1,13 +1,17 @@
 //! `bailey audit`: the trail.
 
+mod proof;
+
+pub(super) use proof::check;
+
 use crate::{
     cli::Audit,
     front::packets,
     home::Home,
     print::{Printer, Style},
 };
-use anyhow::Result;
-use bailey_journal::{Fact, Journal, Query, Recorded, fact::Admitted};
+use anyhow::{Result, bail};
+use bailey_journal::{Fact, Journal, Query, Recorded, Vouched, checkpoint::PublicKey, fact::Admitted};
 use bailey_protocol::Status;
 use serde_json::json;
 use std::process::ExitCode;
@@ -19,7 +23,10 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
     let journal = super::journal(home, printer).await?;
     match command {
         Audit::Log { last, session } => log(&journal, last, session, printer).await,
-        Audit::Verify => verify(&journal, printer).await,
+        Audit::Verify { key } => verify(&journal, key.as_deref(), printer).await,
+        Audit::Prove(prove) => proof::prove(&journal, prove, printer).await,
+        Audit::Check { file, key } => check(&file, &key, printer),
+        Audit::Key => proof::keys(&journal, printer).await,
         Audit::Export => export(&journal, printer).await,
         Audit::Rebuild => rebuild(&journal, printer).await,
     }
@@ -40,27 +47,61 @@ async fn log(journal: &Journal, last: u32, session: Option<String>, printer: &Pr
     Ok(ExitCode::SUCCESS)
 }
 
-async fn verify(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
+async fn verify(journal: &Journal, key: Option<&str>, printer: &Printer) -> Result<ExitCode> {
+    let key = key.map(proof::key).transpose()?;
     let verified = printer.waiting(|| "verifying the chain".into(), journal.verify()).await?;
+    let signed = &verified.signed;
+    if let Some(key) = key {
+        follows_from(signed.as_ref(), &key)?;
+    }
     if printer.is_json() {
         printer.json(&json!({
             "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
-            "head": verified.head, "root": verified.root,
+            "head": verified.head, "root": verified.root, "signed": signed,
         }));
-    } else {
-        printer.line(format!(
-            "{} {} entries and {} payloads fit together; the newest is {}",
-            printer.paint(Style::Green, "verified:"),
-            verified.entries,
-            verified.payloads,
-            verified.head.short(),
-        ));
-        printer.line(printer.paint(
-            Style::Dim,
-            "(without a witness outside this machine nobody can tell whether the newest entries were cut off)",
-        ));
+        return Ok(ExitCode::SUCCESS);
     }
+    printer.line(format!(
+        "{} {} entries and {} payloads fit together; the newest is {}",
+        printer.paint(Style::Green, "verified:"),
+        verified.entries,
+        verified.payloads,
+        verified.head.short(),
+    ));
+    match signed {
+        None => {
+            printer.line(printer.paint(Style::Dim, "nothing is signed yet: `bailey audit key` makes the key"))
+        }
+        Some(Vouched { key, newest, .. }) => {
+            let rest = match verified.entries - newest.entries {
+                0 => String::new(),
+                rest => format!(", {rest} since then are not"),
+            };
+            printer.line(format!(
+                "signed up to entry {} (checkpoint {}, at {}{rest}), by keys that follow from {key}",
+                newest.entries, newest.epoch, newest.time,
+            ));
+        }
+    }
+    printer.line(printer.paint(
+        Style::Dim,
+        "(without a witness outside this machine nobody can tell whether journal and key were put back together)",
+    ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether what is signed follows from a key that was kept elsewhere.
+fn follows_from(signed: Option<&Vouched>, key: &PublicKey) -> Result<()> {
+    match signed {
+        Some(signed) if signed.key == *key => Ok(()),
+        Some(signed) => bail!(
+            "what is signed here follows from the key `{}` (entry {}), not from `{key}`: this is another journal, or its key \
+             was made anew",
+            signed.key,
+            signed.since,
+        ),
+        None => bail!("nothing is signed here, and `{key}` says that something was: this is another journal"),
+    }
 }
 
 async fn export(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
@@ -149,6 +190,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Reply { provider, model, .. } => (Style::Dim, format!("{provider}/{model}")),
         Fact::Stopped => (Style::Red, first()),
         Fact::Revealed { path } => (Style::Yellow, path.0.clone()),
+        Fact::SigningBegun { key } => (Style::Yellow, format!("with the key {key}")),
         Fact::TurnEnded { reason, .. } => (Style::Dim, reason.clone()),
         _ => (Style::Plain, String::new()),
     }

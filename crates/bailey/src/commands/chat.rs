@@ -81,7 +81,10 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
                 inbox = new;
                 front.connect(ops);
             }
-            leave => return end(&front, &leave, last, seat, turned.as_deref()),
+            leave => {
+                compose::sign(kernel.journal(), printer).await;
+                return end(&front, &leave, last, seat, turned.as_deref());
+            }
         }
     }
 }

@@ -63,7 +63,9 @@ pub(super) async fn turn(
             Ok(TurnEnd::Answered)
         }
     };
-    finish(&mut front, &host, options, ended, &mut inbox).await
+    let code = finish(&mut front, &host, options, ended, &mut inbox).await;
+    compose::sign(kernel.journal(), printer).await;
+    code
 }
 
 /// What this process could not bind itself to.

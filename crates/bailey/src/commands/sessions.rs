@@ -157,11 +157,13 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     let opening = Opening::Visit(info.id);
     let session =
         Session { unattended, revealed, ..Session::new(home, &config, keys, info.workspace, opening) };
-    let Open { host, events, remarks, .. } = compose::open(session).await?;
+    let Open { host, kernel, events, remarks, .. } = compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(8);
     let mut front = Front::new(printer, events, ops, asker, false)?;
-    act(&mut front, &host, what, &mut inbox).await
+    let code = act(&mut front, &host, what, &mut inbox).await;
+    compose::sign(kernel.journal(), printer).await;
+    code
 }
 
 async fn act(

@@ -14,6 +14,7 @@ mod export;
 mod lock;
 mod older;
 mod projections;
+mod proofs;
 mod rebuild;
 mod remove;
 mod secrets;

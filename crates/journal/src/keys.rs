@@ -1,0 +1,190 @@
+//! The file `journal.key` beside the journal: the secret that signs the next checkpoint, and the newest checkpoint.
+//!
+//! It has two slots of one size. A step writes the other slot, waits for the disk, and overwrites the slot it came from with
+//! zeros: whenever the power goes, one slot is whole, and no secret outlives its checkpoint. The newest checkpoint lies
+//! here too, so that a journal whose end was cut off is found without anybody's help. The file is made and opened before
+//! its process binds itself, and is never replaced.
+
+use crate::{
+    JournalError,
+    chain::random,
+    checkpoint::{Checkpoint, PublicKey, Secret},
+};
+use bailey_protocol::Digest;
+use std::{
+    fs::{File, OpenOptions, Permissions, TryLockError},
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use zeroize::{Zeroize as _, Zeroizing};
+
+/// The first bytes of a slot that is in use.
+const MAGIC: &[u8; 16] = b"bailey.key.1\0\0\0\0";
+/// How large a slot is, in bytes.
+const SLOT: usize = 2048;
+/// Behind what the sum is over.
+const SUM: usize = SLOT - 32;
+/// How often a lock that another process has is tried again.
+const AGAIN: Duration = Duration::from_millis(2);
+
+/// What a slot holds.
+pub(crate) struct State {
+    /// The key that signed, or will sign, the first checkpoint.
+    pub(crate) first: PublicKey,
+    /// The number of the checkpoint that comes next.
+    pub(crate) epoch: u64,
+    /// Signs that one.
+    pub(crate) secret: Secret,
+    /// The one before it.
+    pub(crate) newest: Option<Checkpoint>,
+}
+
+impl State {
+    /// A new line of keys.
+    fn begin() -> Result<Self, JournalError> {
+        let secret = Secret::new(random()?);
+        Ok(Self { first: PublicKey::of(&secret), epoch: 0, secret, newest: None })
+    }
+}
+
+/// The file, open.
+#[derive(Debug)]
+pub(crate) struct KeyFile {
+    path: PathBuf,
+    file: File,
+}
+
+/// The lock of the file, given up when dropped.
+pub(crate) struct Held<'a>(&'a KeyFile);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // The lock also goes with the file.
+        self.0.file.unlock().ok();
+    }
+}
+
+impl KeyFile {
+    /// Opens the file, or makes it for its owner alone, without a key.
+    pub(crate) fn open(path: &Path) -> Result<Self, JournalError> {
+        let io = |source| JournalError::Io { path: path.to_path_buf(), source };
+        let mut options = OpenOptions::new();
+        let file =
+            options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(io)?;
+        let about = file.metadata().map_err(io)?;
+        if about.permissions().mode() & 0o077 != 0 {
+            file.set_permissions(Permissions::from_mode(0o600)).map_err(io)?;
+        }
+        if about.len() < 2 * SLOT as u64 {
+            // All the room it will ever need, so that a full disk stops no step.
+            file.write_all_at(&[0; SLOT], about.len().min(SLOT as u64)).map_err(io)?;
+            file.write_all_at(&[0; SLOT], SLOT as u64).map_err(io)?;
+        }
+        Ok(Self { path: path.to_path_buf(), file })
+    }
+
+    /// Waits until no other process is at it.
+    pub(crate) async fn lock(&self) -> Result<Held<'_>, JournalError> {
+        loop {
+            match self.file.try_lock() {
+                Ok(()) => return Ok(Held(self)),
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(AGAIN).await,
+                Err(TryLockError::Error(error)) => return Err(self.io(error)),
+            }
+        }
+    }
+
+    /// What it holds; none before the first key.
+    pub(crate) fn read(&self, _: &Held<'_>) -> Result<Option<State>, JournalError> {
+        let mut found: Option<State> = None;
+        for slot in 0..2 {
+            let state = parse(&*self.slot(slot)?);
+            if let Some(state) = state
+                && found.as_ref().is_none_or(|found| found.epoch < state.epoch)
+            {
+                found = Some(state);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes the first key of a line.
+    pub(crate) fn begin(&self, held: &Held<'_>) -> Result<State, JournalError> {
+        let state = State::begin()?;
+        self.write(held, &state)?;
+        Ok(state)
+    }
+
+    /// Puts another state in the place of all others, which are overwritten.
+    pub(crate) fn write(&self, _: &Held<'_>, state: &State) -> Result<(), JournalError> {
+        let bytes = render(state)?;
+        let place = usize::try_from(state.epoch & 1).unwrap_or(0);
+        let at = |slot: usize| (slot * SLOT) as u64;
+        let written = self.file.write_all_at(&*bytes, at(place)).and_then(|()| self.file.sync_data());
+        written.map_err(|error| self.io(error))?;
+        let erased = self.file.write_all_at(&[0; SLOT], at(1 - place)).and_then(|()| self.file.sync_data());
+        erased.map_err(|error| self.io(error))
+    }
+
+    fn slot(&self, number: usize) -> Result<Zeroizing<[u8; SLOT]>, JournalError> {
+        let mut bytes = Zeroizing::new([0; SLOT]);
+        match self.file.read_exact_at(&mut *bytes, (number * SLOT) as u64) {
+            Ok(()) => Ok(bytes),
+            // Another process is just making it.
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(Zeroizing::new([0; SLOT])),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    fn io(&self, source: std::io::Error) -> JournalError {
+        JournalError::Io { path: self.path.clone(), source }
+    }
+}
+
+/// Magic, first key, epoch, secret, length and text of the newest checkpoint; the sum over it at the end.
+fn render(state: &State) -> Result<Zeroizing<[u8; SLOT]>, JournalError> {
+    let mut newest = String::new();
+    if let Some(checkpoint) = &state.newest {
+        newest = serde_json::to_string(checkpoint).map_err(|error| JournalError::Json(error.to_string()))?;
+    }
+    let length = u32::try_from(newest.len()).unwrap_or(u32::MAX).to_be_bytes();
+    let epoch = state.epoch.to_be_bytes();
+    let parts: [&[u8]; 6] =
+        [MAGIC, state.first.bytes(), &epoch, state.secret.as_slice(), &length, newest.as_bytes()];
+    let mut bytes = Zeroizing::new([0; SLOT]);
+    let (content, sum) = bytes.split_at_mut(SUM);
+    let mut at = 0;
+    for part in parts {
+        let Some(room) = content.get_mut(at..at + part.len()) else {
+            return Err(JournalError::Json("the checkpoint is too long for its place".into()));
+        };
+        room.copy_from_slice(part);
+        at += part.len();
+    }
+    sum.copy_from_slice(&Digest::of(content).0);
+    Ok(bytes)
+}
+
+/// A slot that is in use and whole.
+fn parse(bytes: &[u8; SLOT]) -> Option<State> {
+    let (content, sum) = bytes.split_at(SUM);
+    if Digest::of(content).0 != sum {
+        return None;
+    }
+    let rest = content.strip_prefix(MAGIC)?;
+    let (first, rest) = rest.split_first_chunk::<32>()?;
+    let (epoch, rest) = rest.split_first_chunk::<8>()?;
+    let (secret, rest) = rest.split_first_chunk::<32>()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let newest = rest.get(..usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+    let mut secret = *secret;
+    let state = State {
+        first: PublicKey::of_bytes(*first),
+        epoch: u64::from_be_bytes(*epoch),
+        secret: Secret::new(secret),
+        newest: if newest.is_empty() { None } else { Some(serde_json::from_slice(newest).ok()?) },
+    };
+    secret.zeroize();
+    Some(state)
+}

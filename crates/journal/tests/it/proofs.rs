@@ -1,0 +1,308 @@
+//! Checkpoints and what they prove; who has the key of today can change nothing of yesterday.
+
+use crate::support::{Desk, command, desk, read};
+use bailey_journal::{
+    Entry, Fact, Journal, JournalError, Query, Recorded, SystemClock,
+    checkpoint::{PublicKey, Statement},
+    proof::{Proof, ProofError, Proven},
+};
+use bailey_protocol::{Digest, Labels, Report, SessionId, TurnId, number::Seq};
+use bailey_secrets::{Redactor, Vault};
+use bailey_store::params;
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc};
+
+/// A session with a message, and three checkpoints with something between them.
+async fn signed() -> (Desk, SessionId, PublicKey) {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let turn = TurnId::new(1, [1; 10]);
+    desk.journal.accept(session, turn, "hello".into(), Labels::default()).await.unwrap();
+    for name in ["one", "two", "three"] {
+        desk.run(session, command(&format!("echo {name}")), Report::Nothing).await;
+        desk.journal.checkpoint().await.unwrap();
+    }
+    let first = desk.journal.line().await.unwrap().unwrap().first;
+    (desk, session, first)
+}
+
+fn key_file(desk: &Desk) -> PathBuf {
+    desk.home.path().join("journal.key")
+}
+
+async fn reopened(desk: &Desk) -> Journal {
+    let redactor = Redactor::new(&Vault::default());
+    Journal::open(&desk.path(), redactor, Arc::new(SystemClock)).await.unwrap().0
+}
+
+async fn broken(journal: &Journal) -> (u64, String) {
+    match journal.verify().await {
+        Err(JournalError::Broken(broken)) => (broken.seq, broken.what),
+        other => panic!("nothing was found: {other:?}"),
+    }
+}
+
+fn newest(line: &[bailey_journal::checkpoint::Checkpoint]) -> Statement {
+    line.last().unwrap().statement().unwrap()
+}
+
+#[tokio::test]
+async fn a_line_of_checkpoints_follows_from_its_first_key() {
+    let (desk, _, first) = signed().await;
+    let line = desk.journal.line().await.unwrap().unwrap();
+    assert_eq!(line.checkpoints.len(), 3);
+    let vouched = desk.journal.verify().await.unwrap().signed.unwrap();
+    assert_eq!((vouched.key, vouched.checkpoints), (first, 3));
+    assert_eq!(vouched.newest, newest(&line.checkpoints));
+    assert_eq!(vouched.newest.entries, desk.journal.newest());
+    // Nothing came since: the same one again.
+    assert_eq!(desk.journal.checkpoint().await.unwrap(), line.checkpoints[2]);
+    assert_eq!(reopened(&desk).await.checkpoint().await.unwrap(), line.checkpoints[2]);
+}
+
+#[tokio::test]
+async fn a_secret_is_gone_once_it_has_signed() {
+    let (desk, session, _) = signed().await;
+    let file = key_file(&desk);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let before = fs::read(&file).unwrap();
+    // The slot in use: behind its magic, the first key and the epoch lies the secret.
+    let slot = before.chunks(2048).find(|slot| slot.starts_with(b"bailey.key.1")).unwrap();
+    let secret = slot[56..88].to_vec();
+    let holds = |bytes: &[u8]| bytes.windows(32).any(|window| window == secret);
+    assert!(holds(&before), "the control: it is there as long as it is needed");
+    desk.run(session, read("/w/a"), Report::Nothing).await;
+    desk.journal.checkpoint().await.unwrap();
+    let after = fs::read(&file).unwrap();
+    assert!(!holds(&after) && after.len() == before.len());
+    assert_eq!(after.chunks(2048).filter(|slot| slot.iter().any(|byte| *byte != 0)).count(), 1);
+}
+
+#[tokio::test]
+async fn an_entry_is_proven_with_and_without_its_payload_to_whoever_has_a_key_of_the_line() {
+    let (desk, _, first) = signed().await;
+    let last = desk.journal.newest();
+    for number in 1..=last {
+        let text = desk.journal.prove(Seq(number), false, None).await.unwrap().to_json().unwrap();
+        match Proof::parse(text.as_bytes()).unwrap().check(&first).unwrap() {
+            Proven::Entry { number: found, payload: None, signed, .. } => {
+                assert_eq!((found, signed.entries), (number, last));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let message = desk.journal.prove(Seq(4), true, None).await.unwrap();
+    let Proven::Entry { payload: Some(words), .. } = message.check(&first).unwrap() else { panic!() };
+    assert_eq!(words.lossy(), "hello");
+    let line = desk.journal.line().await.unwrap().unwrap();
+    let later = line.checkpoints[1].statement().unwrap().next;
+    let short = desk.journal.prove(Seq(4), false, Some(later)).await.unwrap();
+    assert!(short.check(&later).is_ok());
+    assert!(short.to_json().unwrap().len() < message.to_json().unwrap().len());
+    assert!(
+        matches!(short.check(&first), Err(ProofError::Forged(_))),
+        "it does not reach back to the first key"
+    );
+    let next = newest(&line.checkpoints).next;
+    assert_eq!(message.check(&next), Err(ProofError::NewerKey));
+    let stranger = PublicKey::parse(&"7".repeat(64)).unwrap();
+    assert!(matches!(message.check(&stranger), Err(ProofError::Forged(_))));
+    assert!(matches!(desk.journal.prove(Seq(last + 9), false, None).await, Err(JournalError::Absent(_))));
+}
+
+#[tokio::test]
+async fn growth_is_proven_from_every_older_checkpoint() {
+    let (desk, session, first) = signed().await;
+    desk.run(session, read("/w/a"), Report::Nothing).await;
+    for since in 0..3 {
+        let text = desk.journal.prove_growth(since, None).await.unwrap().to_json().unwrap();
+        let proven = Proof::parse(text.as_bytes()).unwrap().check(&first).unwrap();
+        let Proven::Growth { from, to } = proven else { panic!("{proven:?}") };
+        assert_eq!((from.epoch, to.epoch, to.entries), (since, 3, desk.journal.newest()));
+        let path = text.find("\"path\":[\"").unwrap() + 9;
+        let other = if &text[path..=path] == "0" { "1" } else { "0" };
+        let forged = format!("{}{other}{}", &text[..path], &text[path + 1..]);
+        assert!(Proof::parse(forged.as_bytes()).unwrap().check(&first).is_err());
+    }
+    let newest = desk.journal.prove_growth(3, None).await;
+    assert!(matches!(newest, Err(JournalError::NoCheckpoint(3))));
+}
+
+#[tokio::test]
+async fn a_changed_character_of_a_proof_proves_nothing() {
+    let (desk, _, first) = signed().await;
+    let text = desk.journal.prove(Seq(4), true, None).await.unwrap().to_json().unwrap().into_bytes();
+    let holds = |bytes: &[u8]| Proof::parse(bytes).is_ok_and(|proof| proof.check(&first).is_ok());
+    assert!(holds(&text), "the control");
+    for at in (0..text.len()).step_by(3) {
+        let mut forged = text.clone();
+        forged[at] ^= 1;
+        assert!(
+            !holds(&forged),
+            "byte {at}: {}",
+            String::from_utf8_lossy(&forged[at.saturating_sub(20)..=at])
+        );
+    }
+    for length in [0, 1, text.len() / 2, text.len() - 1] {
+        assert!(!holds(&text[..length]));
+    }
+}
+
+#[tokio::test]
+async fn a_crash_between_a_checkpoint_and_the_next_key_loses_nothing() {
+    let (desk, session, first) = signed().await;
+    let before = fs::read(key_file(&desk)).unwrap();
+    desk.run(session, read("/w/a"), Report::Nothing).await;
+    desk.journal.checkpoint().await.unwrap();
+    // As if the program had ended before it stepped: the checkpoint is in the journal, its secret not yet overwritten.
+    fs::write(key_file(&desk), &before).unwrap();
+    let again = reopened(&desk).await;
+    assert_eq!(again.line().await.unwrap().unwrap().checkpoints.len(), 3, "it was handed to nobody");
+    again.checkpoint().await.unwrap();
+    desk.run(session, read("/w/b"), Report::Nothing).await;
+    let last = again.checkpoint().await.unwrap().statement().unwrap();
+    assert_eq!((last.epoch, last.entries), (4, again.verify().await.unwrap().entries));
+    let proof = again.prove(Seq(5), false, None).await.unwrap();
+    assert!(proof.check(&first).is_ok());
+    // A key that is older still would sign once more what somebody may have.
+    fs::write(key_file(&desk), &before).unwrap();
+    desk.run(session, read("/w/c"), Report::Nothing).await;
+    let refused = reopened(&desk).await.checkpoint().await.unwrap_err().to_string();
+    assert!(refused.contains("`journal.key` is older than the journal"), "{refused}");
+}
+
+/// Cuts the end off, with all that points there.
+async fn cut(desk: &Desk, from: u64) {
+    desk.tamper(move |tx| {
+        for sql in [
+            "DELETE FROM payload WHERE seq >= ?1",
+            "DELETE FROM effect WHERE intent >= ?1 OR outcome >= ?1",
+            "DELETE FROM checkpoint WHERE entries >= ?1",
+        ] {
+            tx.execute(sql, params![from]).unwrap();
+        }
+        tx.execute("DELETE FROM entry WHERE seq >= ?1", params![from]).unwrap()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_end_that_was_cut_off_is_found_by_what_lies_beside_the_key() {
+    let (desk, ..) = signed().await;
+    let entries = desk.journal.newest();
+    cut(&desk, entries - 1).await;
+    let journal = reopened(&desk).await;
+    let Err(JournalError::Broken(found)) = journal.sound().await else { panic!() };
+    assert_eq!(found.seq, entries - 1);
+    assert!(
+        found.what.starts_with(&format!("it is missing: {entries} entries were there when checkpoint 2")),
+        "{found}"
+    );
+    // The control: without that file nobody can tell.
+    fs::remove_file(key_file(&desk)).unwrap();
+    let journal = reopened(&desk).await;
+    journal.sound().await.unwrap();
+    journal.verify().await.unwrap();
+}
+
+/// Writes the whole chain anew, with another word in one entry: what only a signature can tell.
+async fn rewrite(desk: &Desk) {
+    desk.tamper(|tx| {
+        let rows = tx
+            .query_all("SELECT seq, body FROM entry ORDER BY seq", params![], |row| {
+                Ok((row.get::<_, u64>(0)?, row.get::<_, Vec<u8>>(1)?))
+            })
+            .unwrap();
+        let mut previous = Digest([0; 32]);
+        for (seq, body) in rows {
+            let body = String::from_utf8(body).unwrap().replace("echo two", "echo too");
+            previous = Digest::of_parts(&[b"bailey.journal.1", &previous.0, body.as_bytes()]);
+            let sql = "UPDATE entry SET body = ?2, hash = ?3 WHERE seq = ?1";
+            tx.execute(sql, params![seq, body.as_bytes(), previous.0]).unwrap();
+        }
+        1
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_chain_that_was_written_anew_is_not_what_was_signed() {
+    let (desk, ..) = signed().await;
+    rewrite(&desk).await;
+    let (seq, what) = broken(&desk.journal).await;
+    let second = desk.journal.line().await.unwrap().unwrap().checkpoints[1].statement().unwrap();
+    assert_eq!(seq, second.entries);
+    assert!(what.contains("are not those of checkpoint 1, which was signed at"), "{what}");
+    let Err(JournalError::Broken(found)) = reopened(&desk).await.sound().await else { panic!() };
+    assert!(found.what.contains("are not those of checkpoint"), "{found}");
+    // The control: without checkpoints the new chain holds as well as the old one.
+    desk.tamper(|tx| tx.execute("DELETE FROM checkpoint", params![]).unwrap()).await;
+    desk.journal.verify().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_forged_or_missing_checkpoint_is_found() {
+    for (sql, expected) in [
+        (
+            "UPDATE checkpoint SET signature = zeroblob(64) WHERE epoch = 1",
+            "checkpoint 1 is not signed by the key",
+        ),
+        ("DELETE FROM checkpoint WHERE epoch = 0", "none of these checkpoints is signed by the key"),
+        ("DELETE FROM checkpoint WHERE epoch = 1", "checkpoint 2 is not signed by the key"),
+        ("UPDATE checkpoint SET line = 'other'", "no entry names the key"),
+    ] {
+        let (desk, ..) = signed().await;
+        desk.journal.verify().await.unwrap();
+        desk.tamper(move |tx| tx.execute(sql, params![]).unwrap()).await;
+        let (_, what) = broken(&desk.journal).await;
+        assert!(what.contains(expected), "{sql}: {what}");
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_begins_anew_beside_an_old_key_gets_a_key_of_its_own() {
+    let (desk, _, first) = signed().await;
+    let Desk { journal, mint, home, .. } = desk;
+    drop((journal, mint));
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        fs::remove_file(home.path().join(name)).ok();
+    }
+    let redactor = Redactor::new(&Vault::default());
+    let (journal, _mint) =
+        Journal::open(&home.path().join("journal.db"), redactor, Arc::new(SystemClock)).await.unwrap();
+    journal.checkpoint().await.unwrap();
+    let vouched = journal.verify().await.unwrap().signed.unwrap();
+    assert_ne!(vouched.key, first);
+    assert_eq!((vouched.since, vouched.checkpoints), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_handles_sign_one_line_and_many_entries_are_signed_unasked() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let (other, _mint) = desk.second().await;
+    let write = |journal: Journal| async move {
+        for number in 0..600 {
+            let fact = Fact::TurnEnded { turn: TurnId::new(1, [2; 10]), reason: "answered".into() };
+            journal.append(Entry::of(session, fact)).await.unwrap();
+            if number % 100 == 7 {
+                journal.checkpoint().await.unwrap();
+            }
+        }
+    };
+    let one = tokio::spawn(write(desk.journal.clone()));
+    let two = tokio::spawn(write(other.clone()));
+    one.await.unwrap();
+    two.await.unwrap();
+    let vouched = desk.journal.verify().await.unwrap().signed.unwrap();
+    let entries = desk.journal.entries(Query::default()).await.unwrap();
+    let begun = |recorded: &&Recorded| matches!(recorded.entry.fact, Fact::SigningBegun { .. });
+    assert_eq!(entries.iter().filter(begun).count(), 1, "one line");
+    assert!(vouched.checkpoints >= 7, "{}", vouched.checkpoints);
+    let before = vouched.newest.entries;
+    let fact = || Fact::TurnEnded { turn: TurnId::new(1, [2; 10]), reason: "answered".into() };
+    while other.newest() < before + 1100 {
+        other.append(Entry::of(session, fact())).await.unwrap();
+    }
+    let after = other.verify().await.unwrap().signed.unwrap();
+    assert!(after.newest.entries > before, "{} of {}", after.newest.entries, other.newest());
+}

@@ -1,0 +1,22 @@
+//! Proofs, which come from strangers.
+
+use bailey_journal::{
+    checkpoint::PublicKey,
+    proof::{Proof, Proven},
+};
+
+/// The first key of the journal that the seeds are proofs of. Nobody has its secret any more.
+const KEY: &str = "658c854bd0fe89606047448e9d43cf46d12b93ae7af755858b72a1857331cc38";
+
+/// Whatever is done to a proof, it shows what the seeds show or nothing.
+pub(crate) fn proof(data: &[u8]) {
+    let key = PublicKey::parse(KEY).expect("the key is one");
+    let Ok(proof) = Proof::parse(data) else { return };
+    match proof.check(&key) {
+        Ok(Proven::Entry { number, body, signed, .. }) => {
+            assert!(number <= signed.entries && body.contains(&format!("\"seq\":\"{number}\"")), "{body}");
+        }
+        Ok(Proven::Growth { from, to }) => assert!(from.entries <= to.entries && from.epoch < to.epoch),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
