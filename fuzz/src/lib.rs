@@ -9,7 +9,6 @@
 
 mod journal;
 mod redactor;
-mod journal;
 mod secrets;
 mod settings;
 mod streams;

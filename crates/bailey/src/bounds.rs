@@ -94,7 +94,9 @@ fn of_client(home: &Home, config: &Settings, journal: &JournalFile) -> Result<Co
     reads.extend(certificates.flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>()));
     let proxies = PROXIES.iter().filter_map(|name| env::var(name).ok());
     let servers = config.providers.values().map(|provider| provider.base_url.clone());
-    let ports = servers.chain(proxies).filter_map(|url| port(&url)).collect();
+    let witness =
+        config.witness.as_ref().map(ToString::to_string).filter(|witness| !witness.starts_with("file:"));
+    let ports = servers.chain(proxies).chain(witness).filter_map(|url| port(&url)).collect();
     Ok(Confinement { reads, writes: journal.files(), ports })
 }
 

@@ -12,6 +12,7 @@ use crate::{
     home::{Folder, Home},
     print::Printer,
     stores::Stores,
+    witness::{Post, Witness},
 };
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
@@ -115,10 +116,15 @@ pub(crate) async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey
     Ok(Journal::open(&home.journal(), keys.redactor.clone(), Arc::new(SystemClock)).await?)
 }
 
-/// Signs what a session wrote, at its end. That it cannot be signed undoes nothing of it, and is said.
-pub(crate) async fn sign(journal: &Journal, printer: &Printer) {
+/// Signs what a session wrote, at its end, and tells the witness. That it cannot be done undoes nothing of it, and is said.
+pub(crate) async fn sign(journal: &Journal, witness: Option<&Post>, host: Option<&Host>, printer: &Printer) {
     if let Err(error) = journal.checkpoint().await {
         printer.warn(&format!("the journal is not signed up to its end: {error}"));
+    }
+    if let Some(witness) = witness
+        && let Err(error) = witness.deliver(journal, host).await
+    {
+        printer.warn(&format!("{error:#}; it is told with the next session"));
     }
 }
 
@@ -209,6 +215,8 @@ pub(crate) struct Open {
     pub(crate) remarks: Vec<String>,
     /// What this process could not bind itself to, because the kernel is too old.
     pub(crate) unenforced: Vec<&'static str>,
+    /// The witness, where there is one and a way to it.
+    pub(crate) witness: Option<Post>,
 }
 
 /// Puts the circle together and opens the session.
@@ -221,6 +229,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let warden = Warden::start(Path::new("/proc/self/exe"), &bounds::of_warden(&session, id, &folder)?)?;
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
+    let witness = session.config.witness.as_ref().map(Witness::open);
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
     let unenforced = bounds::bind(&session, &folder, &file)?;
@@ -258,7 +267,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
                 models(home, config, &keys, options, recording, any_model, &workspace, &journal)?;
             (Some(by_role), Some(door), retry)
         }
-        None => (None, None, Retry::default()),
+        None => (None, to_witness(config, &keys, &journal)?, Retry::default()),
     };
     let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(walls)];
     executors.extend(network);
@@ -283,7 +292,14 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         opening,
     )
     .await?;
-    Ok(Open { host, kernel, events, remarks, unenforced })
+    Ok(Open { host, kernel, events, remarks, unenforced, witness })
+}
+
+/// The door of a session without models: to the witness, where that is a server.
+fn to_witness(config: &Config, keys: &Keys, journal: &Journal) -> Result<Option<Arc<dyn Executor>>> {
+    let is_server = matches!(config.witness, Some(Witness::Url(_)));
+    let door = is_server.then(|| door(config, keys, journal, &[])).transpose()?;
+    Ok(door.map(|door| Arc::new(door) as Arc<dyn Executor>))
 }
 
 /// What this process was started as, cut to what fits a message.

@@ -17,7 +17,7 @@ pub(crate) use error::ConfigError;
 pub(crate) use models::{ModelsByUse, Provider};
 pub(crate) use origin::Origin;
 
-use crate::home::Home;
+use crate::{home::Home, witness::Witness};
 use anyhow::Result;
 use bailey_protocol::{Limits, Profile};
 use bailey_sandbox::Calls;
@@ -54,6 +54,8 @@ pub(crate) struct Config {
     pub(crate) calls: Calls,
     /// Where secrets are kept.
     pub(crate) secrets: Secrets,
+    /// Who is told of each checkpoint of the journal.
+    pub(crate) witness: Option<Witness>,
     origins: Origins,
 }
 
@@ -128,6 +130,13 @@ struct File {
     approvals: FileApprovals,
     sandbox: FileSandbox,
     secrets: Secrets,
+    journal: FileJournal,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileJournal {
+    witness: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -173,6 +182,7 @@ impl Default for Config {
             profile: Profile::default().name().into(),
             calls: Calls::default(),
             secrets: Secrets::default(),
+            witness: None,
             origins: Origins::default(),
         }
     }
@@ -220,7 +230,8 @@ impl Config {
                 return Err(document.mistake(provider, message));
             }
         }
-        let File { model, models, providers, limits, approvals, sandbox, secrets } = document.read()?;
+        let File { model, models, providers, limits, approvals, sandbox, secrets, journal } =
+            document.read()?;
         for (name, provider) in &providers {
             if has_user(&provider.base_url) {
                 // The line itself is not shown: it holds a password.
@@ -256,6 +267,7 @@ impl Config {
         }
         self.profile = sandbox.profile.unwrap_or_else(|| Profile::default().name().into());
         self.secrets = secrets;
+        self.witness = journal.witness.map(|text| witness(document, &text)).transpose()?;
         self.limit(&limits);
         self.origins.note_all(document);
         Ok(())
@@ -303,6 +315,7 @@ impl Config {
             },
             sandbox: FileSandbox { profile: Some(self.profile.clone()) },
             secrets: self.secrets.clone(),
+            journal: FileJournal { witness: self.witness.as_ref().map(ToString::to_string) },
         }
     }
 
@@ -319,6 +332,22 @@ impl Config {
         set(&mut self.command.memory_bytes, limits.command_memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
         set(&mut self.command.disk_bytes, limits.command_disk_mib.map(|mib| mib.saturating_mul(1 << 20)));
     }
+}
+
+/// A place outside the home that is told of checkpoints.
+fn witness(document: &Document, text: &str) -> Result<Witness, ConfigError> {
+    let mistake = |message| document.mistake("journal.witness", message);
+    let witness: Witness = text.parse().map_err(mistake)?;
+    let wrong = match &witness {
+        Witness::Url(url) if has_user(url) => Some("has a user or a password in it".into()),
+        Witness::Url(url) => models::is_url(url).err().map(|why| format!("is no URL of a server: {why}")),
+        Witness::File(path) => document
+            .path()
+            .parent()
+            .filter(|home| path.starts_with(home))
+            .map(|_| "lies in Bailey's own home: whoever puts that back puts the witness back".into()),
+    };
+    wrong.map_or(Ok(witness), |wrong| Err(mistake(format!("`{text}` {wrong}"))))
 }
 
 /// Said of a URL with a user or a password in it.

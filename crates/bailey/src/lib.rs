@@ -20,6 +20,7 @@ mod project;
 mod prompt;
 mod stores;
 mod trust;
+mod witness;
 
 use std::process::ExitCode;
 

@@ -35,6 +35,7 @@ mod schema;
 mod sign;
 mod stop;
 mod tree;
+pub mod witness;
 mod write;
 
 pub use approval::RAN_OUT;

@@ -35,10 +35,10 @@ impl Journal {
     /// [`JournalError::NoCheckpoint`] when there is none, or the newest is the one; others as [`Journal::prove`].
     pub async fn prove_growth(&self, since: u64, from: Option<PublicKey>) -> Result<Proof, JournalError> {
         let (line, entries) = self.signed_line(from).await?;
-        let stated = line.checkpoints.iter().filter_map(|checkpoint| checkpoint.statement().ok());
+        let mut stated = line.checkpoints.iter().filter_map(|checkpoint| checkpoint.statement().ok());
         let older = stated.clone().find(|says| says.epoch == since);
         let older = older.ok_or(JournalError::NoCheckpoint(since))?;
-        if stated.last().is_some_and(|newest| newest.epoch == since) {
+        if stated.next_back().is_some_and(|newest| newest.epoch == since) {
             return Err(JournalError::NoCheckpoint(since));
         }
         let path = self.consistency(older.entries, entries).await?;

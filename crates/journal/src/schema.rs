@@ -14,7 +14,8 @@ pub(crate) const MIGRATIONS: &[Migration] =
 ///
 /// A question is known by its entry, when it runs out, the call that waits, and what that names.
 ///
-/// Checkpoints are by the first key of their line; they follow from nothing, so no rebuild makes them.
+/// Checkpoints are by the first key of their line; they follow from nothing, so no rebuild makes them. A witness was told of
+/// a line up to a checkpoint.
 const SECOND: &str = "
 CREATE TABLE tile (
     level INTEGER NOT NULL,
@@ -40,6 +41,11 @@ CREATE TABLE checkpoint (
     note      TEXT NOT NULL,
     signature BLOB NOT NULL,
     PRIMARY KEY (line, epoch)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE witnessed (
+    witness TEXT PRIMARY KEY,
+    line    TEXT NOT NULL,
+    epoch   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 ";
 

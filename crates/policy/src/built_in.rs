@@ -33,7 +33,13 @@ pub fn rules() -> Vec<Rule> {
             "state-databases",
             Answer::Deny,
             "the journal, its key and the other databases are Bailey's own record",
-            paths(&["{bailey}/*.db", "{bailey}/*.db-*", "{bailey}/*.key", "{bailey}/backups/**", "{bailey}/logs/**"]),
+            paths(&[
+                "{bailey}/*.db",
+                "{bailey}/*.db-*",
+                "{bailey}/*.key",
+                "{bailey}/backups/**",
+                "{bailey}/logs/**",
+            ]),
         ),
         rule(
             "configuration",

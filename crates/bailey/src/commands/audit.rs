@@ -1,32 +1,45 @@
 //! `bailey audit`: the trail.
 
 mod proof;
+mod verify;
 
 pub(super) use proof::check;
 
 use crate::{
     cli::Audit,
+    compose::{self, Keys},
+    config::Config,
     front::packets,
     home::Home,
     print::{Printer, Style},
+    witness::Witness,
 };
-use anyhow::{Result, bail};
-use bailey_journal::{Fact, Journal, Query, Recorded, Vouched, checkpoint::PublicKey, fact::Admitted};
+use anyhow::Result;
+use bailey_journal::{Fact, Journal, Query, Recorded, fact::Admitted};
 use bailey_protocol::Status;
-use serde_json::json;
 use std::process::ExitCode;
 
 /// Entries read at a time by `export`.
 const PAGE: u32 = 500;
 
 pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Result<ExitCode> {
-    let journal = super::journal(home, printer).await?;
+    let config = Config::load(home)?;
+    let keys = Keys::load(home, &config, printer)?;
+    if let Audit::Verify { key } = command {
+        return verify::run(home, &config, keys, key.as_deref(), printer).await;
+    }
+    let (journal, _) = compose::journal(home, &keys).await?;
+    journal.sound().await?;
     match command {
         Audit::Log { last, session } => log(&journal, last, session, printer).await,
-        Audit::Verify { key } => verify(&journal, key.as_deref(), printer).await,
         Audit::Prove(prove) => proof::prove(&journal, prove, printer).await,
-        Audit::Check { file, key } => check(&file, &key, printer),
-        Audit::Key => proof::keys(&journal, printer).await,
+        Audit::Key => {
+            let witness = config.witness.as_ref().map(Witness::open);
+            compose::sign(&journal, witness.as_ref(), None, printer).await;
+            proof::keys(&journal, printer).await
+        }
+        // They have gone their own way.
+        Audit::Verify { .. } | Audit::Check { .. } => Ok(ExitCode::SUCCESS),
         Audit::Export => export(&journal, printer).await,
         Audit::Rebuild => rebuild(&journal, printer).await,
     }
@@ -45,63 +58,6 @@ async fn log(journal: &Journal, last: u32, session: Option<String>, printer: &Pr
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-async fn verify(journal: &Journal, key: Option<&str>, printer: &Printer) -> Result<ExitCode> {
-    let key = key.map(proof::key).transpose()?;
-    let verified = printer.waiting(|| "verifying the chain".into(), journal.verify()).await?;
-    let signed = &verified.signed;
-    if let Some(key) = key {
-        follows_from(signed.as_ref(), &key)?;
-    }
-    if printer.is_json() {
-        printer.json(&json!({
-            "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
-            "head": verified.head, "root": verified.root, "signed": signed,
-        }));
-        return Ok(ExitCode::SUCCESS);
-    }
-    printer.line(format!(
-        "{} {} entries and {} payloads fit together; the newest is {}",
-        printer.paint(Style::Green, "verified:"),
-        verified.entries,
-        verified.payloads,
-        verified.head.short(),
-    ));
-    match signed {
-        None => {
-            printer.line(printer.paint(Style::Dim, "nothing is signed yet: `bailey audit key` makes the key"))
-        }
-        Some(Vouched { key, newest, .. }) => {
-            let rest = match verified.entries - newest.entries {
-                0 => String::new(),
-                rest => format!(", {rest} since then are not"),
-            };
-            printer.line(format!(
-                "signed up to entry {} (checkpoint {}, at {}{rest}), by keys that follow from {key}",
-                newest.entries, newest.epoch, newest.time,
-            ));
-        }
-    }
-    printer.line(printer.paint(
-        Style::Dim,
-        "(without a witness outside this machine nobody can tell whether journal and key were put back together)",
-    ));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Whether what is signed follows from a key that was kept elsewhere.
-fn follows_from(signed: Option<&Vouched>, key: &PublicKey) -> Result<()> {
-    match signed {
-        Some(signed) if signed.key == *key => Ok(()),
-        Some(signed) => bail!(
-            "what is signed here follows from the key `{}` (entry {}), not from `{key}`: this is another journal, or its key \
-             was made anew",
-            signed.key,
-            signed.since,
-        ),
-        None => bail!("nothing is signed here, and `{key}` says that something was: this is another journal"),
-    }
 }
 
 async fn export(journal: &Journal, printer: &Printer) -> Result<ExitCode> {

@@ -59,7 +59,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
         any_model: true,
         ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
     };
-    let Open { mut host, kernel, events, remarks, unenforced } = compose::open(session).await?;
+    let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     if seat.is_first {
         super::run::tell_unenforced(printer, &unenforced);
@@ -82,7 +82,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
                 front.connect(ops);
             }
             leave => {
-                compose::sign(kernel.journal(), printer).await;
+                compose::sign(kernel.journal(), witness.as_ref(), Some(&host), printer).await;
                 return end(&front, &leave, last, seat, turned.as_deref());
             }
         }

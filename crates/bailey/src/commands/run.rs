@@ -46,7 +46,7 @@ pub(super) async fn turn(
     session.unattended = asker.is_nobody();
     session.options = Some(options);
     let workspace = session.workspace.clone();
-    let Open { mut host, kernel, events, remarks, unenforced } = compose::open(session).await?;
+    let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);
     reveal(&kernel, &host, options, &workspace).await?;
@@ -64,7 +64,7 @@ pub(super) async fn turn(
         }
     };
     let code = finish(&mut front, &host, options, ended, &mut inbox).await;
-    compose::sign(kernel.journal(), printer).await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some(&host), printer).await;
     code
 }
 

@@ -39,13 +39,13 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     });
     let opening = Opening::New(compose::new_session()?);
     let session = Session { is_scratch: !keep, ..Session::new(home, &config, keys, workspace, opening) };
-    let Open { host, kernel, remarks, .. } = compose::open(session).await?;
+    let Open { host, kernel, remarks, witness, .. } = compose::open(session).await?;
     // Of what is not kept nothing can be lost.
     remarks.iter().filter(|_| keep).for_each(|remark| printer.warn(remark));
     let acted = host.act(action).await;
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
     let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };
-    compose::sign(kernel.journal(), printer).await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some(&host), printer).await;
     let code = match acted? {
         Acted::Done(output) => report(&output, printer)?,
         Acted::Denied(reasons) => {

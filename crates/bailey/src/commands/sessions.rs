@@ -157,12 +157,12 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     let opening = Opening::Visit(info.id);
     let session =
         Session { unattended, revealed, ..Session::new(home, &config, keys, info.workspace, opening) };
-    let Open { host, kernel, events, remarks, .. } = compose::open(session).await?;
+    let Open { host, kernel, events, remarks, witness, .. } = compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(8);
     let mut front = Front::new(printer, events, ops, asker, false)?;
     let code = act(&mut front, &host, what, &mut inbox).await;
-    compose::sign(kernel.journal(), printer).await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some(&host), printer).await;
     code
 }
 

@@ -1,7 +1,7 @@
 //! The models of a session and the door to them.
 
 use super::Keys;
-use crate::{cli::TurnOptions, config::Config, home::Home};
+use crate::{cli::TurnOptions, config::Config, home::Home, witness::Witness};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_agent::{Models as ByRole, Retry, Route};
 use bailey_egress::{Egress, Proxies};
@@ -137,9 +137,16 @@ pub(crate) fn door(
             first_byte_timeout: seconds.map(Duration::from_secs),
         }
     });
+    // Through a recording it is not reached: only the words of a model are played.
+    let witness = config.witness.as_ref().filter(|witness| matches!(witness, Witness::Url(_)));
+    let witness = witness.map(|witness| bailey_egress::Endpoint {
+        url: witness.to_string(),
+        secrets: Vec::new(),
+        first_byte_timeout: None,
+    });
     let network = &config.network;
     let door = bailey_egress::Config {
-        endpoints: allowed.collect(),
+        endpoints: allowed.chain(witness).collect(),
         proxies: Proxies::of(|name| std::env::var(name).ok())?,
         connect_timeout: Duration::from_secs(network.connect_seconds),
         first_byte_timeout: Duration::from_secs(network.first_byte_seconds),

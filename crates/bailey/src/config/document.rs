@@ -54,6 +54,11 @@ impl Document {
         Ok(Self { path: path.into(), text, places })
     }
 
+    /// The file that it was read from.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Its values as `T`.
     ///
     /// # Errors

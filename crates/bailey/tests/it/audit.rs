@@ -115,3 +115,169 @@ fn the_key_that_signs_is_out_of_reach_inside_the_walls() {
     let explained = stage.ran(&["policy", "explain", "read", text]);
     assert!(explained.stdout.contains("denied") || explained.stdout.contains("deny"), "{}", explained.stdout);
 }
+
+/// Bailey's home as it is, to be put back.
+fn copy(stage: &Stage) -> Vec<(&'static str, Vec<u8>)> {
+    let names = ["journal.db", "journal.db-wal", "journal.db-shm", "journal.key"];
+    names.into_iter().filter_map(|name| Some((name, fs::read(stage.home().join(name)).ok()?))).collect()
+}
+
+fn put_back(stage: &Stage, copy: &[(&'static str, Vec<u8>)]) {
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm", "journal.key"] {
+        fs::remove_file(stage.home().join(name)).ok();
+    }
+    for (name, bytes) in copy {
+        fs::write(stage.home().join(name), bytes).unwrap();
+    }
+}
+
+/// A session, and what it said beside its command.
+fn session(stage: &Stage) -> String {
+    let ran = stage.ran(&["sandbox", "run", "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.stderr
+}
+
+#[test]
+fn a_home_that_was_put_back_is_found_against_a_witness() {
+    let stage = Stage::new(&[("a", "a\n")]);
+    let file = stage.folder().join("witness.jsonl");
+    fs::create_dir_all(stage.home()).unwrap();
+    let config = format!("[journal]\nwitness = \"file:{}\"\n", file.display());
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    session(&stage);
+    let old = copy(&stage);
+    session(&stage);
+    let lines = fs::read_to_string(&file).unwrap();
+    assert_eq!(lines.lines().count(), 2);
+    let vouched = stage.ran(&["audit", "verify"]);
+    assert!(vouched.code == Some(0) && vouched.stdout.contains("vouches up to entry "), "{vouched:?}");
+    // Journal and key together, as they were: nothing on this machine tells.
+    put_back(&stage, &old);
+    let found = stage.ran(&["audit", "verify"]);
+    assert_eq!(found.code, Some(5), "{found:?}");
+    assert!(
+        found.stderr.contains("it is missing") && found.stderr.contains("the witness has it"),
+        "{}",
+        found.stderr
+    );
+    // And gone on from there.
+    session(&stage);
+    session(&stage);
+    let found = stage.ran(&["audit", "verify"]);
+    assert!(found.code == Some(5) && found.stderr.contains("the witness has it"), "{found:?}");
+    // The control: without the witness all of it holds.
+    fs::remove_file(stage.home().join("config.toml")).unwrap();
+    let blind = stage.ran(&["audit", "verify"]);
+    assert!(blind.code == Some(0) && blind.stdout.contains("without a witness"), "{blind:?}");
+}
+
+#[test]
+fn a_witness_that_is_away_is_told_later_and_what_somebody_else_wrote_there_is_named() {
+    let stage = Stage::new(&[("a", "a\n")]);
+    let away = stage.folder().join("mount");
+    let file = away.join("witness.jsonl");
+    fs::create_dir_all(stage.home()).unwrap();
+    let config = format!("[journal]\nwitness = \"file:{}\"\n", file.display());
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let said = session(&stage);
+    assert!(
+        said.contains("was not told of 1 checkpoints") && said.contains("with the next session"),
+        "{said}"
+    );
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(1), "it cannot be asked");
+    fs::create_dir(&away).unwrap();
+    let said = session(&stage);
+    assert!(!said.contains("witness"), "{said}");
+    let lines = fs::read_to_string(&file).unwrap();
+    assert_eq!(lines.lines().count(), 2);
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+    // What is no checkpoint is passed over; a checkpoint of this journal that its keys did not sign is not.
+    fs::write(&file, format!("{lines}nonsense\n")).unwrap();
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+    fs::write(&file, lines.replace("entries 8", "entries 9")).unwrap();
+    let found = stage.ran(&["audit", "verify"]);
+    assert!(found.code == Some(5) && found.stderr.contains("that no key of it signed"), "{found:?}");
+}
+
+/// A server that keeps the lines that it is sent, and gives them back.
+fn keeper() -> (String, std::sync::Arc<std::sync::Mutex<String>>) {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/witness", listener.local_addr().unwrap());
+    let kept = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let lines = kept.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let (mut first, mut length) = (String::new(), 0);
+            stream.read_line(&mut first).unwrap();
+            loop {
+                let mut header = String::new();
+                stream.read_line(&mut header).unwrap();
+                let header = header.to_ascii_lowercase();
+                if let Some(value) = header.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                if header.trim().is_empty() {
+                    break;
+                }
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            let mut lines = lines.lock().unwrap();
+            lines.push_str(std::str::from_utf8(&body).unwrap());
+            let answer = if first.starts_with("GET /witness ") { lines.as_str() } else { "" };
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+            stream.get_mut().write_all((head + answer).as_bytes()).unwrap();
+        }
+    });
+    (url, kept)
+}
+
+#[test]
+fn a_server_is_told_of_each_checkpoint_through_the_network_door_and_asked_back() {
+    let stage = Stage::new(&[("a", "a\n")]);
+    let (url, kept) = keeper();
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::write(stage.home().join("config.toml"), format!("[journal]\nwitness = \"{url}\"\n")).unwrap();
+    let said = session(&stage);
+    assert!(!said.contains("witness"), "{said}");
+    let old = copy(&stage);
+    session(&stage);
+    assert_eq!(kept.lock().unwrap().lines().count(), 2);
+    let trail = stage.trail();
+    let told = |entry: &&Value| {
+        entry["type"] == "intent" && entry["target"].as_str().is_some_and(|to| to.contains(&url))
+    };
+    assert_eq!(trail.iter().filter(told).count(), 2, "an effect like any other");
+    let vouched = stage.ran(&["--json", "audit", "verify"]);
+    assert_eq!(vouched.code, Some(0), "{vouched:?}");
+    let vouched = vouched.lines().remove(0);
+    assert_eq!(vouched["witness"]["vouches"]["checkpoints"], 2);
+    assert_eq!(vouched["witness"]["name"], Value::from(url));
+    put_back(&stage, &old);
+    let found = stage.ran(&["audit", "verify"]);
+    assert!(found.code == Some(5) && found.stderr.contains("the witness has it"), "{found:?}");
+}
+
+#[test]
+fn a_witness_that_is_none_is_a_mistake_of_the_configuration() {
+    let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home()).unwrap();
+    let home = fs::canonicalize(stage.home()).unwrap();
+    let inside = format!("file:{}/w", stage.home().display());
+    for (witness, why) in [
+        ("ftp://example.org", "is no witness"),
+        ("file:relative", "names no file"),
+        ("https://user:secret@example.org/", "has a user or a password in it"),
+        (inside.as_str(), "lies in Bailey's own home"),
+    ] {
+        fs::write(home.join("config.toml"), format!("[journal]\nwitness = \"{witness}\"\n")).unwrap();
+        let wrong = stage.ran(&["config", "check"]);
+        assert!(wrong.code == Some(2) && wrong.stderr.contains(why), "{witness}: {wrong:?}");
+    }
+    fs::write(home.join("config.toml"), "[journal]\nwitness = \"file:/mnt/other/bailey.jsonl\"\n").unwrap();
+    assert_eq!(stage.ran(&["config", "check"]).code, Some(0), "the control");
+}

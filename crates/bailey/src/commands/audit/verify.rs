@@ -1,0 +1,124 @@
+//! `bailey audit verify`: what holds, up to when it is signed, and who vouches for that.
+
+use super::proof;
+use crate::{
+    compose::{self, Keys},
+    config::Config,
+    home::Home,
+    print::{Printer, Style},
+    witness::Witness,
+};
+use anyhow::{Result, bail};
+use bailey_journal::{
+    Journal, Verified, Vouched,
+    checkpoint::PublicKey,
+    witness::{Testimony, Told},
+};
+use serde_json::json;
+use std::process::ExitCode;
+
+pub(super) async fn run(
+    home: &Home,
+    config: &Config,
+    keys: Keys,
+    key: Option<&str>,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let key = key.map(proof::key).transpose()?;
+    let (journal, told) = witnessed(home, config, keys, printer).await?;
+    journal.sound().await?;
+    let verified = printer.waiting(|| "verifying the chain".into(), journal.verify()).await?;
+    if let Some(key) = key {
+        follows_from(verified.signed.as_ref(), &key)?;
+    }
+    let testimony = match told {
+        None => None,
+        Some(told) => Some(journal.compare(told?).await?),
+    };
+    if printer.is_json() {
+        let witness = config.witness.as_ref().map(ToString::to_string);
+        printer.json(&json!({
+            "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
+            "head": verified.head, "root": verified.root, "signed": verified.signed,
+            "witness": testimony.map(|testimony| json!({ "name": witness, "vouches": testimony })),
+        }));
+    } else {
+        show(printer, &verified, config.witness.as_ref().zip(testimony.as_ref()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The journal, and what the witness has to say, where there is one. To ask a server this process binds itself first.
+async fn witnessed(
+    home: &Home,
+    config: &Config,
+    keys: Keys,
+    printer: &Printer,
+) -> Result<(Journal, Option<Result<Told>>)> {
+    let Some(witness @ Witness::Url(_)) = &config.witness else {
+        let (journal, _) = compose::journal(home, &keys).await?;
+        let told = match &config.witness {
+            None => None,
+            Some(file) => Some(file.ask(None).await),
+        };
+        return Ok((journal, told));
+    };
+    let (kernel, scope, _events) = compose::owner(home, config, keys, &[]).await?;
+    let asked = witness.ask(Some((&kernel, &scope)));
+    let told = printer.waiting(|| format!("asking {witness}"), asked).await;
+    Ok((kernel.journal().clone(), Some(told)))
+}
+
+/// Whether what is signed follows from a key that was kept elsewhere.
+fn follows_from(signed: Option<&Vouched>, key: &PublicKey) -> Result<()> {
+    match signed {
+        Some(signed) if signed.key == *key => Ok(()),
+        Some(signed) => bail!(
+            "what is signed here follows from the key `{}` (entry {}), not from `{key}`: this is another journal, or its key \
+             was made anew",
+            signed.key,
+            signed.since,
+        ),
+        None => bail!("nothing is signed here, and `{key}` says that something was: this is another journal"),
+    }
+}
+
+fn show(printer: &Printer, verified: &Verified, witness: Option<(&Witness, &Testimony)>) {
+    printer.line(format!(
+        "{} {} entries and {} payloads fit together; the newest is {}",
+        printer.paint(Style::Green, "verified:"),
+        verified.entries,
+        verified.payloads,
+        verified.head.short(),
+    ));
+    match &verified.signed {
+        None => {
+            let line = "nothing is signed yet: `bailey audit key` makes the key";
+            printer.line(printer.paint(Style::Dim, line));
+        }
+        Some(Vouched { key, newest, .. }) => {
+            let rest = match verified.entries - newest.entries {
+                0 => String::new(),
+                rest => format!(", {rest} since then are not"),
+            };
+            printer.line(format!(
+                "signed up to entry {} (checkpoint {}, at {}{rest}), by keys that follow from {key}",
+                newest.entries, newest.epoch, newest.time,
+            ));
+        }
+    }
+    match witness {
+        None => printer.line(printer.paint(
+            Style::Dim,
+            "(without a witness outside this machine nobody can tell whether journal and key were put back together)",
+        )),
+        Some((witness, Testimony { newest: None, others, .. })) => printer.line(printer.paint(
+            Style::Yellow,
+            &format!("the witness {witness} has nothing of this journal, and {others} checkpoints of others"),
+        )),
+        Some((witness, Testimony { newest: Some(newest), checkpoints, .. })) => printer.line(format!(
+            "the witness {witness} vouches up to entry {} (checkpoint {} of {checkpoints} that it has, at {})",
+            newest.entries, newest.epoch, newest.time,
+        )),
+    }
+}

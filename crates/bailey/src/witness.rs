@@ -1,0 +1,177 @@
+//! The witness that the configuration names: a file or a server that is told of each checkpoint, so that who later holds this
+//! machine cannot put an old copy of journal and key back unseen.
+//!
+//! A file is opened before its process binds itself, and only ever grows. A server gets each checkpoint as a line of JSON by
+//! POST, and gives all of them back by GET at the same URL; it is reached through the network door, by effects like any other.
+
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{
+    Journal,
+    checkpoint::Checkpoint,
+    witness::{Told, WITNESS_BYTES_MAX},
+};
+use bailey_kernel::{Acted, Kernel, Scope};
+use bailey_protocol::{Action, HeaderValue, HttpRequest, Report, Status};
+use bailey_runtime::Host;
+use std::{
+    fmt,
+    fs::{File, OpenOptions},
+    io::{Read as _, Write as _},
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
+
+/// How long a server may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Checkpoints that are sent at a time.
+const BATCH: usize = 256;
+
+/// Who is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Witness {
+    /// A file that grows.
+    File(PathBuf),
+    /// A server.
+    Url(String),
+}
+
+impl FromStr for Witness {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("file:") {
+            // Three slashes are one: an empty host.
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return match path.starts_with('/') && !path.ends_with('/') {
+                true => Ok(Self::File(path.into())),
+                false => Err(format!("`{text}` names no file: write file:/ and the whole path")),
+            };
+        }
+        match text.starts_with("https://") || text.starts_with("http://") {
+            true => Ok(Self::Url(text.into())),
+            false => Err(format!("`{text}` is no witness: it is file:/path, https://… or http://…")),
+        }
+    }
+}
+
+impl fmt::Display for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Url(url) => f.write_str(url),
+        }
+    }
+}
+
+/// A witness that can be told.
+#[derive(Debug)]
+pub(crate) struct Post {
+    witness: Witness,
+    /// Open, where it is a file that could be opened.
+    file: std::io::Result<Option<File>>,
+}
+
+impl Witness {
+    /// Gets ready to tell it; that it cannot be reached is said when it is told.
+    pub(crate) fn open(&self) -> Post {
+        let open = |path| OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path);
+        let file = match self {
+            Self::File(path) => open(path).map(Some),
+            Self::Url(_) => Ok(None),
+        };
+        Post { witness: self.clone(), file }
+    }
+
+    /// All that it has, asked for by the owner.
+    pub(crate) async fn ask(&self, owner: Option<(&Kernel, &Scope)>) -> Result<Told> {
+        let cannot = || format!("the witness `{self}` cannot be asked");
+        let bytes = match (self, owner) {
+            (Self::File(path), _) => {
+                let mut bytes = Vec::new();
+                let file = File::open(path).with_context(cannot)?;
+                file.take(WITNESS_BYTES_MAX as u64).read_to_end(&mut bytes).with_context(cannot)?;
+                bytes
+            }
+            (Self::Url(url), Some((kernel, scope))) => {
+                let acted = kernel.act(scope, request("GET", url, Vec::new()), &[]);
+                answer(tokio::time::timeout(PATIENCE, acted).await??).with_context(cannot)?
+            }
+            (Self::Url(_), None) => bail!("{}: there is no network door here", cannot()),
+        };
+        Ok(Told::parse(&bytes))
+    }
+}
+
+impl Post {
+    /// Tells it of every checkpoint that it was not told of. A server is told by a session only.
+    pub(crate) async fn deliver(&self, journal: &Journal, host: Option<&Host>) -> Result<()> {
+        let name = self.witness.to_string();
+        if matches!(self.witness, Witness::Url(_)) && host.is_none() {
+            return Ok(());
+        }
+        let waiting = journal.unwitnessed(&name).await?;
+        for batch in waiting.chunks(BATCH) {
+            let told = self.tell(batch, host).await;
+            told.with_context(|| {
+                format!("the witness `{name}` was not told of {} checkpoints", waiting.len())
+            })?;
+            if let Some(newest) = batch.last() {
+                journal.witnessed(&name, newest).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, batch: &[Checkpoint], host: Option<&Host>) -> Result<()> {
+        let mut lines = String::new();
+        for checkpoint in batch {
+            lines.push_str(&serde_json::to_string(checkpoint)?);
+            lines.push('\n');
+        }
+        match (&self.witness, &self.file, host) {
+            (_, Ok(Some(file)), _) => append(file, &lines),
+            (_, Err(error), _) => bail!("it cannot be opened: {error}"),
+            (Witness::Url(url), _, Some(host)) => {
+                let acted = host.act(request("POST", url, lines.into_bytes()));
+                answer(tokio::time::timeout(PATIENCE, acted).await??).map(drop)
+            }
+            _ => bail!("there is no way to it"),
+        }
+    }
+}
+
+/// Whole lines: after one that a full disk cut, a new one is begun.
+fn append(mut file: &File, lines: &str) -> Result<()> {
+    let length = file.metadata()?.len();
+    let mut last = [b'\n'];
+    if length > 0 {
+        file.read_exact_at(&mut last, length - 1)?;
+    }
+    let begin = if last == [b'\n'] { "" } else { "\n" };
+    file.write_all(format!("{begin}{lines}").as_bytes())?;
+    Ok(file.sync_data()?)
+}
+
+fn request(method: &str, url: &str, body: Vec<u8>) -> Action {
+    let kind = HeaderValue::Text("application/x-ndjson".into());
+    let headers = if body.is_empty() { Vec::new() } else { vec![("content-type".into(), kind)] };
+    Action::Http(HttpRequest { method: method.into(), url: url.into(), headers, body: body.into() })
+}
+
+fn answer(acted: Acted) -> Result<Vec<u8>> {
+    let output = match acted {
+        Acted::Done(output) => output,
+        Acted::Denied(reasons) => bail!("denied by a rule: {}", reasons.join("; ")),
+        Acted::Waiting(_) => bail!("a rule wants a human to be asked"),
+    };
+    match (&output.outcome().status, output.report()) {
+        (Status::Done, Report::Http(answer)) if (200..300).contains(&answer.status) => {
+            Ok(answer.body.0.clone())
+        }
+        (Status::Done, Report::Http(answer)) => bail!("it answered with status {}", answer.status),
+        (Status::Failed { reason }, _) => bail!("{reason}"),
+        _ => bail!("it did not come to an end"),
+    }
+}
