@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks a proof of `bailey audit prove` with nothing but Python: audit_check.py FILE KEY"""
-import hashlib, json, sys
+import base64, hashlib, json, sys
 
 # Ed25519 (RFC 8032): points as X, Y, Z, T on the curve -x^2 + y^2 = 1 + d x^2 y^2 over the integers modulo P.
 P, Q = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
@@ -55,6 +55,12 @@ def climb(at, last, new, old, path):
     need(not last, "the path is too short")
     return new, old
 
+def words(beside, said):
+    data = beside["bytes"]
+    data = data.encode() if isinstance(data, str) else base64.b64decode(data["base64"], validate=True)
+    need(parts(bytes.fromhex(beside["salt"]), data).hex() == said["payload"]["digest"], "the payload is another one")
+    return f" {ascii(data.decode(errors='replace'))}"
+
 def check(proof, key):
     need(proof["format"] == "bailey proof 1", "this is no proof")
     line = [(dict(l.split(" ", 1) for l in c["note"].splitlines()), c) for c in proof["checkpoints"]]
@@ -72,8 +78,10 @@ def check(proof, key):
         chained = parts(b"bailey.journal.1", bytes.fromhex(entry["previous"]), entry["body"].encode())
         leaf, place = sha(b"\0", chained), entry["number"] - 1
         need(0 <= place < size and climb(place, size - 1, leaf, leaf, path)[0] == root, "another root")
-        need(int(json.loads(entry["body"])["seq"]) == entry["number"], "it says that it is another entry")
-        return f"entry {entry['number']} of {size}, under checkpoint {epoch}: {entry['body']}"
+        said = json.loads(entry["body"])
+        need(int(said["seq"]) == entry["number"], "it says that it is another entry")
+        beside = words(entry["payload"], said) if entry.get("payload") else ""
+        return f"entry {entry['number']} of {size}, under checkpoint {epoch}: {ascii(entry['body'])}{beside}"
     old, old_root = {state[0]: state[1:] for state in states}[proof["since"]]
     at, last = old - 1, size - 1
     while at & 1:
@@ -86,5 +94,5 @@ def check(proof, key):
 if __name__ == "__main__":
     try:
         print("proven:", check(json.load(open(sys.argv[1])), sys.argv[2]))
-    except (KeyError, ValueError, IndexError, TypeError) as error:
+    except (KeyError, ValueError, IndexError, TypeError, AttributeError, RecursionError) as error:
         sys.exit(f"this proves nothing: {error}")

@@ -117,12 +117,17 @@ pub(crate) async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey
 }
 
 /// Signs what a session wrote, at its end, and tells the witness. That it cannot be done undoes nothing of it, and is said.
-pub(crate) async fn sign(journal: &Journal, witness: Option<&Post>, host: Option<&Host>, printer: &Printer) {
+pub(crate) async fn sign(
+    journal: &Journal,
+    witness: Option<&Post>,
+    owner: Option<(&Kernel, &Scope)>,
+    printer: &Printer,
+) {
     if let Err(error) = journal.checkpoint().await {
         printer.warn(&format!("the journal is not signed up to its end: {error}"));
     }
     if let Some(witness) = witness
-        && let Err(error) = witness.deliver(journal, host).await
+        && let Err(error) = witness.deliver(journal, owner).await
     {
         printer.warn(&format!("{error:#}; it is told with the next session"));
     }

@@ -4,7 +4,7 @@
 //! A file is opened before its process binds itself, and only ever grows. A server gets each checkpoint as a line of JSON by
 //! POST, and gives all of them back by GET at the same URL; it is reached through the network door, by effects like any other.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_journal::{
     Journal,
     checkpoint::Checkpoint,
@@ -12,7 +12,6 @@ use bailey_journal::{
 };
 use bailey_kernel::{Acted, Kernel, Scope};
 use bailey_protocol::{Action, HeaderValue, HttpRequest, Report, Status};
-use bailey_runtime::Host;
 use std::{
     fmt,
     fs::{File, OpenOptions},
@@ -44,9 +43,13 @@ impl FromStr for Witness {
         if let Some(path) = text.strip_prefix("file:") {
             // Three slashes are one: an empty host.
             let path = path.strip_prefix("//").unwrap_or(path);
-            return match path.starts_with('/') && !path.ends_with('/') {
+            let is_whole =
+                path.starts_with('/') && !path.ends_with('/') && !path.split('/').any(|part| part == "..");
+            return match is_whole {
                 true => Ok(Self::File(path.into())),
-                false => Err(format!("`{text}` names no file: write file:/ and the whole path")),
+                false => {
+                    Err(format!("`{text}` names no file: write file:/ and the whole path, without `..`"))
+                }
             };
         }
         match text.starts_with("https://") || text.starts_with("http://") {
@@ -91,31 +94,37 @@ impl Witness {
             (Self::File(path), _) => {
                 let mut bytes = Vec::new();
                 let file = File::open(path).with_context(cannot)?;
-                file.take(WITNESS_BYTES_MAX as u64).read_to_end(&mut bytes).with_context(cannot)?;
+                file.take(WITNESS_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).with_context(cannot)?;
                 bytes
             }
-            (Self::Url(url), Some((kernel, scope))) => {
-                let acted = kernel.act(scope, request("GET", url, Vec::new()), &[]);
-                answer(tokio::time::timeout(PATIENCE, acted).await??).with_context(cannot)?
+            (Self::Url(url), Some(owner)) => {
+                exchange(owner, request("GET", url, Vec::new())).await.with_context(cannot)?
             }
             (Self::Url(_), None) => bail!("{}: there is no network door here", cannot()),
         };
-        Ok(Told::parse(&bytes))
+        let too_much = || {
+            let most = WITNESS_BYTES_MAX >> 20;
+            anyhow!("the witness `{self}` has more than {most} MiB: move its oldest lines to another file")
+        };
+        Told::parse(&bytes).ok_or_else(too_much)
     }
 }
 
 impl Post {
     /// Tells it of every checkpoint that it was not told of. A server is told by a session only.
-    pub(crate) async fn deliver(&self, journal: &Journal, host: Option<&Host>) -> Result<()> {
+    pub(crate) async fn deliver(&self, journal: &Journal, owner: Option<(&Kernel, &Scope)>) -> Result<()> {
         let name = self.witness.to_string();
-        if matches!(self.witness, Witness::Url(_)) && host.is_none() {
+        if matches!(self.witness, Witness::Url(_)) && owner.is_none() {
             return Ok(());
         }
         let waiting = journal.unwitnessed(&name).await?;
         for batch in waiting.chunks(BATCH) {
-            let told = self.tell(batch, host).await;
+            let told = self.tell(batch, owner).await;
             told.with_context(|| {
-                format!("the witness `{name}` was not told of {} checkpoints", waiting.len())
+                format!(
+                    "the witness `{name}` was not told everything; checkpoints that wait for it: {}",
+                    waiting.len()
+                )
             })?;
             if let Some(newest) = batch.last() {
                 journal.witnessed(&name, newest).await?;
@@ -124,18 +133,17 @@ impl Post {
         Ok(())
     }
 
-    async fn tell(&self, batch: &[Checkpoint], host: Option<&Host>) -> Result<()> {
+    async fn tell(&self, batch: &[Checkpoint], owner: Option<(&Kernel, &Scope)>) -> Result<()> {
         let mut lines = String::new();
         for checkpoint in batch {
             lines.push_str(&serde_json::to_string(checkpoint)?);
             lines.push('\n');
         }
-        match (&self.witness, &self.file, host) {
+        match (&self.witness, &self.file, owner) {
             (_, Ok(Some(file)), _) => append(file, &lines),
             (_, Err(error), _) => bail!("it cannot be opened: {error}"),
-            (Witness::Url(url), _, Some(host)) => {
-                let acted = host.act(request("POST", url, lines.into_bytes()));
-                answer(tokio::time::timeout(PATIENCE, acted).await??).map(drop)
+            (Witness::Url(url), _, Some(owner)) => {
+                exchange(owner, request("POST", url, lines.into_bytes())).await.map(drop)
             }
             _ => bail!("there is no way to it"),
         }
@@ -152,6 +160,18 @@ fn append(mut file: &File, lines: &str) -> Result<()> {
     let begin = if last == [b'\n'] { "" } else { "\n" };
     file.write_all(format!("{begin}{lines}").as_bytes())?;
     Ok(file.sync_data()?)
+}
+
+/// Sends it, and what is answered in time; what is not is cancelled, so that its entry has an end.
+async fn exchange((kernel, scope): (&Kernel, &Scope), action: Action) -> Result<Vec<u8>> {
+    let acted = kernel.act(scope, action, &[]);
+    tokio::pin!(acted);
+    tokio::select! {
+        acted = &mut acted => return answer(acted?),
+        () = tokio::time::sleep(PATIENCE) => scope.cancel().cancel(),
+    }
+    // It may have been answered just then.
+    answer(acted.await?)
 }
 
 fn request(method: &str, url: &str, body: Vec<u8>) -> Action {
@@ -172,6 +192,7 @@ fn answer(acted: Acted) -> Result<Vec<u8>> {
         }
         (Status::Done, Report::Http(answer)) => bail!("it answered with status {}", answer.status),
         (Status::Failed { reason }, _) => bail!("{reason}"),
+        (Status::Cancelled, _) => bail!("it did not answer within {} s", PATIENCE.as_secs()),
         _ => bail!("it did not come to an end"),
     }
 }

@@ -13,6 +13,7 @@ use crate::{
 use bailey_protocol::Digest;
 use std::{
     fs::{File, OpenOptions, Permissions, TryLockError},
+    io,
     os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
@@ -25,8 +26,12 @@ const MAGIC: &[u8; 16] = b"bailey.key.1\0\0\0\0";
 const SLOT: usize = 2048;
 /// Behind what the sum is over.
 const SUM: usize = SLOT - 32;
+/// How large the file is, in bytes.
+const SIZE: u64 = 2 * SLOT as u64;
 /// How often a lock that another process has is tried again.
 const AGAIN: Duration = Duration::from_millis(2);
+/// How long it is tried: a step is done in milliseconds, on a slow disk in a second.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a slot holds.
 pub(crate) struct State {
@@ -76,23 +81,27 @@ impl KeyFile {
         if about.permissions().mode() & 0o077 != 0 {
             file.set_permissions(Permissions::from_mode(0o600)).map_err(io)?;
         }
-        if about.len() < 2 * SLOT as u64 {
-            // All the room it will ever need, so that a full disk stops no step.
-            file.write_all_at(&[0; SLOT], about.len().min(SLOT as u64)).map_err(io)?;
-            file.write_all_at(&[0; SLOT], SLOT as u64).map_err(io)?;
+        if about.len() < SIZE {
+            lengthen(&file).map_err(io)?;
         }
         Ok(Self { path: path.to_path_buf(), file })
     }
 
-    /// Waits until no other process is at it.
+    /// Waits until no other process is at it, but not for one that was stopped there.
     pub(crate) async fn lock(&self) -> Result<Held<'_>, JournalError> {
-        loop {
-            match self.file.try_lock() {
-                Ok(()) => return Ok(Held(self)),
-                Err(TryLockError::WouldBlock) => tokio::time::sleep(AGAIN).await,
-                Err(TryLockError::Error(error)) => return Err(self.io(error)),
+        let free = async {
+            loop {
+                match self.file.try_lock() {
+                    Ok(()) => return Ok(Held(self)),
+                    Err(TryLockError::WouldBlock) => tokio::time::sleep(AGAIN).await,
+                    Err(TryLockError::Error(error)) => return Err(self.io(error)),
+                }
             }
-        }
+        };
+        let is_late = |_| {
+            Err(self.io(io::Error::new(io::ErrorKind::TimedOut, "another process does not let go of it")))
+        };
+        tokio::time::timeout(PATIENCE, free).await.unwrap_or_else(is_late)
     }
 
     /// What it holds; none before the first key.
@@ -132,14 +141,25 @@ impl KeyFile {
         match self.file.read_exact_at(&mut *bytes, (number * SLOT) as u64) {
             Ok(()) => Ok(bytes),
             // Another process is just making it.
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(Zeroizing::new([0; SLOT])),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Zeroizing::new([0; SLOT])),
             Err(error) => Err(self.io(error)),
         }
     }
 
-    fn io(&self, source: std::io::Error) -> JournalError {
+    fn io(&self, source: io::Error) -> JournalError {
         JournalError::Io { path: self.path.clone(), source }
     }
+}
+
+/// Gives it all the room it will ever need, so that a full disk stops no step. Of two processes that make it at once one
+/// does so, and the other finds what the first has written meanwhile.
+fn lengthen(file: &File) -> io::Result<()> {
+    file.lock()?;
+    let length = file.metadata()?.len();
+    let missing = usize::try_from(SIZE.saturating_sub(length)).unwrap_or(0);
+    let written = file.write_all_at(&vec![0; missing], length);
+    file.unlock()?;
+    written
 }
 
 /// Magic, first key, epoch, secret, length and text of the newest checkpoint; the sum over it at the end.
@@ -188,3 +208,6 @@ fn parse(bytes: &[u8; SLOT]) -> Option<State> {
     secret.zeroize();
     Some(state)
 }
+
+#[cfg(test)]
+mod tests;

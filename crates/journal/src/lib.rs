@@ -416,6 +416,9 @@ pub enum JournalError {
     /// A key of somebody else's journal.
     #[error("`{0}` is no key of this journal's line; `bailey audit key` shows its first and its newest")]
     OtherLine(checkpoint::PublicKey),
+    /// The task that signs did not come to its end.
+    #[error("the journal was not signed: {0}")]
+    Unsigned(String),
     /// A value could not be written as JSON.
     #[error("cannot be written as JSON: {0}")]
     Json(String),

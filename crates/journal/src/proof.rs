@@ -1,5 +1,5 @@
 //! A proof in a file: that an entry is in a journal, or that the journal goes on from an earlier state of it, for somebody
-//! who has one public key and nothing else. `docs/audit_check.py` checks the same files, in sixty lines.
+//! who has one public key and nothing else. `docs/audit_check.py` checks the same files, in a hundred lines.
 //!
 //! Whoever reads such a file has it from a stranger: it is bounded, and nothing in it is believed before `check`.
 
@@ -129,8 +129,7 @@ impl Proof {
         if bytes.len() > PROOF_BYTES_MAX {
             return Err(ProofError::Size);
         }
-        let proof: Self =
-            serde_json::from_slice(bytes).map_err(|error| ProofError::Shape(error.to_string()))?;
+        let proof: Self = serde_json::from_slice(bytes).map_err(|error| shape(&error))?;
         if proof.format != FORMAT {
             return Err(ProofError::Shape(format!("it has not the format `{FORMAT}`")));
         }
@@ -173,7 +172,7 @@ impl Proof {
         let chained = chain::link(previous, body.as_bytes());
         let place = number.checked_sub(1).ok_or(Unproven::Outside)?;
         Inclusion(self.path.clone()).check(leaf(&chained), place, signed.entries, &signed.root)?;
-        let head: Head = serde_json::from_str(body).map_err(|error| ProofError::Shape(error.to_string()))?;
+        let head: Head = serde_json::from_str(body).map_err(|error| shape(&error))?;
         if head.seq.0 != number {
             return Err(ProofError::OtherEntry(number));
         }
@@ -194,4 +193,9 @@ impl ProvenPayload {
         let is_it = commitment.is_some_and(|it| it.digest == chain::commit_to(salt, &self.bytes.0));
         if is_it { Ok(self.bytes.clone()) } else { Err(ProofError::OtherPayload) }
     }
+}
+
+/// Where it is wrong, without any word of a stranger's: it could be long, or look like an answer of ours.
+fn shape(error: &serde_json::Error) -> ProofError {
+    ProofError::Shape(format!("line {}, column {} is not as in one", error.line(), error.column()))
 }

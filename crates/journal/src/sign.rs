@@ -35,6 +35,14 @@ impl Journal {
     /// # Errors
     /// When the key or the journal cannot be written, or the key is older than the journal.
     pub async fn checkpoint(&self) -> Result<Checkpoint, JournalError> {
+        let journal = self.clone();
+        // A task of its own: were it dropped between the journal and the key, another process would step meanwhile, and
+        // the late write would take the place of a checkpoint that somebody has.
+        let step = tokio::spawn(async move { journal.step().await });
+        step.await.unwrap_or_else(|error| Err(JournalError::Unsigned(error.to_string())))
+    }
+
+    async fn step(&self) -> Result<Checkpoint, JournalError> {
         self.sound().await?;
         let keys = self.inner.keys.lock().await;
         let held = keys.lock().await?;
@@ -250,8 +258,11 @@ impl Signatures {
         let mut lines = self.lines;
         let mut vouched = None;
         for (since, key) in self.begun {
-            let Some(line) = lines.remove(&key.to_string()) else { continue };
             let at = |what: String| Broken { seq: since, what };
+            // The entry that names a key is written together with the first that it signed.
+            let line = lines.remove(&key.to_string());
+            let line =
+                line.ok_or_else(|| at(format!("everything that the key `{key}` signed is missing")))?;
             let stated = follow(&line, &key).map_err(|forged| at(forged.to_string()))?;
             let Some(newest) = stated.last().cloned() else { continue };
             vouched = Some(Vouched { key, since, checkpoints: stated.len() as u64, newest });

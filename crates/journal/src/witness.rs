@@ -26,11 +26,13 @@ pub struct Told {
 }
 
 impl Told {
-    /// Reads JSON lines; beyond [`WITNESS_BYTES_MAX`] nothing is read.
+    /// Reads JSON lines; `None` of more than [`WITNESS_BYTES_MAX`], because what is left unread could be what matters.
     #[must_use]
-    pub fn parse(bytes: &[u8]) -> Self {
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut told = Self::default();
-        let bytes = bytes.get(..WITNESS_BYTES_MAX).unwrap_or(bytes);
+        if bytes.len() > WITNESS_BYTES_MAX {
+            return None;
+        }
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
             let fits = line.len() <= LINE_BYTES_MAX;
             let read = fits.then(|| serde_json::from_slice::<Checkpoint>(line).ok()).flatten();
@@ -39,7 +41,7 @@ impl Told {
                 None => told.unreadable += 1,
             }
         }
-        told
+        Some(told)
     }
 }
 

@@ -207,7 +207,13 @@ impl Host {
     /// # Errors
     /// When the journal cannot be read or written.
     pub async fn act(&self, action: Action) -> Result<Acted, HostError> {
-        Ok(self.kernel.act(&self.registrar.owner(&self.connection), action, &[]).await?)
+        Ok(self.kernel.act(&self.owner(), action, &[]).await?)
+    }
+
+    /// The owner at this session, for what they do by the kernel themselves; cancelled apart from any turn.
+    #[must_use]
+    pub fn owner(&self) -> Scope {
+        self.registrar.owner(&self.connection)
     }
 
     /// Whether the last turn was cut off before its answer, so that [`Host::go_on`] has something to do.

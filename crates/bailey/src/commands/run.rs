@@ -64,7 +64,7 @@ pub(super) async fn turn(
         }
     };
     let code = finish(&mut front, &host, options, ended, &mut inbox).await;
-    compose::sign(kernel.journal(), witness.as_ref(), Some(&host), printer).await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     code
 }
 

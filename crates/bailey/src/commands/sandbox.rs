@@ -45,7 +45,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     let acted = host.act(action).await;
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
     let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };
-    compose::sign(kernel.journal(), witness.as_ref(), Some(&host), printer).await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     let code = match acted? {
         Acted::Done(output) => report(&output, printer)?,
         Acted::Denied(reasons) => {

@@ -162,7 +162,7 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     let (ops, mut inbox) = mpsc::channel(8);
     let mut front = Front::new(printer, events, ops, asker, false)?;
     let code = act(&mut front, &host, what, &mut inbox).await;
-    compose::sign(kernel.journal(), witness.as_ref(), Some(&host), printer).await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     code
 }
 

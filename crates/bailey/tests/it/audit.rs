@@ -74,9 +74,37 @@ fn a_proof_is_checked_without_a_journal_and_by_another_program() {
     assert!(other.0 == Some(0) && other.1.starts_with("proven: entry "), "{other:?}");
     let other = python(&growth, &key).unwrap();
     assert!(other.0 == Some(0) && other.1.contains("are the first of the"), "{other:?}");
-    for (file, key) in [(&forged, &key), (&proof, &stranger)] {
+    let words = stage.folder().join("words.json");
+    let said = text.rfind("\"bytes\":\"").unwrap() + 9;
+    fs::write(&words, format!("{}x{}", &text[..said], &text[said..])).unwrap();
+    let refused = check(words.to_str().unwrap(), &key);
+    assert!(refused.code == Some(1) && refused.stderr.contains("the payload is not the one"), "{refused:?}");
+    for (file, key) in [(&forged, &key), (&words, &key), (&proof, &stranger)] {
         let other = python(file, key).unwrap();
         assert!(other.0 == Some(1) && other.1.contains("this proves nothing"), "{other:?}");
+    }
+}
+
+#[test]
+fn what_a_proof_holds_acts_on_no_terminal() {
+    let stage = Stage::new(&[("a", "a\n")]);
+    assert_eq!(stage.ran(&["sandbox", "run", "--", "printf", r"\033]0;owned\007two\nlines"]).code, Some(0));
+    let key = stage.ran(&["audit", "key"]).stdout.trim().to_owned();
+    let proof = stage.folder().join("proof.json");
+    let file = proof.to_str().unwrap();
+    let trail = stage.trail();
+    let ran = trail.iter().rfind(|entry| entry["type"] == "outcome" && entry["exit"] == 0).unwrap();
+    let outcome = ran["seq"].as_str().unwrap().to_owned();
+    assert_eq!(stage.ran(&["audit", "prove", &outcome, "--payload", "-o", file]).code, Some(0));
+    assert!(fs::read_to_string(&proof).unwrap().contains(r"\u001b"), "the control: it is in there");
+    let shown = stage.ran(&["audit", "check", file, "--key", &key]);
+    assert!(shown.code == Some(0) && shown.stdout.contains("owned"), "{shown:?}");
+    assert!(!shown.stdout.contains(['\u{1b}', '\u{7}']), "{shown:?}");
+    match python(&proof, &key) {
+        None => println!("SKIPPED: there is no python3"),
+        Some((code, text)) => {
+            assert!(code == Some(0) && text.contains("owned") && !text.contains('\u{1b}'), "{text:?}");
+        }
     }
 }
 
@@ -181,11 +209,10 @@ fn a_witness_that_is_away_is_told_later_and_what_somebody_else_wrote_there_is_na
     let config = format!("[journal]\nwitness = \"file:{}\"\n", file.display());
     fs::write(stage.home().join("config.toml"), config).unwrap();
     let said = session(&stage);
-    assert!(
-        said.contains("was not told of 1 checkpoints") && said.contains("with the next session"),
-        "{said}"
-    );
-    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(1), "it cannot be asked");
+    assert!(said.contains("that wait for it: 1") && said.contains("with the next session"), "{said}");
+    let alone = stage.ran(&["audit", "verify"]);
+    assert!(alone.code == Some(1) && alone.stdout.contains("verified:"), "{alone:?}");
+    assert!(alone.stderr.contains("cannot be asked"), "{alone:?}");
     fs::create_dir(&away).unwrap();
     let said = session(&stage);
     assert!(!said.contains("witness"), "{said}");
@@ -263,6 +290,24 @@ fn a_server_is_told_of_each_checkpoint_through_the_network_door_and_asked_back()
 }
 
 #[test]
+fn a_server_that_never_answers_delays_the_end_by_seconds_and_leaves_nothing_open() {
+    let stage = Stage::new(&[("a", "a\n")]);
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = format!("[journal]\nwitness = \"http://{}/\"\n", silent.local_addr().unwrap());
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let began = std::time::Instant::now();
+    let said = session(&stage);
+    assert!(said.contains("it did not answer within 5 s") && said.contains("that wait for it: 1"), "{said}");
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+    let trail = stage.trail();
+    let told = trail.iter().rfind(|entry| entry["type"] == "intent").unwrap();
+    assert!(told["target"].as_str().unwrap().starts_with("POST http://127.0.0.1:"), "{told}");
+    let ended = |entry: &&Value| entry["type"] == "outcome" && entry["effect"] == told["effect"];
+    assert_eq!(trail.iter().find(ended).unwrap()["status"], "cancelled");
+}
+
+#[test]
 fn a_witness_that_is_none_is_a_mistake_of_the_configuration() {
     let stage = Stage::new(&[]);
     fs::create_dir_all(stage.home()).unwrap();
@@ -271,6 +316,7 @@ fn a_witness_that_is_none_is_a_mistake_of_the_configuration() {
     for (witness, why) in [
         ("ftp://example.org", "is no witness"),
         ("file:relative", "names no file"),
+        ("file:/mnt/../root/w", "names no file"),
         ("https://user:secret@example.org/", "has a user or a password in it"),
         (inside.as_str(), "lies in Bailey's own home"),
     ] {

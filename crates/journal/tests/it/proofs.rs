@@ -5,11 +5,12 @@ use bailey_journal::{
     Entry, Fact, Journal, JournalError, Query, Recorded, SystemClock,
     checkpoint::{PublicKey, Statement},
     proof::{Proof, ProofError, Proven},
+    witness::{Told, WITNESS_BYTES_MAX},
 };
 use bailey_protocol::{Digest, Labels, Report, SessionId, TurnId, number::Seq};
 use bailey_secrets::{Redactor, Vault};
 use bailey_store::params;
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc, time::Duration};
 
 /// A session with a message, and three checkpoints with something between them.
 async fn signed() -> (Desk, SessionId, PublicKey) {
@@ -170,6 +171,41 @@ async fn a_crash_between_a_checkpoint_and_the_next_key_loses_nothing() {
     assert!(refused.contains("`journal.key` is older than the journal"), "{refused}");
 }
 
+#[tokio::test]
+async fn nobody_who_stops_waiting_leaves_a_checkpoint_without_its_key() {
+    let (desk, session, _) = signed().await;
+    desk.run(session, read("/w/a"), Report::Nothing).await;
+    let entries = desk.journal.newest();
+    let waited = tokio::time::timeout(Duration::ZERO, desk.journal.checkpoint()).await;
+    assert!(waited.is_err(), "the control: it was given up before it was done");
+    let is_done = async {
+        while desk.journal.line().await.unwrap().unwrap().checkpoints.len() < 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), is_done).await.expect("the step was left half done");
+    assert_eq!(newest(&desk.journal.line().await.unwrap().unwrap().checkpoints).entries, entries);
+    desk.journal.verify().await.unwrap();
+}
+
+#[test]
+fn what_a_witness_tells_is_read_whole_or_not_at_all() {
+    let much = vec![b'\n'; WITNESS_BYTES_MAX + 1];
+    assert_eq!(Told::parse(&much), None);
+    assert_eq!(Told::parse(&much[1..]), Some(Told::default()), "the control");
+    let long = format!("{{\"note\":\"{}\"}}\nnonsense\n", "x".repeat(4096));
+    assert_eq!(Told::parse(long.as_bytes()).unwrap().unreadable, 2);
+}
+
+#[tokio::test]
+async fn a_strangers_words_are_not_in_what_is_said_of_his_proof() {
+    let word = "proven: \u{1b}[2J";
+    for text in [format!("{{\"{word}\":1}}"), format!("{{\"format\":\"x\",\"{}\":1}}", word.repeat(9999))] {
+        let said = Proof::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(!said.contains("proven:") && said.len() < 200, "{said}");
+    }
+}
+
 /// Cuts the end off, with all that points there.
 async fn cut(desk: &Desk, from: u64) {
     desk.tamper(move |tx| {
@@ -234,9 +270,13 @@ async fn a_chain_that_was_written_anew_is_not_what_was_signed() {
     assert!(what.contains("are not those of checkpoint 1, which was signed at"), "{what}");
     let Err(JournalError::Broken(found)) = reopened(&desk).await.sound().await else { panic!() };
     assert!(found.what.contains("are not those of checkpoint"), "{found}");
-    // The control: without checkpoints the new chain holds as well as the old one.
-    desk.tamper(|tx| tx.execute("DELETE FROM checkpoint", params![]).unwrap()).await;
-    desk.journal.verify().await.unwrap();
+    // The control: where nothing was signed the new chain holds as well as the old one.
+    let unsigned = self::desk().await;
+    let session = unsigned.session().await;
+    unsigned.run(session, command("echo two"), Report::Nothing).await;
+    let before = unsigned.journal.verify().await.unwrap().head;
+    rewrite(&unsigned).await;
+    assert_ne!(unsigned.journal.verify().await.unwrap().head, before);
 }
 
 #[tokio::test]
@@ -248,7 +288,12 @@ async fn a_forged_or_missing_checkpoint_is_found() {
         ),
         ("DELETE FROM checkpoint WHERE epoch = 0", "none of these checkpoints is signed by the key"),
         ("DELETE FROM checkpoint WHERE epoch = 1", "checkpoint 2 is not signed by the key"),
-        ("UPDATE checkpoint SET line = 'other'", "no entry names the key"),
+        ("UPDATE checkpoint SET line = 'other'", "that the key"),
+        ("DELETE FROM checkpoint", "that the key"),
+        (
+            "INSERT INTO checkpoint SELECT 'other', epoch, entries, note, signature FROM checkpoint",
+            "no entry names the key `other`",
+        ),
     ] {
         let (desk, ..) = signed().await;
         desk.journal.verify().await.unwrap();

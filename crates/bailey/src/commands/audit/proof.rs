@@ -79,10 +79,12 @@ fn tell(proven: &Proven, printer: &Printer) {
         Proven::Entry { number, body, payload, signed: says } => {
             let of = says.entries;
             printer.line(format!("{label} this was entry {number} of {of} at {}", signed(says)));
-            printer.line(body);
-            if let Some(payload) = payload {
-                printer.line(payload.lossy());
-            }
+            // A stranger's words, though they are proven.
+            printer.line(printer.paint(Style::Plain, body));
+            let words = payload.iter().map(|payload| payload.lossy());
+            words
+                .flat_map(|words| printer.paint_lines(Style::Plain, &words))
+                .for_each(|line| printer.line(line));
         }
         Proven::Growth { from, to } => {
             printer.line(format!(

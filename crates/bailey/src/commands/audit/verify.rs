@@ -31,21 +31,23 @@ pub(super) async fn run(
     if let Some(key) = key {
         follows_from(verified.signed.as_ref(), &key)?;
     }
-    let testimony = match told {
-        None => None,
-        Some(told) => Some(journal.compare(told?).await?),
+    let (testimony, unasked) = match told {
+        None => (None, None),
+        Some(Ok(told)) => (Some(journal.compare(told).await?), None),
+        Some(Err(error)) => (None, Some(error)),
     };
     if printer.is_json() {
         let witness = config.witness.as_ref().map(ToString::to_string);
         printer.json(&json!({
             "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
             "head": verified.head, "root": verified.root, "signed": verified.signed,
-            "witness": testimony.map(|testimony| json!({ "name": witness, "vouches": testimony })),
+            "witness": witness.map(|name| json!({ "name": name, "vouches": testimony })),
         }));
     } else {
-        show(printer, &verified, config.witness.as_ref().zip(testimony.as_ref()));
+        show(printer, &verified, config.witness.as_ref().map(|witness| (witness, testimony.as_ref())));
     }
-    Ok(ExitCode::SUCCESS)
+    // What holds by itself was said; what was asked for is known only in part.
+    unasked.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 /// The journal, and what the witness has to say, where there is one. To ask a server this process binds itself first.
@@ -83,7 +85,7 @@ fn follows_from(signed: Option<&Vouched>, key: &PublicKey) -> Result<()> {
     }
 }
 
-fn show(printer: &Printer, verified: &Verified, witness: Option<(&Witness, &Testimony)>) {
+fn show(printer: &Printer, verified: &Verified, witness: Option<(&Witness, Option<&Testimony>)>) {
     printer.line(format!(
         "{} {} entries and {} payloads fit together; the newest is {}",
         printer.paint(Style::Green, "verified:"),
@@ -112,11 +114,13 @@ fn show(printer: &Printer, verified: &Verified, witness: Option<(&Witness, &Test
             Style::Dim,
             "(without a witness outside this machine nobody can tell whether journal and key were put back together)",
         )),
-        Some((witness, Testimony { newest: None, others, .. })) => printer.line(printer.paint(
+        // The error that follows says why.
+        Some((_, None)) => {}
+        Some((witness, Some(Testimony { newest: None, others, .. }))) => printer.line(printer.paint(
             Style::Yellow,
             &format!("the witness {witness} has nothing of this journal, and {others} checkpoints of others"),
         )),
-        Some((witness, Testimony { newest: Some(newest), checkpoints, .. })) => printer.line(format!(
+        Some((witness, Some(Testimony { newest: Some(newest), checkpoints, .. }))) => printer.line(format!(
             "the witness {witness} vouches up to entry {} (checkpoint {} of {checkpoints} that it has, at {})",
             newest.entries, newest.epoch, newest.time,
         )),
