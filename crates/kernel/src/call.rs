@@ -4,6 +4,7 @@ use crate::{
     Kernel, Observation, Output, Refused, Scope, Tool,
     admit::{Admission, Asked, Shown},
     context::Provenance,
+    cut,
     launch::Finished,
     screen,
     tool::{self, Conclusion, Plan},
@@ -218,7 +219,10 @@ impl Kernel {
             Status::Unknown => {
                 ended("its end was not seen: it may have happened; look before you do it again")
             }
-            Status::Done | Status::Failed { .. } => tool::conclude(tool, call, seen, &finished.output),
+            Status::Done | Status::Failed { .. } => {
+                let clean = cut::to_conclude(self.journal().redactor(), &finished.output);
+                tool::conclude(tool, call, seen, clean.as_ref().unwrap_or(&finished.output))
+            }
         };
         // What a workspace holds is data of the workspace, whatever it says.
         let workspace = Labels::new(Integrity::Workspace, Secrecy::Workspace).from_entry(finished.seq);

@@ -1,9 +1,10 @@
 //! Launching: a begun effect runs in a task of its own, so that a dropped caller, a panic and a hang each still get an
 //! outcome.
 
-use crate::{Chunk, Door, Executor, Io, Kernel, Output, Refused, Scope, admit::Started};
+use crate::{Chunk, Door, Executor, Io, Kernel, Output, Refused, Scope, admit::Started, cut};
 use bailey_journal::{Entry, Receipt};
 use bailey_protocol::{Action, CallId, Cost, Happening, Labels, Outcome, Report, Seq, Status};
+use bailey_secrets::StreamRedactor;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -32,6 +33,7 @@ impl Kernel {
             let mut live = Live::new(&kernel, call);
             let run = kernel.io(&scope, &receipt, labels);
             let output = run.drive(&kernel, executor, permit, &scope, |chunk| live.take(chunk)).await;
+            let output = cut::tidy(kernel.journal().redactor(), output);
             for happening in live.rest() {
                 kernel.tell(&scope, happening).await?;
             }
@@ -112,26 +114,34 @@ fn unknown() -> Output {
     Output::new(Outcome { status: Status::Unknown, enforced: None, duration_ms: 0, report: Report::Nothing })
 }
 
-/// Shows a command's output while it runs, past the redactor.
+/// Shows a command's output while it runs, past a redactor for each stream, because pieces of the other one come between
+/// those of a secret.
 struct Live {
     call: Option<CallId>,
-    redactor: Option<bailey_secrets::StreamRedactor>,
+    redactors: Option<[StreamRedactor; 2]>,
 }
 
 impl Live {
     fn new(kernel: &Kernel, call: Option<CallId>) -> Self {
-        Self { call, redactor: Some(kernel.journal().redactor().stream()) }
+        let redactor = kernel.journal().redactor();
+        Self { call, redactors: Some([redactor.stream(), redactor.stream()]) }
     }
 
     fn take(&mut self, chunk: Chunk) -> Vec<Happening> {
-        let (Chunk::Stdout(bytes) | Chunk::Stderr(bytes)) = chunk else { return Vec::new() };
-        let clean = self.redactor.as_mut().map(|redactor| redactor.push(&bytes)).unwrap_or_default();
+        let Some([out, err]) = &mut self.redactors else { return Vec::new() };
+        let clean = match chunk {
+            Chunk::Stdout(bytes) => out.push(&bytes),
+            Chunk::Stderr(bytes) => err.push(&bytes),
+            Chunk::Head(..) | Chunk::Body(_) => return Vec::new(),
+        };
         self.show(&clean)
     }
 
     fn rest(&mut self) -> Vec<Happening> {
-        let clean = self.redactor.take().map(bailey_secrets::StreamRedactor::finish).unwrap_or_default();
-        self.show(&clean)
+        let Some([out, err]) = self.redactors.take() else { return Vec::new() };
+        let mut happenings = self.show(&out.finish());
+        happenings.extend(self.show(&err.finish()));
+        happenings
     }
 
     fn show(&self, clean: &[u8]) -> Vec<Happening> {

@@ -16,6 +16,7 @@ mod call;
 mod condense;
 mod context;
 mod converse;
+mod cut;
 mod door;
 mod executor;
 mod guide;

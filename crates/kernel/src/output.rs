@@ -28,6 +28,10 @@ impl Output {
         &self.outcome
     }
 
+    pub(crate) fn into_outcome(self) -> Outcome {
+        *self.outcome
+    }
+
     /// What it brought.
     #[must_use]
     pub fn report(&self) -> &Report {

@@ -2,7 +2,7 @@
 
 use crate::{
     Context, Guide, Instruction, Kernel, Late, Note, Observation, Output, Refused, Reply, Scope, Tool,
-    UserMessage,
+    UserMessage, cut,
     provider::Answer,
     question::{self, Waits},
     tool::{self, Conclusion},
@@ -90,7 +90,9 @@ impl Kernel {
             Some(None) => may_have_happened(),
             Some(Some(outcome)) => match (&outcome.status, find(&call.name)) {
                 (Status::Done | Status::Failed { .. }, Some(tool)) => {
-                    tool::conclude(&*tool, call, &[], &Output::new(outcome.clone()))
+                    let output = Output::new(outcome.clone());
+                    let clean = cut::to_conclude(self.journal().redactor(), &output);
+                    tool::conclude(&*tool, call, &[], clean.as_ref().unwrap_or(&output))
                 }
                 (Status::Cancelled, _) => told("cancelled: the user ended this turn"),
                 _ => may_have_happened(),

@@ -3,7 +3,7 @@
 
 use crate::segment::Observation;
 use bailey_protocol::{Card, CardPart, Happening, Labels, Seq, ToolCall};
-use bailey_secrets::{Redactor, neutralise};
+use bailey_secrets::{Redactor, marks, neutralise};
 
 /// The most of one observation that a model sees, in bytes; what is over is cut out of its middle.
 pub(crate) const OBSERVATION_BYTES_MAX: usize = 48 * 1024;
@@ -16,7 +16,8 @@ pub(crate) struct Screened {
 
 pub(crate) fn screen(redactor: &Redactor, text: &str) -> Screened {
     let clean = redactor.redact(text);
-    let redacted = clean.hits;
+    // Some were taken out before, beside cuts.
+    let redacted = marks(&clean.text).count();
     Screened { text: bound(&neutralise(&clean.text), OBSERVATION_BYTES_MAX), redacted }
 }
 

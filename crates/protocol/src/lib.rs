@@ -46,9 +46,9 @@ pub use money::Money;
 pub use number::Seq;
 pub use op::Op;
 pub use outcome::{
-    ChangedFile, DiffReport, ExecReport, FileDiff, FileKind, FileReport, FileState, Found, HttpReport,
-    ListReport, Listed, MergeResult, MergeState, Outcome, Report, SearchReport, StatReport, Status, Stream,
-    Touched,
+    ChangedFile, DiffReport, ExecReport, FOUND_BYTES_MAX, FileDiff, FileKind, FileReport, FileState, Found,
+    HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, Report, SearchReport, StatReport,
+    Status, Stream, Touched,
 };
 pub use path::{WsPath, quoted};
 pub use wall::{Enforced, Isolation, Profile, Wall};

@@ -87,7 +87,7 @@ pub struct Stream {
     pub head: Blob,
     /// Its last bytes when it was cut, else empty.
     pub tail: Blob,
-    /// How many bytes it had in all.
+    /// How many bytes it had in all; where it was cut, as it is without secrets.
     #[serde(with = "decimal")]
     pub total: u64,
 }
@@ -180,6 +180,9 @@ pub struct ListReport {
     pub more: u64,
 }
 
+/// The most that a search gives of one line, in bytes.
+pub const FOUND_BYTES_MAX: usize = 500;
+
 /// One hit of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Found {
@@ -188,7 +191,7 @@ pub struct Found {
     /// The line's number, from 1; 0 when the name was what matched.
     #[serde(with = "decimal")]
     pub line: u64,
-    /// The line, at most 500 bytes of it.
+    /// The line, at most [`FOUND_BYTES_MAX`] bytes of it.
     pub text: String,
 }
 

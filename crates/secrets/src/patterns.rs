@@ -19,12 +19,18 @@ use std::{
 };
 use zeroize::Zeroizing;
 
+/// Beside a cut at least so many bytes are left out, and a multiple of the second.
+const MARGIN_MIN: usize = 128;
+const MARGIN_STEP: usize = 64;
+
 /// What is searched for, as one automaton for every spelling of every value. It holds copies of the values, which live as
 /// long as the redactor and, unlike the vault's, are not zeroised.
 pub(crate) struct Patterns {
     /// None when it could not be built; then everything is masked.
     automaton: Option<Automaton>,
     patterns: Vec<Pattern>,
+    /// The length of the longest literal.
+    longest: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -66,7 +72,14 @@ impl Patterns {
         let (literals, patterns): (Vec<_>, Vec<Pattern>) =
             known.chain(shapes).map(|(text, pattern)| (Zeroizing::new(text), pattern)).unzip();
         let known = patterns.iter().take_while(|pattern| matches!(pattern.what, What::Known)).count();
-        Self { automaton: Automaton::new(&literals, known), patterns }
+        let longest = literals.iter().map(|text| text.len()).max().unwrap_or_default();
+        Self { automaton: Automaton::new(&literals, known), patterns, longest }
+    }
+
+    /// How many bytes beside a cut may be a part of what is searched for: the longest literal with its line breaks, and
+    /// what a token of a known shape has. Rounded up, so that the length of a secret does not show.
+    pub(crate) fn margin(&self) -> usize {
+        (self.longest + self.longest / 4).next_multiple_of(MARGIN_STEP).max(MARGIN_MIN)
     }
 
     /// Whether there is nothing to search with.

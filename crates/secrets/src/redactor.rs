@@ -78,6 +78,23 @@ impl Redactor {
         self.replace(bytes).map_or(Cow::Borrowed(bytes), |(bytes, _)| Cow::Owned(bytes))
     }
 
+    /// What stood before a cut, without secrets and without its last bytes: a secret may have been cut in two there. Always
+    /// as many are left out, whatever they are: to leave out only what begins like a secret would confirm guesses, one
+    /// character at a time.
+    #[must_use]
+    pub fn redact_before_cut(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut clean = self.redact_bytes(bytes).into_owned();
+        clean.truncate(clean.len().saturating_sub(self.patterns().margin()));
+        clean
+    }
+
+    /// What stood after a cut, without secrets and without its first bytes; see [`redact_before_cut`](Self::redact_before_cut).
+    #[must_use]
+    pub fn redact_after_cut(&self, bytes: &[u8]) -> Vec<u8> {
+        let clean = self.redact_bytes(bytes);
+        clean.get(self.patterns().margin()..).unwrap_or_default().to_vec()
+    }
+
     /// A redactor for a stream that comes in pieces.
     #[must_use]
     pub fn stream(&self) -> StreamRedactor {

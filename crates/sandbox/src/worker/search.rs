@@ -7,7 +7,7 @@ use super::beneath::{Root, join, look, names, type_of};
 use super::error::Error;
 use super::ignores::{Ignores, rules_text};
 use super::repository::is_vcs;
-use bailey_protocol::{Found, SearchReport, WsPath};
+use bailey_protocol::{FOUND_BYTES_MAX, Found, SearchReport, WsPath};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::Match;
@@ -25,8 +25,6 @@ const HITS_MAX: usize = 1_000;
 const VISITS_MAX: usize = 200_000;
 /// Bytes of each file searched.
 const FILE_MAX: u64 = 16 << 20;
-/// Bytes of a line shown.
-const LINE_MAX: usize = 500;
 /// Bytes of a line searched; a file with a longer one is left there.
 const BUFFER_MAX: usize = 4 << 20;
 const TIME_MAX: Duration = Duration::from_secs(10);
@@ -206,10 +204,10 @@ impl Sink for Hits<'_> {
 
     fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> io::Result<bool> {
         let line = hit.bytes();
-        let text = String::from_utf8_lossy(line.get(..LINE_MAX).unwrap_or(line));
+        let text = String::from_utf8_lossy(line.get(..FOUND_BYTES_MAX).unwrap_or(line));
         let mut text = text.trim_end_matches(['\n', '\r']).to_owned();
         // A character cut in two became U+FFFD, which is longer than what it replaced.
-        text.truncate(text.floor_char_boundary(LINE_MAX));
+        text.truncate(text.floor_char_boundary(FOUND_BYTES_MAX));
         self.report.found.push(Found { path: self.at.into(), line: hit.line_number().unwrap_or(0), text });
         Ok(self.report.found.len() < HITS_MAX)
     }

@@ -1,0 +1,67 @@
+//! Cuts: what an executor shortened may hold one half of a secret, which nobody recognises any more. So secrets are taken
+//! out first, and then what stands beside the cut is left out, whatever it is: before the outcome is written, and before a
+//! tool that shortens sees it.
+
+use crate::Output;
+use bailey_protocol::{Blob, FOUND_BYTES_MAX, Report, Stream};
+use bailey_secrets::Redactor;
+
+/// A file larger than this may have a line that a tool shows a part of, in bytes.
+const WHOLE_BYTES_MAX: usize = 64 << 10;
+/// A line that was shortened at a character's boundary is so many bytes shorter at most.
+const CHARACTER_BYTES_MAX: usize = 4;
+
+/// Takes out what secrets may have left beside the cuts of streams and found lines.
+pub(crate) fn tidy(redactor: &Redactor, output: Output) -> Output {
+    let mut outcome = output.into_outcome();
+    match &mut outcome.report {
+        Report::Exec(report) => {
+            for stream in [&mut report.stdout, &mut report.stderr] {
+                tidy_stream(redactor, stream);
+            }
+        }
+        Report::Search(report) => {
+            for found in &mut report.found {
+                if found.text.len() + CHARACTER_BYTES_MAX > FOUND_BYTES_MAX {
+                    let clean = redactor.redact_before_cut(found.text.as_bytes());
+                    found.text = format!("{}…", String::from_utf8_lossy(&clean).trim_end_matches('\u{fffd}'));
+                }
+            }
+        }
+        _ => {}
+    }
+    Output::new(outcome)
+}
+
+/// The output as a tool's conclusion sees it: of a large file it may show a part. Tools that plan a change see it as it is.
+pub(crate) fn to_conclude(redactor: &Redactor, output: &Output) -> Option<Output> {
+    let Report::File(file) = output.report() else { return None };
+    if file.content.0.len() <= WHOLE_BYTES_MAX {
+        return None;
+    }
+    let clean = redactor.redact_bytes(&file.content.0).into_owned();
+    let mut outcome = output.outcome().clone();
+    if let Report::File(shown) = &mut outcome.report {
+        // Whether all of it is there is told by the two sizes.
+        shown.size = (shown.size + clean.len() as u64).saturating_sub(shown.content.0.len() as u64);
+        shown.content = Blob(clean);
+    }
+    Some(Output::new(outcome))
+}
+
+fn tidy_stream(redactor: &Redactor, stream: &mut Stream) {
+    let kept = |stream: &Stream| (stream.head.0.len() + stream.tail.0.len()) as u64;
+    let left_out = stream.total.saturating_sub(kept(stream));
+    if left_out == 0 {
+        return;
+    }
+    let before = kept(stream);
+    stream.head = Blob(redactor.redact_before_cut(&stream.head.0));
+    stream.tail = Blob(redactor.redact_after_cut(&stream.tail.0));
+    // What is left out is told by the difference, and never becomes nothing.
+    let more = before.saturating_sub(kept(stream));
+    stream.total = kept(stream).saturating_add(left_out).saturating_add(more);
+}
+
+#[cfg(test)]
+mod tests;
