@@ -19,6 +19,7 @@ mod context;
 mod days;
 mod elsewhere;
 mod endings;
+mod guide;
 mod house;
 mod keys;
 mod limit;

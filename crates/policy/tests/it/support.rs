@@ -74,7 +74,7 @@ pub(crate) fn standard() -> Policy {
     let parsed = parse("default.toml", bailey_policy::DEFAULT_RULES, Format::Toml).unwrap();
     assert_eq!(parsed.warnings, []);
     let policy = Policy::new(built_in_rules(), parsed.rules.clone());
-    assert!(parsed.examples.len() > 10);
+    assert!(parsed.examples.len() > 5);
     parsed.check(&policy).unwrap();
     policy
 }
