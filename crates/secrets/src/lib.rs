@@ -15,6 +15,7 @@
 //! Read `redactor` first; `scan` is its heart, `patterns` what it searches for, `view` how a text is read.
 
 mod dotenv;
+mod guard;
 mod keyring;
 mod known;
 mod mark;
@@ -33,6 +34,7 @@ pub use dotenv::{
     DOTENV_BYTES_MAX, DotenvError, EnvFileError, parse_dotenv, read_env_file, set as set_in_dotenv,
     unset as unset_in_dotenv,
 };
+pub use guard::Guarded;
 pub use keyring::{Keyring, KeyringError};
 pub use mark::{has_mark, marks};
 pub use neutralise::neutralise;

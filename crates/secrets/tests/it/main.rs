@@ -3,6 +3,7 @@
 
 mod dotenv;
 mod forms;
+mod guard;
 mod keyring;
 mod neutralise;
 mod redact;
