@@ -176,8 +176,12 @@ async fn cancelling_leaves_no_process() {
             let (command, isolation, cancel) =
                 (house.command(line), Isolation::default(), CancellationToken::new());
             let stop = async {
-                tokio::time::sleep(Duration::from_millis(600)).await;
-                assert!(house.processes_of_sandboxes() >= 2, "the control: it lives");
+                let begin = Instant::now();
+                while house.processes_of_sandboxes() < 2 {
+                    assert!(begin.elapsed() < Duration::from_secs(20), "the control: it never lived");
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                tokio::time::sleep(Duration::from_millis(300)).await;
                 cancel.cancel();
             };
             let (ran, ()) = tokio::join!(house.run_until(&command, &isolation, &cancel), stop);
@@ -228,7 +232,12 @@ async fn killing_the_runtime_leaves_no_process() {
         parent.kill().unwrap();
         parent.wait().unwrap();
         std::thread::sleep(Duration::from_millis(200));
-        assert!(!left.living().is_empty(), "the control");
+        // One that is just about to execute a program has no arguments for a moment.
+        let begin = Instant::now();
+        while left.living().is_empty() {
+            assert!(begin.elapsed() < Duration::from_secs(5), "the control");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
