@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
 
 mod bench;
+mod cedar;
 mod claims;
 mod demo;
 mod dist;
@@ -35,6 +36,7 @@ cargo xtask TASK
   fuzz            hostile bytes for every parser, guided by coverage, 10 minutes for each of --list
                   (--seconds N, --target NAME, more than once if need be)
   layers          check which crate depends on which, and how much each brings in
+  cedar           decisions beside those of the cedar-policy crate: agreement on random rules, and times
   claims          check that each test that SECURITY.md names is there
 ";
 
@@ -62,6 +64,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["guest", mode] => kill::power::guest::run(mode),
         ["layers"] => layers::run(),
         ["claims"] => claims::run(),
+        ["cedar"] => cedar::run(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())
