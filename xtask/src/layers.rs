@@ -70,14 +70,14 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-policy", 54),
     ("bailey-store", 30),
     ("bailey-secrets", 35),
-    ("bailey-journal", 92),
-    ("bailey-kernel", 95),
-    ("bailey-sandbox", 115),
-    ("bailey-egress", 124),
-    ("bailey-llm", 99),
-    ("bailey-tools", 96),
-    ("bailey-agent", 96),
-    ("bailey-runtime", 96),
+    ("bailey-journal", 100),
+    ("bailey-kernel", 103),
+    ("bailey-sandbox", 123),
+    ("bailey-egress", 132),
+    ("bailey-llm", 107),
+    ("bailey-tools", 104),
+    ("bailey-agent", 104),
+    ("bailey-runtime", 104),
     ("bailey", 178),
 ];
 
@@ -192,6 +192,6 @@ mod tests {
 
     #[test]
     fn a_budget_that_is_overdrawn_is_found() {
-        assert_eq!(over(&[("bailey-protocol", 1_000), ("bailey-journal", 92)]).len(), 1);
+        assert_eq!(over(&[("bailey-protocol", 1_000), ("bailey-journal", 100)]).len(), 1);
     }
 }
