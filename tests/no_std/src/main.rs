@@ -91,6 +91,6 @@ fn decide(policy: &Policy, path: &str) -> Option<Verdict> {
         programs: Vec::new(),
     };
     let facts =
-        Facts { effect: &sealed, now: Timestamp::UNIX_EPOCH, places: &places, parents: &[], revealed: &[] };
+        Facts::new(&sealed, Timestamp::UNIX_EPOCH, &places);
     Some(policy.decide(&facts).verdict)
 }
