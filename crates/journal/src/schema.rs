@@ -3,7 +3,7 @@
 
 use bailey_store::Migration;
 
-/// The version of the tables that this program makes; the newest of [`MIGRATIONS`].
+/// The version of the tables that this program makes; the newest of its migrations.
 pub const SCHEMA_VERSION: u32 = 2;
 
 pub(crate) const MIGRATIONS: &[Migration] =
