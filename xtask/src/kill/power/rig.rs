@@ -185,9 +185,14 @@ impl Guest {
         Ok(Self { qemu, keys, console, shown: String::new(), answered: 0, is_over: false })
     }
 
-    /// Reads the console up to a time or a word, and answers each question with yes.
+    /// Reads the console up to a time or a word, and answers with yes each question that was there before.
     fn read(&mut self, until: Instant, word: &str) -> Result<()> {
-        while !self.shown.contains(word) {
+        while !self.shown.contains(word) && Instant::now() < until {
+            let asked = self.shown.matches(QUESTION).count();
+            if asked > self.answered {
+                self.answered = asked;
+                self.keys.write_all(b"y\n")?;
+            }
             match self.console.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
                 Err(mpsc::RecvTimeoutError::Timeout) => return Ok(()),
@@ -195,11 +200,6 @@ impl Guest {
                     self.is_over = true;
                     return Ok(());
                 }
-            }
-            let asked = self.shown.matches(QUESTION).count();
-            if asked > self.answered {
-                self.answered = asked;
-                self.keys.write_all(b"y\n")?;
             }
         }
         Ok(())
