@@ -87,6 +87,15 @@ const MODELS_HELP: &str = "\
 Asking costs nothing: each provider is asked for its list of models. Exit code 4 when the provider of a model
 that is in use is not there or refuses its key.";
 
+const PROVE_HELP: &str = "\
+Everything is tried in a temporary home, project and home directory with baits in them, by this program, with your
+configuration's limits and the organisation's rules; nothing of yours is touched, and nothing is sent anywhere. Each line
+has a control: the same attack without the wall. `held` says that the attack was stopped and its control succeeded, `NOT
+HELD` that the attack succeeded, `untried` that it shows nothing here, and why. Exit code 1 when a line is NOT HELD.
+
+With --json each line is an object: line (its name), says, verdict (held, not_held, untried), because (how the attack
+ended), control (how the same ended without the wall), wall, claim (in SECURITY.md), millis.";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Models {
     /// Ask nobody: only show what is configured
@@ -134,6 +143,13 @@ pub(crate) enum Command {
         /// Ask no provider of models
         #[arg(long)]
         offline: bool,
+    },
+    /// Attack this installation in a place of its own, and say of each wall and check whether it held
+    #[command(after_help = PROVE_HELP)]
+    Prove {
+        /// Only the lines whose names begin so
+        #[arg(value_name = "LINE")]
+        lines: Vec<String>,
     },
     /// Show, edit and check the configuration
     #[command(subcommand)]

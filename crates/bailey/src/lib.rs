@@ -16,6 +16,7 @@ mod front;
 pub mod fuzz;
 mod home;
 mod print;
+mod probe;
 mod project;
 mod prompt;
 mod stores;
@@ -29,6 +30,10 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     // INVARIANT: before anything else, because a warden inherits nothing and has no runtime and no argument parser.
     if let Some(code) = bailey_sandbox::warden_main(std::env::args_os()) {
+        return code;
+    }
+    // The same of a probe, which an attack on the walls runs in.
+    if let Some(code) = probe::main(std::env::args_os()) {
         return code;
     }
     let cli = cli::Cli::typed();

@@ -50,4 +50,5 @@ pub use executor::Walls;
 pub use native::{Native, WorkError};
 pub use running::{Piece, Source};
 pub use seccomp::{CallError, Calls};
+pub use sys::Forbidden;
 pub use warden::{StartError, Warden, remove, warden_main};

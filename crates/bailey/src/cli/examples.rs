@@ -120,6 +120,14 @@ pub(super) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (
+        &["prove"],
+        &[
+            ("bailey prove", "exit code 1 when something is NOT HELD"),
+            ("bailey prove network law", "some of it, by the lines' names"),
+            ("bailey --json prove", "an object a line, for scripts"),
+        ],
+    ),
+    (
         &["config", "show"],
         &[(
             "bailey config show --origin",

@@ -27,6 +27,7 @@ mod models;
 mod organisation;
 mod pins;
 mod progress;
+mod prove;
 mod providers;
 mod proxies;
 mod quickstart;

@@ -14,8 +14,10 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+mod forbidden;
 mod signal;
 
+pub use forbidden::Forbidden;
 pub(crate) use signal::{SignalFd, default_signals, process_signals};
 
 /// One instruction of the classic BPF machine (`struct sock_filter`).

@@ -1,0 +1,151 @@
+//! `bailey prove`: the attacks of SECURITY.md, tried against this installation, each with its control.
+//!
+//! Read `table.rs` first (what is tried), then `trial.rs` (what follows from a try), then `stand.rs` (where). The attacks
+//! themselves are in `crate::probe`.
+
+mod gate;
+mod record;
+mod secret;
+mod stand;
+mod swap;
+mod table;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use crate::{
+    config::Config,
+    exit,
+    home::Home,
+    print::{Printer, Style, fold},
+};
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+use stand::Stand;
+use std::{
+    io::IsTerminal as _,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+use table::{LINES, Line};
+use trial::{Attempt, Tried, Verdict};
+
+/// The longest that all of it may take, and one line of it.
+const ALL_MAX: Duration = Duration::from_secs(110);
+const LINE_MAX: Duration = Duration::from_secs(30);
+/// Where the right column begins.
+const INDENT: usize = 10;
+
+/// One line of the result.
+#[derive(Debug, Serialize)]
+struct Finding {
+    line: &'static str,
+    says: &'static str,
+    verdict: Verdict,
+    /// How the attack ended, or why it was not tried.
+    because: String,
+    /// How the same ended without the wall.
+    control: String,
+    wall: &'static str,
+    claim: &'static str,
+    millis: u128,
+}
+
+/// Tries every line, or those whose names begin like one of these.
+pub(super) async fn run(home: &Home, only: &[String], printer: &Printer) -> Result<ExitCode> {
+    let lines: Vec<&Line> = LINES.iter().filter(|line| is_wanted(line, only)).collect();
+    if lines.is_empty() {
+        let known: Vec<&str> = LINES.iter().map(|line| line.id).collect();
+        bail!(exit::Mistyped(format!(
+            "no line is named `{}`; there are: {}",
+            only.join(" "),
+            known.join(", ")
+        )));
+    }
+    let config = Config::load(home)?;
+    tokio::select! {
+        done = all(config, &lines, printer) => done,
+        // What was made for it is gone with it.
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted?;
+            Ok(ExitCode::from(exit::CANCELLED))
+        }
+    }
+}
+
+fn is_wanted(line: &Line, only: &[String]) -> bool {
+    only.is_empty() || only.iter().any(|name| line.id.starts_with(name.as_str()))
+}
+
+async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitCode> {
+    let since = Instant::now();
+    let opening = printer.waiting(|| "making a place to try it in".into(), Stand::new(config));
+    let stand = opening.await.context("nothing can be tried")?;
+    let mut count = [0; 3];
+    for (number, line) in lines.iter().enumerate() {
+        let begin = Instant::now();
+        let what = || format!("{} of {}: {}", number + 1, lines.len(), line.says);
+        let tried = printer.waiting(what, one(&stand, line, ALL_MAX.saturating_sub(since.elapsed()))).await;
+        let finding = Finding::of(line, &tried, begin.elapsed());
+        if let Some(count) = count.get_mut(finding.verdict as usize) {
+            *count += 1;
+        }
+        finding.print(printer);
+    }
+    let [held, not_held, untried] = count;
+    printer.note(&format!(
+        "{held} held, {not_held} NOT HELD, {untried} could not be tried here, in {:.1} s",
+        since.elapsed().as_secs_f64()
+    ));
+    Ok(ExitCode::from(if not_held > 0 { exit::FAILED } else { exit::DONE }))
+}
+
+async fn one(stand: &Stand, line: &Line, left: Duration) -> Tried {
+    let nothing =
+        |why: String| Tried { attack: Attempt::Nothing(why.clone()), control: Attempt::Nothing(why) };
+    match tokio::time::timeout(left.min(LINE_MAX), trial::tried(stand, line.trial)).await {
+        Ok(Ok(tried)) => tried,
+        Ok(Err(error)) => nothing(format!("{error:#}")),
+        Err(_) => nothing("there was no time left for it".into()),
+    }
+}
+
+impl Finding {
+    fn of(line: &Line, tried: &Tried, took: Duration) -> Self {
+        let (verdict, because) = tried.verdict();
+        let (Attempt::Reached(control) | Attempt::Refused(control) | Attempt::Nothing(control)) =
+            &tried.control;
+        Self {
+            line: line.id,
+            says: line.says,
+            verdict,
+            because,
+            control: control.clone(),
+            wall: line.wall,
+            claim: line.claim,
+            millis: took.as_millis(),
+        }
+    }
+
+    fn print(&self, printer: &Printer) {
+        if printer.is_json() {
+            return printer.json(self);
+        }
+        let (style, word) = match self.verdict {
+            Verdict::Held => (Style::Green, "held"),
+            Verdict::NotHeld => (Style::Red, "NOT HELD"),
+            Verdict::Untried => (Style::Yellow, "untried"),
+        };
+        let word = printer.paint(style, &format!("{word:<8}"));
+        printer.line(format!("{word}  {}", printer.paint(Style::Plain, self.says)));
+        let why = match self.verdict {
+            Verdict::Held => format!("{}; control: {}", self.because, self.control),
+            Verdict::NotHeld => format!("{}: {} ({} should hold it)", self.line, self.because, self.wall),
+            Verdict::Untried => format!("{}: could not be tried here: {}", self.line, self.because),
+        };
+        let is_terminal = std::io::stdout().is_terminal();
+        let why = if is_terminal { fold(&why, 80 - INDENT, INDENT) } else { why };
+        let why = format!("{:INDENT$}{why}", "");
+        printer.paint_lines(Style::Dim, &why).iter().for_each(|line| printer.line(line));
+    }
+}

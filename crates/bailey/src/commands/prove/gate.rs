@@ -1,0 +1,247 @@
+//! The gate, asked for what it must refuse: with a journal and rules of their own, or through the session's kernel.
+
+use super::{
+    stand::Stand,
+    trial::{Attempt, Tried},
+};
+use crate::compose;
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{
+    BeginError, Circumstances, Grant, Journal, Mint, NewSession, Permit, Purpose, Receipt, SystemClock,
+    Warrant,
+};
+use bailey_kernel::Acted;
+use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
+use bailey_protocol::{
+    Action, Answer, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Report, Role, Sealed,
+    SessionId, WsPath,
+};
+use bailey_secrets::{Redactor, Vault};
+use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
+
+/// What the gate is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// To change Bailey's own rules.
+    Law,
+    /// To use an approval twice.
+    Once,
+    /// To run a script that is not the approved one any more.
+    Files,
+    /// To ask a model beyond the budget.
+    Budget,
+    /// To begin something after an emergency stop.
+    Stop,
+}
+
+/// Everything is allowed that the built-in rules leave to others, but for what a human is asked about.
+const RULES: &str = r#"
+[[rule]]
+name = "all"
+answer = "allow"
+reason = "a rule that allows everything"
+match = { action = ["read", "exec", "change", "model"] }
+
+[[rule]]
+name = "ask"
+answer = "review"
+reason = "a rule that asks"
+match = { action = "exec", command = "deploy" }
+"#;
+
+/// How long a question lasts.
+const LASTS: Duration = Duration::from_secs(60);
+/// What a model call is to cost, and what is left, in tokens.
+const WANTED: u64 = 1_000;
+const LEFT: u64 = 10;
+
+pub(super) async fn tried(stand: &Stand, check: Check) -> Result<Tried> {
+    match check {
+        Check::Law => law(stand),
+        Check::Once => Desk::open(stand, "once").await?.once().await,
+        Check::Budget => Desk::open(stand, "budget").await?.budget().await,
+        Check::Stop => Desk::open(stand, "stop").await?.stop().await,
+        Check::Files => files(stand).await,
+    }
+}
+
+/// A change of the rules, by rules that allow everything: with and without the built-in ones.
+fn law(stand: &Stand) -> Result<Tried> {
+    let path = WsPath(stand.home.policy().join("new.toml").display().to_string());
+    let change = Action::Change { files: vec![FileChange { path, base: None, new: Some("".into()) }] };
+    let sealed = effect(compose::new_session()?, change, 0)?;
+    let places = Places {
+        workspace: stand.project.display().to_string(),
+        user_home: stand.home.user.display().to_string(),
+        bailey_home: stand.home.root.display().to_string(),
+        ..Places::default()
+    };
+    let asked = |built_in| -> Result<Attempt> {
+        let policy = Policy::new(built_in, rules()?);
+        let now = bailey_journal::Clock::now(&SystemClock);
+        let decided = policy.decide(&Facts::new(&sealed, now, &places));
+        let reason = decided.reasons.first().map(ToString::to_string).unwrap_or_default();
+        Ok(match decided.verdict {
+            Verdict::Deny(_) => Attempt::Refused(format!("denied: {reason}")),
+            Verdict::Allow(_) | Verdict::Review(_) => Attempt::Reached(format!("not denied: {reason}")),
+        })
+    };
+    Ok(Tried { attack: asked(built_in_rules())?, control: asked(Vec::new())? })
+}
+
+/// Through the session's own kernel: a command that a human said yes to, whose script is another one then.
+async fn files(stand: &Stand) -> Result<Tried> {
+    let rules = stand.home.policy();
+    fs::write(rules.join("default.toml"), bailey_policy::DEFAULT_RULES)?;
+    let ask = "[[rule]]\nname = \"ask\"\nanswer = \"review\"\nreason = \"a rule that asks\"\n\
+               match = { action = \"exec\", command = \"sh\" }\n";
+    fs::write(rules.join("ask.toml"), ask)?;
+    let (policy, _) = compose::policy(&stand.home)?;
+    let (_, mint) = compose::journal(&stand.home, &stand.keys).await?;
+    let policy = policy.with_profile(stand.profile);
+    mint.adopt(policy.digest()).await?;
+    let attack = approved(stand, &mint, true).await?;
+    let control = approved(stand, &mint, false).await?;
+    Ok(Tried { attack, control })
+}
+
+async fn approved(stand: &Stand, mint: &Mint, is_changed: bool) -> Result<Attempt> {
+    let script = stand.project.join("task.sh");
+    fs::write(&script, "echo as approved\n")?;
+    let id = match stand.host.act(command(&["sh", "task.sh"], stand)).await? {
+        Acted::Waiting(id) => id,
+        Acted::Denied(reasons) => return Ok(Attempt::Nothing(reasons.join("; "))),
+        Acted::Done(_) => return Ok(Attempt::Nothing("nobody was asked".into())),
+    };
+    mint.answer(stand.host.session(), id, Answer::Yes, "prover", "").await?;
+    if is_changed {
+        fs::write(&script, "echo something else\n")?;
+    }
+    Ok(match stand.kernel.act_approved(&stand.host.owner(), id).await? {
+        Acted::Denied(reasons) => Attempt::Refused(format!("denied: {}", reasons.join("; "))),
+        Acted::Waiting(_) => Attempt::Refused("a human is asked anew".into()),
+        Acted::Done(output) => match output.report() {
+            Report::Exec(report) if report.exit == Some(0) => Attempt::Reached("it ran".into()),
+            _ => Attempt::Nothing("it came to no end".into()),
+        },
+    })
+}
+
+/// A journal of its own, with rules in force and a session.
+struct Desk {
+    mint: Mint,
+    policy: Policy,
+    session: SessionId,
+}
+
+impl Desk {
+    async fn open(stand: &Stand, name: &str) -> Result<Self> {
+        let path = stand.folder(name)?.join("journal.db");
+        let redactor = Redactor::new(&Vault::default());
+        let (journal, mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await?;
+        let policy = Policy::new(built_in_rules(), rules()?);
+        mint.adopt(policy.digest()).await?;
+        let session = compose::new_session()?;
+        let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: String::new() };
+        journal.open_session(session, new).await?;
+        Ok(Self { mint, policy, session })
+    }
+
+    async fn once(&self) -> Result<Tried> {
+        let sealed = effect(self.session, run(&["deploy"], "/w"), 0)?;
+        let id = self.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await?;
+        self.mint.answer(self.session, id, Answer::Yes, "prover", "").await?;
+        let grant = self.mint.grant(id, &sealed).await?;
+        let control = begun(self.begin(sealed.clone(), Some(grant.clone()), 0).await)?;
+        let attack = begun(self.begin(sealed, Some(grant), 0).await)?;
+        Ok(Tried { attack, control })
+    }
+
+    async fn budget(&self) -> Result<Tried> {
+        let request = HttpRequest {
+            method: "POST".into(),
+            url: "https://model.invalid/".into(),
+            headers: Vec::new(),
+            body: "".into(),
+        };
+        let call = Action::Model { provider: "nobody".into(), model: "none".into(), request };
+        let attack = begun(self.begin(effect(self.session, call.clone(), WANTED)?, None, LEFT).await)?;
+        let control = begun(self.begin(effect(self.session, call, WANTED)?, None, WANTED).await)?;
+        Ok(Tried { attack, control })
+    }
+
+    async fn stop(&self) -> Result<Tried> {
+        let begin = async || {
+            let sealed = effect(self.session, run(&["echo"], "/w"), 0)?;
+            begun(self.begin(sealed, None, 0).await)
+        };
+        self.mint.stop("bailey prove").await?;
+        let attack = begin().await?;
+        self.mint.release().await?;
+        Ok(Tried { attack, control: begin().await? })
+    }
+
+    async fn begin(
+        &self,
+        sealed: Sealed,
+        grant: Option<Grant>,
+        limit: u64,
+    ) -> Result<Result<(Permit, Receipt), BeginError>> {
+        let places = Places { workspace: "/w".into(), ..Places::default() };
+        let now = bailey_journal::Clock::now(&SystemClock);
+        let decided = self.policy.decide(&Facts::new(&sealed, now, &places));
+        let warrant = match (decided.verdict, grant) {
+            (Verdict::Allow(allowed), None) => Warrant::Allowed(allowed),
+            (Verdict::Review(review), Some(grant)) => Warrant::Approved(review, grant),
+            _ => bail!("the rules decided otherwise: {:?}", decided.reasons),
+        };
+        let why = Circumstances { purpose: Purpose::Act, reasons: Vec::new() };
+        Ok(self.mint.begin(sealed, warrant, why, Cost { tokens: limit }).await)
+    }
+}
+
+fn begun(begun: Result<Result<(Permit, Receipt), BeginError>>) -> Result<Attempt> {
+    Ok(match begun? {
+        Ok(_) => Attempt::Reached("it began".into()),
+        Err(BeginError::Journal(error)) => return Err(error.into()),
+        Err(refused) => Attempt::Refused(refused.to_string()),
+    })
+}
+
+fn rules() -> Result<Vec<bailey_policy::Rule>> {
+    Ok(file::parse("prove.toml", RULES, file::Format::Toml).context("the prover's own rules")?.rules)
+}
+
+fn effect(session: SessionId, action: Action, tokens: u64) -> Result<Sealed> {
+    let mut random = [0; 10];
+    getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    let effect = Effect {
+        id: EffectId::new(0, random),
+        session,
+        parent: None,
+        call: None,
+        role: Role::Agent,
+        action,
+        labels: Labels::default(),
+        cost: Cost { tokens },
+    };
+    Sealed::new(effect).map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+fn command(argv: &[&str], stand: &Stand) -> Action {
+    let Action::Exec(command) = run(argv, &stand.project.display().to_string()) else {
+        return run(argv, "/");
+    };
+    Action::Exec(Command { limits: stand.limits.clone(), ..command })
+}
+
+fn run(argv: &[&str], cwd: &str) -> Action {
+    Action::Exec(Command {
+        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+        cwd: cwd.into(),
+        env: BTreeMap::new(),
+        stdin: None,
+        network: false,
+        limits: bailey_protocol::Limits::default(),
+    })
+}

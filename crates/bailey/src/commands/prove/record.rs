@@ -1,0 +1,120 @@
+//! A copy of the journal that this run wrote is changed as somebody with an SQLite shell would, and verified.
+
+use super::{
+    stand::Stand,
+    trial::{Attempt, Tried},
+};
+use anyhow::{Context as _, Result};
+use bailey_journal::{Journal, JournalError, SCHEMA_VERSION, SystemClock};
+use bailey_protocol::{Action, WsPath};
+use bailey_secrets::{Redactor, Vault};
+use bailey_store::{Grade, Migration, Store, StoreError, Tx, params};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// What is done to the copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tampering {
+    /// One bit of an entry is flipped.
+    Byte,
+    /// Two entries change places.
+    Order,
+    /// The newest entries are cut off.
+    End,
+}
+
+/// An entry in the middle, and another one, that are changed.
+const ENTRIES: (u64, u64) = (4, 7);
+
+pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> {
+    // So that there is something to change.
+    for _ in 0..4 {
+        let path = stand.project.join("plain/passwd").display().to_string();
+        stand.host.act(Action::Read { path: WsPath(path) }).await?;
+    }
+    let journal = stand.kernel.journal();
+    let signed = journal.checkpoint().await?.statement()?.entries;
+    let copy = copied(&stand.home.journal(), &stand.folder(&format!("{tampering:?}"))?)?;
+    if let Some((entry, what)) = found(&copy).await? {
+        let why = format!("the journal was broken before: entry {entry}: {what}");
+        return Ok(Tried { attack: Attempt::Nothing(why), control: Attempt::Nothing(String::new()) });
+    }
+    let last = signed.saturating_sub(1);
+    let changed = change(&copy, tampering, last).await?;
+    let wanted = match tampering {
+        Tampering::Byte | Tampering::Order => ENTRIES.0,
+        Tampering::End => last,
+    };
+    let attack = match found(&copy).await? {
+        Some((entry, what)) if entry == wanted => Attempt::Refused(format!("found at entry {entry}: {what}")),
+        Some((entry, what)) => {
+            Attempt::Reached(format!("entry {wanted} was changed and entry {entry} named: {what}"))
+        }
+        None => Attempt::Reached("it verifies all the same".into()),
+    };
+    let control = match changed {
+        0 => Attempt::Nothing("nothing was changed".into()),
+        _ => Attempt::Reached("the copy verified until it was changed".into()),
+    };
+    Ok(Tried { attack, control })
+}
+
+fn copied(journal: &Path, folder: &Path) -> Result<PathBuf> {
+    let copy = folder.join("journal.db");
+    for ending in ["db", "db-wal", "key"] {
+        let from = journal.with_extension(ending);
+        if from.exists() {
+            fs::copy(&from, copy.with_extension(ending))
+                .with_context(|| format!("cannot copy `{}`", from.display()))?;
+        }
+    }
+    Ok(copy)
+}
+
+/// Where the journal says that it is broken, and why.
+async fn found(path: &Path) -> Result<Option<(u64, String)>> {
+    let redactor = Redactor::new(&Vault::default());
+    let (journal, _mint) = Journal::open(path, redactor, Arc::new(SystemClock)).await?;
+    let verified = match journal.sound().await {
+        Ok(()) => journal.verify().await.map(drop),
+        Err(error) => Err(error),
+    };
+    match verified {
+        Ok(()) => Ok(None),
+        Err(JournalError::Broken(broken)) => Ok(Some((broken.seq, broken.what))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn change(path: &Path, tampering: Tampering, last: u64) -> Result<usize> {
+    let raw = Store::open(path, &[Migration { version: SCHEMA_VERSION, sql: "" }])?;
+    let work = move |tx: &mut Tx<'_>| -> Result<usize, StoreError> {
+        let (one, other) = ENTRIES;
+        Ok(match tampering {
+            Tampering::Byte => {
+                let sql = "SELECT body FROM entry WHERE seq = ?1";
+                let mut body: Vec<u8> = tx.query_row(sql, params![one], |row| row.get(0))?;
+                if let Some(byte) = body.iter_mut().rev().find(|byte| byte.is_ascii_digit()) {
+                    *byte ^= 1;
+                }
+                tx.execute("UPDATE entry SET body = ?2 WHERE seq = ?1", params![one, body])?
+            }
+            Tampering::Order => {
+                tx.execute("DELETE FROM payload WHERE seq IN (?1, ?2)", params![one, other])?;
+                tx.execute("UPDATE entry SET seq = 1000000 WHERE seq = ?1", params![one])?;
+                tx.execute("UPDATE entry SET seq = ?1 WHERE seq = ?2", params![one, other])?;
+                tx.execute("UPDATE entry SET seq = ?1 WHERE seq = 1000000", params![other])?
+            }
+            Tampering::End => {
+                tx.execute("DELETE FROM payload WHERE seq >= ?1", params![last])?;
+                tx.execute("UPDATE effect SET outcome = NULL WHERE outcome >= ?1", params![last])?;
+                tx.execute("DELETE FROM effect WHERE intent >= ?1", params![last])?;
+                tx.execute("DELETE FROM entry WHERE seq >= ?1", params![last])?
+            }
+        })
+    };
+    Ok(raw.write(Grade::Full, work).await?)
+}

@@ -1,0 +1,329 @@
+//! Where the attacks are tried: a home, a project and a user's home of their own in a temporary place, with baits in them,
+//! and an open session over that project. Nothing of the user's is among it.
+
+use super::{swap, trial::Attempt};
+use crate::{
+    compose::{self, Keys, Open, Session},
+    config::Config,
+    home::{Home, make_private},
+    probe,
+};
+use anyhow::{Context as _, Result};
+use bailey_kernel::{Acted, Kernel};
+use bailey_protocol::{Action, Command, Enforced, ExecReport, Limits, Profile, Report, Status, WsPath};
+use bailey_runtime::{Host, Opening};
+use bailey_secrets::{Redactor, Secret, Vault};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Read as _,
+    net::TcpListener,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            fs::{DirBuilderExt as _, PermissionsExt as _},
+            net::{SocketAddr, UnixListener},
+        },
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command as Process, Stdio},
+    sync::Arc,
+};
+
+/// The longest that a probe may run, in milliseconds.
+const PROBE_MS: u64 = 20_000;
+
+/// Variables that a command gets with values of its own, or that anybody's shell sets.
+const COMMON: [&str; 10] =
+    ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TERM", "TMPDIR", "PWD", "SHLVL", "PYTHONDONTWRITEBYTECODE"];
+
+/// Which side of the walls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Inside,
+    Outside,
+}
+
+/// A directory that is gone with its owner.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        bailey_sandbox::remove(&self.0).ok();
+    }
+}
+
+/// The place, and the session over it.
+pub(super) struct Stand {
+    pub(super) home: Home,
+    pub(super) project: PathBuf,
+    pub(super) outside: PathBuf,
+    /// What is put for the words of probes.
+    places: Vec<(&'static str, String)>,
+    variables: Vec<String>,
+    /// A key that Bailey knows; a file of the project holds it.
+    pub(super) secret: String,
+    pub(super) keys: Keys,
+    /// The list of system calls of commands, which is part of the rules' digest.
+    pub(super) profile: Profile,
+    pub(super) limits: Limits,
+    pub(super) host: Host,
+    pub(super) kernel: Kernel,
+    _listeners: (TcpListener, UnixListener, UnixListener),
+    /// Last, so that nothing of the session is left when it goes.
+    scratch: Scratch,
+}
+
+/// What a probe inside came to.
+pub(super) struct Inside {
+    pub(super) attempt: Attempt,
+    /// The limit that ended it.
+    pub(super) limit: Option<String>,
+    pub(super) enforced: Enforced,
+    pub(super) stdout: Vec<u8>,
+}
+
+impl Stand {
+    /// Makes the place, and opens the session with the walls and limits of this configuration.
+    ///
+    /// # Errors
+    /// When there is no room for it, or no session can be opened.
+    pub(super) async fn new(mut config: Config) -> Result<Self> {
+        let mark = random()?;
+        let scratch = Scratch(place(&format!("bailey-prove-{mark}"))?);
+        let at = |name: &str| scratch.0.join(name);
+        let [user, project, outside] = ["user", "project", "outside"].map(at);
+        let home = Home { root: at("home"), user: user.clone() };
+        make_private(&home.root)?;
+        make_private(&home.policy())?;
+        let secret = format!("prove-{}", random()?);
+        plant(&home, &project, &outside, &secret)?;
+        let socket = UnixListener::bind(project.join("server.sock"))?;
+        let hidden = format!("bailey-prove-{mark}");
+        let hidden_socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&hidden)?)?;
+        let server = TcpListener::bind("127.0.0.1:0").context("no server on the loopback")?;
+        let text = |path: &Path| path.display().to_string();
+        let places = vec![
+            ("{user}", text(&user)),
+            ("{project}", text(&project)),
+            ("{outside}", text(&outside)),
+            ("{home}", text(&home.root)),
+            ("{port}", server.local_addr()?.port().to_string()),
+            ("{abstract}", hidden),
+            ("{mark}", mark),
+        ];
+        // Nobody is asked and nobody is told: neither a model nor the owner's witness.
+        (config.witness, config.providers) = (None, BTreeMap::new());
+        let mut vault = Vault::default();
+        vault.insert("BAILEY_PROVE_KEY".into(), Secret::new(secret.clone()));
+        let keys = Keys { redactor: Redactor::new(&vault), vault: Arc::new(vault) };
+        let workspace = WsPath(text(&project));
+        let opening = Opening::New(compose::new_session()?);
+        let session = Session {
+            is_bound: false,
+            is_scratch: true,
+            ..Session::new(&home, &config, keys.clone(), workspace, opening)
+        };
+        let Open { host, kernel, .. } = compose::open(session).await?;
+        let limits = Limits { wall_ms: PROBE_MS, ..config.command.clone() };
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let variables = names.filter(|name| !COMMON.contains(&name.as_str())).collect();
+        Ok(Self {
+            home,
+            project,
+            outside,
+            places,
+            variables,
+            secret,
+            keys,
+            profile: config.calls.profile(),
+            limits,
+            host,
+            kernel,
+            _listeners: (server, socket, hidden_socket),
+            scratch,
+        })
+    }
+
+    /// A directory of its own in the temporary place.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.scratch.0.join(name);
+        make_private(&folder)?;
+        Ok(folder)
+    }
+
+    /// A probe's words with the planted places in them.
+    pub(super) fn words(&self, probe: &str, side: Side, pid: Option<u32>) -> Vec<String> {
+        let yard = if side == Side::Inside { &self.project } else { &self.outside };
+        let own = [("{yard}", yard.display().to_string()), ("{pid}", pid.unwrap_or(0).to_string())];
+        let put = |word: &str| {
+            let all = self.places.iter().chain(&own);
+            all.fold(word.to_owned(), |word, (name, value)| word.replace(name, value))
+        };
+        let mut words = Vec::new();
+        for word in probe.split_whitespace() {
+            match word {
+                "{variables}" => words.extend(self.variables.iter().cloned()),
+                word => words.push(put(word)),
+            }
+        }
+        words
+    }
+
+    /// Runs a probe inside the walls, through the gate like any other effect.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub(super) async fn inside(&self, words: Vec<String>, limits: Limits) -> Result<Inside> {
+        let program = self.project.join("probe").display().to_string();
+        let argv = [program, probe::ARGUMENT.to_owned()].into_iter().chain(words).collect();
+        let command = Command {
+            argv,
+            cwd: WsPath(self.project.display().to_string()),
+            env: BTreeMap::new(),
+            stdin: None,
+            network: false,
+            limits,
+        };
+        let nothing = |why: String| Inside {
+            attempt: Attempt::Nothing(why),
+            limit: None,
+            enforced: Enforced::default(),
+            stdout: Vec::new(),
+        };
+        let output = match self.host.act(Action::Exec(command)).await? {
+            Acted::Done(output) => output,
+            Acted::Denied(reasons) => return Ok(nothing(format!("the gate: {}", reasons.join("; ")))),
+            Acted::Waiting(_) => return Ok(nothing("the rules ask for a human before a command".into())),
+        };
+        let outcome = output.outcome();
+        if let Status::Failed { reason } = &outcome.status {
+            return Ok(nothing(reason.clone()));
+        }
+        let Report::Exec(report) = output.report() else { return Ok(nothing("it came to no end".into())) };
+        Ok(Inside {
+            attempt: ended(report),
+            limit: report.limit.clone(),
+            enforced: outcome.enforced.clone().unwrap_or_default(),
+            stdout: report.stdout.head.0.clone(),
+        })
+    }
+
+    /// Runs the same probe outside of the walls, as a plain child of this process.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) async fn outside(&self, words: Vec<String>) -> Result<Attempt> {
+        let mut command = self.probe();
+        command.args(words);
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        Ok(said(&output.stdout)
+            .unwrap_or_else(|| Attempt::Nothing(format!("the control gave no answer: {}", output.status))))
+    }
+
+    /// Starts a process with a bait in its environment.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn planted(&self) -> Result<Planted> {
+        let mut command = self.probe();
+        command.arg("wait").env(probe::VARIABLE, probe::BAIT).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        if let Some(said) = &mut child.stdout {
+            // Once it says so it can be looked at and traced.
+            said.read_exact(&mut [0])?;
+        }
+        Ok(Planted(child))
+    }
+
+    fn probe(&self) -> Process {
+        let mut command = Process::new("/proc/self/exe");
+        command.arg(probe::ARGUMENT).current_dir(&self.outside).stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+}
+
+/// A process that the prover started, to be attacked; it is ended with it.
+pub(super) struct Planted(Child);
+
+impl Planted {
+    pub(super) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Whether something ended it.
+    pub(super) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().is_ok_and(|status| status.is_some())
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// How a probe says that it ended.
+fn ended(report: &ExecReport) -> Attempt {
+    said(&report.stdout.head.0).unwrap_or_else(|| {
+        let stderr = String::from_utf8_lossy(&report.stderr.head.0);
+        let why = report
+            .limit
+            .clone()
+            .map_or_else(|| stderr.trim().to_owned(), |limit| format!("ended by the {limit}"));
+        Attempt::Nothing(format!("the probe gave no answer: {why}"))
+    })
+}
+
+fn said(stdout: &[u8]) -> Option<Attempt> {
+    let text = String::from_utf8_lossy(stdout);
+    let last = text.lines().last()?;
+    let reached = last.strip_prefix(probe::REACHED).map(|how| Attempt::Reached(how.into()));
+    reached.or_else(|| last.strip_prefix(probe::REFUSED).map(|how| Attempt::Refused(how.into())))
+}
+
+/// A new directory in the temporary place. Whoever may not see into it is kept out by what is tried, and not by its mode.
+fn place(name: &str) -> Result<PathBuf> {
+    let path = std::env::temp_dir().join(name);
+    fs::DirBuilder::new()
+        .mode(0o755)
+        .create(&path)
+        .with_context(|| format!("cannot make `{}`: set TMPDIR to where there is room", path.display()))?;
+    Ok(fs::canonicalize(&path)?)
+}
+
+/// Puts the baits out, and the program that attacks.
+fn plant(home: &Home, project: &Path, outside: &Path, secret: &str) -> Result<()> {
+    let bait = format!("{}{}\n", probe::BAIT, random()?);
+    let files = [
+        (home.user.join(".ssh/id_ed25519"), &bait),
+        (home.user.join("notes.txt"), &bait),
+        (home.root.join("bait.key"), &bait),
+        (outside.join("notes.txt"), &bait),
+        (outside.join(".env"), &bait),
+        (project.join(".env"), &bait),
+        (project.join("token.txt"), &secret.to_owned()),
+        (project.join("plain/passwd"), &swap::INSIDE.to_owned()),
+        (project.join(".git/HEAD"), &"ref: refs/heads/main\n".to_owned()),
+    ];
+    for (path, text) in files {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    let program = project.join("probe");
+    fs::copy("/proc/self/exe", &program).context("this program's own file cannot be copied")?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    Ok(())
+}
+
+fn random() -> Result<String> {
+    let mut bytes = [0; 12];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,313 @@
+//! What `bailey prove` tries: each line with the wall that it is about and the claim of SECURITY.md that it belongs to. A
+//! test compares the two.
+
+use super::{gate::Check, record::Tampering};
+
+/// One attack.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Its name.
+    pub(super) id: &'static str,
+    /// What must hold, in plain words.
+    pub(super) says: &'static str,
+    /// What holds it.
+    pub(super) wall: &'static str,
+    /// The claim in SECURITY.md.
+    pub(super) claim: &'static str,
+    pub(super) trial: Trial,
+}
+
+/// How an attack is tried.
+///
+/// In a probe's words `{user}`, `{project}`, `{outside}` and `{home}` are planted places; `{yard}` is the project inside of
+/// the walls, and a place like it outside. `{pid}` is a planted process, `{port}` and `{abstract}` are planted listeners,
+/// `{variables}` the names of this process's own variables.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Trial {
+    /// The same probe inside and outside of the walls (see `probe.rs`).
+    Probe(&'static str),
+    /// The same, where the host's file tells whether it came through.
+    File { probe: &'static str, file: &'static str },
+    /// A planted process is to be killed.
+    Kill,
+    /// A process is to be left behind.
+    Leave,
+    /// Something is to grow past a limit.
+    Grow { probe: &'static str, limit: Limit },
+    /// A directory is swapped for a link to the outside while the kernel reads.
+    Swap,
+    /// The gate is asked.
+    Gate(Check),
+    /// A copy of the journal is changed.
+    Record(Tampering),
+    /// A command prints a key that Bailey knows.
+    Secret,
+}
+
+/// A limit of a command, lower here than it would be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Limit {
+    /// Tasks.
+    Tasks(u32),
+    /// Bytes of memory.
+    Memory(u64),
+    /// Bytes of disk.
+    Disk(u64),
+}
+
+const SEEN: &str = "Nothing of the host is seen but what is listed";
+const NETWORK: &str = "A command reaches no network, not even the host's loopback";
+const CALLS: &str =
+    "System calls that leave the walls are refused, whichever profile the owner chose or wrote";
+const BOMBS: &str = "Bombs are bounded and reaped, within two seconds also where a limit can only be watched";
+const LEFT: &str = "Nothing is left of a command when it ends, is cancelled, or Bailey is killed";
+const PROJECT: &str = "The project is untouched until an apply; an apply is whole per file, also when killed; an undo \
+                       restores all of it";
+const HOST_RUNS: &str = "Files on a list of what git, builds, editors and agents obey are not applied unasked, and not \
+                         without each having been named on the card; what makes a git repository never leaves the layer";
+const MASKED: &str = "Secret-looking files cannot be read inside until the human reveals them";
+const SWAPPED: &str = "A directory swapped for a link during a read, search or change shows nothing outside";
+const LAW: &str = "The agent cannot change its own law";
+const SIGNS: &str = "The key that signs is out of reach inside the walls";
+const ONCE: &str = "An answer given after the asking process ended is used once at most, for that call's very action, and \
+                    not after a change of the rules; nobody's answer in time is a no";
+const FILES: &str = "A yes to a command is good while the files that it names are what they were when the human was asked: \
+                     its program, its interpreter, and what its words lead to";
+const BUDGET: &str = "No model call without a reservation";
+const STOP: &str = "After `bailey estop` nothing begins in any process of the home, also after a restart, until a human at a \
+                    terminal releases it; what ran is ended within a second";
+const CHAIN: &str = "A changed, deleted, inserted or reordered entry of the journal is found";
+const SIGNED: &str = "An end of the journal that was cut off, and a chain that was written anew as a whole, are found as far \
+                      as they were signed; who has today's key cannot sign anything of yesterday";
+const FORMS: &str = "A key that Bailey knows is taken out also in the forms that programs print by accident: Base64 at every \
+                     alignment, in hexadecimal, percent-encoded, escaped for JSON or a shell, coloured, over line breaks, in \
+                     pieces of a stream";
+
+const fn line(
+    id: &'static str,
+    says: &'static str,
+    wall: &'static str,
+    claim: &'static str,
+    trial: Trial,
+) -> Line {
+    Line { id, says, wall, claim, trial }
+}
+
+use Trial::{File, Gate, Grow, Kill, Leave, Probe, Record, Secret, Swap};
+
+pub(super) const LINES: &[Line] = &[
+    line(
+        "home.key",
+        "a command cannot read a key in ~/.ssh",
+        "mount namespace",
+        SEEN,
+        Probe("read {user}/.ssh/id_ed25519"),
+    ),
+    line(
+        "home.file",
+        "a command cannot read another file of the home",
+        "mount namespace",
+        SEEN,
+        Probe("read {user}/notes.txt"),
+    ),
+    line(
+        "outside.read",
+        "a command cannot read a file outside of the project",
+        "mount namespace",
+        SEEN,
+        Probe("read {outside}/notes.txt"),
+    ),
+    line(
+        "outside.write",
+        "a command cannot write outside of the project",
+        "mount namespace",
+        SEEN,
+        File { probe: "write {outside}/new.txt", file: "{outside}/new.txt" },
+    ),
+    line(
+        "kernel.write",
+        "a command cannot write into the kernel's files in /proc",
+        "landlock",
+        SEEN,
+        Probe("rewrite /proc/self/comm"),
+    ),
+    line(
+        "project.write",
+        "what a command writes into the project stays in the layer",
+        "mount namespace",
+        PROJECT,
+        File { probe: "write {yard}/new.txt", file: "{yard}/new.txt" },
+    ),
+    line(
+        "git.hook",
+        "a hook that a command writes never runs on the host",
+        "mount namespace",
+        HOST_RUNS,
+        File { probe: "write {yard}/.git/hooks/pre-commit", file: "{yard}/.git/hooks/pre-commit" },
+    ),
+    line("mask.env", "a command cannot read the project's .env", "masks", MASKED, Probe("read {yard}/.env")),
+    line(
+        "link.swap",
+        "a directory swapped for a link shows nothing outside",
+        "reads beneath the root",
+        SWAPPED,
+        Swap,
+    ),
+    line(
+        "host.variables",
+        "a command gets none of this process's variables",
+        "a new environment",
+        SEEN,
+        Probe("variables {variables}"),
+    ),
+    line(
+        "process.look",
+        "a command cannot look into a process of the host",
+        "pid namespace",
+        SEEN,
+        Probe("look {pid}"),
+    ),
+    line("process.kill", "a command cannot kill a process of the host", "pid namespace", SEEN, Kill),
+    line(
+        "process.trace",
+        "a command cannot trace a process of the host",
+        "seccomp, pid namespace",
+        CALLS,
+        Probe("trace {pid}"),
+    ),
+    line("process.left", "nothing that a command starts outlives it", "pid namespace", LEFT, Leave),
+    line(
+        "network.loopback",
+        "a command cannot reach a server on the host",
+        "net namespace",
+        NETWORK,
+        Probe("tcp {port}"),
+    ),
+    line("network.route", "a command has no route to the world", "net namespace", NETWORK, Probe("route")),
+    line(
+        "network.abstract",
+        "a command cannot reach an abstract socket of the host",
+        "seccomp, net namespace, landlock",
+        NETWORK,
+        Probe("abstract {abstract}"),
+    ),
+    line(
+        "network.socket",
+        "a command cannot reach a socket that lies in the project",
+        "seccomp, overlay",
+        NETWORK,
+        Probe("socket {project}/server.sock"),
+    ),
+    line("call.namespace", "a command cannot make namespaces", "seccomp", CALLS, Probe("namespace")),
+    line("call.mount", "a command cannot mount", "seccomp, no capabilities", CALLS, Probe("mount")),
+    line("call.root", "a command cannot become root", "no capabilities, seccomp", CALLS, Probe("root")),
+    line("call.bpf", "a command cannot load programs into the kernel", "seccomp", CALLS, Probe("bpf")),
+    line(
+        "call.keyring",
+        "a command cannot ask for the kernel's keyrings",
+        "seccomp",
+        CALLS,
+        Probe("keyring"),
+    ),
+    line(
+        "call.io_uring",
+        "a command cannot go past the filter by io_uring",
+        "seccomp",
+        CALLS,
+        Probe("io_uring"),
+    ),
+    line("call.userfault", "a command cannot handle page faults", "seccomp", CALLS, Probe("userfault")),
+    line(
+        "limit.tasks",
+        "a fork bomb is bounded",
+        "pids limit",
+        BOMBS,
+        Grow { probe: "tasks 300", limit: Limit::Tasks(100) },
+    ),
+    line(
+        "limit.memory",
+        "what takes too much memory is ended",
+        "memory limit",
+        BOMBS,
+        Grow { probe: "memory 384", limit: Limit::Memory(192 << 20) },
+    ),
+    line(
+        "limit.disk",
+        "what takes too much disk is ended",
+        "disk limit",
+        BOMBS,
+        Grow { probe: "disk {yard}/fill 24", limit: Limit::Disk(8 << 20) },
+    ),
+    line(
+        "law.rules",
+        "a command cannot write Bailey's rules",
+        "mount namespace",
+        LAW,
+        File { probe: "write {home}/policy/new.toml", file: "{home}/policy/new.toml" },
+    ),
+    line(
+        "law.journal",
+        "a command cannot touch the journal",
+        "mount namespace",
+        LAW,
+        File { probe: "write {home}/journal.bait", file: "{home}/journal.bait" },
+    ),
+    line(
+        "law.key",
+        "a command cannot read what lies beside the key that signs",
+        "mount namespace",
+        SIGNS,
+        Probe("read {home}/bait.key"),
+    ),
+    line(
+        "gate.law",
+        "no rule of a home lets the agent at Bailey's own rules",
+        "built-in rules",
+        LAW,
+        Gate(Check::Law),
+    ),
+    line("gate.once", "an approval is used once", "the journal's transaction", ONCE, Gate(Check::Once)),
+    line(
+        "gate.files",
+        "a script that changed after the yes is not run",
+        "digest of named files",
+        FILES,
+        Gate(Check::Files),
+    ),
+    line(
+        "gate.budget",
+        "no model is asked beyond the budget",
+        "the journal's transaction",
+        BUDGET,
+        Gate(Check::Budget),
+    ),
+    line(
+        "gate.stop",
+        "after an emergency stop nothing begins",
+        "the journal's transaction",
+        STOP,
+        Gate(Check::Stop),
+    ),
+    line(
+        "journal.byte",
+        "a changed byte of the journal is found",
+        "hash chain",
+        CHAIN,
+        Record(Tampering::Byte),
+    ),
+    line(
+        "journal.order",
+        "entries that changed places are found",
+        "hash chain",
+        CHAIN,
+        Record(Tampering::Order),
+    ),
+    line(
+        "journal.end",
+        "an end of the journal that was cut off is found",
+        "checkpoints",
+        SIGNED,
+        Record(Tampering::End),
+    ),
+    line("journal.key", "a key that a command prints is not in the journal", "redactor", FORMS, Secret),
+];

@@ -1,0 +1,67 @@
+//! SECURITY.md and the table say the same, and what follows from a try.
+
+use super::{
+    table::LINES,
+    trial::{Attempt, Tried, Verdict},
+};
+use std::{collections::BTreeMap, path::Path};
+
+/// The claims of SECURITY.md with what their third column says of `bailey prove`.
+fn claims() -> BTreeMap<String, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../SECURITY.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| ")).skip(1);
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [claim, _, proven, _] = cells[..] else { panic!("four columns: {row}") };
+        (claim.to_owned(), proven.to_owned())
+    })
+    .collect()
+}
+
+#[test]
+fn security_md_names_the_lines_of_the_table_beside_their_claims() {
+    let claims = claims();
+    assert!(claims.len() > 30, "{}", claims.len());
+    for (claim, proven) in &claims {
+        let reason = proven.strip_prefix("no: ");
+        let names = || proven.split('`').skip(1).step_by(2).collect();
+        let named: Vec<&str> = if reason.is_some() { Vec::new() } else { names() };
+        let own: Vec<&str> = LINES.iter().filter(|line| line.claim == claim).map(|line| line.id).collect();
+        assert_eq!(named, own, "what SECURITY.md says of `bailey prove` beside: {claim}");
+        assert!(
+            !named.is_empty() || reason.is_some_and(|reason| !reason.is_empty()),
+            "why it is not tried: {claim}"
+        );
+    }
+    for line in LINES {
+        assert!(claims.contains_key(line.claim), "{}: SECURITY.md has no claim `{}`", line.id, line.claim);
+    }
+}
+
+#[test]
+fn each_line_has_a_name_of_its_own_and_fits_its_row() {
+    let mut ids: Vec<&str> = LINES.iter().map(|line| line.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), LINES.len());
+    for line in LINES {
+        assert!(line.says.chars().count() <= 70, "{}", line.says);
+    }
+}
+
+#[test]
+fn only_what_succeeds_without_the_wall_is_held() {
+    let of = |attack: &Attempt, control: &Attempt| {
+        Tried { attack: attack.clone(), control: control.clone() }.verdict().0
+    };
+    let (reached, refused, nothing) =
+        (Attempt::Reached("r".into()), Attempt::Refused("no".into()), Attempt::Nothing("n".into()));
+    assert_eq!(of(&refused, &reached), Verdict::Held);
+    assert_eq!(of(&refused, &refused), Verdict::Untried);
+    assert_eq!(of(&refused, &nothing), Verdict::Untried);
+    assert_eq!(of(&nothing, &reached), Verdict::Untried);
+    for control in [&reached, &refused, &nothing] {
+        assert_eq!(of(&reached, control), Verdict::NotHeld);
+    }
+}

@@ -1,0 +1,173 @@
+//! One attack, tried inside the walls and, as its control, outside of them.
+
+use super::{
+    gate, record, secret,
+    stand::{Planted, Side, Stand},
+    swap,
+    table::{Limit, Trial},
+};
+use crate::probe::BAIT;
+use anyhow::Result;
+use bailey_protocol::{Limits, Wall};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+use std::fs;
+
+/// How one try ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// It came through, and how that is known.
+    Reached(String),
+    /// It was stopped, and by which words.
+    Refused(String),
+    /// It shows nothing, and why.
+    Nothing(String),
+}
+
+/// The attack and its control.
+#[derive(Debug)]
+pub(super) struct Tried {
+    pub(super) attack: Attempt,
+    pub(super) control: Attempt,
+}
+
+/// What follows from both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    /// The attack was stopped, and without the wall it succeeds.
+    Held,
+    /// The attack succeeded.
+    NotHeld,
+    /// Nothing is shown: the attack did not come so far, or does not succeed without the wall either.
+    Untried,
+}
+
+impl Tried {
+    /// What follows, and what is to be said of it.
+    pub(super) fn verdict(&self) -> (Verdict, String) {
+        match (&self.attack, &self.control) {
+            (Attempt::Reached(how), _) => (Verdict::NotHeld, how.clone()),
+            (Attempt::Nothing(why), _) => (Verdict::Untried, why.clone()),
+            (Attempt::Refused(how), Attempt::Reached(_)) => (Verdict::Held, how.clone()),
+            (Attempt::Refused(_), Attempt::Refused(why) | Attempt::Nothing(why)) => {
+                (Verdict::Untried, format!("without the wall it does not succeed either: {why}"))
+            }
+        }
+    }
+}
+
+/// Tries one line.
+///
+/// # Errors
+/// When it cannot be tried at all.
+pub(super) async fn tried(stand: &Stand, trial: Trial) -> Result<Tried> {
+    match trial {
+        Trial::Probe(probe) => probed(stand, probe).await,
+        Trial::File { probe, file } => wrote(stand, probe, file).await,
+        Trial::Kill => killed(stand).await,
+        Trial::Leave => left(stand).await,
+        Trial::Grow { probe, limit } => grown(stand, probe, limit).await,
+        Trial::Swap => swap::tried(stand).await,
+        Trial::Gate(check) => gate::tried(stand, check).await,
+        Trial::Record(tampering) => record::tried(stand, tampering).await,
+        Trial::Secret => secret::tried(stand).await,
+    }
+}
+
+async fn probed(stand: &Stand, probe: &str) -> Result<Tried> {
+    let planted = probe.contains("{pid}").then(|| stand.planted()).transpose()?;
+    let words = |side| stand.words(probe, side, planted.as_ref().map(Planted::id));
+    let attack = stand.inside(words(Side::Inside), stand.limits.clone()).await?.attempt;
+    let control = stand.outside(words(Side::Outside)).await?;
+    Ok(Tried { attack, control })
+}
+
+/// What a probe wrote is where the host sees it, or is not; the probe's own word does not count.
+async fn wrote(stand: &Stand, probe: &str, file: &str) -> Result<Tried> {
+    let on_host = |side, attempt| {
+        let path = stand.words(file, side, None).concat();
+        let is_there = fs::read_to_string(&path).is_ok_and(|text| text.contains(BAIT));
+        fs::remove_file(&path).ok();
+        match (is_there, attempt) {
+            (true, _) => Attempt::Reached("the host has what it wrote".into()),
+            (false, Attempt::Reached(_)) => Attempt::Refused("the host has nothing of what it wrote".into()),
+            (false, attempt) => attempt,
+        }
+    };
+    let said = stand.inside(stand.words(probe, Side::Inside, None), stand.limits.clone()).await?.attempt;
+    let attack = on_host(Side::Inside, said);
+    let control = on_host(Side::Outside, stand.outside(stand.words(probe, Side::Outside, None)).await?);
+    Ok(Tried { attack, control })
+}
+
+async fn killed(stand: &Stand) -> Result<Tried> {
+    let of_process = |planted: &mut Planted, attempt| match (planted.has_ended(), attempt) {
+        (true, _) => Attempt::Reached("the process is gone".into()),
+        (false, Attempt::Reached(_)) => Attempt::Refused("the process lives".into()),
+        (false, attempt) => attempt,
+    };
+    let mut planted = stand.planted()?;
+    let words = stand.words("kill {pid}", Side::Inside, Some(planted.id()));
+    let attack = stand.inside(words.clone(), stand.limits.clone()).await?.attempt;
+    let attack = of_process(&mut planted, attack);
+    let mut planted = stand.planted()?;
+    let words = stand.words("kill {pid}", Side::Outside, Some(planted.id()));
+    let control = stand.outside(words).await?;
+    // Its end is there a moment after the signal.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let control = of_process(&mut planted, control);
+    Ok(Tried { attack, control })
+}
+
+async fn left(stand: &Stand) -> Result<Tried> {
+    let on_host = |attempt, mark: &str| {
+        let left = marked(mark);
+        for pid in &left {
+            kill_process(*pid, Signal::KILL).ok();
+        }
+        match (left.is_empty(), attempt) {
+            (false, _) => Attempt::Reached("a process of it lives on".into()),
+            (true, Attempt::Reached(_)) => Attempt::Refused("nothing of it lives".into()),
+            (true, attempt) => attempt,
+        }
+    };
+    let mark = |side: &str| stand.words(&format!("{{mark}}-{side}"), Side::Inside, None).concat();
+    let words = |mark: &str| vec!["leave".to_owned(), mark.to_owned()];
+    let (inner, outer) = (mark("inside"), mark("outside"));
+    let attack = stand.inside(words(&inner), stand.limits.clone()).await?.attempt;
+    let attack = on_host(attack, &inner);
+    let control = on_host(stand.outside(words(&outer)).await?, &outer);
+    Ok(Tried { attack, control })
+}
+
+/// Processes of the host whose last argument is this mark.
+fn marked(mark: &str) -> Vec<Pid> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let end = format!("\0{mark}\0");
+    let is_marked = |id: &i32| {
+        let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        line.ends_with(end.as_bytes())
+    };
+    ids.filter(is_marked).filter_map(Pid::from_raw).collect()
+}
+
+async fn grown(stand: &Stand, probe: &str, limit: Limit) -> Result<Tried> {
+    let usual = stand.limits.clone();
+    let (limits, wall) = match limit {
+        Limit::Tasks(pids) => (Limits { pids, ..usual }, Wall::PidsLimit),
+        Limit::Memory(memory_bytes) => (Limits { memory_bytes, ..usual }, Wall::MemoryLimit),
+        Limit::Disk(disk_bytes) => (Limits { disk_bytes, ..usual }, Wall::DiskLimit),
+    };
+    let ran = stand.inside(stand.words(probe, Side::Inside, None), limits).await?;
+    let how = if ran.enforced.watched.contains(&wall) { "watched" } else { "enforced" };
+    let attack = match (ran.attempt, ran.limit) {
+        (Attempt::Reached(how), _) => Attempt::Reached(how),
+        (Attempt::Nothing(_), Some(limit)) => Attempt::Refused(format!("ended by the {limit} ({how})")),
+        (Attempt::Refused(why), _) => Attempt::Refused(format!("{why} ({how})")),
+        (nothing, None) => nothing,
+    };
+    let control = stand.outside(stand.words(probe, Side::Outside, None)).await?;
+    Ok(Tried { attack, control })
+}

@@ -1,0 +1,268 @@
+//! One attack in a process of its own, which says how it ended: what `bailey prove` runs inside the walls and, as the
+//! control, outside of them.
+//!
+//! The same program does it in both places, so that nothing but the walls differs. It parses nothing but its own few
+//! words, and everything that it tries is harmless where it succeeds: what it reads, writes, kills and connects to was
+//! planted for it.
+
+use bailey_sandbox::Forbidden;
+use rustix::{
+    mount::FsOpenFlags,
+    process::{PTracer, Pid, Signal, getgid, getuid, kill_process, set_ptracer, setsid, test_kill_process},
+    thread::{UnshareFlags, set_thread_uid},
+};
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    io::{self, Read as _, Write as _},
+    net::{TcpStream, UdpSocket},
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::net::{SocketAddr, UnixStream},
+    },
+    process::{Command, ExitCode, Stdio},
+    thread,
+    time::Duration,
+};
+
+/// The private first argument that turns this program into a probe.
+pub(crate) const ARGUMENT: &str = "__probe";
+/// How the last line of what it prints begins when the attack succeeded, and when not.
+pub(crate) const REACHED: &str = "reached: ";
+pub(crate) const REFUSED: &str = "refused: ";
+/// What stands in every bait, before what this run alone knows.
+pub(crate) const BAIT: &str = "bait-of-bailey-prove-";
+/// The variable of a planted process that holds a bait.
+pub(crate) const VARIABLE: &str = "BAILEY_PROVE_BAIT";
+
+/// The most that is read of a bait, in bytes.
+const BAIT_MAX: u64 = 64 * 1024;
+/// How long what grew stays, so that whoever watches sees it.
+const STAY: Duration = Duration::from_millis(2_500);
+/// How long a planted process lives when nobody ends it.
+const LIFE: Duration = Duration::from_secs(150);
+/// How long a connection may take.
+const CONNECT_MAX: Duration = Duration::from_secs(2);
+/// An address that belongs to nobody (RFC 5737); nothing is sent to it.
+const NOBODY: &str = "192.0.2.1:9";
+
+/// Runs the probe that these arguments name; none when they name none.
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let words: Vec<String> = arguments.skip(1).map(|word| word.into_string().unwrap_or_default()).collect();
+    let (first, words) = words.split_first()?;
+    if first != ARGUMENT {
+        return None;
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (how, code) = match attempt(&words) {
+        Ok(how) => (format!("{REACHED}{how}"), ExitCode::SUCCESS),
+        Err(error) => (format!("{REFUSED}{}", said(&error)), ExitCode::FAILURE),
+    };
+    writeln!(io::stdout(), "{how}").ok();
+    Some(code)
+}
+
+/// An error's name and what it means.
+fn said(error: &io::Error) -> String {
+    // Without the number, which says nothing to people.
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+fn attempt(words: &[&str]) -> io::Result<String> {
+    match *words {
+        ["read", path] => read(path),
+        ["write", path] => write(path),
+        ["rewrite", path] => rewrite(path),
+        ["variables", ref names @ ..] => variables(names),
+        ["look", pid] => read(&format!("/proc/{pid}/environ")),
+        ["kill", pid] => kill(number(pid)?),
+        ["tcp", port] => connect(number(port)?),
+        ["route"] => route(),
+        ["abstract", name] => {
+            UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?).map(|_| "connected".into())
+        }
+        ["socket", path] => UnixStream::connect(path).map(|_| "connected".into()),
+        ["trace", pid] => call(Forbidden::Trace(number(pid)?)),
+        ["bpf"] => call(Forbidden::Bpf),
+        ["keyring"] => call(Forbidden::Keyring),
+        ["io_uring"] => call(Forbidden::IoUring),
+        ["userfault"] => call(Forbidden::Userfault),
+        ["namespace"] => alone(UnshareFlags::NEWUSER).map(|()| "in a user namespace of its own".into()),
+        ["mount"] => as_root_of_namespaces(|| {
+            rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+            Ok("a file system to mount".into())
+        }),
+        ["root"] => as_root_of_namespaces(|| {
+            set_thread_uid(rustix::process::Uid::ROOT)?;
+            Ok("user 0".into())
+        }),
+        ["tasks", most] => tasks(number(most)?),
+        ["memory", mib] => memory(number(mib)?),
+        ["disk", path, mib] => disk(path, number(mib)?),
+        ["leave", mark] => leave(mark),
+        ["wait", ..] => wait(),
+        ["print", path] => print(path),
+        _ => Err(io::Error::other("there is no such probe")),
+    }
+}
+
+fn number<T: std::str::FromStr>(word: &str) -> io::Result<T> {
+    word.parse().map_err(|_| io::Error::other("no number"))
+}
+
+fn read(path: &str) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(BAIT_MAX).read_to_end(&mut bytes)?;
+    match String::from_utf8_lossy(&bytes).contains(BAIT) {
+        true => Ok("it was read".into()),
+        false => Err(io::Error::other("another file stands there")),
+    }
+}
+
+fn write(path: &str) -> io::Result<String> {
+    if let Some((folder, _)) = path.rsplit_once('/')
+        && folder.ends_with("hooks")
+    {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, format!("{BAIT}written\n"))?;
+    Ok("it was written".into())
+}
+
+/// Writes what stands there already, so that nothing changes.
+fn rewrite(path: &str) -> io::Result<String> {
+    let text = fs::read(path)?;
+    fs::OpenOptions::new().write(true).open(path)?.write_all(&text)?;
+    Ok("it was written".into())
+}
+
+fn variables(names: &[&str]) -> io::Result<String> {
+    match names.iter().find(|name| env::var_os(name).is_some()) {
+        Some(name) => Ok(format!("{name} is set")),
+        None => Err(io::Error::other("none of them is set")),
+    }
+}
+
+fn kill(pid: i32) -> io::Result<String> {
+    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("no process"))?;
+    test_kill_process(pid)?;
+    kill_process(pid, Signal::KILL)?;
+    Ok("it was killed".into())
+}
+
+fn connect(port: u16) -> io::Result<String> {
+    TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), CONNECT_MAX)?;
+    Ok("connected".into())
+}
+
+/// Connecting a UDP socket asks for a route, and sends nothing.
+fn route() -> io::Result<String> {
+    UdpSocket::bind("0.0.0.0:0")?.connect(NOBODY)?;
+    Ok("there is a route".into())
+}
+
+fn call(call: Forbidden) -> io::Result<String> {
+    call.attempt()?;
+    Ok("the kernel took the call".into())
+}
+
+#[expect(deprecated, reason = "this process has one thread and shares no table of descriptors with another")]
+fn alone(flags: UnshareFlags) -> io::Result<()> {
+    Ok(rustix::thread::unshare(flags)?)
+}
+
+/// Tries something as it is, and then as root of namespaces of its own, where anybody may be that.
+fn as_root_of_namespaces(work: impl Fn() -> io::Result<String>) -> io::Result<String> {
+    work().or_else(|first| {
+        let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
+        alone(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).map_err(|_| first)?;
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
+        fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+        work().map(|how| format!("{how}, as root of namespaces of its own"))
+    })
+}
+
+/// Starts threads, which the kernel counts as it counts processes.
+fn tasks(most: usize) -> io::Result<String> {
+    for begun in 0..most {
+        let started = thread::Builder::new().stack_size(64 * 1024).spawn(|| thread::sleep(LIFE));
+        started.map_err(|error| io::Error::other(format!("{} after {begun} tasks", said(&error))))?;
+    }
+    Ok(format!("{most} tasks at once"))
+}
+
+fn memory(mib: usize) -> io::Result<String> {
+    let held: Vec<Vec<u8>> = (0..mib).map(|_| vec![1; 1 << 20]).collect();
+    thread::sleep(STAY);
+    Ok(format!("{} MiB of memory", held.len()))
+}
+
+fn disk(path: &str, mib: usize) -> io::Result<String> {
+    for part in 0..mib {
+        fs::write(format!("{path}{part}"), vec![1; 1 << 20])?;
+    }
+    thread::sleep(STAY);
+    Ok(format!("{mib} MiB of disk"))
+}
+
+/// Leaves a process behind that has nothing more to do with this one.
+fn leave(mark: &str) -> io::Result<String> {
+    let mut command = Command::new(env::current_exe()?);
+    command.args([ARGUMENT, "wait", mark]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    // It says so once it is in a session of its own.
+    if let Some(mut said) = child.stdout.take() {
+        said.read_exact(&mut [0])?;
+    }
+    Ok("it was left behind".into())
+}
+
+/// A planted process: to be looked at, traced or killed, or to be left behind.
+fn wait() -> io::Result<String> {
+    setsid().ok();
+    // Where only a parent may trace, anybody may trace this one.
+    set_ptracer(PTracer::Any).ok();
+    io::stdout().write_all(b".")?;
+    io::stdout().flush()?;
+    thread::sleep(LIFE);
+    Ok("nobody ended it".into())
+}
+
+/// Prints a file as it is and in Base64.
+fn print(path: &str) -> io::Result<String> {
+    let bytes = fs::read(path)?;
+    let mut out = io::stdout();
+    out.write_all(&bytes)?;
+    writeln!(out, "\n{}", base64(&bytes))?;
+    Ok("it was printed".into())
+}
+
+/// RFC 4648, section 4.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |bits: u32| DIGITS.get(bits as usize & 63).map_or('=', |digit| char::from(*digit));
+    let mut text = String::new();
+    for part in bytes.chunks(3) {
+        let bits = part.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - part.len()));
+        let digits = [18, 12, 6, 0].map(|shift| digit(bits >> shift));
+        text.extend(digits.into_iter().take(part.len() + 1));
+        text.extend(std::iter::repeat_n('=', 3 - part.len()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        let known = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
+        for (text, coded) in known {
+            assert_eq!(base64(text.as_bytes()), coded);
+        }
+    }
+}

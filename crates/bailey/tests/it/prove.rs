@@ -1,0 +1,126 @@
+//! `bailey prove`: every line is tried here and holds, nothing of the owner's is touched, and what is broken is noticed.
+
+use crate::{
+    attacks::actor::controls,
+    stage::{Ran, Stage},
+};
+use serde_json::Value;
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+
+/// What these kernels may lack, or be set not to do, outside of the walls as well.
+const MAY_LACK: &[&str] = &[
+    "network.route",
+    "call.namespace",
+    "call.mount",
+    "call.root",
+    "call.bpf",
+    "call.keyring",
+    "call.io_uring",
+    "call.userfault",
+    "process.trace",
+];
+
+/// Bailey over this home, with temporary files in a folder of the test's own.
+fn prove(program: &Path, stage: &Stage, lines: &[&str]) -> Command {
+    let temporary = stage.folder().join("tmp");
+    fs::create_dir_all(&temporary).unwrap();
+    let mut command = Command::new(program);
+    command.args(["--json", "--home"]).arg(stage.home()).arg("prove").args(lines);
+    command.env("TMPDIR", temporary).env("ONLY_OF_THE_HOST", "1").env_remove("BAILEY_HOME");
+    command
+}
+
+fn verdicts(ran: &Ran) -> BTreeMap<String, String> {
+    let text = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
+    ran.lines().iter().map(|line| (text(line, "line"), text(line, "verdict"))).collect()
+}
+
+/// Every file below a directory, with what it holds and its mode.
+fn tree(dir: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut dirs = vec![dir.to_path_buf()];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let about = fs::symlink_metadata(&path).unwrap();
+            let bytes = if about.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+            found.insert(path.display().to_string(), (about.permissions().mode(), bytes));
+            if about.is_dir() {
+                dirs.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn everything_holds_here_and_nothing_of_the_owner_is_touched() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    fs::create_dir_all(stage.folder().join("user")).unwrap();
+    fs::write(stage.folder().join("user/notes.txt"), "mine\n").unwrap();
+    let parts = ["home", "user", "project"].map(|part| stage.folder().join(part));
+    let before: Vec<_> = parts.iter().map(|part| tree(part)).collect();
+    let mut command = prove(Path::new(env!("CARGO_BIN_EXE_bailey")), &stage, &[]);
+    let ran = Ran::of(command.env("HOME", stage.folder().join("user")).output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in ran.lines() {
+        let (name, verdict) = (line["line"].as_str().unwrap(), line["verdict"].as_str().unwrap());
+        println!("{verdict}: {name}: {} (control: {})", line["because"], line["control"]);
+        let may_lack = MAY_LACK.contains(&name) && verdict == "untried";
+        assert!(verdict == "held" || may_lack, "{line}");
+    }
+    assert!(verdicts(&ran).len() >= 40, "{ran:?}");
+    let after: Vec<_> = parts.iter().map(|part| tree(part)).collect();
+    assert!(before == after, "something of the owner's was changed");
+    assert_eq!(tree(&stage.folder().join("tmp")).len(), 0, "nothing is left");
+}
+
+/// The control of all of it: with a wall away the lines that it holds are NOT HELD, and the exit code says so.
+#[test]
+fn a_missing_wall_is_noticed() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let lines = ["call", "network.loopback"];
+    let without = |walls| {
+        let mut command = prove(controls(), &stage, &lines);
+        command.env("BAILEY_CONTROL_WITHOUT", walls).env("BAILEY_CONTROL_ACCEPT", "1");
+        Ran::of(command.output().unwrap())
+    };
+    let ran = without("net_namespace");
+    assert_eq!((ran.code, verdicts(&ran)["network.loopback"].as_str()), (Some(1), "not_held"), "{ran:?}");
+    assert!(verdicts(&ran).values().filter(|verdict| *verdict == "not_held").count() == 1, "{ran:?}");
+    let ran = without("");
+    assert_eq!((ran.code, verdicts(&ran)["network.loopback"].as_str()), (Some(0), "held"), "{ran:?}");
+}
+
+/// Where a wall is missing and nothing runs, nothing is shown, and nothing is said to hold.
+#[test]
+fn what_could_not_be_tried_is_not_said_to_hold() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let mut command = prove(controls(), &stage, &["home", "outside"]);
+    let ran = Ran::of(command.env("BAILEY_CONTROL_WITHOUT", "seccomp").output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let lines = ran.lines();
+    assert!(lines.len() == 4 && lines.iter().all(|line| line["verdict"] == "untried"), "{ran:?}");
+    assert!(lines[0]["because"].as_str().unwrap().contains("seccomp"), "{ran:?}");
+}
+
+#[test]
+fn a_line_that_is_not_there_is_named_with_those_that_are() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let ran = stage.ran(&["prove", "nonsense"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("`nonsense`") && ran.stderr.contains("home.key"), "{ran:?}");
+}
+
+/// What `cargo xtask prove` breaks on purpose is in a build of its own, in which it finds these words: no other program has
+/// them.
+#[test]
+fn this_program_cannot_be_broken() {
+    let bytes = fs::read(env!("CARGO_BIN_EXE_bailey")).unwrap();
+    let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    for word in ["BAILEY_BREAK", "single_use", "named_files"] {
+        assert!(!has(word), "{word}");
+    }
+    assert!(has("BAILEY_HOME"), "the control: a variable that the program does know is found");
+}
