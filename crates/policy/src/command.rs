@@ -13,11 +13,11 @@ use alloc::{
 };
 use bailey_protocol::Command;
 use core::fmt;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A program and, maybe, its first arguments: `git`, `cargo test`. Words are separated by spaces.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<String>", try_from = "Vec<String>")]
 pub struct CommandPrefix(Vec<String>);
 
 /// Why a command prefix cannot be read.
@@ -57,6 +57,17 @@ impl CommandPrefix {
         }
     }
 
+    /// How it fits every command that begins as another prefix says.
+    pub(crate) fn fit_all(&self, commands: &Self, known: Programs) -> Fit {
+        if self == commands {
+            return Fit::Yes;
+        }
+        match self.fit(&read(commands.0.clone(), known)) {
+            Fit::No if self.0.starts_with(&commands.0) => Fit::Maybe,
+            fit => fit,
+        }
+    }
+
     /// The program that it names.
     #[cfg(feature = "std")]
     pub(crate) fn program(&self) -> &str {
@@ -77,6 +88,20 @@ impl CommandPrefix {
             Some(directory) if directory.ends_with('/') && !program.contains('/') => Fit::Maybe,
             _ => Fit::No,
         }
+    }
+}
+
+impl TryFrom<Vec<String>> for CommandPrefix {
+    type Error = CommandError;
+
+    fn try_from(words: Vec<String>) -> Result<Self, CommandError> {
+        if words.is_empty() { Err(CommandError) } else { Ok(Self(words)) }
+    }
+}
+
+impl From<CommandPrefix> for Vec<String> {
+    fn from(prefix: CommandPrefix) -> Self {
+        prefix.0
     }
 }
 

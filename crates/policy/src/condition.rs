@@ -10,7 +10,7 @@ use crate::{
 };
 use alloc::{string::String, vec::Vec};
 use bailey_protocol::{Kind, MergeKind, Role};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A condition: all its fields must fit, each with any of its values. A field that is `None` always fits, an
 /// empty list never does, and a field that an action cannot have (the path of a model call) never does.
@@ -18,7 +18,8 @@ use serde::Serialize;
 /// Where a value is not known (a program hidden in a shell line, what lies beneath a search's root), an allow
 /// does not match; a review and a deny do; an `except` keeps an allow from matching and leaves a review and a
 /// deny standing.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Condition {
     /// Kinds of action.
     pub action: Option<Vec<Kind>>,

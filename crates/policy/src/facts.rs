@@ -3,7 +3,7 @@
 use crate::{Places, Token};
 use alloc::{collections::BTreeSet, string::String};
 use bailey_protocol::{Action, Role, SandboxId, Sealed, Timestamp, WsPath};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Everything that a decision depends on.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +82,7 @@ impl Caller {
 }
 
 /// How far a caller is trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
     /// What the owner wrote or vouched for.

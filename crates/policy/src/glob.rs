@@ -5,13 +5,13 @@
 
 use crate::{
     fit::Fit,
-    place::{Base, Located},
+    place::{Base, Located, Places},
 };
 use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Longest glob in bytes.
 const LENGTH_MAX: usize = 1024;
@@ -27,7 +27,8 @@ const SEGMENTS_MAX: usize = 60;
 /// - A relative glob without a slash matches at any depth; a slash at the end means everything beneath, too.
 ///
 /// A deny or a review of a folder covers what lies beneath it; an allow covers only what its glob spells out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Glob {
     text: String,
     base: Base,
@@ -131,6 +132,32 @@ impl Glob {
         &self.text
     }
 
+    /// The one path that it matches or, where its last segment is `**`, the folder of which it matches everything, and
+    /// whether it is one. `None` for a glob that leaves anything else open.
+    pub(crate) fn plain(&self, places: &Places) -> Option<(String, bool)> {
+        let (last, above) = match self.segments.split_last() {
+            Some((Segment::Any, above)) => (true, above),
+            _ => (false, self.segments.as_slice()),
+        };
+        let base = match self.base {
+            Base::Root => "",
+            Base::Workspace => &places.workspace,
+            Base::Home => &places.user_home,
+            Base::Bailey => &places.bailey_home,
+            Base::Programs => return None,
+        };
+        if base.is_empty() && self.base != Base::Root {
+            return None;
+        }
+        let mut path = base.trim_end_matches('/').to_string();
+        for segment in above {
+            let Segment::Literal(name) = segment else { return None };
+            path.push('/');
+            path.push_str(name);
+        }
+        Some((if path.is_empty() { "/".to_string() } else { path }, last))
+    }
+
     /// How it fits a path. `Maybe` is a path beneath a folder that it matches or, for a whole tree, a tree in
     /// which it may match something.
     pub(crate) fn fit(&self, path: &Located<'_>) -> Fit {
@@ -180,6 +207,14 @@ impl Glob {
             }
         }
         states
+    }
+}
+
+impl TryFrom<String> for Glob {
+    type Error = GlobError;
+
+    fn try_from(text: String) -> Result<Self, GlobError> {
+        Self::new(&text)
     }
 }
 

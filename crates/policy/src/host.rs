@@ -2,11 +2,13 @@
 
 use crate::fit::Fit;
 use alloc::string::{String, ToString};
-use serde::{Serialize, Serializer};
+use core::fmt;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A host glob: `example.com`, `*.example.com` (any name beneath it, not itself), `*` (any host), each with an
 /// optional `:port`. Compared in lower case.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct HostGlob {
     name: String,
     port: Option<u16>,
@@ -42,6 +44,21 @@ impl HostGlob {
         }
     }
 
+    /// How it fits every host that another glob matches.
+    pub(crate) fn fit_all(&self, hosts: &Self) -> Fit {
+        if self == hosts || (self.name == "*" && self.port.is_none()) {
+            return Fit::Yes;
+        }
+        if hosts.name.starts_with('*') {
+            return Fit::Maybe;
+        }
+        let port = hosts.port.or(self.port).unwrap_or(0);
+        match self.fit(&Host { name: hosts.name.clone(), port }) {
+            Fit::Yes if self.port.is_some() && hosts.port.is_none() => Fit::Maybe,
+            fit => fit,
+        }
+    }
+
     pub(crate) fn fit(&self, host: &Host) -> Fit {
         let named = match self.name.strip_prefix('*') {
             Some("") => true,
@@ -52,12 +69,26 @@ impl HostGlob {
     }
 }
 
+impl TryFrom<String> for HostGlob {
+    type Error = HostError;
+
+    fn try_from(text: String) -> Result<Self, HostError> {
+        Self::new(&text)
+    }
+}
+
+impl fmt::Display for HostGlob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => write!(f, "{}:{port}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
 impl Serialize for HostGlob {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.port {
-            Some(port) => serializer.collect_str(&format_args!("{}:{port}", self.name)),
-            None => serializer.serialize_str(&self.name),
-        }
+        serializer.collect_str(self)
     }
 }
 

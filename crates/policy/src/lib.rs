@@ -13,7 +13,7 @@
 //! Read [`policy`](Policy) first (`policy.rs`): the phases are one function. Then [`Condition`] and [`Glob`].
 //! Rule files are the `std` part, in `file`; [`DEFAULT_RULES`] is the one that a new home gets.
 //!
-//! What is not here: keys, ledgers, processes and clocks. A [`Token`] comes in read and verified, an [`Extension`]'s
+//! What is not here: keys, ledgers, processes and clocks. A [`Token`] comes in read and verified (`journal` does that), an [`Extension`]'s
 //! answer as a [`Reply`]. Rules on labels are not here yet.
 #![no_std]
 
@@ -45,6 +45,7 @@ mod tally;
 mod token;
 pub mod unit;
 mod verdict;
+mod vouch;
 
 pub use built_in::{Names, rules as built_in_rules};
 pub use command::{CommandError, CommandPrefix};
@@ -64,6 +65,7 @@ pub use rule::{Answer, Rule, Tier};
 pub use shape::{ARGUMENTS_MAX, CONTENT_MAX, KEYS_MAX, PATH_MAX, PATHS_MAX};
 pub use token::{CAVEATS_MAX, Caveat, InvalidToken, Token, TokenUse};
 pub use verdict::{Allowed, Decided, Denial, Reason, Review, Source, Verdict};
+pub use vouch::NotWholly;
 
 /// The rules of a new home, as the text of a rule file: what `bailey init` writes.
 pub const DEFAULT_RULES: &str = include_str!("default.toml");

@@ -87,6 +87,15 @@ impl Tally {
         self.reasons.push(Reason { rule, source, answer, text: text.into() });
     }
 
+    /// Counts what a rule says about everything, without a reason.
+    pub(crate) fn count(&mut self, rule: &Rule) {
+        self.denied |= rule.answer == Answer::Deny;
+        let votes = self.votes.iter_mut().flat_map(|votes| Tier::ALL.iter().zip(votes));
+        votes
+            .filter(|(tier, _)| **tier == rule.tier)
+            .for_each(|(_, vote)| vote.add(rule.answer, rule.priority));
+    }
+
     pub(crate) fn hear(&mut self, rule: &Rule, subject: &Subject<'_>, resources: &[Resource<'_>]) {
         let mut about = Vec::new();
         for (resource, votes) in resources.iter().zip(&mut self.votes) {

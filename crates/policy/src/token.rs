@@ -8,8 +8,9 @@ use crate::{
     fit::Fit,
     subject::{Resource, Subject},
 };
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 use bailey_protocol::{Digest, SandboxId, Timestamp, TokenId};
+use serde::{Deserialize, Serialize};
 
 /// Most caveats: those that it was minted with, and eight that narrowed it.
 pub const CAVEATS_MAX: usize = 9;
@@ -31,7 +32,8 @@ pub struct Token {
 }
 
 /// One narrowing. A field that is `None` narrows nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Caveat {
     /// What may be done: each thing that the action touches must fit one of these for certain.
     pub scope: Option<Vec<Condition>>,
@@ -41,6 +43,10 @@ pub struct Caveat {
     pub expires: Option<Timestamp>,
     /// In which walls.
     pub sandbox: Option<SandboxId>,
+    /// How many operations. The ledger counts them; a decision sees what it leaves, [`Token::operations_left`].
+    pub operations: Option<u64>,
+    /// Whose narrowing it is, for people; two that say the same count their operations together unless this differs.
+    pub holder: Option<String>,
 }
 
 /// Why a token does not hold. The decision is then made as if there were none.

@@ -76,6 +76,12 @@ macro_rules! random_bits {
                 Self(Uuid::from_bytes(random))
             }
 
+            /// Its bits.
+            #[must_use]
+            pub fn bytes(&self) -> [u8; 16] {
+                self.0.into_bytes()
+            }
+
             /// Reads the hyphenated form; `None` for anything else.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {

@@ -22,3 +22,4 @@ mod shape;
 mod speed;
 mod support;
 mod tokens;
+mod vouch;

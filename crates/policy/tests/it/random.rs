@@ -239,6 +239,7 @@ impl Draw {
             not_before: draw.maybe(30, |draw| draw.pick(&[at(10), at(20), at(20), at(21)])),
             expires: draw.maybe(90, |draw| draw.pick(&[at(20), at(21), at(40), at(40)])),
             sandbox: draw.maybe(30, |draw| draw.pick(&[sandbox(1), sandbox(1), sandbox(2)])),
+            ..Caveat::default()
         };
         Token {
             id: TokenId::new([7; 16]),

@@ -211,6 +211,7 @@ pub(crate) fn token(policy: &Policy) -> Token {
         not_before: Some(at(10)),
         expires: Some(at(40)),
         sandbox: Some(sandbox(1)),
+        ..Caveat::default()
     };
     Token { id: TokenId::new([7; 16]), policy: policy.digest(), caveats: vec![caveat], operations_left: 3 }
 }
