@@ -39,7 +39,18 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ),
     (
         "bailey-journal",
-        &["serde", "serde_json", "ed25519-dalek", "getrandom", "thiserror", "tokio", "zeroize"],
+        &[
+            "serde",
+            "serde_json",
+            "base64",
+            "ed25519-dalek",
+            "getrandom",
+            "hmac",
+            "sha2",
+            "thiserror",
+            "tokio",
+            "zeroize",
+        ],
     ),
     ("bailey-kernel", &["serde", "serde_json", "getrandom", "bytes", "thiserror", "tokio", "tokio-util"]),
     (
@@ -70,14 +81,14 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-policy", 54),
     ("bailey-store", 30),
     ("bailey-secrets", 35),
-    ("bailey-journal", 100),
-    ("bailey-kernel", 103),
-    ("bailey-sandbox", 123),
-    ("bailey-egress", 132),
-    ("bailey-llm", 107),
-    ("bailey-tools", 104),
-    ("bailey-agent", 104),
-    ("bailey-runtime", 104),
+    ("bailey-journal", 101),
+    ("bailey-kernel", 104),
+    ("bailey-sandbox", 124),
+    ("bailey-egress", 133),
+    ("bailey-llm", 108),
+    ("bailey-tools", 105),
+    ("bailey-agent", 105),
+    ("bailey-runtime", 105),
     ("bailey", 178),
 ];
 
@@ -192,6 +203,6 @@ mod tests {
 
     #[test]
     fn a_budget_that_is_overdrawn_is_found() {
-        assert_eq!(over(&[("bailey-protocol", 1_000), ("bailey-journal", 100)]).len(), 1);
+        assert_eq!(over(&[("bailey-protocol", 1_000), ("bailey-journal", 101)]).len(), 1);
     }
 }

@@ -1,8 +1,10 @@
-//! How an effect begins, inside the one transaction: policy in force, grant burnt, cost reserved, intent written.
+//! How an effect begins, inside the one transaction: policy in force, grant burnt, token used, cost reserved, intent
+//! written.
 
 use crate::{
     BeginError, Grant, JournalError, chain,
     fact::{Admitted, Entry, Fact, Payload, Purpose},
+    ledger::Uses,
     project, write,
 };
 use bailey_protocol::{
@@ -18,6 +20,8 @@ pub struct Circumstances {
     pub purpose: Purpose,
     /// The rules' reasons, one line each.
     pub reasons: Vec<String>,
+    /// The use of a capability token that it is, where it was asked under one.
+    pub uses: Option<Uses>,
 }
 
 pub(crate) fn state(db: &Tx<'_>, name: &str) -> Result<Option<String>, StoreError> {
@@ -38,6 +42,7 @@ pub(crate) struct Intent {
     cost: Cost,
     /// Masked files that the human revealed, now or before.
     reveals: Vec<WsPath>,
+    uses: Option<Uses>,
 }
 
 impl Intent {
@@ -61,6 +66,7 @@ impl Intent {
             role: effect.role,
             labels: effect.labels.clone(),
             reserved: effect.cost,
+            under: circumstances.uses.as_ref().map(Uses::under),
         };
         Ok(Self {
             entry: Entry::of(effect.session, fact).about(effect.id).with(Payload::Json(effect_json(effect)?)),
@@ -73,6 +79,7 @@ impl Intent {
             call: effect.call.clone(),
             cost: effect.cost,
             reveals,
+            uses: circumstances.uses,
         })
     }
 }
@@ -108,6 +115,11 @@ pub(crate) fn begin(
     {
         return Ok(Err(BeginError::Burnt));
     }
+    if let Some(uses) = &intent.uses
+        && !uses.is_left(tx)?
+    {
+        return Ok(Err(BeginError::Spent));
+    }
     if let Err(error) = reserve(tx, intent, limit)? {
         return Ok(Err(error));
     }
@@ -117,6 +129,9 @@ pub(crate) fn begin(
     let seq = chain::append(tx, redactor, now, &intent.entry)?;
     if let Some(grant) = grant {
         project::burnt(tx, grant.approval)?;
+    }
+    if let Some(uses) = &intent.uses {
+        project::used(tx, &uses.under())?;
     }
     let begun = project::Begun {
         id: intent.effect,

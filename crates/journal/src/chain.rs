@@ -6,6 +6,7 @@
 
 use crate::{
     fact::{Commitment, ENTRY_VERSION, Entry, Fact, Payload, Recorded, Stored},
+    project,
     sign::{Signatures, Vouched},
     tree::{self, Forest},
 };
@@ -78,6 +79,7 @@ pub(crate) fn append(
     if let Some(bytes) = payload {
         tx.execute("INSERT INTO payload (seq, salt, bytes) VALUES (?1, ?2, ?3)", params![seq, salt, bytes])?;
     }
+    project::dated(tx, now)?;
     tree::grow(tx, seq)?;
     Ok(Seq(seq))
 }

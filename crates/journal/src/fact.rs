@@ -5,7 +5,7 @@
 use crate::checkpoint::PublicKey;
 use bailey_protocol::{
     ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, Timestamp,
-    TurnId, WsPath, event::Answer, number::Seq,
+    TokenId, TurnId, WsPath, event::Answer, number::Seq,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,15 @@ pub enum Admitted {
     Allowed,
     /// A human approved it.
     Approved,
+}
+
+/// The capability token that an effect was asked under, and the counts that it was a use of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Under {
+    /// The token.
+    pub token: TokenId,
+    /// The names of the counts: the token's own as it was minted, and those of its narrowings.
+    pub counts: Vec<Digest>,
 }
 
 /// What an entry says. Its payload, where it has one, is named in each variant.
@@ -87,6 +96,25 @@ pub enum Fact {
     Stopped,
     /// The owner lets things begin again.
     Released,
+    /// A capability token was minted. Payload: what it is for.
+    TokenMinted {
+        /// Its name in the ledger.
+        token: TokenId,
+        /// The rules that it goes with.
+        policy: Digest,
+        /// How many operations it is good for.
+        #[serde(with = "bailey_protocol::number::decimal")]
+        operations: u64,
+        /// Until when.
+        expires: Timestamp,
+        /// Who gets it, for people.
+        holder: String,
+    },
+    /// A capability token is over, and all that were narrowed from it.
+    TokenEnded {
+        /// Its name in the ledger.
+        token: TokenId,
+    },
     /// A person's message was accepted. Payload: the text.
     Accepted {
         /// The turn that it starts or joins.
@@ -120,6 +148,9 @@ pub enum Fact {
         labels: Labels,
         /// What is reserved.
         reserved: Cost,
+        /// The token that it was asked under.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under: Option<Under>,
     },
     /// The gate refused. Payload: the effect.
     Denied {
@@ -137,6 +168,9 @@ pub enum Fact {
         role: Role,
         /// What led to it.
         labels: Labels,
+        /// The token that it was asked under, and that it used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under: Option<Under>,
     },
     /// An effect ended. Payload: the outcome.
     Outcome {
@@ -276,6 +310,8 @@ impl Fact {
             Self::PolicyAdopted { .. } => "policy_adopted",
             Self::Stopped => "stopped",
             Self::Released => "released",
+            Self::TokenMinted { .. } => "token_minted",
+            Self::TokenEnded { .. } => "token_ended",
             Self::Accepted { .. } => "accepted",
             Self::Intent { .. } => "intent",
             Self::Denied { .. } => "denied",

@@ -2,8 +2,8 @@
 //!
 //! It has two slots of one size. A step writes the other slot, waits for the disk, and overwrites the slot it came from with
 //! zeros: whenever the power goes, one slot is whole, and no secret outlives its checkpoint. The newest checkpoint lies
-//! here too, so that a journal whose end was cut off is found without anybody's help. The file is made and opened before
-//! its process binds itself, and is never replaced.
+//! here too, so that a journal whose end was cut off is found without anybody's help. Behind the slots stands the secret of
+//! capability tokens. The file is made and opened before its process binds itself, and is never replaced.
 
 use crate::{
     JournalError,
@@ -28,6 +28,10 @@ const SLOT: usize = 2048;
 const SUM: usize = SLOT - 32;
 /// How large the file is, in bytes.
 const SIZE: u64 = 2 * SLOT as u64;
+/// The first bytes of what stands behind the slots: the secret of capability tokens.
+const TOKENS: &[u8; 16] = b"bailey.tokens.1\0";
+/// How large that is, in bytes: magic, secret, and the sum over both.
+const TOKENS_SIZE: usize = 16 + 32 + 32;
 /// How often a lock that another process has is tried again.
 const AGAIN: Duration = Duration::from_millis(2);
 /// How long it is tried: a step is done in milliseconds, on a slow disk in a second.
@@ -136,6 +140,29 @@ impl KeyFile {
         erased.map_err(|error| self.io(error))
     }
 
+    /// The secret of capability tokens, which stays; made when it is not there. One that is not whole any more is made anew,
+    /// and no older token holds.
+    pub(crate) fn tokens(&self, _: &Held<'_>) -> Result<Secret, JournalError> {
+        let mut bytes = Zeroizing::new([0; TOKENS_SIZE]);
+        match self.file.read_exact_at(&mut *bytes, SIZE) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+            Err(error) => return Err(self.io(error)),
+        }
+        if let Some(secret) = parse_tokens(&bytes) {
+            return Ok(secret);
+        }
+        let secret = Secret::new(random()?);
+        let (content, sum) = bytes.split_at_mut(TOKENS_SIZE - 32);
+        let (magic, place) = content.split_at_mut(TOKENS.len());
+        magic.copy_from_slice(TOKENS);
+        place.copy_from_slice(secret.as_slice());
+        sum.copy_from_slice(&Digest::of(content).0);
+        let written = self.file.write_all_at(&*bytes, SIZE).and_then(|()| self.file.sync_data());
+        written.map_err(|error| self.io(error))?;
+        Ok(secret)
+    }
+
     fn slot(&self, number: usize) -> Result<Zeroizing<[u8; SLOT]>, JournalError> {
         let mut bytes = Zeroizing::new([0; SLOT]);
         match self.file.read_exact_at(&mut *bytes, (number * SLOT) as u64) {
@@ -184,6 +211,12 @@ fn render(state: &State) -> Result<Zeroizing<[u8; SLOT]>, JournalError> {
     }
     sum.copy_from_slice(&Digest::of(content).0);
     Ok(bytes)
+}
+
+fn parse_tokens(bytes: &[u8; TOKENS_SIZE]) -> Option<Secret> {
+    let (content, sum) = bytes.split_at(TOKENS_SIZE - 32);
+    let secret = content.strip_prefix(TOKENS)?;
+    (Digest::of(content).0 == sum).then_some(Secret::new(secret.try_into().ok()?))
 }
 
 /// A slot that is in use and whole.

@@ -20,6 +20,7 @@ pub mod fact;
 mod finish;
 mod fork;
 mod keys;
+mod ledger;
 mod lock;
 pub mod merkle;
 mod mint;
@@ -34,6 +35,7 @@ mod remove;
 mod schema;
 mod sign;
 mod stop;
+mod token;
 mod tree;
 pub mod witness;
 mod write;
@@ -44,7 +46,8 @@ pub use begin::Circumstances;
 pub use breach::Breach;
 pub use chain::{Broken, Verified};
 pub use clock::{Clock, SystemClock};
-pub use fact::{Entry, Fact, Payload, Purpose, Recorded, Stored};
+pub use fact::{Entry, Fact, Payload, Purpose, Recorded, Stored, Under};
+pub use ledger::{Presented, Uses};
 pub use lock::{Holder, SessionLock};
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
@@ -54,6 +57,7 @@ pub use rebuild::Rebuilt;
 pub use remove::Removed;
 pub use schema::SCHEMA_VERSION;
 pub use sign::{Line, Vouched};
+pub use token::{BadToken, CAVEAT_BYTES_MAX, Macaroon, TOKEN_BYTES_MAX, TOKEN_PREFIX};
 pub use write::NewSession;
 
 use bailey_policy::{Allowed, Review};
@@ -117,6 +121,8 @@ struct Inner {
     /// Set once the newest entries were found sound.
     sound: OnceCell<()>,
     keys: Mutex<KeyFile>,
+    /// The secret of capability tokens, once it was wanted.
+    tokens: OnceCell<checkpoint::Secret>,
     /// How many entries the newest checkpoint that this process knows of is about, or was to be.
     signed: AtomicU64,
 }
@@ -161,6 +167,7 @@ impl Journal {
                 newest: AtomicU64::default(),
                 sound: OnceCell::new(),
                 keys: Mutex::new(file.keys),
+                tokens: OnceCell::new(),
                 signed: AtomicU64::default(),
             }),
         };
@@ -321,6 +328,9 @@ pub enum BeginError {
     /// The grant was used already, is void, or was given for something else.
     #[error("the approval was used already, is void, or was given for something else")]
     Burnt,
+    /// The token that it was asked under is over, or its operations are used up.
+    #[error("the capability token that it was asked under is over, or its operations are used up")]
+    Spent,
     /// The session is not in the journal.
     #[error("there is no session {0}")]
     NoSession(SessionId),
@@ -357,6 +367,9 @@ pub enum JournalError {
     /// The chain does not hold.
     #[error("{0}; restore the journal from a backup, or move it away to start a new one")]
     Broken(#[from] Broken),
+    /// A token that cannot be minted.
+    #[error("the token: {0}")]
+    Token(#[from] BadToken),
     /// A permit of another journal.
     #[error("the permit was made by another journal")]
     ForeignPermit,

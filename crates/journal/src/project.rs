@@ -1,9 +1,10 @@
 //! The projections: what each kind of entry changes in the tables beside the chain. Written in the transaction of their
 //! entry, and the same functions again when they are rebuilt from the chain.
 
-use crate::fact::Purpose;
+use crate::fact::{Purpose, Under};
 use bailey_protocol::{
-    ApprovalId, Cost, Digest, EffectId, Kind, SessionId, Timestamp, WsPath, event::Answer, number::Seq,
+    ApprovalId, Cost, Digest, EffectId, Kind, SessionId, Timestamp, TokenId, WsPath, event::Answer,
+    number::Seq,
 };
 use bailey_store::{StoreError, Tx, params};
 
@@ -11,14 +12,54 @@ use bailey_store::{StoreError, Tx, params};
 const TITLE_CHARS_MAX: usize = 80;
 
 /// The tables, each with the columns that name a row.
-pub(crate) const TABLES: &[&str] = &["state", "session", "effect", "approval", "touched", "revealed"];
+pub(crate) const TABLES: &[&str] =
+    &["state", "session", "effect", "approval", "touched", "revealed", "token", "token_use"];
 
 /// A session's rows lie in these, by the column `session`.
-const OF_SESSION: &[&str] = &["effect", "approval", "touched", "revealed"];
+const OF_SESSION: &[&str] = &["effect", "approval", "touched", "revealed", "token"];
 
 pub(crate) fn adopted(tx: &mut Tx<'_>, policy: &str) -> Result<(), StoreError> {
     tx.execute("INSERT OR REPLACE INTO state (name, value) VALUES ('policy', ?1)", params![policy])?;
     tx.execute("UPDATE approval SET state = 'void' WHERE state IN ('open', 'yes', 'session')", params![])?;
+    tx.execute("UPDATE token SET live = 0 WHERE live", params![])?;
+    Ok(())
+}
+
+/// The name of the state that holds the newest time of any entry: a clock behind it was put back.
+pub(crate) const NEWEST: &str = "newest";
+
+/// An entry has this time. It is kept in one width, so that the order of its letters is that of time.
+pub(crate) fn dated(tx: &mut Tx<'_>, time: Timestamp) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO state (name, value) VALUES (?1, ?2)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value < excluded.value",
+        params![NEWEST, format!("{time:.9}")],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn token_minted(tx: &mut Tx<'_>, token: TokenId, session: SessionId) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO token (id, session, live) VALUES (?1, ?2, 1)",
+        params![token.to_string(), session.to_string()],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn token_ended(tx: &mut Tx<'_>, token: TokenId) -> Result<(), StoreError> {
+    tx.execute("UPDATE token SET live = 0 WHERE id = ?1", params![token.to_string()])?;
+    Ok(())
+}
+
+/// One use, of each count.
+pub(crate) fn used(tx: &mut Tx<'_>, under: &Under) -> Result<(), StoreError> {
+    for count in &under.counts {
+        tx.execute(
+            "INSERT INTO token_use (count, token, used) VALUES (?1, ?2, 1)
+             ON CONFLICT (count) DO UPDATE SET used = used + 1",
+            params![count.to_string(), under.token.to_string()],
+        )?;
+    }
     Ok(())
 }
 
@@ -186,6 +227,10 @@ pub(crate) fn begun(tx: &mut Tx<'_>, seq: Seq, effect: &Begun<'_>) -> Result<(),
 /// A session that was removed has no rows any more.
 pub(crate) fn removed(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreError> {
     let id = session.to_string();
+    tx.execute(
+        "DELETE FROM token_use WHERE token IN (SELECT id FROM token WHERE session = ?1)",
+        params![id],
+    )?;
     for table in OF_SESSION {
         tx.execute(&format!("DELETE FROM {table} WHERE session = ?1"), params![id])?;
     }

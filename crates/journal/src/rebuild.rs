@@ -84,6 +84,7 @@ struct Replay {
 impl Replay {
     fn project(&mut self, tx: &mut Tx<'_>, recorded: &Recorded) -> Result<(), StoreError> {
         let (entry, now) = (&recorded.entry, recorded.entry.time);
+        project::dated(tx, now)?;
         if let Fact::PolicyAdopted { policy } = &entry.fact {
             return project::adopted(tx, &policy.to_string());
         }
@@ -108,6 +109,9 @@ impl Replay {
                 let asked = project::Asked { effect, action, entry, until, call, named };
                 project::asked(tx, *approval, id, &asked)
             }
+            Fact::TokenMinted { token, .. } => project::token_minted(tx, *token, id),
+            Fact::TokenEnded { token } => project::token_ended(tx, *token),
+            Fact::Denied { under: Some(under), .. } => project::used(tx, under),
             Fact::Answered { approval, answer, .. } => project::answered(tx, *approval, *answer),
             Fact::Intent { .. } => self.begin(tx, id, recorded),
             Fact::Outcome { used, .. } => self.finish(tx, id, *used, recorded),
@@ -129,13 +133,17 @@ impl Replay {
     }
 
     fn begin(&mut self, tx: &mut Tx<'_>, session: SessionId, recorded: &Recorded) -> Result<(), StoreError> {
-        let Fact::Intent { kind, target, purpose, call, approval, reserved, .. } = &recorded.entry.fact
+        let Fact::Intent { kind, target, purpose, call, approval, reserved, under, .. } =
+            &recorded.entry.fact
         else {
             return Ok(());
         };
         let Some(id) = recorded.entry.effect else { return Ok(()) };
         if let Some(approval) = approval {
             project::burnt(tx, *approval)?;
+        }
+        if let Some(under) = under {
+            project::used(tx, under)?;
         }
         let merge = match (kind, parse::<Effect>(recorded)) {
             (Kind::Merge, Some(Effect { action: Action::Merge(merge), .. })) => Some(merge),

@@ -14,6 +14,8 @@ pub(crate) const MIGRATIONS: &[Migration] =
 ///
 /// A question is known by its entry, when it runs out, the call that waits, and what that names.
 ///
+/// A token is live or over; its uses are counted by the name of each count.
+///
 /// Checkpoints are by the first key of their line; they follow from nothing, so no rebuild makes them. A witness was told of
 /// a line up to a checkpoint.
 const SECOND: &str = "
@@ -41,6 +43,16 @@ CREATE TABLE checkpoint (
     note      TEXT NOT NULL,
     signature BLOB NOT NULL,
     PRIMARY KEY (line, epoch)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE token (
+    id      TEXT PRIMARY KEY,
+    session TEXT NOT NULL,
+    live    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE token_use (
+    count TEXT PRIMARY KEY,
+    token TEXT NOT NULL,
+    used  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE witnessed (
     witness TEXT PRIMARY KEY,

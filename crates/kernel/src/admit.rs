@@ -1,8 +1,10 @@
 //! Admission: resolve, decide, ask or refuse, begin. After it there is a permit, a question, or a refusal.
 
-use crate::{Kernel, Output, Question, RED_FILES_MAX, Refused, Scope, screen};
-use bailey_journal::{BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Warrant};
-use bailey_policy::{Decided, Facts, Reason, Review, Verdict};
+use crate::{Kernel, Output, Question, RED_FILES_MAX, Refused, Scope, bearer::Ruling, screen};
+use bailey_journal::{
+    BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Uses, Warrant,
+};
+use bailey_policy::{Decided, Reason, Review, Verdict};
 use bailey_protocol::{
     Action, ApprovalId, Blob, CallId, Cost, Digest, Effect, EffectId, FileChange, Happening, Isolation,
     Labels, MergeKind, Sealed, Seq, WsPath, event::Verdict as Said,
@@ -103,31 +105,33 @@ impl Kernel {
             Ok(sealed) => sealed,
             Err(reason) => return Ok(Admission::Denied(vec![reason])),
         };
-        let Decided { verdict, reasons, red, .. } = self.decide(scope, &sealed).await?;
+        let Ruling { decided: Decided { verdict, reasons, red, .. }, uses } =
+            self.rule(scope, &sealed).await?;
         let reasons = deciding(&reasons);
         let action = &sealed.effect().action;
         if !matches!(verdict, Verdict::Deny(_))
             && let Err(nobody) = self.performer(action)
         {
             let why = nobody.to_string();
-            return self.deny(scope, &sealed, vec![why]).await;
+            return self.deny(scope, &sealed, vec![why], uses).await;
         }
         match verdict {
-            Verdict::Deny(_) => self.deny(scope, &sealed, reasons).await,
+            Verdict::Deny(_) => self.deny(scope, &sealed, reasons, uses).await,
             Verdict::Allow(allowed) => {
                 self.show(scope, &sealed, Said::Allowed, &reasons).await?;
-                self.begin(scope, sealed, Warrant::Allowed(allowed), Circumstances { purpose, reasons }).await
+                let circumstances = Circumstances { purpose, reasons, uses };
+                self.begin(scope, sealed, Warrant::Allowed(allowed), circumstances).await
             }
             Verdict::Review(_) if is_beyond_a_card(action, &red) => {
-                self.deny(scope, &sealed, vec![too_many(red.len())]).await
+                self.deny(scope, &sealed, vec![too_many(red.len())], uses).await
             }
             Verdict::Review(review) => {
                 // Nobody is asked about the first step of what is refused at the last.
                 if for_a_change && let Some(reasons) = self.change_denied(scope, &sealed).await? {
-                    return self.deny(scope, &sealed, reasons).await;
+                    return self.deny(scope, &sealed, reasons, uses).await;
                 }
                 let asking = Asking { red: &red, seen };
-                self.review(scope, sealed, review, Circumstances { purpose, reasons }, asking).await
+                self.review(scope, sealed, review, Circumstances { purpose, reasons, uses }, asking).await
             }
         }
     }
@@ -148,7 +152,7 @@ impl Kernel {
             cost: Cost::default(),
         };
         let sealed = self.seal(scope, asked).await?.map_err(Refused::Failed)?;
-        let Decided { verdict, reasons, red, .. } = self.decide(scope, &sealed).await?;
+        let Decided { verdict, reasons, red, .. } = self.rule(scope, &sealed).await?.decided;
         let verdict = match verdict {
             Verdict::Allow(_) => Said::Allowed,
             Verdict::Review(_) => Said::Asked,
@@ -165,22 +169,22 @@ impl Kernel {
         id: ApprovalId,
         purpose: Purpose,
     ) -> Result<Admission, Refused> {
-        let Decided { verdict, reasons, .. } = self.decide(scope, &sealed).await?;
+        let Ruling { decided: Decided { verdict, reasons, .. }, uses } = self.rule(scope, &sealed).await?;
         let reasons = deciding(&reasons);
         let warrant = match verdict {
-            Verdict::Deny(_) => return self.deny(scope, &sealed, reasons).await,
+            Verdict::Deny(_) => return self.deny(scope, &sealed, reasons, uses).await,
             Verdict::Allow(allowed) => Warrant::Allowed(allowed),
             Verdict::Review(review) => {
                 let grant = self.inner.mint.grant(id, &sealed).await?;
                 match self.named(&sealed, review.isolation()).await? {
                     Ok(now) if now == named => Warrant::Approved(review, grant),
-                    Ok(_) => return self.deny(scope, &sealed, vec![OTHER_FILES.into()]).await,
-                    Err(reason) => return self.deny(scope, &sealed, vec![reason]).await,
+                    Ok(_) => return self.deny(scope, &sealed, vec![OTHER_FILES.into()], uses).await,
+                    Err(reason) => return self.deny(scope, &sealed, vec![reason], uses).await,
                 }
             }
         };
         self.show(scope, &sealed, Said::Approved, &reasons).await?;
-        self.begin(scope, sealed, warrant, Circumstances { purpose, reasons }).await
+        self.begin(scope, sealed, warrant, Circumstances { purpose, reasons, uses }).await
     }
 
     async fn seal(&self, scope: &Scope, asked: Asked) -> Result<Result<Sealed, String>, Refused> {
@@ -204,14 +208,6 @@ impl Kernel {
         Ok(Ok(Sealed::new(effect).map_err(Refused::Failed)?))
     }
 
-    async fn decide(&self, scope: &Scope, sealed: &Sealed) -> Result<Decided, Refused> {
-        let places = self.places(scope.workspace());
-        let revealed = self.journal().revealed(scope.session()).await?;
-        let now = self.journal().clock().now();
-        let facts = Facts { revealed: &revealed, ..Facts::new(sealed, now, &places) };
-        Ok(self.policy().await?.decide(&facts))
-    }
-
     /// The digest of the files that an effect's action names; why that cannot be said.
     async fn named(
         &self,
@@ -231,7 +227,7 @@ impl Kernel {
         let files = read.action.paths().into_iter().map(change).collect();
         let effect = Effect { id: self.new_effect_id()?, action: Action::Change { files }, ..read.clone() };
         let sealed = Sealed::new(effect).map_err(Refused::Failed)?;
-        let Decided { verdict, reasons, .. } = self.decide(scope, &sealed).await?;
+        let Decided { verdict, reasons, .. } = self.rule(scope, &sealed).await?.decided;
         Ok(matches!(verdict, Verdict::Deny(_)).then(|| deciding(&reasons)))
     }
 
@@ -245,7 +241,7 @@ impl Kernel {
     ) -> Result<Admission, Refused> {
         let named = match self.named(&sealed, review.isolation()).await? {
             Ok(named) => named,
-            Err(reason) => return self.deny(scope, &sealed, vec![reason]).await,
+            Err(reason) => return self.deny(scope, &sealed, vec![reason], circumstances.uses).await,
         };
         if let Some(grant) = self.inner.mint.standing_grant(&sealed, named).await? {
             self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
@@ -269,7 +265,14 @@ impl Kernel {
         Ok(Admission::Waits(id, Box::new(Shown { sealed, named })))
     }
 
-    async fn deny(&self, scope: &Scope, sealed: &Sealed, reasons: Vec<String>) -> Result<Admission, Refused> {
+    /// Refuses. A token that it was asked under was used by it.
+    async fn deny(
+        &self,
+        scope: &Scope,
+        sealed: &Sealed,
+        reasons: Vec<String>,
+        uses: Option<Uses>,
+    ) -> Result<Admission, Refused> {
         let effect = sealed.effect();
         let fact = Fact::Denied {
             kind: effect.action.kind(),
@@ -279,10 +282,11 @@ impl Kernel {
             call: effect.call.clone(),
             role: effect.role,
             labels: effect.labels.clone(),
+            under: uses.as_ref().map(Uses::under),
         };
         let payload = serde_json::to_value(effect).map_err(|error| Refused::Failed(error.to_string()))?;
         let entry = Entry::of(effect.session, fact).about(effect.id).with(Payload::Json(payload));
-        self.journal().append(entry).await?;
+        self.inner.mint.deny(entry).await?;
         self.show(scope, sealed, Said::Denied, &reasons).await?;
         Ok(Admission::Denied(reasons))
     }
@@ -304,7 +308,9 @@ impl Kernel {
         let begun = task.await.map_err(|error| Refused::Failed(format!("it could not begin: {error}")))?;
         match begun {
             Ok(started) => Ok(Admission::Run(Box::new(started))),
-            Err(BeginError::Burnt) => Ok(Admission::Denied(vec![BeginError::Burnt.to_string()])),
+            Err(error @ (BeginError::Burnt | BeginError::Spent)) => {
+                Ok(Admission::Denied(vec![error.to_string()]))
+            }
             Err(error) => Err(error.into()),
         }
     }

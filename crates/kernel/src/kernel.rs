@@ -127,7 +127,12 @@ impl Kernel {
     /// The authority to go on with a turn that another process began; its message was accepted then.
     #[must_use]
     pub fn turn_of(&self, connection: &Connection) -> Scope {
-        Scope { connection: connection.clone(), role: Role::Agent, cancel: CancellationToken::new() }
+        Scope {
+            connection: connection.clone(),
+            role: Role::Agent,
+            cancel: CancellationToken::new(),
+            bearer: None,
+        }
     }
 
     /// Says something to the session's front end.
@@ -231,7 +236,12 @@ impl Registrar {
     /// The authority of the owner's own command in a session.
     #[must_use]
     pub fn owner(&self, connection: &Connection) -> Scope {
-        Scope { connection: connection.clone(), role: Role::Owner, cancel: CancellationToken::new() }
+        Scope {
+            connection: connection.clone(),
+            role: Role::Owner,
+            cancel: CancellationToken::new(),
+            bearer: None,
+        }
     }
 }
 

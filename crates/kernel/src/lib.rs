@@ -12,6 +12,7 @@
 
 mod act;
 mod admit;
+mod bearer;
 mod call;
 mod condense;
 mod context;
@@ -35,9 +36,10 @@ mod tool;
 pub use act::Acted;
 pub use admit::Preview;
 pub use bailey_journal::{
-    Clock, Holder, Journal, JournalError, NewSession, Permit, Redeemed, Seal, SessionInfo, SessionLock,
-    Settlement,
+    BadToken, Clock, Holder, Journal, JournalError, Macaroon, NewSession, Permit, Redeemed, Seal,
+    SessionInfo, SessionLock, Settlement,
 };
+pub use bailey_policy::{Caveat, Condition, Glob, HostGlob};
 pub use call::Step;
 pub use condense::{Summary, SummaryRoom};
 pub use context::{Context, Instruction, Provenance};

@@ -1,6 +1,6 @@
 //! Authority: what somebody may ask for comes from the connection they speak over, and from nothing they say.
 
-use crate::screen;
+use crate::{bearer::Bearer, screen};
 use bailey_journal::Journal;
 use bailey_protocol::{Cost, Event, Happening, Role, Seq, SessionId, WsPath, event::EVENT_VERSION};
 use std::{
@@ -26,6 +26,8 @@ pub struct Scope {
     pub(crate) connection: Connection,
     pub(crate) role: Role,
     pub(crate) cancel: CancellationToken,
+    /// By what whoever has it acts, who may do nothing else.
+    pub(crate) bearer: Option<Bearer>,
 }
 
 impl Scope {

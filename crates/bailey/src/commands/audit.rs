@@ -15,7 +15,7 @@ use crate::{
     witness::Witness,
 };
 use anyhow::Result;
-use bailey_journal::{Fact, Journal, Query, Recorded, fact::Admitted};
+use bailey_journal::{Fact, Journal, Query, Recorded, Under, fact::Admitted};
 use bailey_protocol::Status;
 use std::process::ExitCode;
 
@@ -115,12 +115,17 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::SessionResumed { model } => (Style::Dim, format!("with {model}")),
         Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),
         Fact::Accepted { .. } | Fact::Observation { .. } => (Style::Plain, first()),
-        Fact::Intent { kind, target, admitted, .. } => {
-            let how = if *admitted == Admitted::Allowed { "allowed" } else { "approved" };
-            (Style::Green, format!("{how} {}: {target}", kind.name()))
+        Fact::TokenMinted { token, operations, expires, holder, .. } => {
+            (Style::Yellow, format!("{token} for {holder}: {operations} operations until {expires}"))
         }
-        Fact::Denied { kind, target, reasons, .. } => {
-            (Style::Red, format!("{}: {target} — {}", kind.name(), reasons.join("; ")))
+        Fact::TokenEnded { token } => (Style::Dim, token.to_string()),
+        Fact::Intent { kind, target, admitted, under, .. } => {
+            let how = if *admitted == Admitted::Allowed { "allowed" } else { "approved" };
+            (Style::Green, format!("{how} {}: {target}{}", kind.name(), by(under.as_ref())))
+        }
+        Fact::Denied { kind, target, reasons, under, .. } => {
+            let by = by(under.as_ref());
+            (Style::Red, format!("{}: {target}{by} — {}", kind.name(), reasons.join("; ")))
         }
         Fact::Outcome { status, exit, enforced, duration_ms, .. } => {
             let mut text = match status {
@@ -150,4 +155,9 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::TurnEnded { reason, .. } => (Style::Dim, reason.clone()),
         _ => (Style::Plain, String::new()),
     }
+}
+
+/// The capability token that something was asked under.
+fn by(under: Option<&Under>) -> String {
+    under.map(|under| format!(" (by the token {})", under.token)).unwrap_or_default()
 }

@@ -20,3 +20,4 @@ mod remove;
 mod secrets;
 mod sessions;
 mod support;
+mod tokens;

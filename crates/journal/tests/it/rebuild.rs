@@ -43,6 +43,7 @@ async fn lived(desk: &Desk) -> SessionId {
         .ask(&effect(session, command("deploy open")), None, serde_json::json!({}), LASTS)
         .await
         .unwrap();
+    crate::tokens::used_once(desk, session).await;
     let costly = crate::support::costing(session, command("model"), 7);
     let warrant = Warrant::Allowed(desk.allowed(&costly));
     drop(desk.mint.begin(costly, warrant, why(), Cost { tokens: 100 }).await.unwrap());

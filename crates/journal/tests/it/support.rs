@@ -21,7 +21,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-const RULES: &str = r#"
+pub(crate) const RULES: &str = r#"
 [[rule]]
 name = "all"
 answer = "allow"
@@ -154,7 +154,7 @@ pub(crate) fn decide(policy: &Policy, sealed: &Sealed) -> Verdict {
 }
 
 pub(crate) fn why() -> Circumstances {
-    Circumstances { purpose: Purpose::Act, reasons: vec!["a test".into()] }
+    Circumstances { purpose: Purpose::Act, reasons: vec!["a test".into()], uses: None }
 }
 
 pub(crate) fn effect(session: SessionId, action: Action) -> Sealed {

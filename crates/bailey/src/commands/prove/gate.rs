@@ -195,7 +195,7 @@ impl Desk {
             (Verdict::Review(review), Some(grant)) => Warrant::Approved(review, grant),
             _ => bail!("the rules decided otherwise: {:?}", decided.reasons),
         };
-        let why = Circumstances { purpose: Purpose::Act, reasons: Vec::new() };
+        let why = Circumstances { purpose: Purpose::Act, reasons: Vec::new(), uses: None };
         Ok(self.mint.begin(sealed, warrant, why, Cost { tokens: limit }).await)
     }
 }

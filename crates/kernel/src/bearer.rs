@@ -1,0 +1,106 @@
+//! Capability tokens: minted here for a task, and presented with each effect of whoever acts by one.
+//!
+//! Minting takes from the rules what they allow without a question at that moment; a scope of which they allow only a part
+//! is refused. From then on the token stands in for the file rules, and for them alone: binding rules are heard at each use.
+
+use crate::{Kernel, Refused, Scope};
+use bailey_journal::{BadToken, JournalError, Macaroon, Presented, Uses};
+use bailey_policy::{Answer, Caller, Caveat, Decided, Facts, InvalidToken, Reason, Source};
+use bailey_protocol::{SandboxId, Sealed, TokenId};
+
+/// By what somebody acts who may do nothing else.
+#[derive(Debug, Clone)]
+pub(crate) struct Bearer {
+    pub(crate) token: Macaroon,
+    pub(crate) sandbox: Option<SandboxId>,
+}
+
+/// A decision, and the use of a token that it was.
+pub(crate) struct Ruling {
+    pub(crate) decided: Decided,
+    pub(crate) uses: Option<Uses>,
+}
+
+impl Scope {
+    /// The authority of somebody who acts by a token alone, from the walls of that name, for as long as this turn lasts:
+    /// no token, no effect.
+    #[must_use]
+    pub fn confined(&self, token: Macaroon, sandbox: Option<SandboxId>) -> Self {
+        let cancel = self.cancel.child_token();
+        Self { bearer: Some(Bearer { token, sandbox }), cancel, ..self.clone() }
+    }
+
+    /// Who asks, besides the role.
+    fn caller(&self) -> Caller {
+        let known = Caller::of(self.role).clone();
+        match &self.bearer {
+            Some(bearer) => Caller { is_confined: true, sandbox: bearer.sandbox, ..known },
+            None => known,
+        }
+    }
+}
+
+impl Kernel {
+    /// Mints a token for a task of this scope: what its caveat covers, for whoever has the scope's role, while the rules stay
+    /// as they are.
+    ///
+    /// # Errors
+    /// [`Refused::Denied`] when the rules do not allow all of it, or whoever asks acts by a token: that is narrowed instead.
+    /// Others when the caveat is not one to mint, or the journal cannot be written.
+    pub async fn mint_token(&self, scope: &Scope, caveat: Caveat) -> Result<Macaroon, Refused> {
+        if scope.bearer.is_some() {
+            return Err(Refused::Denied(vec!["who acts by a token mints none, but can narrow it".into()]));
+        }
+        let trust = Caller::of(scope.role).trust.map(|trust| vec![trust]);
+        let mut caveat = caveat;
+        for condition in caveat.scope.iter_mut().flatten() {
+            condition.role.get_or_insert_with(|| vec![scope.role]);
+            condition.trust = condition.trust.take().or_else(|| trust.clone());
+        }
+        let policy = self.policy().await?;
+        let places = self.places(scope.workspace());
+        policy.vouch(&caveat, &places).map_err(|why| Refused::Denied(vec![why.to_string()]))?;
+        Ok(self.inner.mint.mint_token(scope.session(), policy.digest(), caveat).await?)
+    }
+
+    /// Ends a token, and all that were narrowed from it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn end_token(&self, scope: &Scope, token: TokenId) -> Result<(), Refused> {
+        Ok(self.inner.mint.end_token(scope.session(), token).await?)
+    }
+
+    /// Decides about an effect, under the token of whoever acts by one.
+    pub(crate) async fn rule(&self, scope: &Scope, sealed: &Sealed) -> Result<Ruling, Refused> {
+        let presented = self.presented(scope).await?;
+        let held = presented.as_ref().and_then(|presented| presented.as_ref().ok());
+        let places = self.places(scope.workspace());
+        let revealed = self.journal().revealed(scope.session()).await?;
+        let policy = self.policy().await?;
+        // After what is on disk was read: a clock behind that was put back.
+        let now = self.journal().clock().now();
+        let caller = scope.caller();
+        let mut facts = Facts { revealed: &revealed, caller: &caller, ..Facts::new(sealed, now, &places) };
+        if let Some(held) = held {
+            (facts.token, facts.newest) = (Some(held.token()), held.newest());
+        }
+        let mut decided = policy.decide(&facts);
+        if let Some(Err(bad)) = &presented {
+            decided.reasons.insert(0, told(bad));
+        }
+        let is_use = decided.token.is_some_and(|it| it.map_or_else(InvalidToken::is_spent, |()| true));
+        let uses = held.filter(|_| is_use).map(|held| held.uses().clone());
+        Ok(Ruling { decided, uses })
+    }
+
+    async fn presented(&self, scope: &Scope) -> Result<Option<Result<Presented, BadToken>>, JournalError> {
+        let Some(bearer) = &scope.bearer else { return Ok(None) };
+        self.inner.mint.present(&bearer.token).await.map(Some)
+    }
+}
+
+fn told(bad: &BadToken) -> Reason {
+    let text = format!("its token does not hold: {bad}");
+    Reason { rule: "token".into(), source: Source::Token, answer: Answer::Deny, text }
+}
