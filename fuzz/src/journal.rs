@@ -1,9 +1,11 @@
-//! Proofs, which come from strangers.
+//! Proofs and capability tokens, which come from strangers.
 
 use bailey_journal::{
+    BadToken, Macaroon, TOKEN_BYTES_MAX,
     checkpoint::PublicKey,
     proof::{Proof, Proven},
 };
+use bailey_policy::Caveat;
 
 /// The first key of the journal that the seeds are proofs of. Nobody has its secret any more.
 const KEY: &str = "658c854bd0fe89606047448e9d43cf46d12b93ae7af755858b72a1857331cc38";
@@ -19,4 +21,18 @@ pub(crate) fn proof(data: &[u8]) {
         Ok(Proven::Growth { from, to }) => assert!(from.entries <= to.entries && from.epoch < to.epoch),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
+}
+
+/// What is read as a token is written again the same, and can be narrowed until it is full.
+pub(crate) fn token(text: &str) {
+    let Ok(mut token) = Macaroon::parse(text) else { return };
+    assert!(text.len() <= TOKEN_BYTES_MAX && *token.text() == *text, "{text}");
+    let by = Caveat { holder: Some("a fuzzer".into()), operations: Some(1), ..Caveat::default() };
+    let end = loop {
+        match token.clone().narrow(&by) {
+            Ok(narrowed) => token = narrowed,
+            Err(end) => break end,
+        }
+    };
+    assert_eq!((end, Macaroon::parse(&token.text())), (BadToken::Full, Ok(token)));
 }

@@ -51,6 +51,7 @@ pub const TARGETS: &[Target] = &[
     target("order", bailey_sandbox::fuzz::order),
     target("reply", bailey_sandbox::fuzz::reply),
     target("proof", journal::proof),
+    target("token", |data| text(data, journal::token)),
     target("git-index", bailey_sandbox::fuzz::index),
     target("keys", bailey::fuzz::keys),
     target("markdown", |data| text(data, bailey::fuzz::markdown)),

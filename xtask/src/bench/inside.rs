@@ -2,10 +2,13 @@
 
 use super::case::{Case, compare};
 use anyhow::{Context as _, Result};
-use bailey_journal::{Entry, Fact, Journal, NewSession, Payload, SystemClock};
-use bailey_policy::{DEFAULT_RULES, Facts, Places, Policy, built_in_rules, file};
+use bailey_journal::{Entry, Fact, Journal, Macaroon, NewSession, Payload, SystemClock};
+use bailey_policy::{
+    Caller, Caveat, Condition, DEFAULT_RULES, Facts, Places, Policy, Token, built_in_rules, file,
+};
 use bailey_protocol::{
-    Action, Command, Cost, Effect, EffectId, Labels, Limits, Role, Sealed, SessionId, Timestamp, TurnId,
+    Action, Command, Cost, Digest, Effect, EffectId, Kind, Labels, Limits, Role, Sealed, SessionId,
+    Timestamp, TokenId, TurnId,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
@@ -52,7 +55,39 @@ fn decisions() -> Result<()> {
         Case::new("the default rules", || decide(&default)),
         Case::new("the default rules and 1,000 more", || decide(&many)),
     ];
-    compare("a decision about a command", ROUNDS, GROUP, cases)
+    compare("a decision about a command", ROUNDS, GROUP, cases)?;
+    let under = |policy: &Policy| {
+        let token = Token { policy: policy.digest(), ..token() };
+        let caller = Caller { is_confined: true, ..Caller::default() };
+        let at = Timestamp::UNIX_EPOCH;
+        let facts =
+            Facts { token: Some(&token), caller: &caller, newest: at, ..Facts::new(&sealed, at, &places) };
+        for _ in 0..GROUP {
+            drop(std::hint::black_box(policy.decide(&facts)));
+        }
+        Ok(())
+    };
+    let cases = vec![
+        Case::new("the default rules", || under(&default)),
+        Case::new("the default rules and 1,000 more", || under(&many)),
+    ];
+    compare("a decision under a token", ROUNDS, GROUP, cases)
+}
+
+/// A token for commands, narrowed once.
+fn token() -> Token {
+    Token {
+        id: TokenId::new([7; 16]),
+        policy: Digest::of(b""),
+        caveats: vec![caveat(); 2],
+        operations_left: 9,
+    }
+}
+
+fn caveat() -> Caveat {
+    let scope = Condition { action: Some(vec![Kind::Exec]), ..Condition::default() };
+    let expires = Timestamp::from_second(4_000_000_000).ok();
+    Caveat { scope: Some(vec![scope]), expires, operations: Some(1_000_000), ..Caveat::default() }
 }
 
 /// The redactor with four keys. A case's time is that of a MiB: its inverse is MiB/s.
@@ -114,9 +149,20 @@ fn appends() -> Result<()> {
     let vault = Vault::default();
     let file = folder.path().join("journal.db");
     let opened = Journal::open(&file, Redactor::new(&vault), Arc::new(SystemClock));
-    let (journal, _mint) = runtime.block_on(opened)?;
+    let (journal, mint) = runtime.block_on(opened)?;
     let new = NewSession { workspace: "/p".into(), principal: "owner".into(), model: "test/model".into() };
     runtime.block_on(journal.open_session(session(), new))?;
+    let rules = Digest::of(b"rules");
+    runtime.block_on(mint.adopt(rules))?;
+    let mut held = vec![runtime.block_on(mint.mint_token(session(), rules, caveat()))?];
+    for _ in 0..8 {
+        held.extend(held.last().cloned().map(|token| token.narrow(&caveat())).transpose()?);
+    }
+    let check = |token: &Macaroon| Ok(runtime.block_on(mint.present(token)).map(drop)?);
+    let checks = [("as it was minted", held.first()), ("narrowed eight times", held.last())];
+    let checks = checks.into_iter().filter_map(|(name, token)| Some((name, token?)));
+    let checks = checks.map(|(name, token)| Case::new(name, move || check(token))).collect();
+    compare("a token's chain and its place in the ledger", ROUNDS, 1, checks)?;
     let raw = Raw::open(&folder.path().join("raw.db"))?;
     let single = vec![
         Case::new("raw SQLite, WAL, one transaction each", || raw.insert(1)),
