@@ -50,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     target("redactor", redactor::redactor),
     target("order", bailey_sandbox::fuzz::order),
     target("reply", bailey_sandbox::fuzz::reply),
+    target("extension", bailey_sandbox::fuzz::extension),
     target("proof", journal::proof),
     target("token", |data| text(data, journal::token)),
     target("git-index", bailey_sandbox::fuzz::index),

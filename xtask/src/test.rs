@@ -137,6 +137,21 @@ fn install_packages() -> Result<()> {
         apt(&["update", "-qq"])?;
         apt(&[&["install", "-y", "-qq", "--no-install-recommends"], missing.as_slice()].concat())?;
     }
+    // What needs it is skipped without it, and says so.
+    let deno = target_dir().join("npm");
+    if !deno.join("node_modules/deno").exists() {
+        std::fs::create_dir_all(&deno)?;
+        let install = ["install", "--silent", "--no-save", "--prefix"];
+        if !Command::new("npm")
+            .args(install)
+            .arg(&deno)
+            .arg("deno@2")
+            .status()
+            .is_ok_and(|status| status.success())
+        {
+            println!("npm brought no deno");
+        }
+    }
     if !cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
         check(&mut cargo(&["install", "--locked", "--quiet", "cargo-deny", "--version", "0.20.2"]))?;
     }

@@ -22,8 +22,13 @@ const PROXIES: [&str; 6] =
 /// Variables that name certificates.
 const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// What the warden is told, once: this session, its project, and what no sandbox may see.
-pub(crate) fn of_warden(session: &Session<'_>, id: SessionId, folder: &Path) -> Result<Config> {
+/// What the warden is told, once: this session, its project, the extensions beside it, and what no sandbox may see.
+pub(crate) fn of_warden(
+    session: &Session<'_>,
+    id: SessionId,
+    folder: &Path,
+    guests: BTreeMap<SessionId, Lease>,
+) -> Result<Config> {
     let Session { home, workspace, .. } = session;
     let mut revealed: BTreeSet<WsPath> = session.revealed.iter().cloned().collect();
     for path in session.options.iter().flat_map(|options| &options.reveal) {
@@ -31,14 +36,14 @@ pub(crate) fn of_warden(session: &Session<'_>, id: SessionId, folder: &Path) -> 
     }
     let yard = Yard { project: PathBuf::from(&workspace.0), folder: folder.to_path_buf() };
     let (is_attended, is_scratch) = (!session.unattended, session.is_scratch);
-    let lease = Lease { yard, revealed, is_attended, is_scratch };
+    let lease = Lease { yard, revealed, is_attended, is_scratch, guest: None };
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok());
     let config = Config {
         user_home: home.user.clone(),
         path: env::var("PATH").unwrap_or_default(),
         locale: locale.filter(|locale| !locale.is_empty()),
         masks: bailey_policy::SECRET_LOOKING.iter().map(|&glob| glob.to_owned()).collect(),
-        sessions: BTreeMap::from([(id, lease)]),
+        sessions: guests.into_iter().chain([(id, lease)]).collect(),
         hidden: hidden(home, folder),
         calls: session.config.calls.clone(),
         hidden_in_home: bailey_policy::protected_in_home().map(str::to_owned).collect(),

@@ -445,6 +445,20 @@ pub(crate) enum Policy {
     },
     /// Say of an action, or of an entry of the journal, what each rule makes of it; nothing is done
     Explain(Explain),
+    /// The programs of yours that judge besides the rules
+    #[command(subcommand)]
+    Extensions(Extensions),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Extensions {
+    /// List what config.toml declares, and whether each may be asked
+    List,
+    /// Have one asked again that crashed twice within 30 seconds; until then its kinds of action are denied
+    Enable {
+        /// Its name
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

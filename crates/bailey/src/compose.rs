@@ -9,6 +9,7 @@ use crate::{
     cli::{Answering, TurnOptions},
     clock,
     config::Config,
+    extensions::Extensions,
     home::{Folder, Home},
     print::Printer,
     stores::Stores,
@@ -133,11 +134,11 @@ pub(crate) async fn sign(
     }
 }
 
-/// The rules in force, whose examples hold, and what is odd about them.
-pub(crate) fn policy(home: &Home) -> Result<(Policy, Vec<String>)> {
+/// The rules in force, whose examples hold, with the extensions that have a say, and what is odd about them.
+pub(crate) fn policy(home: &Home, extensions: &Extensions) -> Result<(Policy, Vec<String>)> {
     let (policy, parsed) = rules(home, &[])?;
     parsed.check(&policy).map_err(file::RuleFileError::from)?;
-    Ok((policy, parsed.warnings.iter().map(ToString::to_string).collect()))
+    Ok((extensions.join(policy), parsed.warnings.iter().map(ToString::to_string).collect()))
 }
 
 /// The built-in rules, the organisation's and the human's: these files, or those of the home, or the default ones where it
@@ -231,7 +232,10 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     // First of all: a home where nothing can be written says so here.
     let file = JournalFile::open(&session.home.journal())?;
     let Folder { path: folder, remark } = session.home.session(id, session.is_scratch)?;
-    let warden = Warden::start(Path::new("/proc/self/exe"), &bounds::of_warden(&session, id, &folder)?)?;
+    let extensions = Extensions::read(session.config);
+    let mut settled = extensions.settle(session.home)?;
+    let told = bounds::of_warden(&session, id, &folder, std::mem::take(&mut settled.leases))?;
+    let warden = Warden::start(Path::new("/proc/self/exe"), &told)?;
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
     let witness = session.config.witness.as_ref().map(Witness::open);
@@ -250,21 +254,28 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     tokio::spawn(async move { checked.sound().await });
     let remarks = remark.into_iter().chain(clock::remark(&journal).await).collect();
     let profile = config.calls.profile();
-    let (rules, _) = policy(home)?;
+    let (rules, _) = policy(home, &extensions)?;
     let rules = rules.with_profile(profile);
-    let native = Native::new(warden);
+    let native = Arc::new(Native::new(warden));
     if !matches!(opening, Opening::Visit(_)) {
         native.prepare(id)?;
     }
     let path = std::env::var("PATH").unwrap_or_default();
+    let runner = settled.run(&native);
+    if options.is_some() {
+        runner.prepare();
+    }
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
     if let Opening::New(id) = opening {
         walls.begin(id);
     }
     let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     let of_home = home.clone();
+    registrar.extensions(Arc::new(runner));
     registrar.reread_rules(Box::new(move || {
-        policy(&of_home).map(|(policy, _)| policy.with_profile(profile)).map_err(|error| format!("{error:#}"))
+        policy(&of_home, &extensions)
+            .map(|(policy, _)| policy.with_profile(profile))
+            .map_err(|error| format!("{error:#}"))
     }));
     let (models, network, retry) = match options {
         Some(options) => {
@@ -376,9 +387,10 @@ pub(crate) async fn owner(
 ) -> Result<(Kernel, Scope, mpsc::Receiver<Event>)> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let file = JournalFile::open(&home.journal())?;
+    let extensions = Extensions::read(config);
     bounds::bind_client(home, config, &file)?;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
-    let (rules, _) = policy(home)?;
+    let (rules, _) = policy(home, &extensions)?;
     let door = door(config, &keys, &journal, endpoints)?;
     let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     registrar.register(vec![Arc::new(door)]);

@@ -7,6 +7,7 @@ mod calls;
 mod document;
 mod environment;
 mod error;
+mod extensions;
 mod models;
 mod origin;
 mod project;
@@ -14,6 +15,7 @@ mod project;
 pub(crate) use document::Document;
 pub(crate) use environment::{known as known_variables, unknown as unknown_variables};
 pub(crate) use error::ConfigError;
+pub(crate) use extensions::Declared;
 pub(crate) use models::{ModelsByUse, Provider};
 pub(crate) use origin::Origin;
 
@@ -21,6 +23,7 @@ use crate::{home::Home, witness::Witness};
 use anyhow::Result;
 use bailey_protocol::{Limits, Profile};
 use bailey_sandbox::Calls;
+use extensions::FilePolicy;
 use origin::Origins;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
@@ -56,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) secrets: Secrets,
     /// Who is told of each checkpoint of the journal.
     pub(crate) witness: Option<Witness>,
+    /// Extensions of the policy.
+    pub(crate) extensions: Vec<Declared>,
     origins: Origins,
 }
 
@@ -131,6 +136,7 @@ struct File {
     sandbox: FileSandbox,
     secrets: Secrets,
     journal: FileJournal,
+    policy: FilePolicy,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -183,6 +189,7 @@ impl Default for Config {
             calls: Calls::default(),
             secrets: Secrets::default(),
             witness: None,
+            extensions: Vec::new(),
             origins: Origins::default(),
         }
     }
@@ -230,8 +237,9 @@ impl Config {
                 return Err(document.mistake(provider, message));
             }
         }
-        let File { model, models, providers, limits, approvals, sandbox, secrets, journal } =
+        let File { model, models, providers, limits, approvals, sandbox, secrets, journal, policy } =
             document.read()?;
+        extensions::check(document, &policy.extension)?;
         for (name, provider) in &providers {
             if has_user(&provider.base_url) {
                 // The line itself is not shown: it holds a password.
@@ -268,6 +276,7 @@ impl Config {
         self.profile = sandbox.profile.unwrap_or_else(|| Profile::default().name().into());
         self.secrets = secrets;
         self.witness = journal.witness.map(|text| witness(document, &text)).transpose()?;
+        self.extensions = policy.extension;
         self.limit(&limits);
         self.origins.note_all(document);
         Ok(())
@@ -316,6 +325,7 @@ impl Config {
             sandbox: FileSandbox { profile: Some(self.profile.clone()) },
             secrets: self.secrets.clone(),
             journal: FileJournal { witness: self.witness.as_ref().map(ToString::to_string) },
+            policy: FilePolicy { extension: self.extensions.clone() },
         }
     }
 

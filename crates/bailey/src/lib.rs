@@ -11,6 +11,7 @@ mod config;
 #[cfg(feature = "controls")]
 mod controls;
 mod exit;
+mod extensions;
 mod front;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;

@@ -129,7 +129,7 @@ fn not_json(error: serde_json::Error) -> StoreError {
     StoreError::custom(format!("entry cannot be serialised: {error}"))
 }
 
-fn redact(value: &mut Value, redactor: &Redactor) {
+pub(crate) fn redact(value: &mut Value, redactor: &Redactor) {
     match value {
         Value::String(text) => {
             let clean = redactor.redact(text);

@@ -43,6 +43,26 @@ pub struct Under {
     pub counts: Vec<Digest>,
 }
 
+/// How an extension failed to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// It took too long. It lives, and may answer the next question.
+    Late,
+    /// It ended, did not start, or took no question.
+    Crashed,
+    /// What it wrote was no answer to what it was asked; it was ended.
+    Garbled,
+}
+
+impl Failure {
+    /// Whether it counts as a crash.
+    #[must_use]
+    pub fn is_crash(self) -> bool {
+        matches!(self, Self::Crashed | Self::Garbled)
+    }
+}
+
 /// What an entry says. Its payload, where it has one, is named in each variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -114,6 +134,23 @@ pub enum Fact {
     TokenEnded {
         /// Its name in the ledger.
         token: TokenId,
+    },
+    /// An extension of the policy gave no answer that counts. Payload: what it last wrote to its standard error.
+    ExtensionFailed {
+        /// Its name.
+        extension: String,
+        /// How.
+        failure: Failure,
+    },
+    /// An extension is not asked any more, which denies its kinds: it crashed a second time too soon.
+    ExtensionDisabled {
+        /// Its name.
+        extension: String,
+    },
+    /// The owner has an extension asked again.
+    ExtensionEnabled {
+        /// Its name.
+        extension: String,
     },
     /// A person's message was accepted. Payload: the text.
     Accepted {
@@ -312,6 +349,9 @@ impl Fact {
             Self::Released => "released",
             Self::TokenMinted { .. } => "token_minted",
             Self::TokenEnded { .. } => "token_ended",
+            Self::ExtensionFailed { .. } => "extension_failed",
+            Self::ExtensionDisabled { .. } => "extension_disabled",
+            Self::ExtensionEnabled { .. } => "extension_enabled",
             Self::Accepted { .. } => "accepted",
             Self::Intent { .. } => "intent",
             Self::Denied { .. } => "denied",

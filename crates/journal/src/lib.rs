@@ -16,6 +16,7 @@ mod breach;
 mod chain;
 pub mod checkpoint;
 mod clock;
+mod extension;
 pub mod fact;
 mod finish;
 mod fork;
@@ -46,7 +47,7 @@ pub use begin::Circumstances;
 pub use breach::Breach;
 pub use chain::{Broken, Verified};
 pub use clock::{Clock, SystemClock};
-pub use fact::{Entry, Fact, Payload, Purpose, Recorded, Stored, Under};
+pub use fact::{Entry, Fact, Failure, Payload, Purpose, Recorded, Stored, Under};
 pub use ledger::{Presented, Uses};
 pub use lock::{Holder, SessionLock};
 pub use mint::{Mint, Unfinished};
@@ -61,7 +62,7 @@ pub use token::{BadToken, CAVEAT_BYTES_MAX, Macaroon, TOKEN_BYTES_MAX, TOKEN_PRE
 pub use write::NewSession;
 
 use bailey_policy::{Allowed, Review};
-use bailey_protocol::{ApprovalId, Digest, Isolation, SessionId};
+use bailey_protocol::{ApprovalId, Digest, Effect, Isolation, SessionId};
 use bailey_secrets::Redactor;
 use bailey_store::{Database, Grade, Store, StoreError, Tx};
 use keys::KeyFile;
@@ -263,6 +264,16 @@ impl Journal {
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.inner.redactor
+    }
+
+    /// An effect as the journal keeps it: without secrets, and of a model call without the body.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn shown(&self, effect: &Effect) -> Result<serde_json::Value, JournalError> {
+        let mut shown = begin::effect_json(effect)?;
+        chain::redact(&mut shown, self.redactor());
+        Ok(shown)
     }
 
     pub(crate) fn store(&self) -> &Store {

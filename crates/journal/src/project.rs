@@ -79,6 +79,36 @@ pub(crate) fn released(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The name of the state that an extension is in.
+pub(crate) fn of_extension(name: &str) -> String {
+    format!("extension:{name}")
+}
+
+/// The state of an extension that is not asked any more; of one that was started again it is the time of its crash.
+pub(crate) const DISABLED: &str = "disabled";
+
+pub(crate) fn extension_crashed(tx: &mut Tx<'_>, name: &str, now: Timestamp) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO state (name, value) VALUES (?1, ?2)
+         ON CONFLICT (name) DO UPDATE SET value = ?2 WHERE value <> ?3",
+        params![of_extension(name), now.to_string(), DISABLED],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn extension_disabled(tx: &mut Tx<'_>, name: &str) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT OR REPLACE INTO state (name, value) VALUES (?1, ?2)",
+        params![of_extension(name), DISABLED],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn extension_enabled(tx: &mut Tx<'_>, name: &str) -> Result<(), StoreError> {
+    tx.execute("DELETE FROM state WHERE name = ?1", params![of_extension(name)])?;
+    Ok(())
+}
+
 pub(crate) fn opened(
     tx: &mut Tx<'_>,
     id: SessionId,

@@ -91,6 +91,11 @@ impl Replay {
         match &entry.fact {
             Fact::Stopped => return project::stopped(tx, now),
             Fact::Released => return project::released(tx),
+            Fact::ExtensionFailed { extension, failure } if failure.is_crash() => {
+                return project::extension_crashed(tx, extension, now);
+            }
+            Fact::ExtensionDisabled { extension } => return project::extension_disabled(tx, extension),
+            Fact::ExtensionEnabled { extension } => return project::extension_enabled(tx, extension),
             _ => {}
         }
         let Some(id) = entry.session else { return Ok(()) };
@@ -119,6 +124,9 @@ impl Replay {
             | Fact::Stopped
             | Fact::Released
             | Fact::PolicyAdopted { .. }
+            | Fact::ExtensionFailed { .. }
+            | Fact::ExtensionDisabled { .. }
+            | Fact::ExtensionEnabled { .. }
             | Fact::Denied { .. }
             | Fact::Observation { .. }
             | Fact::Reply { .. }

@@ -5,7 +5,7 @@
 
 use crate::{Kernel, Refused, Scope};
 use bailey_journal::{BadToken, JournalError, Macaroon, Presented, Uses};
-use bailey_policy::{Answer, Caller, Caveat, Decided, Facts, InvalidToken, Reason, Source};
+use bailey_policy::{Answer, Caller, Caveat, Decided, Facts, InvalidToken, Judged, Reason, Reply, Source};
 use bailey_protocol::{SandboxId, Sealed, TokenId};
 
 /// By what somebody acts who may do nothing else.
@@ -73,6 +73,15 @@ impl Kernel {
 
     /// Decides about an effect, under the token of whoever acts by one.
     pub(crate) async fn rule(&self, scope: &Scope, sealed: &Sealed) -> Result<Ruling, Refused> {
+        self.ruling(scope, sealed, true).await
+    }
+
+    /// The same about an effect that is only supposed: no extension is asked, and each is taken to allow it.
+    pub(crate) async fn suppose(&self, scope: &Scope, sealed: &Sealed) -> Result<Ruling, Refused> {
+        self.ruling(scope, sealed, false).await
+    }
+
+    async fn ruling(&self, scope: &Scope, sealed: &Sealed, asks: bool) -> Result<Ruling, Refused> {
         let presented = self.presented(scope).await?;
         let held = presented.as_ref().and_then(|presented| presented.as_ref().ok());
         let places = self.places(scope.workspace());
@@ -85,7 +94,14 @@ impl Kernel {
         if let Some(held) = held {
             (facts.token, facts.newest) = (Some(held.token()), held.newest());
         }
-        let mut decided = policy.decide(&facts);
+        let mut decided = match policy.judge(&facts) {
+            Judged::Decided(decided) => decided,
+            Judged::Asks(inquiry) if asks => self.inquire(scope, sealed, inquiry).await?,
+            Judged::Asks(inquiry) => {
+                let best = || Reply::Said { answer: Answer::Allow, reason: String::new() };
+                inquiry.conclude(|_| Some(best()))
+            }
+        };
         if let Some(Err(bad)) = &presented {
             decided.reasons.insert(0, told(bad));
         }

@@ -3,6 +3,7 @@
 use crate::{
     Executor, Question, Refused, Route, Scope, UserMessage,
     call::Pending,
+    extension::Extensions,
     scope::{Connection, Outlet},
 };
 use bailey_journal::{Journal, Mint};
@@ -58,6 +59,7 @@ pub(crate) struct Inner {
     pub(crate) rules: OnceLock<Rules>,
     pub(crate) config: Config,
     pub(crate) executors: OnceLock<BTreeMap<Route, Arc<dyn Executor>>>,
+    pub(crate) extensions: OnceLock<Arc<dyn Extensions>>,
     pub(crate) pending: Mutex<HashMap<ApprovalId, Pending>>,
     /// Wakes whoever waits for an answer that was given here.
     pub(crate) answered: Notify,
@@ -90,6 +92,7 @@ impl Kernel {
             rules: OnceLock::new(),
             config,
             executors: OnceLock::new(),
+            extensions: OnceLock::new(),
             pending: Mutex::default(),
             answered: Notify::new(),
             told: Mutex::default(),
@@ -169,6 +172,11 @@ impl Kernel {
         self.inner.executors.get()?.get(&route).cloned()
     }
 
+    /// Who runs the policy's extensions, where somebody does.
+    pub(crate) fn extensions(&self) -> Option<&Arc<dyn Extensions>> {
+        self.inner.extensions.get()
+    }
+
     /// Tells every executor that effects of a session may follow soon.
     pub(crate) fn expect(&self, session: SessionId) {
         let executors = self.inner.executors.get().into_iter().flat_map(BTreeMap::values);
@@ -218,6 +226,11 @@ impl Registrar {
             }
         }
         self.kernel.inner.executors.set(routes).ok();
+    }
+
+    /// Says who runs the policy's extensions, once. Without it, what they are to judge is denied.
+    pub fn extensions(&self, extensions: Arc<dyn Extensions>) {
+        self.kernel.inner.extensions.set(extensions).ok();
     }
 
     /// Says where the rules are read again when another process puts others into force, once. Without it a kernel

@@ -20,6 +20,7 @@ mod converse;
 mod cut;
 mod door;
 mod executor;
+pub mod extension;
 mod guide;
 mod kernel;
 mod launch;

@@ -5,8 +5,8 @@
 
 use crate::{rule::Answer, shape::beginning};
 use alloc::{string::String, vec::Vec};
-use bailey_protocol::{Kind, Timestamp};
-use serde::Serialize;
+use bailey_protocol::{Digest, Kind, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// Within so many milliseconds after a crash, another one disables an extension.
 pub const CRASH_WINDOW_MS: i64 = 30_000;
@@ -23,10 +23,12 @@ pub struct Extension {
     pub kinds: Vec<Kind>,
     /// What it counts as when it does not answer in time.
     pub late: Late,
+    /// Names what runs: its command, its files, and how it is run. Another program is another policy.
+    pub program: Digest,
 }
 
 /// What an extension counts as when it does not answer in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Late {
     /// As a denial.
@@ -52,8 +54,10 @@ pub enum Reply {
     Late,
     /// It crashed, or could not be started.
     Crashed,
-    /// What it answered cannot be read.
+    /// What it answered cannot be read, or answers what it was not asked.
     Garbled,
+    /// What there is to judge does not fit into one question.
+    TooLong,
     /// It is disabled.
     Disabled,
 }
@@ -74,6 +78,7 @@ impl Extension {
             }
             Some(Reply::Crashed) => failed("it crashed"),
             Some(Reply::Garbled) => failed("its answer cannot be read"),
+            Some(Reply::TooLong) => failed("this is too long for it to be asked about"),
             Some(Reply::Disabled) => failed("it is disabled until you enable it again"),
             None => failed("nobody asked it"),
         }

@@ -8,7 +8,7 @@
 //! to be asked: then it may be any of the project.
 
 use crate::{
-    config::{Config, Lease, Yard},
+    config::{Config, Guest, Lease, Yard},
     seccomp::Calls,
     wire::{Job, Task, View},
     worker::Request,
@@ -104,6 +104,9 @@ pub(crate) fn check(calls: &Calls, lease: &Lease, view: View, job: &Job) -> Resu
     if wanted != view {
         return Err(format!("a {view:?} was made, and the job is one for a {wanted:?}"));
     }
+    if let Some(guest) = &lease.guest {
+        return is_guests(guest, job);
+    }
     let is_revealed = |path: &WsPath| {
         lease.revealed.contains(path) || (lease.is_attended && is_beneath(&lease.yard.project, path))
     };
@@ -122,6 +125,29 @@ pub(crate) fn check(calls: &Calls, lease: &Lease, view: View, job: &Job) -> Resu
         Task::Run(_) => Ok(()),
         Task::Work(request) => places(&lease.yard, request),
     }
+}
+
+/// A lease that is one program's serves nothing else, and with nothing more in sight.
+fn is_guests(guest: &Guest, job: &Job) -> Result<(), String> {
+    let is_command = matches!(&job.task, Task::Run(command) if *command == guest.command);
+    if is_command && job.isolation == guest.isolation && job.limits == guest.command.limits {
+        return Ok(());
+    }
+    Err("this place is one program's, and the job is another".into())
+}
+
+/// What a sandbox of a lease may see outside its project.
+///
+/// # Errors
+/// Says what is asked for beyond it.
+pub(crate) fn reads(hidden: &Hidden, lease: &Lease, wanted: &[String]) -> Result<(), String> {
+    let is_of = |guest: &Guest, path: &String| guest.isolation.extra_reads.iter().any(|own| own.0 == *path);
+    if let Some(guest) = &lease.guest
+        && let Some(path) = wanted.iter().find(|path| !is_of(guest, path))
+    {
+        return Err(format!("`{path}` is no file of the one program that this place is for"));
+    }
+    wanted.iter().try_for_each(|path| hidden.check(path))
 }
 
 /// Whether a path, as it is written, leads to something in the project.

@@ -1,7 +1,7 @@
 //! What the walls are told once, by the composition root: the host's facts and the owner's choices.
 
 use crate::seccomp::Calls;
-use bailey_protocol::{SessionId, Wall, WsPath};
+use bailey_protocol::{Command, Isolation, SessionId, Wall, WsPath};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -62,12 +62,24 @@ pub struct Lease {
     pub is_attended: bool,
     /// Whether nothing of it is kept: the warden removes the session's folder at its own end.
     pub is_scratch: bool,
+    /// The one program that it is for, where it is no session's.
+    pub guest: Option<Guest>,
+}
+
+/// A program that lives beside the sessions and answers the runtime, such as an extension of the policy: behind walls of its
+/// own, over an empty project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guest {
+    /// What runs; nothing else does.
+    pub command: Command,
+    /// Its walls, with the files of its own that it reads.
+    pub isolation: Isolation,
 }
 
 impl From<Yard> for Lease {
     /// A session to be kept, that nothing was revealed to and that nobody watches.
     fn from(yard: Yard) -> Self {
-        Self { yard, revealed: BTreeSet::new(), is_attended: false, is_scratch: false }
+        Self { yard, revealed: BTreeSet::new(), is_attended: false, is_scratch: false, guest: None }
     }
 }
 

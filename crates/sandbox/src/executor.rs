@@ -13,7 +13,7 @@ use bailey_protocol::{
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 use tokio::sync::mpsc;
@@ -25,7 +25,7 @@ const PIECES_WAITING_MAX: usize = 32;
 /// Performs everything that touches a workspace, behind the native walls.
 #[derive(Debug)]
 pub struct Walls {
-    native: Native,
+    native: Arc<Native>,
     seal: Seal,
     user_home: String,
     path: String,
@@ -49,7 +49,7 @@ impl Walls {
     /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths, `path` where programs
     /// are looked for.
     #[must_use]
-    pub fn new(native: Native, seal: Seal, user_home: String, path: String) -> Self {
+    pub fn new(native: Arc<Native>, seal: Seal, user_home: String, path: String) -> Self {
         Self {
             native,
             seal,

@@ -4,6 +4,7 @@
 use crate::{
     charter::{self, Hidden},
     config::{Config, Lease, Yard},
+    frame::{FRAME_BYTES_MAX, Frames, ready, said},
     seccomp::Calls,
     wire::{Job, View, Wish},
     worker::{self, Reply},
@@ -36,6 +37,31 @@ pub fn reply(bytes: &[u8]) {
     assert!(serde_json::to_vec(&reply).is_ok());
 }
 
+/// What an extension writes, cut wherever the first byte says: frames within the limit come out as they went in, and nothing
+/// is kept of what is beyond it.
+pub fn extension(bytes: &[u8]) {
+    let Some((cut, stream)) = bytes.split_first() else { return };
+    let mut frames = Frames::default();
+    let mut taken = Vec::new();
+    for piece in stream.chunks(usize::from(*cut).max(1)) {
+        frames.bytes.extend_from_slice(piece);
+        loop {
+            match frames.next() {
+                Ok(Some(json)) => {
+                    assert!(json.len() <= FRAME_BYTES_MAX);
+                    drop((ready(&json), said(&json)));
+                    taken.extend(u32::try_from(json.len()).unwrap_or_default().to_be_bytes());
+                    taken.extend_from_slice(&json);
+                }
+                Ok(None) => break,
+                Err(error) => return assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
+    taken.extend_from_slice(&frames.bytes);
+    assert_eq!(taken, stream, "a byte was lost or changed");
+}
+
 /// Git's index, of either hash.
 pub fn index(bytes: &[u8]) {
     worker::read_index(bytes);
@@ -57,5 +83,6 @@ fn lease() -> Lease {
         revealed: BTreeSet::from(["/home/ann/project/.env".into()]),
         is_attended: false,
         is_scratch: false,
+        guest: None,
     }
 }

@@ -27,9 +27,12 @@ mod clerk;
 mod config;
 mod confine;
 mod executor;
+mod extension;
 mod facts;
+mod frame;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod guest;
 mod ids;
 mod mask;
 mod native;
@@ -44,9 +47,11 @@ mod warden;
 mod wire;
 pub mod worker;
 
-pub use config::{Config, Lease, Yard};
+pub use config::{Config, Guest, Lease, Yard};
 pub use confine::{ConfineError, Confined, Confinement};
 pub use executor::Walls;
+pub use extension::Runner;
+pub use frame::FRAME_BYTES_MAX;
 pub use native::{Native, WorkError};
 pub use running::{Piece, Source};
 pub use seccomp::{CallError, Calls};

@@ -189,7 +189,12 @@ impl Native {
         start().map_err(|error| WorkError::Refused(error.to_string()))
     }
 
-    fn launch(&self, session: SessionId, job: &Job, stdin: Option<OwnedFd>) -> io::Result<Running> {
+    pub(crate) fn launch(
+        &self,
+        session: SessionId,
+        job: &Job,
+        stdin: Option<OwnedFd>,
+    ) -> io::Result<Running> {
         self.yard(session).map_err(io::Error::other)?;
         let wish = Wish {
             session,

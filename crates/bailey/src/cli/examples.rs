@@ -108,6 +108,11 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey policy explain --entry 42", "what the journal says was decided"),
         ],
     ),
+    (&["policy", "extensions", "list"], &[("bailey policy extensions list", "")]),
+    (
+        &["policy", "extensions", "enable"],
+        &[("bailey policy extensions enable no-deploy", "when its mistake is corrected")],
+    ),
     (&["sandbox", "run"], &[("bailey sandbox run -- cargo test", "")]),
     (&["sandbox", "doctor"], &[("bailey sandbox doctor", "exit code 1 when a wall is missing")]),
     (&["init"], &[("bailey init", "")]),

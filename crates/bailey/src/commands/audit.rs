@@ -15,7 +15,7 @@ use crate::{
     witness::Witness,
 };
 use anyhow::Result;
-use bailey_journal::{Fact, Journal, Query, Recorded, Under, fact::Admitted};
+use bailey_journal::{Fact, Failure, Journal, Query, Recorded, Under, fact::Admitted};
 use bailey_protocol::Status;
 use std::process::ExitCode;
 
@@ -150,6 +150,16 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Answered { answer, by, .. } => (Style::Yellow, format!("{answer:?} by {by} {}", first())),
         Fact::Reply { provider, model, .. } => (Style::Dim, format!("{provider}/{model}")),
         Fact::Stopped => (Style::Red, first()),
+        Fact::ExtensionFailed { extension, failure } => {
+            let how = match failure {
+                Failure::Late => "did not answer in time",
+                Failure::Crashed => "crashed",
+                Failure::Garbled => "wrote what is no answer",
+            };
+            (Style::Yellow, format!("{extension} {how} {}", first()))
+        }
+        Fact::ExtensionDisabled { extension } => (Style::Red, format!("{extension} is not asked any more")),
+        Fact::ExtensionEnabled { extension } => (Style::Yellow, format!("{extension} is asked again")),
         Fact::Revealed { path } => (Style::Yellow, path.0.clone()),
         Fact::SigningBegun { key } => (Style::Yellow, format!("with the key {key}")),
         Fact::TurnEnded { reason, .. } => (Style::Dim, reason.clone()),

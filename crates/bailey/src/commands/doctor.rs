@@ -65,7 +65,7 @@ pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer)
     let Some(home) = report.take(own::home(home)) else { return Ok(report.end()) };
     report.add(own::storage(&home));
     let config = report.take(own::config(&home));
-    report.add(own::rules(&home));
+    report.add(own::rules(&home, config.as_ref()));
     report.add(own::journal(&home, config.as_ref(), printer).await);
     if let Some(config) = &config {
         report.add(own::keys(&home, config));

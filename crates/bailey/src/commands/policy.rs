@@ -1,11 +1,14 @@
 //! `bailey policy`: the rules in force, and why they decide as they do.
 
 mod explain;
+mod extensions;
 mod test;
 
 use crate::{
     cli::Policy,
     compose,
+    config::Config,
+    extensions::Extensions,
     home::Home,
     print::{Printer, Style},
 };
@@ -20,11 +23,17 @@ pub(super) async fn run(home: &Home, command: Policy, printer: &Printer) -> Resu
         Policy::Test { files } => test::run(home, &files, printer),
         Policy::Show { rule } => show(home, rule.as_deref(), printer),
         Policy::Explain(asked) => explain::run(home, asked, printer).await,
+        Policy::Extensions(command) => extensions::run(home, command, printer).await,
     }
 }
 
+/// The policy of a session that would begin now, and what is odd about its rules.
+fn in_force(home: &Home) -> Result<(bailey_policy::Policy, Vec<String>)> {
+    compose::policy(home, &Extensions::read(&Config::load(home)?))
+}
+
 fn check(home: &Home, printer: &Printer) -> Result<ExitCode> {
-    let (policy, warnings) = compose::policy(home)?;
+    let (policy, warnings) = in_force(home)?;
     if printer.is_json() {
         printer.json(&json!({ "ok": true, "digest": policy.digest(), "warnings": warnings }));
         return Ok(ExitCode::SUCCESS);
@@ -37,7 +46,7 @@ fn check(home: &Home, printer: &Printer) -> Result<ExitCode> {
 }
 
 fn show(home: &Home, name: Option<&str>, printer: &Printer) -> Result<ExitCode> {
-    let (policy, _) = compose::policy(home)?;
+    let (policy, _) = in_force(home)?;
     let rules: Vec<&Rule> = policy.rules().filter(|rule| name.is_none_or(|name| rule.name == name)).collect();
     if let (Some(name), []) = (name, rules.as_slice()) {
         bail!("there is no rule `{name}`; `bailey policy show` lists them");

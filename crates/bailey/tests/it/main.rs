@@ -19,6 +19,7 @@ mod context;
 mod days;
 mod elsewhere;
 mod endings;
+mod extensions;
 mod guide;
 mod house;
 mod keys;

@@ -5,7 +5,7 @@ use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
     Extension, Judged, Late, Policy, Reply, Rule,
 };
-use bailey_protocol::Kind;
+use bailey_protocol::{Digest, Kind};
 
 const FILE: &str = "/home/ann/proj/a.rs";
 
@@ -27,6 +27,7 @@ fn whatever_is_no_answer_denies() {
         (Some(Reply::Late), "it did not answer in time"),
         (Some(Reply::Crashed), "it crashed"),
         (Some(Reply::Garbled), "its answer cannot be read"),
+        (Some(Reply::TooLong), "this is too long for it to be asked about"),
         (Some(Reply::Disabled), "it is disabled until you enable it again"),
         (None, "nobody asked it"),
     ] {
@@ -120,8 +121,9 @@ fn which_extensions_there_are_is_part_of_the_policy() {
         vec![extension("y")],
         vec![Extension { late: Late::Pass, ..extension("x") }],
         vec![Extension { kinds: vec![Kind::Exec], ..extension("x") }],
+        vec![Extension { program: Digest::of(b"y.py"), ..extension("x") }],
     ];
     let distinct: std::collections::BTreeSet<_> = all.into_iter().map(digest).collect();
-    assert_eq!(distinct.len(), 5);
+    assert_eq!(distinct.len(), 6);
     assert_eq!(digest(vec![extension("x"), extension("y")]), digest(vec![extension("y"), extension("x")]));
 }

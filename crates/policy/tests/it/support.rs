@@ -6,8 +6,8 @@ use bailey_policy::{
     file::{Format, parse},
 };
 use bailey_protocol::{
-    Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Isolation, Kind, Labels, Limits,
-    Merge, MergeFile, MergeKind, Role, SandboxId, Sealed, SessionId, Timestamp, TokenId, WsPath,
+    Action, Blob, Command, Cost, Digest, Effect, EffectId, FileChange, HttpRequest, Isolation, Kind, Labels,
+    Limits, Merge, MergeFile, MergeKind, Role, SandboxId, Sealed, SessionId, Timestamp, TokenId, WsPath,
 };
 
 pub(crate) fn places() -> Places {
@@ -262,7 +262,7 @@ impl<'a> Asked<'a> {
 
 /// An extension for reads.
 pub(crate) fn extension(name: &str) -> Extension {
-    Extension { name: name.into(), kinds: vec![Kind::Read], late: Late::Deny }
+    Extension { name: name.into(), kinds: vec![Kind::Read], late: Late::Deny, program: Digest::of(b"x.py") }
 }
 
 /// What an extension says.

@@ -1,6 +1,6 @@
-use super::{Hidden, check};
+use super::{Hidden, check, reads};
 use crate::{
-    config::{Config, Lease, Yard},
+    config::{Config, Guest, Lease, Yard},
     seccomp::Calls,
     wire::{Job, Task, View},
     worker::Request,
@@ -146,4 +146,28 @@ fn a_command_gets_no_larger_list_of_system_calls_than_the_owner_chose() {
     assert!(ask(&Calls::default(), Profile::StandardNet).is_err());
     assert_eq!(ask(&Calls::named(Profile::StandardNet), Profile::Strict), Ok(()));
     assert_eq!(ask(&own, Profile::Custom), Ok(()));
+}
+
+#[test]
+fn a_place_that_is_one_programs_serves_nothing_else() {
+    let Task::Run(command) = command() else { panic!("no command") };
+    let isolation =
+        Isolation { profile: Profile::Strict, extra_reads: vec!["/opt/x.py".into()], ..Isolation::default() };
+    let guest = Guest { command: command.clone(), isolation: isolation.clone() };
+    let place = Lease { guest: Some(guest), ..lease() };
+    let job = |task| Job { isolation: isolation.clone(), ..job(task) };
+    let calls = Calls::default();
+    assert_eq!(check(&calls, &place, View::Workspace, &job(Task::Run(command.clone()))), Ok(()), "control");
+    let other = Command { argv: vec!["sh".into()], ..command.clone() };
+    let wider = Job { isolation: Isolation::default(), ..job(Task::Run(command.clone())) };
+    let larger =
+        Job { limits: Limits { pids: 9999, ..Limits::default() }, ..job(Task::Run(command.clone())) };
+    let work = job(Task::Work(Request::Perform { action: Action::Read { path: "/work/p/a".into() } }));
+    for refused in [job(Task::Run(other)), wider, larger, work] {
+        assert!(check(&calls, &place, View::Workspace, &refused).is_err(), "{refused:?}");
+    }
+    let hidden = Hidden::default();
+    assert_eq!(reads(&hidden, &place, &["/opt/x.py".into()]), Ok(()), "control");
+    assert!(reads(&hidden, &place, &["/opt/y.py".into()]).is_err());
+    assert_eq!(reads(&hidden, &lease(), &["/opt/y.py".into()]), Ok(()), "a session's is another matter");
 }

@@ -212,10 +212,11 @@ impl Server {
     /// What a wish comes to, where the owner's words at the start allow it.
     fn header(&self, wish: Wish) -> Result<Header, String> {
         let Wish { session, view, extra_reads, limits } = wish;
-        let yard = charter::lease(&self.ground.config, session)?.yard.clone();
+        let lease = charter::lease(&self.ground.config, session)?;
         if !self.ground.is_trusting() {
-            extra_reads.iter().try_for_each(|path| self.ground.hidden.check(path))?;
+            charter::reads(&self.ground.hidden, lease, &extra_reads)?;
         }
+        let yard = lease.yard.clone();
         Ok(Header { session, yard, view, extra_reads, limits })
     }
 

@@ -9,12 +9,15 @@ use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU8, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
 };
 use tokio_util::sync::CancellationToken;
 
 /// An ordinary user without an account, for runs as root.
-const STRANGER: u32 = 23_456;
+pub(crate) const STRANGER: u32 = 23_456;
 
 /// Who the warden is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 pub(crate) struct House {
-    pub(crate) native: Native,
+    pub(crate) native: Arc<Native>,
     pub(crate) project: PathBuf,
     pub(crate) folder: PathBuf,
     pub(crate) home: PathBuf,
@@ -104,7 +107,7 @@ impl House {
             fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
             exe = script;
         }
-        let native = Native::new(start(&exe, &config));
+        let native = Arc::new(Native::new(start(&exe, &config)));
         Self { native, project, folder, home: config.user_home, session, who, probe: exe, _dir: dir }
     }
 

@@ -5,6 +5,7 @@ use crate::{
     clock,
     compose::{self, Keys},
     config::{Config, unknown_variables},
+    extensions::Extensions,
     home::{Holds, Home, file_system},
     print::Printer,
     stores::Stores,
@@ -108,8 +109,8 @@ pub(super) fn config(home: &Home) -> (Vec<Finding>, Option<Config>) {
 }
 
 /// The rules.
-pub(super) fn rules(home: &Home) -> Vec<Finding> {
-    match compose::policy(home) {
+pub(super) fn rules(home: &Home, config: Option<&Config>) -> Vec<Finding> {
+    match compose::policy(home, &config.map(Extensions::read).unwrap_or_default()) {
         Ok((policy, warnings)) if warnings.is_empty() => {
             vec![Finding::ok("rules", format!("well formed (policy {})", policy.digest().short()))]
         }

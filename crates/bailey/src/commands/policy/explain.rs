@@ -4,7 +4,6 @@
 use super::line;
 use crate::{
     cli::{Explain, Role as Asker},
-    compose,
     config::Config,
     exit::Mistyped,
     home::Home,
@@ -13,7 +12,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Fact, SystemClock, fact::Stored};
-use bailey_policy::{Facts, Heard, Places, Policy, Verdict};
+use bailey_policy::{Answer, Facts, Heard, Judged, Places, Policy, Reply, Verdict};
 use bailey_protocol::{
     Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Merge, MergeFile,
     MergeKind, Role, Sealed, SessionId, WsPath,
@@ -27,7 +26,7 @@ use std::{
 };
 
 pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Result<ExitCode> {
-    let (policy, _) = compose::policy(home)?;
+    let (policy, _) = super::in_force(home)?;
     match asked.entry {
         Some(seq) => entry(home, &policy, seq, printer).await,
         None => {
@@ -116,7 +115,15 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
     };
     let sealed = Sealed::new(effect).map_err(anyhow::Error::msg)?;
     let facts = Facts::new(&sealed, SystemClock.now(), &places);
-    let decided = policy.decide(&facts);
+    let (decided, asked) = match policy.judge(&facts) {
+        Judged::Decided(decided) => (decided, Vec::new()),
+        Judged::Asks(inquiry) => {
+            let asked: Vec<String> = inquiry.extensions().map(|extension| extension.name.clone()).collect();
+            // What they would say, nobody knows before they are asked.
+            let pass = || Some(Reply::Said { answer: Answer::Pass, reason: "it would be asked".into() });
+            (inquiry.conclude(|_| pass()), asked)
+        }
+    };
     let considered = policy.consider(&facts);
     let (word, style) = match &decided.verdict {
         Verdict::Allow(_) => ("allow", Style::Green),
@@ -136,7 +143,7 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
         let reasons: Vec<String> = decided.reasons.iter().map(ToString::to_string).collect();
         printer.json(&json!({
             "action": kind, "target": target, "role": effect.role.name(), "verdict": word, "reasons": reasons,
-            "rules": rules, "policy": policy.digest(),
+            "rules": rules, "extensions": asked, "policy": policy.digest(),
         }));
         return Ok(());
     }
@@ -152,7 +159,11 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
         let mark = if it.heard == Heard::Spoke { "→" } else { " " };
         printer.line(format!("{mark} {}", line(printer, it.rule, after)));
     }
-    printer.line(format!("{} {}", printer.paint(Style::Bold, "verdict:"), printer.paint(style, word)));
+    let then = match asked.as_slice() {
+        [] => String::new(),
+        names => format!(" as far as the rules go; then it asks {}", names.join(", ")),
+    };
+    printer.line(format!("{} {}{then}", printer.paint(Style::Bold, "verdict:"), printer.paint(style, word)));
     for reason in &decided.reasons {
         printer.line(printer.paint(Style::Dim, &format!("  {reason}")));
     }

@@ -4,7 +4,7 @@ use super::{
     stand::Stand,
     trial::{Attempt, Tried},
 };
-use crate::compose;
+use crate::{compose, extensions::Extensions};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{
     BeginError, Circumstances, Grant, Journal, Mint, NewSession, Permit, Purpose, Receipt, SystemClock,
@@ -96,7 +96,7 @@ async fn files(stand: &Stand) -> Result<Tried> {
     let ask = "[[rule]]\nname = \"ask\"\nanswer = \"review\"\nreason = \"a rule that asks\"\n\
                match = { action = \"exec\", command = \"sh\" }\n";
     fs::write(rules.join("ask.toml"), ask)?;
-    let (policy, _) = compose::policy(&stand.home)?;
+    let (policy, _) = compose::policy(&stand.home, &Extensions::default())?;
     let (_, mint) = compose::journal(&stand.home, &stand.keys).await?;
     let policy = policy.with_profile(stand.profile);
     mint.adopt(policy.digest()).await?;

@@ -112,8 +112,8 @@ impl Stand {
             ("{abstract}", hidden),
             ("{mark}", mark),
         ];
-        // Nobody is asked and nobody is told: neither a model nor the owner's witness.
-        (config.witness, config.providers) = (None, BTreeMap::new());
+        // Nobody is asked and nobody is told: neither a model, nor the owner's witness and extensions.
+        (config.witness, config.providers, config.extensions) = (None, BTreeMap::new(), Vec::new());
         let mut vault = Vault::default();
         vault.insert("BAILEY_PROVE_KEY".into(), Secret::new(secret.clone()));
         let keys = Keys { redactor: Redactor::new(&vault), vault: Arc::new(vault) };

@@ -1,0 +1,246 @@
+//! Extensions of the policy in whole sessions, and the page about them, whose programs are run as they stand.
+
+use crate::stage::{Ran, Stage};
+use bailey_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// For those that are not to be late, whatever else the machine does.
+const PATIENT: &str = "within_ms = 10_000\n";
+
+/// Code blocks of the page in one language.
+fn blocks(language: &str) -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/extensions.md");
+    let page = fs::read_to_string(page).unwrap();
+    let fence = format!("```{language}\n");
+    let parts = page.split(&fence).skip(1);
+    parts.map(|part| part.split("```").next().unwrap().to_owned()).collect()
+}
+
+fn python() -> Option<&'static str> {
+    let python = Some("/usr/bin/python3").filter(|python| Path::new(python).exists());
+    if python.is_none() {
+        println!("SKIPPED: there is no /usr/bin/python3");
+    }
+    python
+}
+
+/// Writes a program that the walls show: where it lies, others may read.
+fn program(stage: &Stage, name: &str, text: &str) -> PathBuf {
+    let file = fs::canonicalize(stage.folder()).unwrap().join(name);
+    fs::write(&file, text).unwrap();
+    file
+}
+
+/// Declares an extension, in front of whatever the configuration says.
+fn declare(stage: &Stage, command: &[&str], options: &str) {
+    fs::create_dir_all(stage.home()).unwrap();
+    let config = format!(
+        "[[policy.extension]]\nname = \"x\"\ncommand = {}\nkinds = [\"exec\"]\n{options}",
+        json!(command)
+    );
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+}
+
+/// The page's first program, with another judgement in it.
+fn judging(judge: &str) -> String {
+    let text = blocks("python").remove(0);
+    let (head, rest) = text.split_once("def judge(action):\n").unwrap();
+    let (_, tail) = rest.split_once("write({\"ready\": 1})").unwrap();
+    format!("{head}def judge(action):\n    {judge}\n\nwrite({{\"ready\": 1}}){tail}")
+}
+
+/// Has the agent run these commands, one after the other.
+fn run(stage: &Stage, commands: &[&[&str]]) -> (Ran, ModelServer) {
+    let calls = commands.iter().enumerate();
+    let call = |(n, argv): (usize, &&[&str])| {
+        Reply::calls([(format!("c{n}").as_str(), "command_run", json!({ "argv": argv }))])
+    };
+    let script = calls.map(call).chain([Reply::text("done")]).collect();
+    // The model of an earlier run goes.
+    let config = stage.home().join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.split("[providers.test]").next().unwrap()).unwrap();
+    let model = stage.model_beside(script);
+    (stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]), model)
+}
+
+/// The entries of a type, with what they say of an extension.
+fn entries(stage: &Stage, kind: &str) -> Vec<Value> {
+    stage
+        .trail()
+        .into_iter()
+        .filter(|entry| entry["entry"]["type"] == kind || entry["type"] == kind)
+        .collect()
+}
+
+#[test]
+fn the_pages_first_program_is_asked_as_the_page_says() {
+    let (Some(python), stage) = (python(), Stage::new(&[])) else { return };
+    let file = program(&stage, "no-deploy.py", &blocks("python")[0]);
+    declare(&stage, &[python, file.to_str().unwrap()], PATIENT);
+    let (ran, _model) = run(&stage, &[&["echo", "deploy"], &["echo", "hello"]]);
+    let results = ran.results();
+    assert!(results[0].contains("nothing is deployed from here (extension `x`: deny)"), "{ran:?}");
+    assert!(results[1].contains("hello"), "{ran:?}");
+    let denied = entries(&stage, "denied");
+    assert!(denied.len() == 1 && denied[0].to_string().contains("extension `x`: deny"), "{denied:?}");
+
+    let explained = stage.ran(&["--json", "policy", "explain", "exec", "--", "./deploy"]).lines().remove(0);
+    assert_eq!((&explained["verdict"], &explained["extensions"]), (&json!("allow"), &json!(["x"])));
+    let listed = stage.ran(&["--json", "policy", "extensions", "list"]).lines().remove(0);
+    assert_eq!((&listed["name"], &listed["disabled"]), (&json!("x"), &json!(false)));
+}
+
+#[test]
+fn every_declaration_of_the_page_is_one() {
+    for (place, declaration) in blocks("toml").into_iter().enumerate() {
+        let stage = Stage::new(&[]);
+        fs::create_dir_all(stage.home()).unwrap();
+        fs::write(stage.home().join("config.toml"), declaration).unwrap();
+        let checked = stage.ran(&["config", "check"]);
+        assert_eq!(checked.code, Some(0), "{place}: {checked:?}");
+    }
+}
+
+#[test]
+fn the_pages_program_for_deno_answers_like_the_first() {
+    let Some(deno) = deno() else {
+        println!("SKIPPED: there is no deno (`npm install deno` in target/npm brings one)");
+        return;
+    };
+    let stage = Stage::new(&[]);
+    let file = program(&stage, "no-deploy.ts", &blocks("typescript")[0]);
+    let command = [deno.to_str().unwrap(), "run", "--no-config", file.to_str().unwrap()];
+    declare(&stage, &command, &format!("{PATIENT}profile = \"standard\"\n"));
+    let (ran, _model) = run(&stage, &[&["echo", "deploy"], &["echo", "hello"]]);
+    let results = ran.results();
+    assert!(
+        results[0].contains("nothing is deployed from here (extension `x`: deny)"),
+        "{ran:?} {:?}",
+        stage.trail()
+    );
+    assert!(results[1].contains("hello"), "{ran:?}");
+}
+
+/// The program itself, and not what npm puts in front of it, which would need node inside.
+fn deno() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/npm/node_modules");
+    let packaged =
+        ["deno/deno", "@deno/linux-x64-glibc/deno", "@deno/linux-arm64-glibc/deno"].map(|at| root.join(at));
+    let on_path = Command::new("sh").args(["-c", "command -v deno"]).output().ok()?;
+    let on_path = PathBuf::from(String::from_utf8(on_path.stdout).ok()?.trim());
+    packaged
+        .into_iter()
+        .chain([on_path])
+        .filter_map(|deno| fs::canonicalize(deno).ok())
+        .find(|deno| deno.is_file())
+}
+
+#[test]
+fn an_allow_of_an_extension_lifts_nothing_and_a_denial_of_the_rules_never_asks_it() {
+    let (Some(python), stage) = (python(), Stage::new(&[])) else { return };
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let rule = "[[rule]]\nname = \"no-make\"\nanswer = \"deny\"\nmatch = { action = \"exec\", command = \"make\" }\n";
+    let rules =
+        format!("{rule}[[rule]]\nname = \"models\"\nanswer = \"allow\"\nmatch = {{ action = \"model\" }}\n");
+    fs::write(stage.home().join("policy/own.toml"), rules).unwrap();
+    // Whatever it is asked is heard of by whoever reads its reasons.
+    let file = program(&stage, "x.py", &judging("return \"allow\", \"I said \" + action[\"argv\"][0]"));
+    declare(&stage, &[python, file.to_str().unwrap()], PATIENT);
+    let (ran, _model) = run(&stage, &[&["make", "x"], &["echo", "hello"]]);
+    let results = ran.results();
+    assert!(results[0].contains("rule `no-make`: deny"), "{ran:?}");
+    assert!(!ran.stdout.contains("I said make"), "it was not asked: {ran:?}");
+    assert!(ran.stdout.contains("I said echo") && results[1].contains("hello"), "the control: {ran:?}");
+}
+
+#[test]
+fn one_that_crashes_twice_is_disabled_for_every_process_until_a_human_enables_it() {
+    let (Some(python), stage) = (python(), Stage::new(&[])) else { return };
+    let file = program(&stage, "x.py", &judging("sys.exit(\"on fire\")"));
+    declare(&stage, &[python, file.to_str().unwrap()], PATIENT);
+    let denied = |ran: &Ran, why: &str| assert!(ran.results()[0].contains(why), "{why}: {ran:?}");
+    denied(&run(&stage, &[&["true"]]).0, "it crashed (extension `x`: deny)");
+    denied(&run(&stage, &[&["true"]]).0, "it crashed (extension `x`: deny)");
+    denied(&run(&stage, &[&["true"]]).0, "it is disabled until you enable it again");
+    assert_eq!(
+        (entries(&stage, "extension_failed").len(), entries(&stage, "extension_disabled").len()),
+        (2, 1)
+    );
+    let log = stage.ran(&["audit", "log", "-n", "1000"]).stdout;
+    assert!(log.contains("x crashed it ended") && log.contains("x is not asked any more"), "{log}");
+    let listed = stage.ran(&["policy", "extensions", "list"]);
+    assert!(listed.stdout.contains("disabled: its kinds are denied"), "{listed:?}");
+    // What follows from the entries is what stands.
+    let rebuilt = stage.ran(&["--json", "audit", "rebuild"]).lines().remove(0);
+    assert_eq!(rebuilt["repaired"], json!({}));
+
+    // A program that was put right is not asked either.
+    fs::write(&file, judging("return \"pass\", \"\"")).unwrap();
+    denied(&run(&stage, &[&["true"]]).0, "it is disabled until you enable it again");
+    assert_eq!(stage.ran(&["policy", "extensions", "enable", "y"]).code, Some(1));
+    let enabled = stage.ran(&["policy", "extensions", "enable", "x"]);
+    assert!(enabled.code == Some(0) && enabled.stdout.contains("x is asked again"), "{enabled:?}");
+    let (ran, _model) = run(&stage, &[&["echo", "hello"]]);
+    assert!(ran.results()[0].contains("hello"), "{ran:?}");
+}
+
+#[test]
+fn one_that_is_late_counts_as_the_owner_said_and_the_journal_says_so() {
+    let (Some(python), stage) = (python(), Stage::new(&[])) else { return };
+    let file = program(&stage, "x.py", &judging("import time; time.sleep(1000)"));
+    let command = [python, file.to_str().unwrap()];
+    for (late, heard) in
+        [("", "it did not answer in time (extension `x`: deny)"), ("late = \"pass\"\n", "hello")]
+    {
+        declare(&stage, &command, late);
+        let (ran, _model) = run(&stage, &[&["echo", "hello"]]);
+        assert!(ran.results()[0].contains(heard), "{late}: {ran:?}");
+    }
+    let failed = entries(&stage, "extension_failed");
+    assert!(
+        failed.len() == 2 && failed.iter().all(|entry| entry.to_string().contains("\"late\"")),
+        "{failed:?}"
+    );
+    assert!(entries(&stage, "extension_disabled").is_empty());
+}
+
+#[test]
+fn another_program_is_another_policy_and_a_declaration_that_cannot_be_is_named() {
+    let stage = Stage::new(&[]);
+    let file = program(&stage, "x.py", "1");
+    let command = ["python3", file.to_str().unwrap()];
+    let digest = || stage.ran(&["--json", "policy", "check"]).lines()[0]["digest"].clone();
+    let mut digests = vec![digest()];
+    declare(&stage, &command, "");
+    digests.push(digest());
+    assert_eq!(digest(), digests[1], "the same twice, control");
+    fs::write(&file, "2").unwrap();
+    digests.push(digest());
+    declare(&stage, &command, "late = \"pass\"\n");
+    digests.push(digest());
+    declare(&stage, &command, PATIENT);
+    digests.push(digest());
+    digests.sort_by_key(Value::to_string);
+    digests.dedup();
+    assert_eq!(digests.len(), 5);
+
+    let inside = stage.home().join("x.py").display().to_string();
+    for (command, options, words) in [
+        (vec![], "", "no program"),
+        (vec!["python3", &inside], "", "Bailey's own home"),
+        (vec!["python3"], "within_ms = 0\n", "must be 1 to 10000"),
+        (vec!["python3"], "late = \"allow\"\n", "allow"),
+        (vec!["python3"], "files = [\"x.py\"]\n", "no absolute path"),
+        (vec!["python3"], "profile = \"standard-net\"\n", "standard-net"),
+    ] {
+        declare(&stage, &command, options);
+        let checked = stage.ran(&["config", "check"]);
+        assert!(checked.code == Some(2) && checked.stderr.contains(words), "{words}: {checked:?}");
+    }
+}

@@ -1,0 +1,338 @@
+//! Extensions of the policy as guests: what they see, and what becomes of those that misbehave.
+
+use crate::house::{As, House, STRANGER, everyone, is_root};
+use bailey_kernel::extension::{Answer, Extensions as _, Heard, Reply};
+use bailey_protocol::{Command, Isolation, Limits, Profile, SessionId, Wall, WsPath};
+use bailey_sandbox::{Guest, Lease, Runner, Yard};
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::chown,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// Long enough for whatever else the machine does.
+const PATIENT: Duration = Duration::from_secs(10);
+/// For those that are to be late.
+const SHORT: Duration = Duration::from_millis(100);
+
+const PRELUDE: &str = r#"
+import json, os, struct, sys, time
+out = sys.stdout.buffer
+def raw(data):
+    out.write(data)
+    out.flush()
+def send(document):
+    body = json.dumps(document).encode()
+    raw(struct.pack(">I", len(body)) + body)
+def read():
+    head = sys.stdin.buffer.read(4)
+    if len(head) < 4:
+        sys.exit(0)
+    return json.loads(sys.stdin.buffer.read(struct.unpack(">I", head)[0]))
+def say(question, answer="allow", reason=""):
+    send({"number": question["number"], "answer": answer, "reason": reason})
+"#;
+
+/// A house with one extension, and whoever asks it.
+struct Office {
+    runner: Runner,
+    house: House,
+}
+
+impl Office {
+    fn new(body: &str, within: Duration) -> Option<Self> {
+        Self::with(if is_root() { As::Root } else { As::User }, body, within, &[])
+    }
+
+    fn with(who: As, body: &str, within: Duration, without: &[Wall]) -> Option<Self> {
+        if !Path::new("/usr/bin/python3").exists() {
+            println!("SKIPPED: there is no /usr/bin/python3");
+            return None;
+        }
+        let id = SessionId::new(7, [7; 10]);
+        let house = House::with(who, |config| {
+            let root = config.user_home.parent().unwrap().to_owned();
+            let script = root.join("x.py");
+            fs::write(&script, format!("{PRELUDE}{body}")).unwrap();
+            let folder = root.join("guest");
+            let project = folder.join("nothing");
+            fs::create_dir_all(&project).unwrap();
+            if is_root() && who == As::User {
+                [&folder, &project]
+                    .into_iter()
+                    .for_each(|path| chown(path, Some(STRANGER), Some(STRANGER)).unwrap());
+            }
+            let mut isolation = Isolation {
+                profile: Profile::Strict,
+                extra_reads: vec![WsPath(script.display().to_string())],
+                ..Isolation::default()
+            };
+            isolation.minimum.retain(|wall| !without.contains(wall));
+            let command = Command {
+                argv: vec!["/usr/bin/python3".into(), script.display().to_string()],
+                cwd: WsPath(project.display().to_string()),
+                env: BTreeMap::new(),
+                stdin: None,
+                network: false,
+                limits: Limits { wall_ms: u64::MAX, pids: 16, memory_bytes: 256 << 20, ..Limits::default() },
+            };
+            config.without.extend(without);
+            let guest = Some(Guest { command, isolation });
+            config.sessions.insert(id, Lease { guest, is_scratch: true, ..Yard { project, folder }.into() });
+        });
+        let runner = Runner::new(&house.native, vec![("x".into(), id, within)]);
+        Some(Self { runner, house })
+    }
+
+    async fn ask(&self) -> Heard {
+        self.runner.ask("x", json!({ "action": { "kind": "exec" } })).await
+    }
+
+    async fn reply(&self) -> Reply {
+        self.ask().await.reply
+    }
+}
+
+fn said(answer: Answer, reason: &str) -> Reply {
+    Reply::Said { answer, reason: reason.into() }
+}
+
+const HONEST: &str = r#"
+send({"ready": 1})
+while True:
+    question = read()
+    say(question, "deny", question["action"]["kind"])
+"#;
+
+#[tokio::test]
+async fn an_extension_is_asked_one_question_after_the_other() {
+    for who in everyone() {
+        let Some(office) = Office::with(who, HONEST, PATIENT, &[]) else { return };
+        for _ in 0..3 {
+            assert_eq!(
+                office.ask().await,
+                Heard { reply: said(Answer::Deny, "exec"), told: String::new() },
+                "{who:?}"
+            );
+        }
+        assert_eq!(
+            office.house.processes_of_sandboxes(),
+            2,
+            "an init and one process, not one for each question"
+        );
+        let nobody = office.runner.ask("y", json!({})).await;
+        assert_eq!(nobody.reply, Reply::Crashed);
+    }
+}
+
+#[tokio::test]
+async fn many_at_once_each_get_their_own_answer() {
+    let body = r#"
+send({"ready": 1})
+while True:
+    question = read()
+    say(question, "allow", question["mine"])
+"#;
+    let Some(office) = Office::new(body, PATIENT) else { return };
+    let asked = (0..100).map(|n| {
+        let office = &office;
+        async move { (n, office.runner.ask("x", json!({ "mine": n.to_string() })).await.reply) }
+    });
+    let mut waiting: Vec<_> = asked.map(Box::pin).collect();
+    // Half of those who ask go away; the others' answers are theirs.
+    for (place, asking) in waiting.iter_mut().enumerate() {
+        tokio::select! { biased; _ = asking => panic!("answered before it was polled twice: {place}"), () = std::future::ready(()) => {} }
+    }
+    for asking in waiting.into_iter().skip(1).step_by(2) {
+        let (n, reply) = asking.await;
+        assert_eq!(reply, said(Answer::Allow, &n.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn one_that_crashes_says_why_and_is_started_again() {
+    let body = r#"
+send({"ready": 1})
+read()
+sys.exit("the rules are on fire")
+"#;
+    let Some(office) = Office::new(body, PATIENT) else { return };
+    for _ in 0..2 {
+        let heard = office.ask().await;
+        assert_eq!(heard.reply, Reply::Crashed, "{heard:?}");
+        assert!(
+            heard.told.contains("exit code 1") && heard.told.contains("the rules are on fire"),
+            "{heard:?}"
+        );
+    }
+    let Some(office) = Office::new("sys.exit(3)", PATIENT) else { return };
+    let heard = office.ask().await;
+    assert!(heard.reply == Reply::Crashed && heard.told.contains("exit code 3"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn one_that_hangs_is_late_and_its_late_answer_is_nobodys() {
+    let Some(office) = Office::new("send({'ready': 1})\nread()\ntime.sleep(1000)", SHORT) else { return };
+    for _ in 0..2 {
+        let begin = Instant::now();
+        assert_eq!(office.reply().await, Reply::Late);
+        assert!(begin.elapsed() >= SHORT);
+    }
+    // Each answer is given only with the question that follows it.
+    let body = r#"
+send({"ready": 1})
+last = read()
+while True:
+    question = read()
+    say(last, "allow", "late")
+    if question["number"] > 2:
+        say(question, "deny", "now")
+    last = question
+"#;
+    let Some(office) = Office::new(body, PATIENT.min(Duration::from_secs(2))) else { return };
+    assert_eq!(office.reply().await, Reply::Late);
+    assert_eq!(office.reply().await, Reply::Late);
+    assert_eq!(office.reply().await, said(Answer::Deny, "now"), "and not what was said to the first two");
+}
+
+#[tokio::test]
+async fn a_question_that_is_not_read_or_cannot_be_asked_is_no_answer() {
+    let Some(office) = Office::new("send({'ready': 1})\ntime.sleep(1000)", SHORT) else { return };
+    let long = json!({ "long": "x".repeat(900_000) });
+    let heard = office.runner.ask("x", long).await;
+    assert!(heard.reply == Reply::Crashed && heard.told.contains("did not read the question"), "{heard:?}");
+    let Some(office) = Office::new(HONEST, PATIENT) else { return };
+    assert_eq!(office.runner.ask("x", json!({ "long": "x".repeat(1 << 20) })).await.reply, Reply::TooLong);
+    assert_eq!(office.reply().await, said(Answer::Deny, "exec"), "the control, and it lives");
+}
+
+#[tokio::test]
+async fn what_is_no_answer_to_the_question_ends_whoever_wrote_it() {
+    let attacks = [
+        ("garbage", "raw(b'GET / HTTP/1.1\\r\\n\\r\\n')"),
+        ("no JSON", "raw(struct.pack('>I', 3) + b'{{}')"),
+        ("another document", "send([1, 2])"),
+        ("an unknown word", "say(question, 'yes')"),
+        ("another number", "send({'number': question['number'] + 1, 'answer': 'allow'})"),
+        ("50 MB", "say(question, 'allow', 'x' * 50_000_000)"),
+        ("4 GiB", "raw(b'\\xff\\xff\\xff\\xff')"),
+        ("an answer twice", "say(question); say(question)"),
+        (
+            "answers to what was not asked",
+            "say(question)\n    while True: send({'number': 0, 'answer': 'allow'})",
+        ),
+    ];
+    for (name, attack) in attacks {
+        let body = format!("send({{'ready': 1}})\nwhile True:\n    question = read()\n    {attack}\n");
+        let Some(office) = Office::new(&body, PATIENT) else { return };
+        let mut heard = office.ask().await;
+        if heard.reply == said(Answer::Allow, "") {
+            // What came beside the answer, when the next question comes at the latest.
+            heard = loop {
+                let next = office.ask().await;
+                if next.reply != said(Answer::Allow, "") {
+                    break next;
+                }
+            };
+        }
+        assert_eq!(heard.reply, Reply::Garbled, "{name}: {heard:?}");
+    }
+    let Some(office) = Office::new("raw(struct.pack('>I', 100) + b'{')\ntime.sleep(1000)", PATIENT) else {
+        return;
+    };
+    let unready = office.ask();
+    assert!(tokio::time::timeout(SHORT, unready).await.is_err(), "half a frame is not being ready");
+    let body = "send({'ready': 1})\nread()\nraw(struct.pack('>I', 100) + b'{')\ntime.sleep(1000)";
+    let Some(office) = Office::new(body, SHORT) else { return };
+    assert_eq!(office.reply().await, Reply::Late, "half a frame is no answer");
+    let Some(office) = Office::new("send({'ready': 2})", PATIENT) else { return };
+    assert_eq!(office.reply().await, Reply::Garbled, "it speaks another version");
+}
+
+#[tokio::test]
+async fn an_extension_that_forks_without_end_stays_in_its_walls() {
+    let body = r#"
+send({"ready": 1})
+question = read()
+made = 0
+try:
+    while made < 1000:
+        if os.fork() == 0:
+            time.sleep(1000)
+        made += 1
+except OSError:
+    pass
+say(question, "allow", str(made))
+read()
+"#;
+    let Some(office) = Office::new(body, PATIENT) else { return };
+    let Reply::Said { reason, .. } = office.reply().await else { panic!("no answer") };
+    let made: u32 = reason.parse().unwrap();
+    assert!((1..=18).contains(&made), "{made} processes");
+    let warden = office.house.native.warden().id();
+    drop(office.runner);
+    while crate::house::descendants(warden).len() > 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+const THIEF: &str = r#"
+def attempt(path):
+    try:
+        return open(path).read().strip()
+    except OSError as error:
+        return type(error).__name__
+send({"ready": 1})
+while True:
+    question = read()
+    say(question, "allow", ",".join(attempt(path) for path in question["paths"]))
+"#;
+
+#[tokio::test]
+async fn an_extension_sees_its_own_files_and_nothing_of_the_project_or_the_home() {
+    for who in everyone() {
+        let stolen = async |without: &[Wall]| {
+            let office = Office::with(who, THIEF, PATIENT, without)?;
+            let key = office.house.home.join(".ssh/id");
+            fs::create_dir_all(key.parent().unwrap()).unwrap();
+            fs::write(&key, "the key").unwrap();
+            office.house.give(&office.house.home);
+            let file = office.house.write("a.txt", "the project");
+            let paths = [key, file, office.house.folder.clone()];
+            let own = office.house.home.parent().unwrap().join("x.py");
+            let reply = office.runner.ask("x", json!({ "paths": paths })).await.reply;
+            let Reply::Said { reason, .. } = reply else { panic!("{reply:?}") };
+            let read = office.runner.ask("x", json!({ "paths": [own] })).await.reply;
+            assert!(matches!(read, Reply::Said { reason, .. } if reason.contains("attempt")), "its own file");
+            Some(reason)
+        };
+        let Some(with) = stolen(&[]).await else { return };
+        assert_eq!(with, "FileNotFoundError,FileNotFoundError,FileNotFoundError", "{who:?}");
+        let control = stolen(&[Wall::MountNamespace]).await.unwrap();
+        assert!(control.starts_with("the key,the project"), "{who:?}, the control: {control}");
+    }
+}
+
+#[tokio::test]
+async fn an_extension_has_no_network_and_few_system_calls() {
+    let body = r#"
+import socket
+send({"ready": 1})
+while True:
+    question = read()
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        say(question, "allow", "a socket")
+    except OSError as error:
+        say(question, "allow", error.strerror)
+"#;
+    let Some(office) = Office::new(body, PATIENT) else { return };
+    let Reply::Said { reason, .. } = office.reply().await else { panic!("no answer") };
+    assert_ne!(reason, "a socket");
+    let who = office.house.who;
+    let control = Office::with(who, body, PATIENT, &[Wall::Seccomp]).unwrap().reply().await;
+    assert_eq!(control, said(Answer::Allow, "a socket"), "the control");
+}
