@@ -28,6 +28,8 @@ use tokio::{
 
 /// How long one may take from its start to being ready.
 const READY: Duration = Duration::from_secs(10);
+/// Said of one that is not there any more, where nothing better is known.
+const ENDED: &str = "it ended";
 /// Questions that may wait for one extension.
 const WAITING_MAX: usize = 64;
 
@@ -143,11 +145,16 @@ impl Desk {
             Failed::Ended(why) => (Reply::Crashed, why),
             Failed::Garbled(why) => (Reply::Garbled, why),
         };
-        let mut told = why;
-        if let Some(live) = self.live.take() {
-            let last = live.visit.end(reply == Reply::Crashed).await;
-            told.extend(Some(format!("\n{last}")).filter(|_| !last.is_empty()));
-        }
+        let last = match self.live.take() {
+            Some(live) => live.visit.end(reply == Reply::Crashed).await,
+            None => String::new(),
+        };
+        let told = match (why.as_str(), last.as_str()) {
+            (_, "") => why,
+            // How it ended says that it did.
+            (ENDED, _) => last,
+            _ => format!("{why}\n{last}"),
+        };
         Heard { reply, told }
     }
 
@@ -163,7 +170,7 @@ impl Desk {
         let until = Instant::now() + within;
         match timeout_at(until, live.visit.write(&frame)).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(Failed::Ended("it ended".into())),
+            Ok(Err(_)) => return Err(Failed::Ended(ENDED.into())),
             // What it has of the question is no whole frame: nothing more can be asked.
             Err(_) => return Err(Failed::Ended("it did not read the question".into())),
         }
@@ -208,7 +215,7 @@ impl Live {
             match self.visit.read_now(&mut self.frames.bytes) {
                 None => return Ok(()),
                 Some(true) => {}
-                Some(false) => return Err(Failed::Ended("it ended".into())),
+                Some(false) => return Err(Failed::Ended(ENDED.into())),
             }
         }
     }
@@ -236,7 +243,7 @@ impl Live {
     async fn more(&mut self) -> Result<(), Failed> {
         match self.visit.read(&mut self.frames.bytes).await {
             true => Ok(()),
-            false => Err(Failed::Ended("it ended".into())),
+            false => Err(Failed::Ended(ENDED.into())),
         }
     }
 }

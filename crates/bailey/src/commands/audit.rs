@@ -19,6 +19,8 @@ use bailey_journal::{Fact, Failure, Journal, Query, Recorded, Under, fact::Admit
 use bailey_protocol::Status;
 use std::process::ExitCode;
 
+/// What is shown of why an extension failed.
+const TOLD_CHARS_MAX: usize = 400;
 /// Entries read at a time by `export`.
 const PAGE: u32 = 500;
 
@@ -156,7 +158,9 @@ fn describe(recorded: &Recorded) -> (Style, String) {
                 Failure::Crashed => "crashed",
                 Failure::Garbled => "wrote what is no answer",
             };
-            (Style::Yellow, format!("{extension} {how} {}", first()))
+            let told = recorded.text().lines().collect::<Vec<_>>().join(" · ");
+            let told: String = told.chars().take(TOLD_CHARS_MAX).collect();
+            (Style::Yellow, format!("{extension} {how}: {told}").trim_end_matches([':', ' ']).to_owned())
         }
         Fact::ExtensionDisabled { extension } => (Style::Red, format!("{extension} is not asked any more")),
         Fact::ExtensionEnabled { extension } => (Style::Yellow, format!("{extension} is asked again")),

@@ -173,7 +173,11 @@ fn one_that_crashes_twice_is_disabled_for_every_process_until_a_human_enables_it
         (2, 1)
     );
     let log = stage.ran(&["audit", "log", "-n", "1000"]).stdout;
-    assert!(log.contains("x crashed it ended") && log.contains("x is not asked any more"), "{log}");
+    assert!(
+        log.contains("x crashed: it ended with exit code 1 · on fire")
+            && log.contains("x is not asked any more"),
+        "{log}"
+    );
     let listed = stage.ran(&["policy", "extensions", "list"]);
     assert!(listed.stdout.contains("disabled: its kinds are denied"), "{listed:?}");
     // What follows from the entries is what stands.
