@@ -37,7 +37,7 @@ impl Budget {
         let window = provider.window_tokens().unwrap_or(WINDOW_TOKENS).min(ceiling.get());
         // A codec reserves for what it sends and for the longest reply; without a conversation that is the fixed part.
         let empty = Context::new(context.instruction().clone());
-        Self { window, fixed: provider.encode(&empty, tools).cost.tokens }
+        Self { window, fixed: provider.encode(&empty, tools).tokens() }
     }
 
     /// What the conversation may take.

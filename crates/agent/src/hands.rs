@@ -1,6 +1,6 @@
 //! What a brain can do.
 
-use crate::{Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting};
+use crate::{Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting, Warned};
 use bailey_kernel::{
     BoxFuture, Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply, Scope, Step,
     Tool, UserMessage, claims,
@@ -36,6 +36,8 @@ pub struct Hands {
     pub guides: Guides,
     /// What the model's window was seen to be.
     pub ceiling: Ceiling,
+    /// What the model was told of its budgets.
+    pub warned: Warned,
 }
 
 /// Messages that were accepted during a turn and wait to be seen.

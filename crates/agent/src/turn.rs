@@ -1,7 +1,7 @@
 //! Bailey's own brain: a loop of model calls and tool calls.
 
 use crate::Hands;
-use bailey_kernel::{BoxFuture, Context, Refused, Segment, Stop};
+use bailey_kernel::{BeginError, BoxFuture, Context, Refused, Segment, Stop};
 use bailey_protocol::Happening;
 
 /// How a turn ended.
@@ -15,6 +15,8 @@ pub enum TurnEnd {
     Limit,
     /// The model is done with what it can do before a human has answered; it can be continued then.
     Waiting,
+    /// A budget does not suffice for the next step; it can be continued when there is more.
+    Budget,
 }
 
 impl TurnEnd {
@@ -26,6 +28,7 @@ impl TurnEnd {
             Self::Cancelled => "cancelled",
             Self::Limit => "limit",
             Self::Waiting => "waiting",
+            Self::Budget => "budget",
         }
     }
 }
@@ -65,9 +68,14 @@ impl Brain for Loop {
             loop {
                 hands.hear(context).await?;
                 hands.woken(context).await?;
+                hands.warn(context).await?;
                 let reply = match hands.next(context).await {
                     Ok(reply) => reply,
                     Err(Refused::Cancelled) => return Ok(TurnEnd::Cancelled),
+                    Err(Refused::Begin(BeginError::Budget(exceeded))) => {
+                        hands.notice(exceeded.to_string()).await?;
+                        return Ok(TurnEnd::Budget);
+                    }
                     Err(error) => return Err(error),
                 };
                 let calls = reply.answer().calls.clone();

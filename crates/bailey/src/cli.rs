@@ -22,7 +22,7 @@ Exit codes:
   0  done                      4    no model answered
   1  failed                    5    the journal is broken or cannot be written
   2  wrong arguments, rules    6    changes kept back: the project had changed meanwhile
-     or configuration          7    the turn pauses at its limit of tool calls
+     or configuration          7    the turn pauses at a limit, or waits for you
   3  denied, or not approved   129  ended because the terminal was closed
                                130  ended by Ctrl-C
                                141  ended because nobody reads its output
@@ -127,6 +127,8 @@ pub(crate) enum Command {
         #[arg(long)]
         release: bool,
     },
+    /// Show what was used up today, and what may be
+    Budget,
     /// Read and verify the journal
     #[command(subcommand)]
     Audit(Audit),

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod budget;
 mod chat;
 mod config;
 mod context;
@@ -68,6 +69,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Approvals(command) => wait(approvals::run(&home()?, command, printer)),
         Command::Estop { release: true, .. } => wait(estop::release(&home()?, printer)),
         Command::Estop { reason, .. } => wait(estop::run(&home()?, &reason, printer)),
+        Command::Budget => wait(budget::run(&home()?, printer)),
         Command::Audit(Audit::Check { file, key }) => audit::check(&file, &key, printer),
         Command::Audit(command) => wait(audit::run(&home()?, command, printer)),
         Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),

@@ -21,7 +21,7 @@ use bailey_journal::{BeginError, Journal, JournalFile, NewSession, SystemClock};
 use bailey_kernel::{Config as KernelConfig, Executor, Instruction, Kernel, Scope};
 use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
-use bailey_protocol::{Cost, Event, SessionId, WsPath};
+use bailey_protocol::{Event, SessionId, WsPath};
 use bailey_runtime::{Host, Opening, Parts};
 use bailey_sandbox::{Native, Walls, Warden};
 use bailey_secrets::{Redactor, Secret, Vault};
@@ -338,7 +338,7 @@ fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {
         bailey_home: home.root.display().to_string(),
         programs: vec![program.display().to_string()],
         question_lasts: Duration::from_secs(config.approvals.answer_seconds),
-        session_limit: Cost { tokens: config.session_tokens },
+        budgets: config.budgets.clone(),
         grace: GRACE,
         draw: bailey_tools::card,
     }
@@ -397,8 +397,12 @@ pub(crate) async fn owner(
     let workspace = WsPath(home.root.display().to_string());
     let session = owner_session();
     if journal.session(&session.to_string()).await.is_err() {
-        let new =
-            NewSession { workspace: workspace.clone(), principal: "owner".into(), model: String::new() };
+        let new = NewSession {
+            workspace: workspace.clone(),
+            principal: "owner".into(),
+            model: String::new(),
+            parent: None,
+        };
         journal.open_session(session, new).await?;
     }
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);

@@ -21,7 +21,8 @@ pub(crate) use origin::Origin;
 
 use crate::{home::Home, witness::Witness};
 use anyhow::Result;
-use bailey_protocol::{Limits, Profile};
+use bailey_kernel::{Bound, Budgets};
+use bailey_protocol::{Limits, Money, Profile};
 use bailey_sandbox::Calls;
 use extensions::FilePolicy;
 use origin::Origins;
@@ -44,8 +45,8 @@ pub(crate) struct Config {
     pub(crate) network: Network,
     /// How long a human is waited for.
     pub(crate) approvals: Approvals,
-    /// Tokens of one session.
-    pub(crate) session_tokens: u64,
+    /// What may be used up.
+    pub(crate) budgets: Budgets,
     /// Tool calls of one turn.
     pub(crate) tool_calls: usize,
     /// Tokens of one reply.
@@ -161,7 +162,14 @@ struct FileSandbox {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FileLimits {
+    call_tokens: Option<u64>,
+    turn_tokens: Option<u64>,
     session_tokens: Option<u64>,
+    day_tokens: Option<u64>,
+    call_money: Option<String>,
+    turn_money: Option<String>,
+    session_money: Option<String>,
+    day_money: Option<String>,
     tool_calls: Option<usize>,
     reply_tokens: Option<u32>,
     connect_seconds: Option<u64>,
@@ -181,7 +189,7 @@ impl Default for Config {
             providers: models::providers(),
             network: Network::default(),
             approvals: Approvals::default(),
-            session_tokens: 4_000_000,
+            budgets: Budgets { session: Bound::tokens(4_000_000), ..Budgets::default() },
             tool_calls: 200,
             reply_tokens: 16_384,
             command: Limits::default(),
@@ -278,6 +286,7 @@ impl Config {
         self.witness = journal.witness.map(|text| witness(document, &text)).transpose()?;
         self.extensions = policy.extension;
         self.limit(&limits);
+        self.budget(document, &limits)?;
         self.origins.note_all(document);
         Ok(())
     }
@@ -285,7 +294,8 @@ impl Config {
     /// Lowers a limit that anybody may lower; says whether it was higher.
     fn lower(&mut self, name: &str, value: u64) -> bool {
         let (field, value) = match name {
-            "session_tokens" => (&mut self.session_tokens, value),
+            "session_tokens" => return lower(&mut self.budgets.session.tokens, value),
+            "turn_tokens" => return lower(&mut self.budgets.turn.tokens, value),
             "command_seconds" => (&mut self.command.wall_ms, value.saturating_mul(1000)),
             "tool_calls" => {
                 let value = usize::try_from(value).unwrap_or(usize::MAX);
@@ -307,7 +317,14 @@ impl Config {
             models: self.models.clone(),
             providers: self.providers.clone(),
             limits: FileLimits {
-                session_tokens: Some(self.session_tokens),
+                call_tokens: self.budgets.call.tokens,
+                turn_tokens: self.budgets.turn.tokens,
+                session_tokens: self.budgets.session.tokens,
+                day_tokens: self.budgets.day.tokens,
+                call_money: self.budgets.call.money.as_ref().map(exact),
+                turn_money: self.budgets.turn.money.as_ref().map(exact),
+                session_money: self.budgets.session.money.as_ref().map(exact),
+                day_money: self.budgets.day.money.as_ref().map(exact),
                 tool_calls: Some(self.tool_calls),
                 reply_tokens: Some(self.reply_tokens),
                 connect_seconds: Some(self.network.connect_seconds),
@@ -329,9 +346,33 @@ impl Config {
         }
     }
 
+    fn budget(&mut self, document: &Document, limits: &FileLimits) -> Result<(), ConfigError> {
+        let Budgets { call, turn, session, day } = &mut self.budgets;
+        let mut currency: Option<String> = None;
+        for (name, bound, tokens, money) in [
+            ("call", call, limits.call_tokens, &limits.call_money),
+            ("turn", turn, limits.turn_tokens, &limits.turn_money),
+            ("session", session, limits.session_tokens, &limits.session_money),
+            ("day", day, limits.day_tokens, &limits.day_money),
+        ] {
+            bound.tokens = tokens.or(bound.tokens);
+            let Some(text) = money else { continue };
+            let mistake = |why: String| document.mistake(&format!("limits.{name}_money"), why);
+            let money: Money =
+                text.parse().map_err(|why| mistake(format!("`{text}` is no amount: {why}")))?;
+            let known = currency.get_or_insert_with(|| money.currency.clone());
+            if *known != money.currency {
+                let why =
+                    format!("`{text}` is in another currency than a limit before it, which is in {known}");
+                return Err(mistake(why));
+            }
+            bound.money = Some(money);
+        }
+        Ok(())
+    }
+
     fn limit(&mut self, limits: &FileLimits) {
         let set = |field: &mut u64, value: Option<u64>| *field = value.unwrap_or(*field);
-        set(&mut self.session_tokens, limits.session_tokens);
         set(&mut self.network.connect_seconds, limits.connect_seconds);
         set(&mut self.network.first_byte_seconds, limits.first_byte_seconds);
         set(&mut self.network.idle_seconds, limits.idle_seconds);
@@ -342,6 +383,26 @@ impl Config {
         set(&mut self.command.memory_bytes, limits.command_memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
         set(&mut self.command.disk_bytes, limits.command_disk_mib.map(|mib| mib.saturating_mul(1 << 20)));
     }
+}
+
+/// Lowers a limit, or sets one; says whether that changed anything.
+fn lower(limit: &mut Option<u64>, value: u64) -> bool {
+    let is_lower = limit.is_none_or(|limit| value < limit);
+    if is_lower {
+        *limit = Some(value);
+    }
+    is_lower
+}
+
+/// An amount as the file has it, to the last place.
+fn exact(money: &Money) -> String {
+    const UNIT: u64 = 1_000_000_000;
+    let places = format!("{:09}", money.nanos % UNIT);
+    let places = match places.trim_end_matches('0') {
+        short if short.len() < 2 => places.get(..2).unwrap_or_default(),
+        long => long,
+    };
+    format!("{}.{places} {}", money.nanos / UNIT, money.currency)
 }
 
 /// A place outside the home that is told of checkpoints.

@@ -25,7 +25,7 @@ pub(crate) const MODEL: u8 = 4;
 pub(crate) const JOURNAL: u8 = 5;
 /// Changes were kept back because the project had changed meanwhile.
 pub(crate) const CONFLICT: u8 = 6;
-/// The turn pauses: at its limit of tool calls, or because it waits for a human.
+/// The turn pauses: at its limit of tool calls or of a budget, or because it waits for a human.
 pub(crate) const PAUSED: u8 = 7;
 /// Ended by Ctrl-C.
 pub(crate) const CANCELLED: u8 = 130;

@@ -27,7 +27,7 @@ pub fn project_settings(text: &str) {
     if let Err(error) = config.obey(&document) {
         assert!(!error.to_string().is_empty());
     }
-    assert!(config.session_tokens <= before.session_tokens, "a project raised the budget");
+    assert!(config.budgets.session.tokens <= before.budgets.session.tokens, "a project raised the budget");
     assert!(config.tool_calls <= before.tool_calls, "a project raised the calls of a turn");
     assert!(config.command.wall_ms <= before.command.wall_ms, "a project raised a command's time");
     assert!(config.providers.keys().eq(before.providers.keys()), "a project named a provider");

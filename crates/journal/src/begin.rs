@@ -2,7 +2,7 @@
 //! written.
 
 use crate::{
-    BeginError, Grant, JournalError, chain,
+    BeginError, Budgets, Grant, JournalError, budget, chain,
     fact::{Admitted, Entry, Fact, Payload, Purpose},
     ledger::Uses,
     project, write,
@@ -65,7 +65,7 @@ impl Intent {
             parent: effect.parent,
             role: effect.role,
             labels: effect.labels.clone(),
-            reserved: effect.cost,
+            reserved: effect.cost.clone(),
             under: circumstances.uses.as_ref().map(Uses::under),
         };
         Ok(Self {
@@ -77,7 +77,7 @@ impl Intent {
             target: effect.action.target(),
             purpose: circumstances.purpose,
             call: effect.call.clone(),
-            cost: effect.cost,
+            cost: effect.cost.clone(),
             reveals,
             uses: circumstances.uses,
         })
@@ -102,7 +102,7 @@ pub(crate) fn begin(
     intent: &Intent,
     policy: Digest,
     grant: Option<&Grant>,
-    limit: Cost,
+    budgets: &Budgets,
 ) -> Result<Result<Seq, BeginError>, StoreError> {
     if let Some(since) = state(tx, project::STOPPED)? {
         return Ok(Err(BeginError::Stopped { since }));
@@ -120,7 +120,7 @@ pub(crate) fn begin(
     {
         return Ok(Err(BeginError::Spent));
     }
-    if let Err(error) = reserve(tx, intent, limit)? {
+    if let Err(error) = budget::reserve(tx, intent.effect, intent.session, now, &intent.cost, budgets)? {
         return Ok(Err(error));
     }
     for path in &intent.reveals {
@@ -140,7 +140,6 @@ pub(crate) fn begin(
         target: &redactor.redact(&intent.target).text,
         purpose: intent.purpose,
         call: intent.call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned()),
-        reserved: intent.cost,
     };
     project::begun(tx, seq, &begun)?;
     Ok(Ok(seq))
@@ -161,21 +160,4 @@ fn is_good(tx: &Tx<'_>, redactor: &Redactor, grant: &Grant, intent: &Intent) -> 
         )
         .optional()?;
     Ok(good.is_some())
-}
-
-fn reserve(tx: &Tx<'_>, intent: &Intent, limit: Cost) -> Result<Result<(), BeginError>, StoreError> {
-    let session = intent.session.to_string();
-    let taken = tx
-        .query_row(
-            "SELECT tokens_used + tokens_reserved FROM session WHERE id = ?1",
-            params![session],
-            |row| row.get::<_, u64>(0),
-        )
-        .optional()?;
-    let Some(taken) = taken else { return Ok(Err(BeginError::NoSession(intent.session))) };
-    let wanted = intent.cost.tokens;
-    if wanted > 0 && taken.saturating_add(wanted) > limit.tokens {
-        return Ok(Err(BeginError::Budget { taken, wanted, limit: limit.tokens }));
-    }
-    Ok(Ok(()))
 }

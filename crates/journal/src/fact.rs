@@ -2,10 +2,12 @@
 //!
 //! Long or erasable text (messages, arguments, outputs) is the entry's *payload* and lies beside the chain.
 
-use crate::checkpoint::PublicKey;
+use crate::{budget::Span, checkpoint::PublicKey};
 use bailey_protocol::{
     ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, Timestamp,
-    TokenId, TurnId, WsPath, event::Answer, number::Seq,
+    TokenId, TurnId, WsPath,
+    event::Answer,
+    number::{Seq, decimal},
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +65,16 @@ impl Failure {
     }
 }
 
+/// The session that opened another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Which.
+    pub session: SessionId,
+    /// The tokens that the other one may use up of its budget.
+    #[serde(with = "decimal")]
+    pub part: u64,
+}
+
 /// What an entry says. Its payload, where it has one, is named in each variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -83,6 +95,9 @@ pub enum Fact {
         principal: String,
         /// The model it starts with, `provider/model`.
         model: String,
+        /// The session that opened it, for a sub-agent's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<Parent>,
     },
     /// A session begins as another one stood. Copies of that one's messages, replies and results follow.
     SessionForked {
@@ -325,6 +340,15 @@ pub enum Fact {
         /// The line's first.
         key: PublicKey,
     },
+    /// The model was told that a budget runs low. Payload: the text.
+    Warned {
+        /// How far the budget reaches.
+        span: Span,
+        /// `tokens`, or the code of a currency.
+        unit: String,
+        /// How much of it was used up, in hundredths.
+        percent: u32,
+    },
     /// A turn is over.
     TurnEnded {
         /// The turn.
@@ -365,6 +389,7 @@ impl Fact {
             Self::Guide { .. } => "guide",
             Self::Shortened { .. } => "shortened",
             Self::Summary { .. } => "summary",
+            Self::Warned { .. } => "warned",
             Self::Revealed { .. } => "revealed",
             Self::SigningBegun { .. } => "signing_begun",
             Self::TurnEnded { .. } => "turn_ended",

@@ -1,7 +1,7 @@
 //! How an effect ends, inside one transaction: its outcome, its reservation settled, what a session's layer now holds.
 
 use crate::{
-    JournalError,
+    JournalError, budget,
     fact::{Entry, Fact, Payload},
     permit::Receipt,
 };
@@ -33,13 +33,9 @@ pub(crate) fn outcome_entry(
     Ok(Entry::of(session, fact).about(effect).with(Payload::Json(payload)))
 }
 
-pub(crate) fn settle(tx: &mut Tx<'_>, receipt: &Receipt, seq: Seq, used: Cost) -> Result<(), StoreError> {
+pub(crate) fn settle(tx: &mut Tx<'_>, receipt: &Receipt, seq: Seq, used: &Cost) -> Result<(), StoreError> {
     tx.execute("UPDATE effect SET outcome = ?2 WHERE id = ?1", params![receipt.effect.to_string(), seq.0])?;
-    tx.execute(
-        "UPDATE session SET tokens_reserved = max(0, tokens_reserved - ?2), tokens_used = tokens_used + ?3 WHERE id = ?1",
-        params![receipt.session.to_string(), receipt.reserved.tokens, used.tokens],
-    )?;
-    Ok(())
+    budget::settle(tx, receipt.effect, used)
 }
 
 /// What a report says of the session's layer: paths it came to hold, paths whose base moved by a merge.

@@ -34,15 +34,17 @@ impl Journal {
         let said = entries.iter().filter(|recorded| is_said(recorded));
         let copies: Vec<(Seq, Entry)> = said.map(|it| (it.entry.seq, copy(id, it))).collect();
         self.write(Grade::Normal, move |tx| {
-            project::opened(tx, id, now, &workspace, &principal, &model)?;
+            project::opened(tx, id, now, &workspace, &principal, &model, None)?;
             let forked = Fact::SessionForked { from: other, at, workspace, principal, model };
             chain::append(tx, &redactor, now, &Entry::of(id, forked))?;
             let mut numbers: BTreeMap<Seq, Seq> = BTreeMap::new();
             for (old, mut entry) in copies.clone() {
                 renumber(&mut entry.fact, &numbers);
                 numbers.insert(old, chain::append(tx, &redactor, now, &entry)?);
-                if let (Fact::Accepted { .. }, Some(Payload::Text(text))) = (&entry.fact, &entry.payload) {
-                    project::accepted(tx, id, now, text)?;
+                if let (Fact::Accepted { turn, .. }, Some(Payload::Text(text))) =
+                    (&entry.fact, &entry.payload)
+                {
+                    project::accepted(tx, id, *turn, now, text)?;
                 }
             }
             Ok(at)

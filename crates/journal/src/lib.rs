@@ -13,6 +13,7 @@ mod approval;
 mod begin;
 #[cfg(feature = "controls")]
 mod breach;
+mod budget;
 mod chain;
 pub mod checkpoint;
 mod clock;
@@ -45,9 +46,10 @@ pub use approval::RAN_OUT;
 pub use begin::Circumstances;
 #[cfg(feature = "controls")]
 pub use breach::Breach;
+pub use budget::{Bound, Budgets, Exceeded, Gauge, Span};
 pub use chain::{Broken, Verified};
 pub use clock::{Clock, SystemClock};
-pub use fact::{Entry, Fact, Failure, Payload, Purpose, Recorded, Stored, Under};
+pub use fact::{Entry, Fact, Failure, Parent, Payload, Purpose, Recorded, Stored, Under};
 pub use ledger::{Presented, Uses};
 pub use lock::{Holder, SessionLock};
 pub use mint::{Mint, Unfinished};
@@ -345,18 +347,20 @@ pub enum BeginError {
     /// The session is not in the journal.
     #[error("there is no session {0}")]
     NoSession(SessionId),
-    /// The session's tokens do not suffice.
+    /// A budget does not suffice.
+    #[error("{0}")]
+    Budget(Exceeded),
+    /// There is a budget in money, and nobody knows what this costs.
     #[error(
-        "the session's token budget is used up: {taken} taken, {wanted} more needed, {limit} allowed; raise \
-         `limits.session_tokens` in config.toml to go on"
+        "{} has a budget in {currency}, and what this model costs in {currency} is not known: put its price into models.toml \
+         (0 for a model of your own), or take the budget away",
+        span.whose()
     )]
-    Budget {
-        /// Tokens used and reserved so far.
-        taken: u64,
-        /// Tokens that this effect needs.
-        wanted: u64,
-        /// Tokens that the session may use.
-        limit: u64,
+    NoPrice {
+        /// Whose budget.
+        span: Span,
+        /// Its currency.
+        currency: String,
     },
     /// It could not be written.
     #[error(transparent)]

@@ -1,7 +1,8 @@
-//! The mint: the only source of permits. The kernel holds the one there is.
+//! The mint: the only source of permits. The kernel holds the one of its process; a process that performs nothing may hold one to
+//! answer questions or to stop a home, since without executors a permit opens nothing.
 
 use crate::{
-    BeginError, Clock, Journal, JournalError, Warrant,
+    BeginError, Budgets, Clock, Journal, JournalError, Warrant,
     begin::{Circumstances, Intent, begin, state},
     chain,
     fact::{Entry, Fact},
@@ -14,9 +15,7 @@ use bailey_protocol::{
     Action, CallId, Cost, Digest, EffectId, Outcome, Report, Sealed, Status, Timestamp, number::Seq,
 };
 use bailey_secrets::Redactor;
-#[cfg(not(feature = "controls"))]
-use bailey_store::StoreError;
-use bailey_store::{Grade, Tx, params};
+use bailey_store::{Grade, StoreError, Tx, params};
 
 /// Makes permits. Not `Clone`: whoever holds it decides what may be begun.
 #[derive(Debug)]
@@ -89,7 +88,7 @@ impl Mint {
     }
 
     /// Begins an effect, in one transaction: the verdict is for this effect and for the policy in force, the grant is
-    /// burnt, the cost reserved within `limit` (tokens of the whole session), the intent written. An approved effect's
+    /// burnt, the cost reserved within `budgets`, the intent written. An approved effect's
     /// intent survives power loss, any other kill -9.
     ///
     /// # Errors
@@ -99,7 +98,7 @@ impl Mint {
         effect: Sealed,
         warrant: Warrant,
         circumstances: Circumstances,
-        limit: Cost,
+        budgets: &Budgets,
     ) -> Result<(Permit, Receipt), BeginError> {
         let (verdict_effect, verdict_policy) = warrant.digests();
         if verdict_effect != effect.digest() {
@@ -110,8 +109,10 @@ impl Mint {
         let reveals = warrant.isolation().revealed.clone();
         let intent = Intent::of(&effect, grant.as_ref(), circumstances, reveals)?;
         let (redactor, now) = self.journal.pen();
-        let work =
-            move |tx: &mut Tx<'_>| begin(tx, &redactor, now, &intent, verdict_policy, grant.as_ref(), limit);
+        let budgets = budgets.clone();
+        let work = move |tx: &mut Tx<'_>| {
+            begin(tx, &redactor, now, &intent, verdict_policy, grant.as_ref(), &budgets)
+        };
         self.journal.sound().await?;
         let seq = self.write_intent(grade, &effect, work).await??;
         self.journal.saw(seq.0);
@@ -120,8 +121,7 @@ impl Mint {
             Action::Merge(merge) => Some(merge.clone()),
             _ => None,
         };
-        let receipt =
-            Receipt { effect: effect.id, session: effect.session, seq, reserved: effect.cost, merge };
+        let receipt = Receipt { effect: effect.id, session: effect.session, seq, merge };
         let permit =
             Permit { effect, isolation: warrant.isolation().clone(), seq, seal: self.journal.seal() };
         Ok((permit, receipt))
@@ -150,13 +150,13 @@ impl Mint {
         follow: Vec<Entry>,
     ) -> Result<Seq, JournalError> {
         let (redactor, now) = self.journal.pen();
-        let entry = outcome_entry(receipt.session, receipt.effect, outcome, used)?;
+        let entry = outcome_entry(receipt.session, receipt.effect, outcome, used.clone())?;
         let report = outcome.report.clone();
         let seq = self
             .journal
             .write(Grade::Normal, move |tx| {
                 let seq = chain::append(tx, &redactor, now, &entry)?;
-                settle(tx, &receipt, seq, used)?;
+                settle(tx, &receipt, seq, &used)?;
                 finish::project(tx, &redactor, &receipt, seq, &report)?;
                 follow.iter().try_fold(seq, |_, entry| chain::append(tx, &redactor, now, entry))
             })
@@ -176,8 +176,9 @@ impl Mint {
             .store()
             .read(move |db| {
                 let mut statement = db.prepare_cached(
-                    "SELECT id, kind, target, call, purpose, reserved FROM effect
-                     WHERE session = ?1 AND outcome IS NULL ORDER BY intent",
+                    "SELECT id, kind, target, call, purpose, json_extract(CAST(body AS TEXT), '$.reserved')
+                     FROM effect JOIN entry ON seq = intent
+                     WHERE effect.session = ?1 AND outcome IS NULL ORDER BY intent",
                 )?;
                 let rows = statement.query_map(params![session], |row| {
                     Ok((
@@ -186,14 +187,15 @@ impl Mint {
                         row.get(2)?,
                         row.get::<_, Option<String>>(3)?,
                         row.get::<_, String>(4)?,
-                        row.get(5)?,
+                        row.get::<_, String>(5)?,
                     ))
                 })?;
                 let mut found = Vec::new();
                 for row in rows {
-                    let (id, kind, target, call, purpose, tokens) = row?;
+                    let (id, kind, target, call, purpose, reserved) = row?;
                     let Some(effect) = EffectId::parse(&id) else { continue };
-                    let reserved = Cost { tokens };
+                    let reserved = serde_json::from_str(&reserved)
+                        .map_err(|error| StoreError::custom(format!("what `{id}` reserved: {error}")))?;
                     let is_act = purpose == "act";
                     found.push(Unfinished { effect, kind, target, call: call.map(CallId), is_act, reserved });
                 }
@@ -210,9 +212,8 @@ impl Mint {
         let outcome =
             Outcome { status: Status::Unknown, enforced: None, duration_ms: 0, report: Report::Nothing };
         let session = lock.session();
-        let receipt =
-            Receipt { effect: lost.effect, session, seq: Seq(0), reserved: lost.reserved, merge: None };
-        self.finish(receipt, &outcome, lost.reserved, Vec::new()).await?;
+        let receipt = Receipt { effect: lost.effect, session, seq: Seq(0), merge: None };
+        self.finish(receipt, &outcome, lost.reserved.clone(), Vec::new()).await?;
         Ok(())
     }
 }

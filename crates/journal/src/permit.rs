@@ -1,7 +1,7 @@
 //! Proof that an effect may happen now.
 
 use crate::JournalError;
-use bailey_protocol::{Cost, Effect, EffectId, Isolation, Merge, SessionId, number::Seq};
+use bailey_protocol::{Effect, EffectId, Isolation, Merge, SessionId, number::Seq};
 
 /// Which journal instance a permit is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,6 @@ pub struct Receipt {
     pub(crate) effect: EffectId,
     pub(crate) session: SessionId,
     pub(crate) seq: Seq,
-    pub(crate) reserved: Cost,
     pub(crate) merge: Option<Merge>,
 }
 

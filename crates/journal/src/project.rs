@@ -1,9 +1,12 @@
 //! The projections: what each kind of entry changes in the tables beside the chain. Written in the transaction of their
 //! entry, and the same functions again when they are rebuilt from the chain.
 
-use crate::fact::{Purpose, Under};
+use crate::{
+    budget,
+    fact::{Parent, Purpose, Under},
+};
 use bailey_protocol::{
-    ApprovalId, Cost, Digest, EffectId, Kind, SessionId, Timestamp, TokenId, WsPath, event::Answer,
+    ApprovalId, Digest, EffectId, Kind, SessionId, Timestamp, TokenId, TurnId, WsPath, event::Answer,
     number::Seq,
 };
 use bailey_store::{StoreError, Tx, params};
@@ -12,8 +15,18 @@ use bailey_store::{StoreError, Tx, params};
 const TITLE_CHARS_MAX: usize = 80;
 
 /// The tables, each with the columns that name a row.
-pub(crate) const TABLES: &[&str] =
-    &["state", "session", "effect", "approval", "touched", "revealed", "token", "token_use"];
+pub(crate) const TABLES: &[&str] = &[
+    "state",
+    "session",
+    "effect",
+    "approval",
+    "touched",
+    "revealed",
+    "token",
+    "token_use",
+    "spent",
+    "reserved",
+];
 
 /// A session's rows lie in these, by the column `session`.
 const OF_SESSION: &[&str] = &["effect", "approval", "touched", "revealed", "token"];
@@ -116,10 +129,20 @@ pub(crate) fn opened(
     workspace: &WsPath,
     principal: &str,
     model: &str,
+    parent: Option<&Parent>,
 ) -> Result<(), StoreError> {
     tx.execute(
-        "INSERT INTO session (id, workspace, principal, model, opened, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-        params![id.to_string(), workspace.0, principal, model, now.to_string()],
+        "INSERT INTO session (id, workspace, principal, model, opened, updated, parent, part)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
+        params![
+            id.to_string(),
+            workspace.0,
+            principal,
+            model,
+            now.to_string(),
+            parent.map(|parent| parent.session.to_string()),
+            parent.map(|parent| parent.part.min(i64::MAX as u64))
+        ],
     )?;
     Ok(())
 }
@@ -136,9 +159,17 @@ pub(crate) fn resumed(tx: &mut Tx<'_>, id: SessionId, now: Timestamp, model: &st
 pub(crate) fn accepted(
     tx: &mut Tx<'_>,
     session: SessionId,
+    turn: TurnId,
     now: Timestamp,
     text: &str,
 ) -> Result<(), StoreError> {
+    let new = tx.execute(
+        "UPDATE session SET turn = ?2 WHERE id = ?1 AND turn IS NOT ?2",
+        params![session.to_string(), turn.to_string()],
+    )?;
+    if new > 0 {
+        budget::turn(tx, session)?;
+    }
     let title: String = text.lines().next().unwrap_or("").chars().take(TITLE_CHARS_MAX).collect();
     tx.execute(
         "UPDATE session SET updated = ?2, title = CASE title WHEN '' THEN ?3 ELSE title END WHERE id = ?1",
@@ -224,7 +255,6 @@ pub(crate) struct Begun<'a> {
     pub(crate) target: &'a str,
     pub(crate) purpose: Purpose,
     pub(crate) call: Option<String>,
-    pub(crate) reserved: Cost,
 }
 
 pub(crate) fn begun(tx: &mut Tx<'_>, seq: Seq, effect: &Begun<'_>) -> Result<(), StoreError> {
@@ -234,8 +264,8 @@ pub(crate) fn begun(tx: &mut Tx<'_>, seq: Seq, effect: &Begun<'_>) -> Result<(),
         Purpose::Own => "own",
     };
     tx.execute(
-        "INSERT INTO effect (id, session, kind, target, purpose, call, intent, reserved)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO effect (id, session, kind, target, purpose, call, intent)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             effect.id.to_string(),
             effect.session.to_string(),
@@ -243,13 +273,8 @@ pub(crate) fn begun(tx: &mut Tx<'_>, seq: Seq, effect: &Begun<'_>) -> Result<(),
             effect.target,
             purpose,
             effect.call,
-            seq.0,
-            effect.reserved.tokens
+            seq.0
         ],
-    )?;
-    tx.execute(
-        "UPDATE session SET tokens_reserved = tokens_reserved + ?2 WHERE id = ?1",
-        params![effect.session.to_string(), effect.reserved.tokens],
     )?;
     Ok(())
 }
@@ -265,5 +290,6 @@ pub(crate) fn removed(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreEr
         tx.execute(&format!("DELETE FROM {table} WHERE session = ?1"), params![id])?;
     }
     tx.execute("DELETE FROM session WHERE id = ?1", params![id])?;
+    budget::removed(tx, session)?;
     Ok(())
 }

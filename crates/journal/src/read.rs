@@ -57,7 +57,8 @@ impl Journal {
             .store()
             .read(|db| {
                 let mut statement = db.prepare_cached(
-                    "SELECT id, workspace, principal, model, opened, updated, title, tokens_used
+                    "SELECT id, workspace, principal, model, opened, updated, title,
+                     (SELECT used FROM spent WHERE account = 'session:' || id AND unit = 'tokens')
                      FROM session ORDER BY updated DESC",
                 )?;
                 let rows = statement.query_map(params![], session)?;
@@ -264,7 +265,8 @@ impl Journal {
             .store()
             .read(move |db| {
                 db.query_row(
-                    "SELECT id, workspace, principal, model, opened, updated, title, tokens_used FROM session
+                    "SELECT id, workspace, principal, model, opened, updated, title,
+                     (SELECT used FROM spent WHERE account = 'session:' || id AND unit = 'tokens') FROM session
                      WHERE substr(id, -length(?1)) = ?1 AND length(?1) >= 4
                      AND (SELECT count(*) FROM session WHERE substr(id, -length(?1)) = ?1) = 1",
                     params![name],
@@ -351,7 +353,7 @@ fn session(row: &Row<'_>) -> SqlResult<Result<SessionInfo, StoreError>> {
             opened: opened.parse().ok()?,
             updated: updated.parse().ok()?,
             title: row.get(6).ok()?,
-            tokens_used: row.get(7).ok()?,
+            tokens_used: row.get::<_, Option<u64>>(7).ok()?.unwrap_or(0),
         })
     };
     Ok(info().ok_or_else(|| StoreError::custom(format!("the session `{id}` cannot be read"))))

@@ -1,7 +1,7 @@
 //! Rebuilding the projections from the chain, and saying where they were not what it says.
 
 use crate::{
-    Fact, Journal, JournalError, Recorded, chain, finish,
+    Fact, Journal, JournalError, Recorded, budget, chain, finish,
     permit::Receipt,
     project::{self, TABLES},
 };
@@ -64,7 +64,7 @@ impl Journal {
 /// Projects every entry in order; gives how many there are.
 fn replay(tx: &mut Tx<'_>, redactor: Redactor) -> Result<u64, StoreError> {
     let newest = chain::last(tx)?;
-    let mut replay = Replay { redactor, begun: HashMap::new() };
+    let mut replay = Replay { redactor, merges: HashMap::new() };
     let mut after = 0;
     while after < newest {
         for recorded in chain::page(tx, after, PAGE)? {
@@ -77,8 +77,8 @@ fn replay(tx: &mut Tx<'_>, redactor: Redactor) -> Result<u64, StoreError> {
 
 struct Replay {
     redactor: Redactor,
-    /// Effects without an outcome so far: what they reserved, and the merge where one is.
-    begun: HashMap<EffectId, (Cost, Option<Merge>)>,
+    /// The merges without an outcome so far.
+    merges: HashMap<EffectId, Merge>,
 }
 
 impl Replay {
@@ -100,13 +100,15 @@ impl Replay {
         }
         let Some(id) = entry.session else { return Ok(()) };
         match &entry.fact {
-            Fact::SessionOpened { workspace, principal, model }
-            | Fact::SessionForked { workspace, principal, model, .. } => {
-                project::opened(tx, id, now, workspace, principal, model)
+            Fact::SessionOpened { workspace, principal, model, parent } => {
+                project::opened(tx, id, now, workspace, principal, model, parent.as_ref())
+            }
+            Fact::SessionForked { workspace, principal, model, .. } => {
+                project::opened(tx, id, now, workspace, principal, model, None)
             }
             Fact::SessionResumed { model } => project::resumed(tx, id, now, model),
             Fact::SessionRemoved { .. } => project::removed(tx, id),
-            Fact::Accepted { .. } => project::accepted(tx, id, now, &recorded.text()),
+            Fact::Accepted { turn, .. } => project::accepted(tx, id, *turn, now, &recorded.text()),
             Fact::Revealed { path } => project::revealed(tx, id, &path.0).map(drop),
             Fact::Asked { approval, digest, action, until, call, named, .. } => {
                 let call = call.as_ref().map(|call| call.0.clone());
@@ -119,7 +121,7 @@ impl Replay {
             Fact::Denied { under: Some(under), .. } => project::used(tx, under),
             Fact::Answered { approval, answer, .. } => project::answered(tx, *approval, *answer),
             Fact::Intent { .. } => self.begin(tx, id, recorded),
-            Fact::Outcome { used, .. } => self.finish(tx, id, *used, recorded),
+            Fact::Outcome { used, .. } => self.finish(tx, id, used, recorded),
             Fact::Genesis { .. }
             | Fact::Stopped
             | Fact::Released
@@ -135,6 +137,7 @@ impl Replay {
             | Fact::Guide { .. }
             | Fact::Shortened { .. }
             | Fact::Summary { .. }
+            | Fact::Warned { .. }
             | Fact::SigningBegun { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }
@@ -153,13 +156,12 @@ impl Replay {
         if let Some(under) = under {
             project::used(tx, under)?;
         }
-        let merge = match (kind, parse::<Effect>(recorded)) {
-            (Kind::Merge, Some(Effect { action: Action::Merge(merge), .. })) => Some(merge),
-            _ => None,
-        };
-        self.begun.insert(id, (*reserved, merge));
-        let (call, reserved) = (call.as_ref().map(|call| call.0.clone()), *reserved);
-        let begun = project::Begun { id, session, kind: *kind, target, purpose: *purpose, call, reserved };
+        if let (Kind::Merge, Some(Effect { action: Action::Merge(merge), .. })) = (kind, parse(recorded)) {
+            self.merges.insert(id, merge);
+        }
+        let call = call.as_ref().map(|call| call.0.clone());
+        budget::reserved(tx, id, session, recorded.entry.time, reserved)?;
+        let begun = project::Begun { id, session, kind: *kind, target, purpose: *purpose, call };
         project::begun(tx, recorded.entry.seq, &begun)
     }
 
@@ -167,13 +169,12 @@ impl Replay {
         &mut self,
         tx: &mut Tx<'_>,
         session: SessionId,
-        used: Cost,
+        used: &Cost,
         recorded: &Recorded,
     ) -> Result<(), StoreError> {
         let seq = recorded.entry.seq;
         let Some(effect) = recorded.entry.effect else { return Ok(()) };
-        let (reserved, merge) = self.begun.remove(&effect).unwrap_or_default();
-        let receipt = Receipt { effect, session, seq, reserved, merge };
+        let receipt = Receipt { effect, session, seq, merge: self.merges.remove(&effect) };
         finish::settle(tx, &receipt, seq, used)?;
         match parse::<Outcome>(recorded) {
             Some(outcome) => finish::project(tx, &self.redactor, &receipt, seq, &outcome.report),

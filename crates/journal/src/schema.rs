@@ -12,6 +12,8 @@ pub(crate) const MIGRATIONS: &[Migration] =
 /// The tree over the entries: the hash of each 256 of the level below, which are entries on the lowest. What an older
 /// journal lacks of it is computed where it is needed.
 ///
+/// What is used up is a row of an account and a unit; turns and days of before are not counted.
+///
 /// A question is known by its entry, when it runs out, the call that waits, and what that names.
 ///
 /// A token is live or over; its uses are counted by the name of each count.
@@ -36,6 +38,34 @@ UPDATE approval SET asked = coalesce((
 ), 0);
 UPDATE approval SET call = (SELECT json_extract(CAST(body AS TEXT), '$.call') FROM entry WHERE seq = asked);
 CREATE INDEX approval_open ON approval (state) WHERE state IN ('open', 'yes');
+ALTER TABLE session ADD COLUMN turn TEXT;
+ALTER TABLE session ADD COLUMN parent TEXT;
+ALTER TABLE session ADD COLUMN part INTEGER;
+UPDATE session SET turn = (
+    SELECT json_extract(CAST(body AS TEXT), '$.turn') FROM entry
+    WHERE entry.session = session.id AND type = 'accepted' ORDER BY seq DESC LIMIT 1
+);
+CREATE TABLE spent (
+    account TEXT NOT NULL,
+    unit    TEXT NOT NULL,
+    used    INTEGER NOT NULL,
+    PRIMARY KEY (account, unit)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE reserved (
+    effect  TEXT NOT NULL,
+    account TEXT NOT NULL,
+    unit    TEXT NOT NULL,
+    amount  INTEGER NOT NULL,
+    PRIMARY KEY (effect, account, unit)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reserved_by_account ON reserved (account, unit);
+INSERT INTO spent (account, unit, used)
+    SELECT 'session:' || id, 'tokens', tokens_used FROM session WHERE tokens_used > 0;
+INSERT INTO reserved (effect, account, unit, amount)
+    SELECT id, 'session:' || session, 'tokens', reserved FROM effect WHERE outcome IS NULL AND reserved > 0;
+ALTER TABLE session DROP COLUMN tokens_used;
+ALTER TABLE session DROP COLUMN tokens_reserved;
+ALTER TABLE effect DROP COLUMN reserved;
 CREATE TABLE checkpoint (
     line      TEXT NOT NULL,
     epoch     INTEGER NOT NULL,

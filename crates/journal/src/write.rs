@@ -1,6 +1,6 @@
 //! Appending what is no effect: sessions, messages, observations, refusals.
 
-use crate::{Entry, Fact, Journal, JournalError, Payload, chain, project};
+use crate::{Entry, Fact, Journal, JournalError, Parent, Payload, chain, project};
 use bailey_protocol::{Labels, SessionId, Timestamp, TurnId, WsPath, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, StoreError, Tx};
@@ -14,6 +14,8 @@ pub struct NewSession {
     pub principal: String,
     /// The model, `provider/model`.
     pub model: String,
+    /// The session that opens it, for a sub-agent's: it pays from what it may take of that one's budget.
+    pub parent: Option<Parent>,
 }
 
 impl Journal {
@@ -33,7 +35,7 @@ impl Journal {
     /// find the project again. Others when it cannot be written.
     pub async fn open_session(&self, id: SessionId, new: NewSession) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
-        let NewSession { workspace, principal, model } = new;
+        let NewSession { workspace, principal, model, parent } = new;
         let clean = redactor.redact(&workspace.0);
         if clean.hits > 0 {
             return Err(JournalError::SecretInPath(clean.text.into_owned()));
@@ -42,10 +44,11 @@ impl Journal {
             workspace: workspace.clone(),
             principal: principal.clone(),
             model: model.clone(),
+            parent: parent.clone(),
         };
         self.write(Grade::Normal, move |tx| {
             let seq = chain::append(tx, &redactor, now, &Entry::of(id, fact))?;
-            project::opened(tx, id, now, &workspace, &principal, &model)?;
+            project::opened(tx, id, now, &workspace, &principal, &model, parent.as_ref())?;
             Ok(seq)
         })
         .await
@@ -82,7 +85,7 @@ impl Journal {
             let clean = redactor.redact(&text).text.into_owned();
             let entry = Entry::of(session, Fact::Accepted { turn, labels }).with(Payload::Text(text));
             let seq = chain::append(tx, &redactor, now, &entry)?;
-            project::accepted(tx, session, now, &clean)?;
+            project::accepted(tx, session, turn, now, &clean)?;
             Ok(seq)
         })
         .await

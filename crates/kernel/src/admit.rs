@@ -120,7 +120,7 @@ impl Kernel {
             Verdict::Allow(allowed) => {
                 self.show(scope, &sealed, Said::Allowed, &reasons).await?;
                 let circumstances = Circumstances { purpose, reasons, uses };
-                self.begin(scope, sealed, Warrant::Allowed(allowed), circumstances).await
+                self.begin(sealed, Warrant::Allowed(allowed), circumstances).await
             }
             Verdict::Review(_) if is_beyond_a_card(action, &red) => {
                 self.deny(scope, &sealed, vec![too_many(red.len())], uses).await
@@ -184,7 +184,7 @@ impl Kernel {
             }
         };
         self.show(scope, &sealed, Said::Approved, &reasons).await?;
-        self.begin(scope, sealed, warrant, Circumstances { purpose, reasons, uses }).await
+        self.begin(sealed, warrant, Circumstances { purpose, reasons, uses }).await
     }
 
     async fn seal(&self, scope: &Scope, asked: Asked) -> Result<Result<Sealed, String>, Refused> {
@@ -245,7 +245,7 @@ impl Kernel {
         };
         if let Some(grant) = self.inner.mint.standing_grant(&sealed, named).await? {
             self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
-            return self.begin(scope, sealed, Warrant::Approved(review, grant), circumstances).await;
+            return self.begin(sealed, Warrant::Approved(review, grant), circumstances).await;
         }
         self.show(scope, &sealed, Said::Asked, &circumstances.reasons).await?;
         let draw = self.inner.config.draw;
@@ -293,16 +293,16 @@ impl Kernel {
 
     async fn begin(
         &self,
-        scope: &Scope,
         sealed: Sealed,
         warrant: Warrant,
         circumstances: Circumstances,
     ) -> Result<Admission, Refused> {
-        let (kernel, limit) = (self.clone(), scope.connection.limit);
+        let kernel = self.clone();
         let labels = sealed.effect().labels.clone();
         // In a task of its own: what a caller that went away has begun is in nobody's hands otherwise.
         let task = tokio::spawn(async move {
-            let begun = kernel.inner.mint.begin(sealed, warrant, circumstances, limit).await?;
+            let budgets = &kernel.inner.config.budgets;
+            let begun = kernel.inner.mint.begin(sealed, warrant, circumstances, budgets).await?;
             Ok(Started { kernel, begun: Some(begun), labels })
         });
         let begun = task.await.map_err(|error| Refused::Failed(format!("it could not begin: {error}")))?;

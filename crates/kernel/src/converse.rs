@@ -1,8 +1,9 @@
 //! The verb `converse`: one model call, from the context to a reply.
 
 use crate::{
-    Chunk, Context, Kernel, Refused, Reply, Scope,
+    Chunk, Context, Kernel, Price, Refused, Reply, Scope,
     admit::{Admission, Asked, Started},
+    price::{self, price},
     provider::{Answer, Decoder, Delta, ModelError, ModelErrorKind, Provider},
     tokens,
 };
@@ -51,7 +52,9 @@ impl Kernel {
     ) -> Result<(Answer, Seq), Refused> {
         let encoded = provider.encode(context, tools);
         let read = tokens(&String::from_utf8_lossy(&encoded.request.body.0));
-        let reserved = Cost { tokens: encoded.cost.tokens.max(read) };
+        let (reads, prices) = (encoded.reads.max(read), provider.prices().to_vec());
+        let money = price::most(&prices, reads, encoded.writes);
+        let reserved = Cost { tokens: reads.saturating_add(encoded.writes), money };
         let (provider_name, model) = (provider.name().to_owned(), provider.model().to_owned());
         let action = Action::Model { provider: provider_name, model, request: encoded.request };
         let asked = Asked {
@@ -61,7 +64,7 @@ impl Kernel {
             call: None,
             parent: None,
             labels: context.labels().clone(),
-            cost: reserved,
+            cost: reserved.clone(),
         };
         let started = match self.admit(scope, asked, &[]).await? {
             Admission::Run(started) => *started,
@@ -70,7 +73,7 @@ impl Kernel {
                 return Err(Refused::Denied(vec!["a model call cannot wait for a human".into()]));
             }
         };
-        let count = Count { reserved, read };
+        let count = Count { reserved, read, prices };
         self.talk(scope, started, &action, provider.decoder(), count, voice, keep).await
     }
 
@@ -105,7 +108,7 @@ impl Kernel {
                 .await;
             let rest = spoken.rest();
             let answer = match &output.outcome().status {
-                Status::Done => decoder.end(),
+                Status::Done => decoder.end().map(|answer| count.priced(answer)),
                 Status::Cancelled => {
                     kernel.finish(receipt, output, count.reserved, Vec::new()).await?;
                     return Err(Refused::Cancelled);
@@ -116,7 +119,7 @@ impl Kernel {
             let used = match &answer {
                 Ok(answer) => count.used(answer),
                 // The model had begun, or nobody knows: how much it read and wrote, nobody will say.
-                Err(_) if answering || output.outcome().status == Status::Unknown => count.reserved,
+                Err(_) if answering || output.outcome().status == Status::Unknown => count.reserved.clone(),
                 Err(_) => Cost::default(),
             };
             let kept = answer.and_then(|answer| keep(&answer).map(|entry| (answer, entry)));
@@ -141,24 +144,35 @@ pub(crate) enum Voice {
 }
 
 /// What a call may use up, and what it is known to read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Count {
     reserved: Cost,
     /// Our own estimate of the request, in tokens.
     read: u64,
+    prices: Vec<Price>,
 }
 
 impl Count {
     /// What a call used up, by whichever count is larger, the provider's or our own: a server that counts too little
     /// does not make a budget endless. Where it counted nothing, what was reserved.
-    fn used(self, answer: &Answer) -> Cost {
+    fn used(&self, answer: &Answer) -> Cost {
         let calls = answer.calls.iter().map(|call| tokens(&call.name) + tokens(&call.arguments));
         let written = tokens(&answer.text) + calls.sum::<u64>();
         let Usage { input_tokens, output_tokens, .. } = answer.usage;
         if input_tokens.saturating_add(output_tokens) == 0 {
-            return self.reserved;
+            return self.reserved.clone();
         }
-        Cost { tokens: input_tokens.max(self.read).saturating_add(output_tokens.max(written)) }
+        let usage = Usage {
+            input_tokens: input_tokens.max(self.read),
+            output_tokens: output_tokens.max(written),
+            ..answer.usage
+        };
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        Cost { tokens, money: price(&self.prices, &usage) }
+    }
+
+    fn priced(&self, answer: Answer) -> Answer {
+        Answer { cost: price(&self.prices, &answer.usage), ..answer }
     }
 }
 

@@ -1,16 +1,16 @@
 //! The kernel itself, and the registrar through which the composition root sets it up.
 
 use crate::{
-    Executor, Question, Refused, Route, Scope, UserMessage,
+    Executor, Note, Question, Refused, Route, Scope, UserMessage,
     call::Pending,
     extension::Extensions,
     scope::{Connection, Outlet},
 };
-use bailey_journal::{Journal, Mint};
+use bailey_journal::{Budgets, Entry, Fact, Gauge, Journal, Mint, Payload};
 use bailey_policy::{Places, Policy};
 use bailey_protocol::{
-    Action, ApprovalId, Card, Cost, EffectId, Event, Happening, Inbound, Integrity, Labels, Role, Secrecy,
-    Seq, SessionId, TurnId, WsPath,
+    Action, ApprovalId, Card, EffectId, Event, Happening, Inbound, Integrity, Labels, Role, Secrecy, Seq,
+    SessionId, TurnId, WsPath,
 };
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -38,8 +38,8 @@ pub struct Config {
     pub programs: Vec<String>,
     /// How long a question waits for its answer; then it counts as a no.
     pub question_lasts: Duration,
-    /// Tokens that one session may use.
-    pub session_limit: Cost,
+    /// What may be used up.
+    pub budgets: Budgets,
     /// How long a cancelled effect may take to end before it counts as `unknown`, and a front end to take an event before
     /// it is cut off.
     pub grace: Duration,
@@ -136,6 +136,30 @@ impl Kernel {
             cancel: CancellationToken::new(),
             bearer: None,
         }
+    }
+
+    /// How far the budgets that this session draws on are used up, the fullest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn gauges(&self, scope: &Scope) -> Result<Vec<Gauge>, Refused> {
+        Ok(self.journal().gauges(scope.session(), self.inner.config.budgets.clone()).await?)
+    }
+
+    /// Tells the model, and the front end, that a budget runs low.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn warn(&self, scope: &Scope, gauge: &Gauge, text: &str) -> Result<Note, Refused> {
+        let fact = Fact::Warned {
+            span: gauge.span,
+            unit: gauge.unit.clone(),
+            percent: u32::try_from(gauge.percent()).unwrap_or(u32::MAX),
+        };
+        let entry = Entry::of(scope.session(), fact).with(Payload::Text(text.to_owned()));
+        let seq = self.journal().append(entry).await?;
+        scope.tell(self.journal(), seq, Happening::Notice { text: text.to_owned() }).await;
+        Ok(Note::warning(seq, text.to_owned()))
     }
 
     /// Says something to the session's front end.
@@ -242,8 +266,8 @@ impl Registrar {
     /// The connection of a person, whom the composition root authenticated, to a session.
     #[must_use]
     pub fn connect(&self, session: SessionId, workspace: WsPath, events: mpsc::Sender<Event>) -> Connection {
-        let Config { session_limit, grace, .. } = self.kernel.inner.config;
-        Connection { session, workspace, outlet: Outlet::new(events, grace), limit: session_limit }
+        let outlet = Outlet::new(events, self.kernel.inner.config.grace);
+        Connection { session, workspace, outlet }
     }
 
     /// The authority of the owner's own command in a session.

@@ -25,6 +25,7 @@ mod guide;
 mod kernel;
 mod launch;
 mod output;
+mod price;
 mod provider;
 mod question;
 mod restore;
@@ -48,6 +49,7 @@ pub use door::Door;
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
 pub use kernel::{Config, DrawCard, Kernel, Registrar, Rules};
 pub use output::Output;
+pub use price::{Price, price};
 pub use provider::{Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, Stop};
 pub use question::{Question, RED_FILES_MAX, Waits};
 pub use restore::{FindTool, Restored, recall};
@@ -56,7 +58,7 @@ pub use segment::{Guide, Late, Note, Observation, Reply, Segment, UserMessage};
 pub use tokens::tokens;
 pub use tool::{Claims, Conclusion, Plan, Tool, claims};
 
-pub use bailey_journal::BeginError;
+pub use bailey_journal::{BeginError, Bound, Budgets, Exceeded, Gauge, Span};
 use bailey_protocol::ApprovalId;
 
 /// Why the kernel did not do something.

@@ -1,7 +1,7 @@
 //! The seam to models: a provider is a codec, from a context to a request and from response bytes to a reply.
 
-use crate::Context;
-use bailey_protocol::{Cost, HttpRequest, Money, ToolCall, ToolSpec, Usage};
+use crate::{Context, Price};
+use bailey_protocol::{HttpRequest, Money, ToolCall, ToolSpec, Usage};
 use std::time::Duration;
 
 /// A model call, ready for the network door.
@@ -9,8 +9,18 @@ use std::time::Duration;
 pub struct Encoded {
     /// What is sent. Keys are named in it, never held.
     pub request: HttpRequest,
-    /// The most that it can use up: an estimate of what is sent plus the limit of what may come back.
-    pub cost: Cost,
+    /// About how many tokens are sent.
+    pub reads: u64,
+    /// The most tokens that may come back.
+    pub writes: u64,
+}
+
+impl Encoded {
+    /// The most tokens that it can use up.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.reads.saturating_add(self.writes)
+    }
 }
 
 /// A piece of a reply while it comes.
@@ -47,7 +57,7 @@ pub struct Answer {
     pub stop: Stop,
     /// What the provider counted.
     pub usage: Usage,
-    /// What that costs at the prices that were known when it came; none where they were not.
+    /// What that costs at the prices that were known when it came; none where they were not. The kernel puts it in.
     #[serde(default)]
     pub cost: Option<Money>,
     /// The assistant's message as the provider wants to see it again (some parts are signed): only the codec that
@@ -115,6 +125,10 @@ pub trait Provider: Send + Sync + 'static {
     /// The most tokens that a request and its reply may have together; none where nobody knows.
     fn window_tokens(&self) -> Option<u64> {
         None
+    }
+    /// What its tokens cost; nothing where nobody knows.
+    fn prices(&self) -> &[Price] {
+        &[]
     }
     /// The request for this context.
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded;

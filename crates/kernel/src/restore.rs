@@ -203,6 +203,7 @@ impl Tape {
                 let (path, digest, text) = (path.clone(), *digest, recorded.text());
                 self.context.push(Guide { entry: entry.seq, path, digest, text, labels });
             }
+            Fact::Warned { .. } => self.context.push(Note::warning(entry.seq, recorded.text())),
             Fact::Shortened { entries, bytes } => self.context.shorten(entries, *bytes as usize),
             Fact::Summary { replaces, labels, .. } => {
                 self.see(|said| replaces.contains(&said.entry));

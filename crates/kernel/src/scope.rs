@@ -2,7 +2,7 @@
 
 use crate::{bearer::Bearer, screen};
 use bailey_journal::Journal;
-use bailey_protocol::{Cost, Event, Happening, Role, Seq, SessionId, WsPath, event::EVENT_VERSION};
+use bailey_protocol::{Event, Happening, Role, Seq, SessionId, WsPath, event::EVENT_VERSION};
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -16,7 +16,6 @@ pub struct Connection {
     pub(crate) session: SessionId,
     pub(crate) workspace: WsPath,
     pub(crate) outlet: Outlet,
-    pub(crate) limit: Cost,
 }
 
 /// The authority of one turn, or of one command of the owner's. Made by `Kernel::accept` and `Kernel::resume_turn` for

@@ -2,7 +2,7 @@
 //! cannot get here but through the screen.
 
 use crate::{provider::Answer, tokens};
-use bailey_protocol::{CallId, Digest, Labels, Seq, WsPath};
+use bailey_protocol::{CallId, Digest, Integrity, Labels, Secrecy, Seq, WsPath};
 use std::borrow::Cow;
 
 /// What an authenticated person said. Made by `Kernel::accept`, `Kernel::pin` and `Kernel::restore` only.
@@ -101,8 +101,8 @@ impl Reply {
 }
 
 /// What stands in for an earlier part of the conversation: a model's summary of it, or Bailey's own list of what was
-/// left out. It carries the join of the labels of what it stands for. Made by `Kernel::summarise`, `Kernel::leave_out`
-/// and `Kernel::restore` only.
+/// left out, with the join of the labels of what it stands for. Or what Bailey itself tells the model, such as that a budget
+/// runs low. Made by `Kernel::summarise`, `Kernel::leave_out`, `Kernel::warn` and `Kernel::restore` only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub(crate) entry: Seq,
@@ -111,6 +111,12 @@ pub struct Note {
 }
 
 impl Note {
+    /// Bailey's own words.
+    pub(crate) fn warning(entry: Seq, text: String) -> Self {
+        let labels = Labels::new(Integrity::Owner, Secrecy::Public).from_entry(entry);
+        Self { entry, text: format!("[Bailey: {text}]"), labels }
+    }
+
     /// The text that the model sees.
     #[must_use]
     pub fn text(&self) -> &str {

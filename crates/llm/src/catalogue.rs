@@ -1,7 +1,7 @@
 //! What is known of models besides their wires: how much they take, and what they cost. A file that is shipped, and
 //! one of the user's own that goes first, so that a price can be set right without a release.
 
-use crate::Price;
+use bailey_kernel::Price;
 use serde::Deserialize;
 
 /// The shipped file.

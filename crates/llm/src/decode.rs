@@ -5,7 +5,6 @@ use crate::{
     failure::{self, Fault},
     lines::Lines,
     message::Message,
-    price,
     sse::{Events, TooLong},
     wire::set,
 };
@@ -152,7 +151,6 @@ impl Reading {
             (_, ended) => ended?,
         };
         set(&mut answer.verbatim, "model", self.endpoint.model.clone());
-        answer.cost = price::cost(&self.endpoint.prices, &answer.usage);
         Ok(answer)
     }
 }

@@ -1,11 +1,10 @@
 //! Where a model is served, and the codec for it.
 
 use crate::{
-    Price, Wire, anthropic, decode::Reading, failure, gemini, ollama, openai, responses, transcript,
-    wire::word,
+    Wire, anthropic, decode::Reading, failure, gemini, ollama, openai, responses, transcript, wire::word,
 };
-use bailey_kernel::{Context, Decoder, Encoded, Provider, tokens};
-use bailey_protocol::{Blob, Cost, HeaderValue, HttpRequest, ToolSpec};
+use bailey_kernel::{Context, Decoder, Encoded, Price, Provider, tokens};
+use bailey_protocol::{Blob, HeaderValue, HttpRequest, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -139,14 +138,14 @@ impl Codec {
 
     fn request(&self, body: &Value) -> Encoded {
         let body = body.to_string();
-        let tokens = tokens(&body).saturating_add(self.endpoint.max_tokens.into());
+        let (reads, writes) = (tokens(&body), self.endpoint.max_tokens.into());
         let request = HttpRequest {
             method: "POST".into(),
             url: self.endpoint.url(),
             headers: self.endpoint.headers(),
             body: Blob(body.into_bytes()),
         };
-        Encoded { request, cost: Cost { tokens } }
+        Encoded { request, reads, writes }
     }
 }
 
@@ -161,6 +160,10 @@ impl Provider for Codec {
 
     fn window_tokens(&self) -> Option<u64> {
         self.endpoint.window_tokens
+    }
+
+    fn prices(&self) -> &[Price] {
+        &self.endpoint.prices
     }
 
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded {

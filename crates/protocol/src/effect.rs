@@ -1,6 +1,6 @@
 //! An action with its circumstances, and its one serialisation.
 
-use crate::{Action, CallId, Digest, EffectId, Labels, SessionId, number::decimal};
+use crate::{Action, CallId, Digest, EffectId, Labels, Money, SessionId, number::decimal};
 use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -42,11 +42,22 @@ impl Role {
 }
 
 /// What an effect may use up, or did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Tokens of a model, in and out together.
     #[serde(with = "decimal")]
     pub tokens: u64,
+    /// What those cost; none where nobody knows, which is not nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<Money>,
+}
+
+impl Cost {
+    /// So many tokens, of which nobody knows the price.
+    #[must_use]
+    pub fn tokens(tokens: u64) -> Self {
+        Self { tokens, money: None }
+    }
 }
 
 /// One action with everything that a decision, a card, the journal and an executor need.

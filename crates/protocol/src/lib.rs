@@ -42,7 +42,7 @@ pub use id::{ApprovalId, CallId, EffectId, SandboxId, SessionId, TokenId, TurnId
 pub use jiff::Timestamp;
 pub use label::{Integrity, Labels, Secrecy};
 pub use message::{Inbound, ToolCall, ToolSpec};
-pub use money::Money;
+pub use money::{Money, MoneyError};
 pub use number::Seq;
 pub use op::Op;
 pub use outcome::{

@@ -2,7 +2,7 @@
 
 use crate::pins::Pins;
 use bailey_agent::{
-    Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Patience, Retry, TurnEnd, Waiting,
+    Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Patience, Retry, TurnEnd, Waiting, Warned,
 };
 use bailey_kernel::{
     Acted, Connection, Context, Holder, Instruction, Kernel, NewSession, Refused, Registrar, Restored, Scope,
@@ -88,6 +88,7 @@ pub struct Host {
     patience: Patience,
     guides: Guides,
     ceiling: Ceiling,
+    warned: Warned,
     tools: Arc<Toolbox>,
     models: Option<Models>,
     brain: Arc<dyn Brain>,
@@ -132,6 +133,7 @@ impl Host {
                     workspace: workspace.clone(),
                     principal: "owner".into(),
                     model: model.clone(),
+                    parent: None,
                 };
                 kernel.journal().open_session(session, new).await?;
                 Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
@@ -164,6 +166,7 @@ impl Host {
             patience,
             guides: Guides::default(),
             ceiling: Ceiling::default(),
+            warned: Warned::default(),
             tools,
             models,
             brain,
@@ -361,6 +364,7 @@ impl Host {
             news: News::default(),
             guides: self.guides.clone(),
             ceiling: self.ceiling.clone(),
+            warned: self.warned.clone(),
         };
         if !self.unattended && self.patience.at_end {
             for waits in self.waiting.calls() {

@@ -4,14 +4,12 @@ use crate::{FakeClock, ModelServer, World};
 use bailey_egress::Egress;
 use bailey_journal::{Clock, Fact, Journal, NewSession, Query, Recorded};
 use bailey_kernel::{
-    Config, Connection, Context, Holder, Instruction, Kernel, Registrar, Scope, Seal, SessionLock,
-    UserMessage,
+    Bound, Budgets, Config, Connection, Context, Holder, Instruction, Kernel, Registrar, Scope, Seal,
+    SessionLock, UserMessage,
 };
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
-use bailey_protocol::{
-    CallId, Card, CardPart, Cost, Event, Happening, Inbound, SessionId, Timestamp, ToolCall,
-};
+use bailey_protocol::{CallId, Card, CardPart, Event, Happening, Inbound, SessionId, Timestamp, ToolCall};
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{
     path::{Path, PathBuf},
@@ -31,6 +29,8 @@ pub struct Setup {
     pub rules: String,
     /// Tokens that the session may use.
     pub limit: u64,
+    /// What else may be used up.
+    pub budgets: Budgets,
     /// How long a cancelled effect may take to end.
     pub grace: Duration,
     /// Secrets, by name and value: known to the network door, and to the redactor.
@@ -53,6 +53,7 @@ impl Default for Setup {
         Self {
             rules: DEFAULT_RULES.into(),
             limit: 1_000_000,
+            budgets: Budgets::default(),
             grace: Duration::from_millis(200),
             secrets: Vec::new(),
             redact: true,
@@ -150,6 +151,7 @@ impl Bench {
                 workspace: Self::WORKSPACE.into(),
                 principal: "owner".into(),
                 model: "test/model".into(),
+                parent: None,
             };
             journal.open_session(session, new).await.unwrap();
         }
@@ -277,7 +279,7 @@ fn config(setup: &Setup) -> Config {
         bailey_home: "/home/ann/.bailey".into(),
         programs: vec!["/usr/bin/bailey".into()],
         question_lasts: Duration::from_secs(300),
-        session_limit: Cost { tokens: setup.limit },
+        budgets: Budgets { session: Bound::tokens(setup.limit), ..setup.budgets.clone() },
         grace: setup.grace,
         draw: |question| Card {
             title: question.action.kind().name().into(),

@@ -13,5 +13,6 @@ mod parallel;
 mod questions;
 mod restore;
 mod retry;
+mod spending;
 mod support;
 mod turns;

@@ -98,9 +98,8 @@ pub(crate) async fn cut(home: &Path, after: u64) -> TempDir {
         format!("DELETE FROM approval WHERE ?1 > 0 AND NOT EXISTS ({asked})"),
         format!("UPDATE approval SET state = 'yes' WHERE ?1 > 0 AND NOT EXISTS ({begun})"),
         format!("UPDATE approval SET state = 'open' WHERE ?1 > 0 AND NOT EXISTS ({answered})"),
-        "UPDATE session SET tokens_used = 0, tokens_reserved =
-         (SELECT coalesce(sum(reserved), 0) FROM effect WHERE outcome IS NULL AND ?1 > 0)"
-            .to_owned(),
+        "DELETE FROM spent WHERE ?1 > 0".to_owned(),
+        "DELETE FROM reserved WHERE ?1 > 0".to_owned(),
     ];
     let run = move |tx: &mut bailey_store::Tx<'_>| {
         for sql in &statements {

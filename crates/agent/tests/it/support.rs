@@ -1,7 +1,7 @@
 //! Hands with everything behind them.
 
 use bailey_agent::{
-    Brain as _, Ceiling, Guides, Hands, Loop, Models, News, Patience, Retry, TurnEnd, Waiting,
+    Brain as _, Ceiling, Guides, Hands, Loop, Models, News, Patience, Retry, TurnEnd, Waiting, Warned,
 };
 use bailey_kernel::{Context, Observation, Refused, Segment};
 use bailey_llm::Wire;
@@ -60,6 +60,7 @@ pub(crate) fn hands(bench: &Bench, server: &ModelServer, wire: Wire, scope: bail
         news: News::default(),
         guides: Guides::default(),
         ceiling: Ceiling::default(),
+        warned: Warned::default(),
     }
 }
 

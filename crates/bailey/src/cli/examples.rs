@@ -62,6 +62,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey estop --release", "when it is clear"),
         ],
     ),
+    (&["budget"], &[("bailey budget", ""), ("bailey --json budget", "for scripts")]),
     (&["audit", "log"], &[("bailey audit log -n 20", ""), ("bailey --json audit log --session 3f2a", "")]),
     (
         &["audit", "verify"],

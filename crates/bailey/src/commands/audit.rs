@@ -164,6 +164,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         }
         Fact::ExtensionDisabled { extension } => (Style::Red, format!("{extension} is not asked any more")),
         Fact::ExtensionEnabled { extension } => (Style::Yellow, format!("{extension} is asked again")),
+        Fact::Warned { .. } => (Style::Yellow, first()),
         Fact::Revealed { path } => (Style::Yellow, path.0.clone()),
         Fact::SigningBegun { key } => (Style::Yellow, format!("with the key {key}")),
         Fact::TurnEnded { reason, .. } => (Style::Dim, reason.clone()),

@@ -94,11 +94,11 @@ impl Config {
             let value = value.as_integer().and_then(|value| u64::try_from(value).ok());
             let value =
                 value.ok_or_else(|| document.mistake(&key, format!("`{key}` must be a whole number")))?;
-            if !["session_tokens", "tool_calls", "command_seconds"].contains(&name.as_str()) {
+            if !["session_tokens", "turn_tokens", "tool_calls", "command_seconds"].contains(&name.as_str()) {
                 return Err(document.mistake(
                     &key,
                     format!(
-                        "`{key}` may not be set by a project: only session_tokens, tool_calls and command_seconds may, \
+                        "`{key}` may not be set by a project: only session_tokens, turn_tokens, tool_calls and command_seconds may, \
                          and only downwards"
                     ),
                 ));

@@ -146,7 +146,9 @@ impl Story {
             Happening::Diff { diff, files, .. } => {
                 (self.changed, self.compared) = (counted(diff, files), Compared::Now);
             }
-            Happening::End { reason, .. } => (self.is_paused, self.is_in_turn) = (reason == "limit", false),
+            Happening::End { reason, .. } => {
+                (self.is_paused, self.is_in_turn) = (matches!(reason.as_str(), "limit" | "budget"), false);
+            }
             Happening::Merged { direction, files, .. } => self.merged(direction, files),
             _ => {}
         }

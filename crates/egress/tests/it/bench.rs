@@ -3,13 +3,13 @@
 use bailey_egress::{Config, Egress, Endpoint};
 use bailey_journal::{Journal, NewSession, SystemClock};
 use bailey_kernel::{
-    Answer, BoxFuture, Chunk, Connection, Context, Decoder, Delta, Encoded, Executor, Instruction, Io,
-    Kernel, ModelError, ModelErrorKind, Output, Permit, Provider, ResolveError, Route, Scope,
+    Answer, Bound, BoxFuture, Budgets, Chunk, Connection, Context, Decoder, Delta, Encoded, Executor,
+    Instruction, Io, Kernel, ModelError, ModelErrorKind, Output, Permit, Provider, ResolveError, Route,
+    Scope,
 };
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{
-    Action, Card, Cost, HeaderValue, HttpReport, HttpRequest, Outcome, Report, SessionId, Status, ToolSpec,
-    WsPath,
+    Action, Card, HeaderValue, HttpReport, HttpRequest, Outcome, Report, SessionId, Status, ToolSpec, WsPath,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{
@@ -98,7 +98,7 @@ impl Bench {
             bailey_home: home.path().to_string_lossy().into_owned(),
             programs: vec![],
             question_lasts: Duration::from_secs(300),
-            session_limit: Cost { tokens: 1_000_000 },
+            budgets: Budgets { session: Bound::tokens(1_000_000), ..Budgets::default() },
             grace: Duration::from_secs(5),
             draw: |_| Card {
                 title: String::new(),
@@ -110,7 +110,12 @@ impl Bench {
         };
         let session = SessionId::new(1, [7; 10]);
         let workspace = WsPath::from("/tmp/project");
-        let new = NewSession { workspace: workspace.clone(), principal: "owner".into(), model: "p/m".into() };
+        let new = NewSession {
+            workspace: workspace.clone(),
+            principal: "owner".into(),
+            model: "p/m".into(),
+            parent: None,
+        };
         journal.open_session(session, new).await.unwrap();
         let (kernel, registrar) =
             Kernel::new(mint, Policy::new(built_in_rules(), rules), kernel_config).await.unwrap();
@@ -211,7 +216,7 @@ impl Provider for Sender {
     }
 
     fn encode(&self, _: &Context, _: &[ToolSpec]) -> Encoded {
-        Encoded { request: self.0.clone(), cost: Cost { tokens: 1 } }
+        Encoded { request: self.0.clone(), reads: 1, writes: 0 }
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

@@ -1,9 +1,9 @@
 //! What `begin` refuses, and that nothing of a refused effect is written.
 
 use crate::support::{Desk, LASTS, command, decide, desk, effect, stricter, why};
-use bailey_journal::{BeginError, Fact, JournalError, Query, SessionLock, Warrant};
+use bailey_journal::{BeginError, Budgets, Fact, JournalError, Query, SessionLock, Warrant};
 use bailey_policy::Verdict;
-use bailey_protocol::{Answer, Cost, Sealed, SessionId};
+use bailey_protocol::{Answer, Sealed, SessionId};
 
 async fn intents(desk: &Desk) -> usize {
     let entries = desk.journal.entries(Query::default()).await.unwrap();
@@ -41,7 +41,7 @@ async fn the_verdict_about_another_effect_is_refused() {
     let session = desk.session().await;
     let (asked, decided) = (effect(session, command("echo a")), effect(session, command("echo b")));
     let warrant = Warrant::Allowed(desk.allowed(&decided));
-    let begun = desk.mint.begin(asked, warrant, why(), Cost::default()).await;
+    let begun = desk.mint.begin(asked, warrant, why(), &Budgets::default()).await;
     assert!(matches!(begun, Err(BeginError::OtherEffect)));
     assert_eq!(intents(&desk).await, 0);
 }
@@ -53,7 +53,7 @@ async fn the_verdict_of_another_policy_is_stale() {
     let sealed = effect(session, command("echo"));
     let warrant = Warrant::Allowed(desk.allowed(&sealed));
     desk.mint.adopt(stricter().digest()).await.unwrap();
-    let begun = desk.mint.begin(sealed, warrant, why(), Cost::default()).await;
+    let begun = desk.mint.begin(sealed, warrant, why(), &Budgets::default()).await;
     assert!(matches!(begun, Err(BeginError::Stale)));
     assert_eq!(intents(&desk).await, 0);
     assert!(matches!(decide(&stricter(), &effect(session, command("echo"))), Verdict::Deny(_)));
@@ -174,7 +174,8 @@ async fn of_two_that_race_for_one_grant_one_begins() {
         let grant = desk.mint.grant(id, &sealed).await.unwrap();
         let (_, other_mint) = desk.second().await;
         let warrant = Warrant::Approved(desk.review(&sealed), grant.clone());
-        let other = other_mint.begin(sealed.clone(), warrant, why(), Cost::default());
+        let budgets = Budgets::default();
+        let other = other_mint.begin(sealed.clone(), warrant, why(), &budgets);
         let (one, other) = tokio::join!(desk.begin_approved(sealed.clone(), grant), other);
         assert_eq!([one.is_ok(), other.is_ok()].iter().filter(|ok| **ok).count(), 1);
         assert_eq!(intents(&desk).await, 1);

@@ -3,7 +3,7 @@
 use crate::support::{Desk, LASTS, command, desk, effect, merge, why};
 use bailey_journal::Warrant;
 use bailey_protocol::{
-    Answer, Cost, Digest, ExecReport, Labels, MergeFile, MergeKind, MergeResult, MergeState, Report, Sealed,
+    Answer, Digest, ExecReport, Labels, MergeFile, MergeKind, MergeResult, MergeState, Report, Sealed,
     SessionId, Touched, TurnId,
 };
 use bailey_store::params;
@@ -46,7 +46,11 @@ async fn lived(desk: &Desk) -> SessionId {
     crate::tokens::used_once(desk, session).await;
     let costly = crate::support::costing(session, command("model"), 7);
     let warrant = Warrant::Allowed(desk.allowed(&costly));
-    drop(desk.mint.begin(costly, warrant, why(), Cost { tokens: 100 }).await.unwrap());
+    drop(desk.mint.begin(costly, warrant, why(), &crate::support::bounded(100)).await.unwrap());
+    let paid = crate::support::costing(session, command("model"), 5);
+    let (_permit, receipt) = desk.begin(paid, 100).await.unwrap();
+    let used = bailey_protocol::Cost::tokens(5);
+    desk.mint.finish(receipt, &crate::support::done(Report::Nothing), used, Vec::new()).await.unwrap();
     let other = desk.session().await;
     let report = ExecReport { touched: vec![touched("/w/c")], ..ExecReport::default() };
     desk.run(other, command("make"), Report::Exec(report)).await;
@@ -78,7 +82,9 @@ async fn what_is_rebuilt_is_what_was_there() {
 #[tokio::test]
 async fn what_was_tampered_with_is_put_right_and_named() {
     let changes = [
-        ("session", "UPDATE session SET tokens_reserved = 0, title = 'another' WHERE title <> ''"),
+        ("session", "UPDATE session SET title = 'another' WHERE title <> ''"),
+        ("reserved", "DELETE FROM reserved"),
+        ("spent", "UPDATE spent SET used = 0 WHERE account LIKE 'day:%'"),
         ("effect", "DELETE FROM effect WHERE outcome IS NULL"),
         ("approval", "UPDATE approval SET state = 'yes' WHERE state = 'burnt'"),
         ("touched", "DELETE FROM touched"),

@@ -1,7 +1,8 @@
 //! A journal in a temporary folder, a policy in force, and effects to begin.
 
 use bailey_journal::{
-    BeginError, Circumstances, Grant, Journal, Mint, NewSession, Permit, Purpose, Receipt, Warrant,
+    BeginError, Bound, Budgets, Circumstances, Grant, Journal, Mint, NewSession, Parent, Permit, Purpose,
+    Receipt, Warrant,
 };
 use bailey_policy::{Allowed, Facts, Places, Policy, Review, Verdict, file};
 use bailey_protocol::{
@@ -92,7 +93,21 @@ impl Desk {
 
     pub(crate) async fn session(&self) -> SessionId {
         let id = SessionId::new(1_767_000_000_000, random());
-        let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: "p/m".into() };
+        let new = NewSession {
+            workspace: "/w".into(),
+            principal: "owner".into(),
+            model: "p/m".into(),
+            parent: None,
+        };
+        self.journal.open_session(id, new).await.unwrap();
+        id
+    }
+
+    /// A session that another one opened, with so many tokens of its budget.
+    pub(crate) async fn child(&self, session: SessionId, part: u64) -> SessionId {
+        let id = SessionId::new(1_767_000_000_000, random());
+        let (workspace, principal, model) = ("/w".into(), "owner".into(), "p/m".into());
+        let new = NewSession { workspace, principal, model, parent: Some(Parent { session, part }) };
         self.journal.open_session(id, new).await.unwrap();
         id
     }
@@ -117,7 +132,7 @@ impl Desk {
 
     pub(crate) async fn begin(&self, sealed: Sealed, limit: u64) -> Result<(Permit, Receipt), BeginError> {
         let warrant = Warrant::Allowed(self.allowed(&sealed));
-        self.mint.begin(sealed, warrant, why(), Cost { tokens: limit }).await
+        self.mint.begin(sealed, warrant, why(), &bounded(limit)).await
     }
 
     pub(crate) async fn begin_approved(
@@ -126,7 +141,7 @@ impl Desk {
         grant: Grant,
     ) -> Result<(Permit, Receipt), BeginError> {
         let warrant = Warrant::Approved(self.review(&sealed), grant);
-        self.mint.begin(sealed, warrant, why(), Cost { tokens: 0 }).await
+        self.mint.begin(sealed, warrant, why(), &bounded(0)).await
     }
 
     /// Begins and finishes an effect with this report.
@@ -162,6 +177,10 @@ pub(crate) fn effect(session: SessionId, action: Action) -> Sealed {
 }
 
 pub(crate) fn costing(session: SessionId, action: Action, tokens: u64) -> Sealed {
+    priced(session, action, Cost::tokens(tokens))
+}
+
+pub(crate) fn priced(session: SessionId, action: Action, cost: Cost) -> Sealed {
     let effect = Effect {
         id: EffectId::new(1_767_000_000_000, random()),
         session,
@@ -170,7 +189,7 @@ pub(crate) fn costing(session: SessionId, action: Action, tokens: u64) -> Sealed
         role: Role::Agent,
         action,
         labels: Labels::default(),
-        cost: Cost { tokens },
+        cost,
     };
     Sealed::new(effect).unwrap()
 }
@@ -208,4 +227,9 @@ pub(crate) fn holder() -> bailey_journal::Holder {
 pub(crate) fn schema_of(path: &std::path::Path) -> u32 {
     let bytes = std::fs::read(path).unwrap();
     u32::from_be_bytes(bytes[60..64].try_into().unwrap())
+}
+
+/// A session may use so many tokens, and nothing else has a limit.
+pub(crate) fn bounded(tokens: u64) -> Budgets {
+    Budgets { session: Bound::tokens(tokens), ..Budgets::default() }
 }

@@ -1,6 +1,6 @@
 //! The ledger of capability tokens: what a use costs, who wins the last one, and what ends a token.
 
-use crate::support::{Desk, command, desk, effect, read, stricter};
+use crate::support::{Desk, bounded, command, desk, effect, read, stricter};
 use bailey_journal::{
     BadToken, BeginError, Circumstances, Entry, Fact, Journal, JournalError, Macaroon, Mint, Payload,
     Presented, Purpose, Warrant,
@@ -8,7 +8,7 @@ use bailey_journal::{
 use bailey_policy::{
     Allowed, Caller, Caveat, Condition, Decided, Facts, InvalidToken, Places, Policy, Verdict,
 };
-use bailey_protocol::{Action, Cost, Kind, Labels, Role, Sealed, SessionId, Timestamp};
+use bailey_protocol::{Action, Kind, Labels, Role, Sealed, SessionId, Timestamp};
 use bailey_testkit::FakeClock;
 use std::{
     io::{BufRead as _, BufReader},
@@ -83,7 +83,7 @@ async fn begin_with(
 ) -> Result<(), BeginError> {
     let uses = Some(held.uses().clone());
     let circumstances = Circumstances { purpose: Purpose::Act, reasons: vec!["a test".into()], uses };
-    mint.begin(sealed, Warrant::Allowed(allowed), circumstances, Cost::default()).await.map(drop)
+    mint.begin(sealed, Warrant::Allowed(allowed), circumstances, &bounded(0)).await.map(drop)
 }
 
 /// Mints a token and uses it once.
@@ -137,7 +137,7 @@ async fn of_two_uses_of_the_last_operation_one_wins() {
     for path in ["/w/a", "/w/b"] {
         let sealed = effect(session, read(path));
         let warrant = allow(&sealed);
-        drop(desk.mint.begin(sealed, warrant, crate::support::why(), Cost::default()).await.unwrap());
+        drop(desk.mint.begin(sealed, warrant, crate::support::why(), &bounded(0)).await.unwrap());
     }
 }
 

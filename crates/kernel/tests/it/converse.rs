@@ -138,7 +138,7 @@ async fn a_used_up_budget_says_how_to_go_on() {
     let server = ModelServer::always(Reply::text("hi"));
     let bench = Bench::new(Setup { limit: 500, ..Setup::default() }.model(&server)).await;
     let refused = ask(&bench, &server, Wire::Anthropic).await.unwrap_err();
-    assert!(matches!(&refused, Refused::Begin(BeginError::Budget { .. })));
+    assert!(matches!(&refused, Refused::Begin(BeginError::Budget(_))));
     assert!(refused.to_string().contains("raise `limits.session_tokens`"), "{refused}");
 }
 

@@ -190,7 +190,7 @@ async fn budget_before_call() {
         for _ in 0..4 {
             match bench.kernel.converse(&scope, &context, &*provider, &[]).await {
                 Ok(_) => {}
-                Err(Refused::Begin(bailey_journal::BeginError::Budget { .. })) => refused += 1,
+                Err(Refused::Begin(bailey_journal::BeginError::Budget(_))) => refused += 1,
                 Err(other) => panic!("{other}"),
             }
         }

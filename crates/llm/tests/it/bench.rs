@@ -3,14 +3,13 @@
 use bailey_egress::{Config, Egress, Endpoint as Allowed};
 use bailey_journal::{Journal, NewSession, SystemClock};
 use bailey_kernel::{
-    Answer, BoxFuture, Claims, Conclusion, Connection, Context, Executor, Instruction, Io, Kernel,
-    ModelError, Output, Permit, Plan, Refused, ResolveError, Route, Seal, Segment, Step, Tool,
+    Answer, Bound, BoxFuture, Budgets, Claims, Conclusion, Connection, Context, Executor, Instruction, Io,
+    Kernel, ModelError, Output, Permit, Plan, Refused, ResolveError, Route, Seal, Segment, Step, Tool,
 };
 use bailey_llm::{Codec, Endpoint, Wire, provider};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{
-    Action, Blob, Card, Cost, FileReport, Inbound, Outcome, Report, SessionId, Status, ToolCall, ToolSpec,
-    WsPath,
+    Action, Blob, Card, FileReport, Inbound, Outcome, Report, SessionId, Status, ToolCall, ToolSpec, WsPath,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{sync::Arc, time::Duration};
@@ -60,7 +59,7 @@ impl Bench {
             bailey_home: home.path().to_string_lossy().into_owned(),
             programs: vec![],
             question_lasts: Duration::from_secs(300),
-            session_limit: Cost { tokens: 100_000_000 },
+            budgets: Budgets { session: Bound::tokens(100_000_000), ..Budgets::default() },
             grace: Duration::from_secs(5),
             draw: |_| Card {
                 title: String::new(),
@@ -71,7 +70,12 @@ impl Bench {
             },
         };
         let session = SessionId::new(1, [7; 10]);
-        let new = NewSession { workspace: workspace.into(), principal: "owner".into(), model: "p/m".into() };
+        let new = NewSession {
+            workspace: workspace.into(),
+            principal: "owner".into(),
+            model: "p/m".into(),
+            parent: None,
+        };
         journal.open_session(session, new).await.unwrap();
         let (kernel, registrar) =
             Kernel::new(mint, Policy::new(built_in_rules(), rules), config).await.unwrap();

@@ -7,8 +7,8 @@ use super::{
 use crate::{compose, extensions::Extensions};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{
-    BeginError, Circumstances, Grant, Journal, Mint, NewSession, Permit, Purpose, Receipt, SystemClock,
-    Warrant,
+    BeginError, Bound, Budgets, Circumstances, Grant, Journal, Mint, NewSession, Permit, Purpose, Receipt,
+    SystemClock, Warrant,
 };
 use bailey_kernel::Acted;
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
@@ -142,7 +142,12 @@ impl Desk {
         let policy = Policy::new(built_in_rules(), rules()?);
         mint.adopt(policy.digest()).await?;
         let session = compose::new_session()?;
-        let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: String::new() };
+        let new = NewSession {
+            workspace: "/w".into(),
+            principal: "owner".into(),
+            model: String::new(),
+            parent: None,
+        };
         journal.open_session(session, new).await?;
         Ok(Self { mint, policy, session })
     }
@@ -196,7 +201,8 @@ impl Desk {
             _ => bail!("the rules decided otherwise: {:?}", decided.reasons),
         };
         let why = Circumstances { purpose: Purpose::Act, reasons: Vec::new(), uses: None };
-        Ok(self.mint.begin(sealed, warrant, why, Cost { tokens: limit }).await)
+        let budgets = Budgets { session: Bound::tokens(limit), ..Budgets::default() };
+        Ok(self.mint.begin(sealed, warrant, why, &budgets).await)
     }
 }
 
@@ -223,7 +229,7 @@ fn effect(session: SessionId, action: Action, tokens: u64) -> Result<Sealed> {
         role: Role::Agent,
         action,
         labels: Labels::default(),
-        cost: Cost { tokens },
+        cost: Cost::tokens(tokens),
     };
     Sealed::new(effect).map_err(|error| anyhow::anyhow!("{error}"))
 }

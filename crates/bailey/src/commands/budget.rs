@@ -1,0 +1,60 @@
+//! `bailey budget`: what was used up today, and what may be used up.
+
+use crate::{
+    config::Config,
+    home::Home,
+    print::{Printer, Style},
+};
+use anyhow::Result;
+use bailey_kernel::{Bound, Gauge, Span};
+use serde_json::json;
+use std::process::ExitCode;
+
+pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    let budgets = Config::load(home)?.budgets;
+    let spent = super::journal(home, printer).await?.today().await?;
+    let spans = [Span::Call, Span::Turn, Span::Session, Span::Day];
+    let bounds = [&budgets.call, &budgets.turn, &budgets.session, &budgets.day];
+    if printer.is_json() {
+        let spent: Vec<_> =
+            spent.iter().map(|(unit, used)| json!({ "unit": unit, "used": used.to_string() })).collect();
+        let limits: Vec<_> = spans
+            .into_iter()
+            .zip(bounds)
+            .flat_map(|(span, bound)| gauges(span, bound))
+            .map(|gauge| json!({ "span": gauge.span, "unit": gauge.unit, "limit": gauge.limit.to_string() }))
+            .collect();
+        printer.json(&json!({ "today": spent, "limits": limits }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    printer.line(printer.paint(Style::Bold, "used up since midnight (UTC)"));
+    if spent.is_empty() {
+        printer.line("  nothing");
+    }
+    for (unit, taken) in spent {
+        let limit = gauges(Span::Day, &budgets.day).find(|gauge| gauge.unit == unit);
+        let gauge = Gauge { span: Span::Day, unit, taken, limit: limit.map_or(0, |gauge| gauge.limit) };
+        let used = gauge.amount(taken);
+        printer.line(match gauge.limit {
+            0 => format!("  {used}"),
+            limit => format!("  {used} of {}, {} %", gauge.amount(limit), gauge.percent()),
+        });
+    }
+    printer.line("");
+    printer.line(printer.paint(Style::Bold, "the most that may be used up"));
+    for (span, bound) in spans.into_iter().zip(bounds) {
+        let limits: Vec<_> = gauges(span, bound).map(|gauge| gauge.amount(gauge.limit)).collect();
+        let limits = if limits.is_empty() { "no limit".to_owned() } else { limits.join(", ") };
+        printer.line(format!("  by {:<15} {limits}", span.whose()));
+    }
+    printer.line("");
+    printer.line(printer.paint(Style::Dim, "`limits` in config.toml says how much: `bailey config edit`"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The limits of a bound, with nothing taken.
+fn gauges(span: Span, bound: &Bound) -> impl Iterator<Item = Gauge> {
+    let money = bound.money.clone().map(|money| (money.currency, money.nanos));
+    let units = bound.tokens.map(|tokens| ("tokens".to_owned(), tokens)).into_iter().chain(money);
+    units.map(move |(unit, limit)| Gauge { span, unit, taken: 0, limit })
+}
