@@ -7,6 +7,7 @@
 
 use bailey_sandbox::Forbidden;
 use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
     mount::FsOpenFlags,
     process::{PTracer, Pid, Signal, getgid, getuid, kill_process, set_ptracer, setsid, test_kill_process},
     thread::{UnshareFlags, set_thread_uid},
@@ -21,9 +22,10 @@ use std::{
         linux::net::SocketAddrExt as _,
         unix::net::{SocketAddr, UnixStream},
     },
+    path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// The private first argument that turns this program into a probe.
@@ -42,6 +44,10 @@ const BAIT_MAX: u64 = 64 * 1024;
 const STAY: Duration = Duration::from_millis(2_500);
 /// How long a planted process lives when nobody ends it.
 const LIFE: Duration = Duration::from_secs(150);
+/// How long a directory and a link are swapped.
+const SWAPPING: Duration = Duration::from_millis(1_200);
+/// What the file in that directory holds.
+pub(crate) const INSIDE: &str = "nothing\n";
 /// How long a connection may take.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 /// An address that belongs to nobody (RFC 5737); nothing is sent to it.
@@ -103,6 +109,7 @@ fn attempt(words: &[&str]) -> io::Result<String> {
         ["disk", path, mib] => disk(path, number(mib)?),
         ["leave", mark] => leave(mark),
         ["wait", ..] => wait(),
+        ["swap", folder] => swap(folder),
         ["print", path] => print(path),
         _ => Err(io::Error::other("there is no such probe")),
     }
@@ -229,6 +236,40 @@ fn wait() -> io::Result<String> {
     io::stdout().flush()?;
     thread::sleep(LIFE);
     Ok("nobody ended it".into())
+}
+
+/// A directory with a file in it, and a link to /etc, where the file has another content.
+pub(crate) struct Swapped {
+    pub(crate) plain: PathBuf,
+    link: PathBuf,
+}
+
+impl Swapped {
+    /// Makes them in a new folder.
+    pub(crate) fn make(folder: &Path) -> io::Result<Self> {
+        let swapped = Self { plain: folder.join("plain"), link: folder.join("link") };
+        fs::create_dir_all(&swapped.plain)?;
+        fs::write(swapped.plain.join("passwd"), INSIDE)?;
+        std::os::unix::fs::symlink("/etc", &swapped.link)?;
+        Ok(swapped)
+    }
+
+    /// Each takes the other's place.
+    pub(crate) fn swap(&self) -> io::Result<()> {
+        Ok(renameat_with(CWD, &self.plain, CWD, &self.link, RenameFlags::EXCHANGE)?)
+    }
+}
+
+fn swap(folder: &str) -> io::Result<String> {
+    let swapped = Swapped::make(Path::new(folder))?;
+    let (begin, mut times) = (Instant::now(), 0);
+    while begin.elapsed() < SWAPPING {
+        swapped.swap()?;
+        times += 1;
+        // Each is there for a moment, so that a read meets it.
+        thread::sleep(Duration::from_micros(300));
+    }
+    Ok(format!("swapped {times} times"))
 }
 
 /// Prints a file as it is and in Base64.

@@ -28,6 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 use table::{LINES, Line};
+use tokio::signal::unix::{SignalKind, signal};
 use trial::{Attempt, Tried, Verdict};
 
 /// The longest that all of it may take, and one line of it.
@@ -66,10 +67,19 @@ pub(super) async fn run(home: &Home, only: &[String], printer: &Printer) -> Resu
     tokio::select! {
         done = all(config, &lines, printer) => done,
         // What was made for it is gone with it.
-        interrupted = tokio::signal::ctrl_c() => {
-            interrupted?;
-            Ok(ExitCode::from(exit::CANCELLED))
-        }
+        code = interrupted() => Ok(ExitCode::from(code?)),
+    }
+}
+
+/// Waits until somebody wants it to end; the exit code of that.
+async fn interrupted() -> Result<u8> {
+    let hear = |kind| signal(kind).context("signals cannot be heard");
+    let (mut cancel, mut end) = (hear(SignalKind::interrupt())?, hear(SignalKind::terminate())?);
+    let mut hang_up = hear(SignalKind::hangup())?;
+    tokio::select! {
+        _ = cancel.recv() => Ok(exit::CANCELLED),
+        _ = end.recv() => Ok(exit::TERMINATED),
+        _ = hang_up.recv() => Ok(exit::HUNG_UP),
     }
 }
 

@@ -4,8 +4,16 @@ use crate::{
     attacks::actor::controls,
     stage::{Ran, Stage},
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 /// What these kernels may lack, or be set not to do, outside of the walls as well.
 const MAY_LACK: &[&str] = &[
@@ -103,6 +111,24 @@ fn what_could_not_be_tried_is_not_said_to_hold() {
     let lines = ran.lines();
     assert!(lines.len() == 4 && lines.iter().all(|line| line["verdict"] == "untried"), "{ran:?}");
     assert!(lines[0]["because"].as_str().unwrap().contains("seccomp"), "{ran:?}");
+}
+
+/// Whoever ends it by a signal finds nothing left: neither the place nor a planted process.
+#[test]
+fn an_end_by_a_signal_leaves_nothing() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let mut command = prove(Path::new(env!("CARGO_BIN_EXE_bailey")), &stage, &[]);
+    let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(running.stdout.take().unwrap());
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    assert!(
+        first.contains("home.key") && !tree(&stage.folder().join("tmp")).is_empty(),
+        "the control: {first}"
+    );
+    kill_process(Pid::from_child(&running), Signal::TERM).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(143));
+    assert_eq!(tree(&stage.folder().join("tmp")).len(), 0, "nothing is left");
 }
 
 #[test]

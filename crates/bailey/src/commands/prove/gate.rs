@@ -13,8 +13,8 @@ use bailey_journal::{
 use bailey_kernel::Acted;
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
 use bailey_protocol::{
-    Action, Answer, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Report, Role, Sealed,
-    SessionId, WsPath,
+    Action, Answer, CallId, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Report, Role,
+    Sealed, SessionId, WsPath,
 };
 use bailey_secrets::{Redactor, Vault};
 use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
@@ -157,8 +157,10 @@ impl Desk {
         let id = self.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await?;
         self.mint.answer(self.session, id, Answer::Yes, "prover", "").await?;
         let grant = self.mint.grant(id, &sealed).await?;
-        let control = begun(self.begin(sealed.clone(), Some(grant.clone()), 0).await)?;
-        let attack = begun(self.begin(sealed, Some(grant), 0).await)?;
+        let control = begun(self.begin(sealed, Some(grant.clone()), 0).await)?;
+        // The same call once more, as an effect of its own.
+        let again = effect(self.session, run(&["deploy"], "/w"), 0)?;
+        let attack = begun(self.begin(again, Some(grant), 0).await)?;
         Ok(Tried { attack, control })
     }
 
@@ -225,7 +227,7 @@ fn effect(session: SessionId, action: Action, tokens: u64) -> Result<Sealed> {
         id: EffectId::new(0, random),
         session,
         parent: None,
-        call: None,
+        call: Some(CallId("call".into())),
         role: Role::Agent,
         action,
         labels: Labels::default(),

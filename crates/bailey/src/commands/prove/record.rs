@@ -109,6 +109,9 @@ async fn change(path: &Path, tampering: Tampering, last: u64) -> Result<usize> {
                 tx.execute("UPDATE entry SET seq = ?1 WHERE seq = 1000000", params![other])?
             }
             Tampering::End => {
+                // With all that lies beside the chain and speaks of it; the key's file is another one.
+                tx.execute("DELETE FROM checkpoint WHERE entries >= ?1", params![last])?;
+                tx.execute("DELETE FROM tile", params![])?;
                 tx.execute("DELETE FROM payload WHERE seq >= ?1", params![last])?;
                 tx.execute("UPDATE effect SET outcome = NULL WHERE outcome >= ?1", params![last])?;
                 tx.execute("DELETE FROM effect WHERE intent >= ?1", params![last])?;

@@ -1,7 +1,7 @@
 //! Where the attacks are tried: a home, a project and a user's home of their own in a temporary place, with baits in them,
 //! and an open session over that project. Nothing of the user's is among it.
 
-use super::{swap, trial::Attempt};
+use super::trial::Attempt;
 use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
@@ -28,10 +28,14 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command as Process, Stdio},
     sync::Arc,
+    time::Duration,
 };
 
 /// The longest that a probe may run, in milliseconds.
 const PROBE_MS: u64 = 20_000;
+
+/// How often the place is tried to be removed.
+const REMOVALS: usize = 20;
 
 /// Variables that a command gets with values of its own, or that anybody's shell sets.
 const COMMON: [&str; 10] =
@@ -49,7 +53,13 @@ struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        bailey_sandbox::remove(&self.0).ok();
+        // Where this comes before the warden's end, both remove the session's folder, and one of them finds less than it saw.
+        for _ in 0..REMOVALS {
+            if bailey_sandbox::remove(&self.0).is_ok() || !self.0.exists() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 }
 
@@ -307,7 +317,7 @@ fn plant(home: &Home, project: &Path, outside: &Path, secret: &str) -> Result<()
         (outside.join(".env"), &bait),
         (project.join(".env"), &bait),
         (project.join("token.txt"), &secret.to_owned()),
-        (project.join("plain/passwd"), &swap::INSIDE.to_owned()),
+        (project.join("plain/passwd"), &probe::INSIDE.to_owned()),
         (project.join(".git/HEAD"), &"ref: refs/heads/main\n".to_owned()),
     ];
     for (path, text) in files {
