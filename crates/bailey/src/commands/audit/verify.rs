@@ -26,8 +26,9 @@ pub(super) async fn run(
 ) -> Result<ExitCode> {
     let key = key.map(proof::key).transpose()?;
     let (journal, told) = witnessed(home, config, keys, printer).await?;
-    journal.sound().await?;
+    // The whole chain first, which names the very entry; what was signed last names only the entries before it.
     let verified = printer.waiting(|| "verifying the chain".into(), journal.verify()).await?;
+    journal.sound().await?;
     if let Some(key) = key {
         follows_from(verified.signed.as_ref(), &key)?;
     }

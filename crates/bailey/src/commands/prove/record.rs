@@ -78,8 +78,9 @@ fn copied(journal: &Path, folder: &Path) -> Result<PathBuf> {
 async fn found(path: &Path) -> Result<Option<(u64, String)>> {
     let redactor = Redactor::new(&Vault::default());
     let (journal, _mint) = Journal::open(path, redactor, Arc::new(SystemClock)).await?;
-    let verified = match journal.sound().await {
-        Ok(()) => journal.verify().await.map(drop),
+    // The whole chain first, which names the entry; then what was signed last, which names the end.
+    let verified = match journal.verify().await {
+        Ok(_) => journal.sound().await,
         Err(error) => Err(error),
     };
     match verified {
