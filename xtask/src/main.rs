@@ -11,6 +11,7 @@ mod fuzz;
 mod kill;
 mod layers;
 mod metadata;
+mod prove;
 mod test;
 
 use anyhow::{Result, bail};
@@ -37,6 +38,8 @@ cargo xtask TASK
                   (--seconds N, --target NAME, more than once if need be)
   layers          check which crate depends on which, and how much each brings in
   cedar           decisions beside those of the cedar-policy crate: agreement on random rules, and times
+  prove           take each wall and check away in turn, in a build of its own, and look which lines of
+                  `bailey prove` turn; writes docs/evidence/prove.txt
   claims          check that each test that SECURITY.md names is there
 ";
 
@@ -64,6 +67,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["guest", mode] => kill::power::guest::run(mode),
         ["layers"] => layers::run(),
         ["claims"] => claims::run(),
+        ["prove", options @ ..] => prove::run(options),
         ["cedar"] => cedar::run(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

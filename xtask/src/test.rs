@@ -1,6 +1,6 @@
 //! `cargo xtask test`: what everybody runs before they say that it works.
 
-use crate::{cargo, check, claims, fuzz, layers, root, target_dir};
+use crate::{cargo, check, claims, fuzz, layers, prove, root, target_dir};
 use anyhow::{Result, bail};
 use std::{
     process::Command,
@@ -70,6 +70,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     steps.step("dependencies", || deny(all))?;
     steps.step("build", || check(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"])))?;
     if all {
+        steps.step("prove", || prove::run(&[]))?;
         steps.step("fuzz targets", fuzz::compile)?;
     }
     steps.step("tests", || tests(all))?;

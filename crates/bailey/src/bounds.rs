@@ -51,6 +51,21 @@ pub(crate) fn of_warden(
     };
     #[cfg(feature = "controls")]
     let config = crate::controls::take_away(config)?;
+    #[cfg(bailey_break)]
+    let config = break_walls(config)?;
+    Ok(config)
+}
+
+/// Leaves away the walls that a test names.
+#[cfg(bailey_break)]
+fn break_walls(mut config: Config) -> Result<Config> {
+    use bailey_protocol::broken::{VARIABLE, broken};
+    let names = env::var(VARIABLE).unwrap_or_default();
+    let walls = names.split(',').filter_map(|name| serde_json::from_value(name.into()).ok());
+    (config.without, config.accept) = (walls.collect(), true);
+    if broken("masks") {
+        config.masks.clear();
+    }
     Ok(config)
 }
 

@@ -104,7 +104,10 @@ pub(crate) fn begin(
     grant: Option<&Grant>,
     budgets: &Budgets,
 ) -> Result<Result<Seq, BeginError>, StoreError> {
-    if let Some(since) = state(tx, project::STOPPED)? {
+    let stopped = state(tx, project::STOPPED)?;
+    #[cfg(bailey_break)]
+    let stopped = stopped.filter(|_| !bailey_protocol::broken::broken("stop"));
+    if let Some(since) = stopped {
         return Ok(Err(BeginError::Stopped { since }));
     }
     if state(tx, "policy")?.as_deref() != Some(policy.to_string().as_str()) {
@@ -147,6 +150,10 @@ pub(crate) fn begin(
 
 /// Whether a grant was given for this, and is not used up.
 fn is_good(tx: &Tx<'_>, redactor: &Redactor, grant: &Grant, intent: &Intent) -> Result<bool, StoreError> {
+    #[cfg(bailey_break)]
+    if bailey_protocol::broken::broken("single_use") {
+        return Ok(true);
+    }
     let call = intent.call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned());
     let id = grant.approval.to_string();
     let session = intent.session.to_string();

@@ -187,6 +187,8 @@ pub(crate) fn reserve(
             let Some(wanted) = amount(cost, &unit) else {
                 return Ok(Err(BeginError::NoPrice { span: account.span, currency: unit }));
             };
+            #[cfg(bailey_break)]
+            let limit = if bailey_protocol::broken::broken("budget") { u64::MAX } else { limit };
             let taken = if account.span == Span::Call { 0 } else { taken(tx, &account.name, &unit)? };
             if taken.saturating_add(wanted) > limit {
                 let gauge = Gauge { span: account.span, unit, taken, limit };

@@ -17,6 +17,8 @@ extern crate alloc;
 
 pub mod action;
 pub mod blob;
+#[cfg(bailey_break)]
+pub mod broken;
 pub mod digest;
 pub mod effect;
 pub mod event;

@@ -41,7 +41,7 @@ pub struct Config {
     pub without: BTreeSet<Wall>,
     /// Whether a command runs although [`Config::without`] leaves less than was demanded of its walls: the control of
     /// an attack.
-    #[cfg(feature = "controls")]
+    #[cfg(any(feature = "controls", bailey_break))]
     #[serde(default)]
     pub accept: bool,
     /// Whether the warden believes the runtime: the control of a forged request.

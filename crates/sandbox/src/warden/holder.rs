@@ -178,6 +178,10 @@ impl Holder<'_> {
     /// Tells each sandbox whose folder has grown too big; one that does not go by the next look is killed.
     fn look_at_disk(&mut self) {
         let Some(stage) = &self.stage else { return };
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("disk") {
+            return;
+        }
         let most = self.live.values().map(|live| live.disk_bytes).max().unwrap_or(0);
         // A folder that cannot be measured cannot be bounded.
         let used = watch::disk_used(stage.folder.as_fd(), most).unwrap_or(u64::MAX);

@@ -58,7 +58,7 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 
 fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
     let Start { ground, header, job, mut known, covered, streams, control } = start;
-    #[cfg(feature = "controls")]
+    #[cfg(any(feature = "controls", bailey_break))]
     let mut job = job;
     let without = &ground.config.without;
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
@@ -87,7 +87,7 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         ground.config.calls.name().clone_into(&mut known.custom);
     }
     let enforced = facts::look(&ground.namespaces, &job.isolation, known);
-    #[cfg(feature = "controls")]
+    #[cfg(any(feature = "controls", bailey_break))]
     if ground.config.accept {
         job.isolation.minimum.retain(|wall| !without.contains(wall));
     }
@@ -275,6 +275,10 @@ fn environment(ground: &Ground, header: &Header, command: &Command) -> BTreeMap<
         set(&format!("GIT_CONFIG_VALUE_{number}"), value);
     }
     set("GIT_CONFIG_COUNT", (GIT.len() + 1).to_string());
+    #[cfg(bailey_break)]
+    if bailey_protocol::broken::broken("environment") {
+        env.extend(std::env::vars());
+    }
     env.extend(config.env.clone());
     env.extend(command.env.clone());
     env

@@ -69,6 +69,11 @@ impl Root {
 
     fn open_at(&self, at: &str, flags: OFlags) -> Result<OwnedFd> {
         let at = if at.is_empty() { "." } else { at };
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("beneath") {
+            let flags = flags.difference(OFlags::NOFOLLOW) | OFlags::CLOEXEC;
+            return rustix::fs::openat(&self.fd, at, flags, Mode::empty());
+        }
         let mut result = Err(Errno::AGAIN);
         for _ in 0..TRIES {
             result = openat2(&self.fd, at, flags | OFlags::CLOEXEC, Mode::empty(), BENEATH);
