@@ -327,3 +327,41 @@ fn a_witness_that_is_none_is_a_mistake_of_the_configuration() {
     fs::write(home.join("config.toml"), "[journal]\nwitness = \"file:/mnt/other/bailey.jsonl\"\n").unwrap();
     assert_eq!(stage.ran(&["config", "check"]).code, Some(0), "the control");
 }
+
+/// In a journal of more entries than are walked at each start, too, it is the changed entry that is named, and not the
+/// checkpoint that no longer fits.
+#[test]
+fn the_entry_that_was_changed_is_named_in_a_long_journal_too() {
+    use bailey_journal::{Entry, Fact, Journal, Payload, SystemClock};
+    use bailey_store::{Grade, Migration, Store, params};
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    let path = stage.home().join("journal.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let redactor = bailey_secrets::Redactor::new(&bailey_secrets::Vault::default());
+        let (journal, _mint) =
+            Journal::open(&path, redactor, std::sync::Arc::new(SystemClock)).await.unwrap();
+        for number in 0..300 {
+            let payload = Some(Payload::Text(number.to_string()));
+            let entry = Entry { session: None, effect: None, fact: Fact::Released, payload };
+            journal.append(entry).await.unwrap();
+        }
+        journal.checkpoint().await.unwrap();
+    });
+    let sound = stage.ran(&["audit", "verify"]);
+    assert_eq!(sound.code, Some(0), "the control: {sound:?}");
+    let migration = Migration { version: bailey_journal::SCHEMA_VERSION, sql: "" };
+    runtime.block_on(async {
+        let swap = |tx: &mut bailey_store::Tx<'_>| {
+            tx.execute("DELETE FROM payload WHERE seq IN (4, 7)", params![])?;
+            for sql in ["1000 WHERE seq = 4", "4 WHERE seq = 7", "7 WHERE seq = 1000"] {
+                tx.execute(&format!("UPDATE entry SET seq = {sql}"), params![])?;
+            }
+            Ok(())
+        };
+        Store::open(&path, &[migration]).unwrap().write(Grade::Full, swap).await.unwrap();
+    });
+    let ran = stage.ran(&["audit", "verify"]);
+    assert!(ran.code == Some(5) && ran.stderr.contains("entry 4"), "{ran:?}");
+}
