@@ -160,6 +160,21 @@ fn an_allow_of_an_extension_lifts_nothing_and_a_denial_of_the_rules_never_asks_i
 }
 
 #[test]
+fn its_review_asks_a_human_also_about_what_the_rules_allow() {
+    let (Some(python), stage) = (python(), Stage::new(&[])) else { return };
+    let judge =
+        "return (\"review\", \"look at this\") if action[\"argv\"][-1] == \"x\" else (\"pass\", \"\")";
+    let file = program(&stage, "x.py", &judging(judge));
+    declare(&stage, &[python, file.to_str().unwrap()], PATIENT);
+    let (ran, _model) = run(&stage, &[&["echo", "x"], &["echo", "hello"]]);
+    let asked = entries(&stage, "asked");
+    assert!(asked.len() == 1 && ran.stdout.contains("look at this (extension `x`: review)"), "{ran:?}");
+    let results = ran.results();
+    assert!(results[0].contains("not approved") || results[0].contains("denied"), "nobody said yes: {ran:?}");
+    assert!(results[1].contains("hello"), "the control: {ran:?}");
+}
+
+#[test]
 fn one_that_crashes_twice_is_disabled_for_every_process_until_a_human_enables_it() {
     let (Some(python), stage) = (python(), Stage::new(&[])) else { return };
     let file = program(&stage, "x.py", &judging("sys.exit(\"on fire\")"));
