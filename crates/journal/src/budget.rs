@@ -248,7 +248,7 @@ pub(crate) fn settle(tx: &mut Tx<'_>, effect: EffectId, used: &Cost) -> Result<(
         for (unit, amount) in units(used).filter(|(_, amount)| *amount > 0) {
             tx.execute(
                 "INSERT INTO spent (account, unit, used) VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO UPDATE SET used = used + excluded.used",
+                 ON CONFLICT DO UPDATE SET used = min(used, 9223372036854775807 - excluded.used) + excluded.used",
                 params![account, unit, amount],
             )?;
         }
@@ -295,8 +295,7 @@ impl Journal {
         Ok(sorted(gauges))
     }
 
-    /// What all sessions of the home used and reserved today (UTC): each unit with its sum. `limits` are named where there are
-    /// some.
+    /// What all sessions of the home used and reserved today (UTC): each unit with its sum, tokens first.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -306,17 +305,12 @@ impl Journal {
             .store()
             .read(move |db| {
                 let mut statement = db.prepare_cached(
-                    "SELECT unit, sum(amount) FROM (
-                         SELECT unit, used AS amount FROM spent WHERE account = ?1
-                         UNION ALL SELECT unit, amount FROM reserved WHERE account = ?1
-                     ) GROUP BY unit ORDER BY unit = 'tokens' DESC, unit",
+                    "SELECT unit FROM spent WHERE account = ?1 UNION SELECT unit FROM reserved WHERE account = ?1
+                     ORDER BY unit DESC",
                 )?;
-                let rows = statement.query_map(params![account], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                let mut sums = Vec::new();
-                for row in rows {
-                    sums.push(row?);
-                }
-                Ok(sums)
+                let rows = statement.query_map(params![account], |row| row.get::<_, String>(0))?;
+                let units = rows.collect::<Result<Vec<_>, _>>()?;
+                units.into_iter().map(|unit| Ok((unit.clone(), taken(db, &account, &unit)?))).collect()
             })
             .await?)
     }
@@ -359,12 +353,14 @@ fn accounts(
 }
 
 fn taken(db: &Tx<'_>, account: &str, unit: &str) -> Result<u64, StoreError> {
-    Ok(db.query_row(
-        "SELECT coalesce((SELECT used FROM spent WHERE account = ?1 AND unit = ?2), 0)
-         + coalesce((SELECT sum(amount) FROM reserved WHERE account = ?1 AND unit = ?2), 0)",
+    // Added here: SQLite's sums do not saturate, and a provider may say that it counted anything.
+    let (used, reserved) = db.query_row(
+        "SELECT coalesce((SELECT used FROM spent WHERE account = ?1 AND unit = ?2), 0),
+         coalesce((SELECT sum(amount) FROM reserved WHERE account = ?1 AND unit = ?2), 0)",
         params![account, unit],
-        |row| row.get(0),
-    )?)
+        |row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?)),
+    )?;
+    Ok(used.saturating_add(reserved))
 }
 
 fn limits(bound: &Bound) -> impl Iterator<Item = (String, u64)> {

@@ -306,3 +306,22 @@ async fn a_hundred_parts_never_exceed_the_whole() {
     let begun = running.join_all().await.into_iter().filter(|begun| *begun).count();
     assert_eq!((begun, booked(&desk, parent).await), (33, (990, 0)));
 }
+
+#[tokio::test]
+async fn a_provider_that_counts_beyond_all_numbers_uses_its_budget_up_and_breaks_nothing() {
+    let desk = desk().await;
+    let budgets =
+        Budgets { session: Bound::tokens(u64::MAX), day: Bound::tokens(u64::MAX), ..Budgets::default() };
+    for _ in 0..3 {
+        let session = desk.session().await;
+        let receipt = pay(&desk, session, Cost::tokens(1), &budgets).await.unwrap();
+        let used = Cost { tokens: u64::MAX, money: dollars(u64::MAX) };
+        desk.mint.finish(receipt, &done(Report::Nothing), used, Vec::new()).await.unwrap();
+    }
+    let most = i64::MAX as u64;
+    assert_eq!(desk.journal.today().await.unwrap(), [("tokens".to_owned(), most), ("USD".to_owned(), most)]);
+    let session = desk.session().await;
+    let budgets = Budgets { day: Bound::tokens(most), ..Budgets::default() };
+    assert_eq!(exceeded(pay(&desk, session, Cost::tokens(1), &budgets).await).0, Span::Day);
+    adds_up(&desk).await;
+}
