@@ -2,8 +2,8 @@
 
 use crate::{Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting, Warned};
 use bailey_kernel::{
-    BoxFuture, Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply, Scope, Step,
-    Tool, UserMessage, claims,
+    BeginError, BoxFuture, Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply,
+    Scope, Step, Tool, UserMessage, claims,
 };
 use bailey_protocol::{Happening, Seq, ToolCall, ToolSpec};
 use bailey_tools::Toolbox;
@@ -138,6 +138,10 @@ impl Hands {
                 (Err(Refused::Denied(reasons)), Some(_)) => {
                     let (name, model, why) = (provider.name(), provider.model(), reasons.join("; "));
                     self.notice(format!("`{name}/{model}` may not be asked instead: {why}")).await?;
+                }
+                (Err(Refused::Begin(error @ BeginError::NoPrice { .. })), Some(_)) => {
+                    let (name, model) = (provider.name(), provider.model());
+                    self.notice(format!("`{name}/{model}` may not be asked instead: {error}")).await?;
                 }
                 (Err(error), _) => return Err(error),
             }

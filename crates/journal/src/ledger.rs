@@ -18,6 +18,7 @@ use bailey_store::{Grade, OptionalExtension as _, StoreError, Tx, params};
 #[derive(Debug, Clone)]
 pub struct Presented {
     token: Token,
+    session: SessionId,
     newest: Timestamp,
     uses: Uses,
 }
@@ -40,6 +41,12 @@ impl Presented {
     #[must_use]
     pub fn token(&self) -> &Token {
         &self.token
+    }
+
+    /// The session that it was minted in, and is good in: what its scope is relative to is that session's.
+    #[must_use]
+    pub fn session(&self) -> SessionId {
+        self.session
     }
 
     /// The newest time that was on disk before: a clock behind it was put back. Read the clock after this.
@@ -170,7 +177,8 @@ impl Mint {
             }
             let newest = state(db, project::NEWEST)?.and_then(|time| time.parse().ok());
             let token = Token { id, policy, caveats, operations_left };
-            Ok(Ok(Presented { token, newest: newest.unwrap_or(Timestamp::MIN), uses }))
+            let Some(session) = session_of(db, id)? else { return Ok(Err(BadToken::Unknown)) };
+            Ok(Ok(Presented { token, session, newest: newest.unwrap_or(Timestamp::MIN), uses }))
         });
         Ok(presented.await?)
     }
@@ -210,6 +218,14 @@ fn standing(db: &Tx<'_>, token: TokenId) -> Result<Option<bool>, StoreError> {
     let read =
         db.query_row("SELECT live FROM token WHERE id = ?1", params![token.to_string()], |row| row.get(0));
     Ok(read.optional()?)
+}
+
+/// Where a token was minted.
+fn session_of(db: &Tx<'_>, token: TokenId) -> Result<Option<SessionId>, StoreError> {
+    let read = db.query_row("SELECT session FROM token WHERE id = ?1", params![token.to_string()], |row| {
+        row.get::<_, String>(0)
+    });
+    Ok(read.optional()?.and_then(|session| SessionId::parse(&session)))
 }
 
 fn used(db: &Tx<'_>, count: Digest) -> Result<u64, StoreError> {

@@ -62,6 +62,9 @@ pub enum BadToken {
     /// The ledger does not know it.
     #[error("this home's journal knows no such token")]
     Unknown,
+    /// It was minted in another session.
+    #[error("it was minted in another session, and is good in that one")]
+    Elsewhere,
     /// It is over: its task ended, or the rules changed.
     #[error("it is over: its task has ended, or the rules changed since it was minted")]
     Over,

@@ -152,7 +152,7 @@ impl Kernel {
             cost: Cost::default(),
         };
         let sealed = self.seal(scope, asked).await?.map_err(Refused::Failed)?;
-        let Decided { verdict, reasons, red, .. } = self.rule(scope, &sealed).await?.decided;
+        let Decided { verdict, reasons, red, .. } = self.suppose(scope, &sealed).await?.decided;
         let verdict = match verdict {
             Verdict::Allow(_) => Said::Allowed,
             Verdict::Review(_) => Said::Asked,

@@ -112,7 +112,11 @@ impl Kernel {
 
     async fn presented(&self, scope: &Scope) -> Result<Option<Result<Presented, BadToken>>, JournalError> {
         let Some(bearer) = &scope.bearer else { return Ok(None) };
-        self.inner.mint.present(&bearer.token).await.map(Some)
+        let presented = self.inner.mint.present(&bearer.token).await?;
+        Ok(Some(presented.and_then(|held| match held.session() == scope.session() {
+            true => Ok(held),
+            false => Err(BadToken::Elsewhere),
+        })))
     }
 }
 

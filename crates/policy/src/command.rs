@@ -62,9 +62,11 @@ impl CommandPrefix {
         if self == commands {
             return Fit::Yes;
         }
-        match self.fit(&read(commands.0.clone(), known)) {
-            Fit::No if self.0.starts_with(&commands.0) => Fit::Maybe,
-            fit => fit,
+        let words = read(commands.0.clone(), known);
+        match (self.fit(&words), self.0.split_at_checked(commands.0.len())) {
+            // One of them may go on as this one does.
+            (Fit::No, Some((begin, [_, ..]))) => Self(begin.to_vec()).fit(&words).min(Fit::Maybe),
+            (fit, _) => fit,
         }
     }
 

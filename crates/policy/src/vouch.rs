@@ -73,8 +73,8 @@ impl Policy {
         let kinds = scope.action.as_deref().filter(|kinds| !kinds.is_empty());
         let kinds = kinds.ok_or(NotWholly::Boundless)?;
         let paths: Vec<_> = values(&scope.path).map(|glob| whole(glob, places)).collect::<Result<_, _>>()?;
-        let (hosts, commands) = (values(&scope.host).count(), values(&scope.command).count());
-        if kinds.len() * paths.len() * hosts * commands > SETS_MAX {
+        let lists = [kinds.len(), paths.len(), values(&scope.host).count(), values(&scope.command).count()];
+        if lists.into_iter().fold(1, usize::saturating_mul) > SETS_MAX {
             return Err(NotWholly::TooMuch);
         }
         let programs = self.programs();

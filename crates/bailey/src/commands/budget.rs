@@ -33,12 +33,12 @@ pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
     }
     for (unit, taken) in spent {
         let limit = gauges(Span::Day, &budgets.day).find(|gauge| gauge.unit == unit);
-        let gauge = Gauge { span: Span::Day, unit, taken, limit: limit.map_or(0, |gauge| gauge.limit) };
-        let used = gauge.amount(taken);
-        printer.line(match gauge.limit {
-            0 => format!("  {used}"),
-            limit => format!("  {used} of {}, {} %", gauge.amount(limit), gauge.percent()),
-        });
+        let of_limit = |limit: Gauge| {
+            let gauge = Gauge { taken, ..limit };
+            format!(" of {}, {} %", gauge.amount(gauge.limit), gauge.percent())
+        };
+        let gauge = Gauge { span: Span::Day, unit, taken, limit: taken };
+        printer.line(format!("  {}{}", gauge.amount(taken), limit.map(of_limit).unwrap_or_default()));
     }
     printer.line("");
     printer.line(printer.paint(Style::Bold, "the most that may be used up"));

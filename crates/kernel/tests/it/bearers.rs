@@ -1,9 +1,9 @@
 //! Who acts by a token: what it opens, what it does not, and when it is over.
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
-use bailey_kernel::{Caveat, Condition, Context, Glob, Macaroon, Refused, Scope, Step};
+use bailey_kernel::{Caveat, Condition, Context, Glob, Macaroon, NewSession, Refused, Scope, Step};
 use bailey_policy::{Policy, built_in_rules};
-use bailey_protocol::{Action, Answer, Blob, FileChange, Kind, SandboxId};
+use bailey_protocol::{Action, Answer, Blob, FileChange, Kind, SandboxId, SessionId, WsPath};
 use bailey_testkit::{Bench, FakeClock, Setup};
 use std::{sync::Arc, time::Duration};
 
@@ -55,6 +55,24 @@ async fn what_a_token_does_not_cover_is_denied_and_a_wider_one_does_it() {
         assert!(!seen.text().contains("denied"), "control: {}", seen.text());
     }
     assert_eq!(bench.facts("denied").await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_token_is_good_in_its_own_session() {
+    let bench = Bench::new(Setup::default()).await;
+    let path = format!("{}/a", Bench::WORKSPACE);
+    let (scope, context, token) = confined(&bench, of(&[Kind::Read], &["{workspace}/**"])).await;
+    let other = SessionId::new(2, [2; 10]);
+    let workspace: WsPath = "/other".into();
+    let (principal, model) = ("owner".into(), "m".into());
+    let new = NewSession { workspace: workspace.clone(), principal, model, parent: None };
+    bench.journal.open_session(other, new).await.unwrap();
+    let there = bench.kernel.turn_of(&bench.registrar.connect(other, workspace, bench.sender.clone()));
+    // What it covers, `{workspace}/**`, would be another project there.
+    let seen = done(&bench, &there.confined(token, None), &context, &Toy::read("/other/a")).await;
+    assert!(seen.text().contains("it was minted in another session"), "{}", seen.text());
+    let seen = done(&bench, &scope, &context, &Toy::read(&path)).await;
+    assert!(!seen.text().contains("denied"), "control: {}", seen.text());
 }
 
 #[tokio::test]

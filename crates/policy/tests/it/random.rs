@@ -175,7 +175,9 @@ impl Draw {
                 draw.some(GLOBS).into_iter().map(|glob| Glob::new(glob).unwrap()).collect()
             }),
             command: self.maybe(10, |draw| {
-                command(&draw.some(&["git", "git status", "cargo test", "rm"])).command.unwrap()
+                command(&draw.some(&["git", "git status", "/usr/bin/git", "cargo test", "rm"]))
+                    .command
+                    .unwrap()
             }),
             role: self.maybe(10, |draw| draw.some(&Role::ALL)),
             trust: self.maybe(10, |draw| draw.some(&Trust::ALL)),

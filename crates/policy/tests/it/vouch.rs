@@ -93,6 +93,11 @@ fn commands_are_vouched_for_by_their_words() {
     for what in ["cargo", "cargo test", "cargo test --doc"] {
         assert!(vouch(denies(what), runs("cargo test")).is_err(), "{what}");
     }
+    // A path may lead to the program that a rule names, with words that the scope leaves open.
+    for (what, runs_what) in [("git push", "/usr/bin/git"), ("git push --force", "/usr/bin/git push")] {
+        assert!(vouch(denies(what), runs(runs_what)).is_err(), "{what} {runs_what}");
+        assert_eq!(vouch(denies(what), runs("/usr/bin/git status")), Ok(()), "control");
+    }
     // What it runs cannot be told, so it may be what is denied.
     assert!(vouch(denies("rm"), runs("find")).is_ok());
     assert!(vouch(denies("rm"), runs("python3")).is_err());

@@ -61,9 +61,12 @@ async fn enable(config: &Config, mint: &Mint, name: &str, printer: &Printer) -> 
     if !config.extensions.iter().any(|one| one.name == name) {
         bail!("there is no extension `{name}`; `bailey policy extensions list` shows those of config.toml");
     }
+    let was_disabled = mint.journal().extension(name).await?.is_disabled();
     let was_changed = mint.enable_extension(name).await?;
     if printer.is_json() {
         printer.json(&json!({ "name": name, "was_changed": was_changed }));
+    } else if was_changed && !was_disabled {
+        printer.note(&format!("`{name}` was not disabled; its crash is forgotten"));
     } else if was_changed {
         printer.line(format!("{} {name} is asked again", printer.paint(Style::Green, "enabled:")));
     } else {

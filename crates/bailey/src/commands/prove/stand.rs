@@ -137,7 +137,9 @@ impl Stand {
         let Open { host, kernel, .. } = compose::open(session).await?;
         let limits = Limits { wall_ms: PROBE_MS, ..config.command.clone() };
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        let variables = names.filter(|name| !COMMON.contains(&name.as_str())).collect();
+        // The walls set git's own for every command.
+        let is_common = |name: &str| COMMON.contains(&name) || name.starts_with("GIT_CONFIG_");
+        let variables = names.filter(|name| !is_common(name)).collect();
         Ok(Self {
             home,
             project,

@@ -11,7 +11,13 @@ use anyhow::Result;
 use bailey_protocol::{Limits, Wall};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+/// The longest that a killed process may take to be gone.
+const END: Duration = Duration::from_secs(2);
 
 /// How one try ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,22 +108,30 @@ async fn wrote(stand: &Stand, probe: &str, file: &str) -> Result<Tried> {
 }
 
 async fn killed(stand: &Stand) -> Result<Tried> {
-    let of_process = |planted: &mut Planted, attempt| match (planted.has_ended(), attempt) {
-        (true, _) => Attempt::Reached("the process is gone".into()),
-        (false, Attempt::Reached(_)) => Attempt::Refused("the process lives".into()),
-        (false, attempt) => attempt,
-    };
     let mut planted = stand.planted()?;
     let words = stand.words("kill {pid}", Side::Inside, Some(planted.id()));
     let attack = stand.inside(words.clone(), stand.limits.clone()).await?.attempt;
-    let attack = of_process(&mut planted, attack);
+    let attack = of_process(&mut planted, attack).await;
     let mut planted = stand.planted()?;
     let words = stand.words("kill {pid}", Side::Outside, Some(planted.id()));
     let control = stand.outside(words).await?;
-    // Its end is there a moment after the signal.
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    let control = of_process(&mut planted, control);
+    let control = of_process(&mut planted, control).await;
     Ok(Tried { attack, control })
+}
+
+/// What became of the process; the probe's own word that it killed it does not count.
+async fn of_process(planted: &mut Planted, attempt: Attempt) -> Attempt {
+    let said_so = matches!(attempt, Attempt::Reached(_));
+    // Its end is there a moment after the signal.
+    let until = Instant::now() + END;
+    while said_so && !planted.has_ended() && Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    match (planted.has_ended(), attempt) {
+        (true, _) => Attempt::Reached("the process is gone".into()),
+        (false, Attempt::Reached(_)) => Attempt::Refused("the process lives".into()),
+        (false, attempt) => attempt,
+    }
 }
 
 async fn left(stand: &Stand) -> Result<Tried> {
@@ -155,17 +169,23 @@ fn marked(mark: &str) -> Vec<Pid> {
 
 async fn grown(stand: &Stand, probe: &str, limit: Limit) -> Result<Tried> {
     let usual = stand.limits.clone();
-    let (limits, wall) = match limit {
-        Limit::Tasks(pids) => (Limits { pids, ..usual }, Wall::PidsLimit),
-        Limit::Memory(memory_bytes) => (Limits { memory_bytes, ..usual }, Wall::MemoryLimit),
-        Limit::Disk(disk_bytes) => (Limits { disk_bytes, ..usual }, Wall::DiskLimit),
+    let (limits, wall, name) = match limit {
+        // What is over this one is refused, and nothing ends it.
+        Limit::Tasks(pids) => (Limits { pids, ..usual }, Wall::PidsLimit, None),
+        Limit::Memory(memory_bytes) => {
+            (Limits { memory_bytes, ..usual }, Wall::MemoryLimit, Some("memory limit"))
+        }
+        Limit::Disk(disk_bytes) => (Limits { disk_bytes, ..usual }, Wall::DiskLimit, Some("disk limit")),
     };
     let ran = stand.inside(stand.words(probe, Side::Inside, None), limits).await?;
     let how = if ran.enforced.watched.contains(&wall) { "watched" } else { "enforced" };
     let attack = match (ran.attempt, ran.limit) {
         (Attempt::Reached(how), _) => Attempt::Reached(how),
-        (Attempt::Nothing(_), Some(limit)) => Attempt::Refused(format!("ended by the {limit} ({how})")),
+        (Attempt::Nothing(_), Some(limit)) if Some(limit.as_str()) == name => {
+            Attempt::Refused(format!("ended by the {limit} ({how})"))
+        }
         (Attempt::Refused(why), _) => Attempt::Refused(format!("{why} ({how})")),
+        (Attempt::Nothing(_), Some(other)) => Attempt::Nothing(format!("it was ended by the {other}")),
         (nothing, None) => nothing,
     };
     let control = stand.outside(stand.words(probe, Side::Outside, None)).await?;
