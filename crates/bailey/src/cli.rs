@@ -96,6 +96,13 @@ HELD` that the attack succeeded, `untried` that it shows nothing here, and why. 
 With --json each line is an object: line (its name), says, verdict (held, not_held, untried), because (how the attack
 ended), control (how the same ended without the wall), wall, claim (in SECURITY.md), millis.";
 
+const SIMULATE_HELP: &str = "\
+The rules in force and the draft judge the same recorded actions, each with the time, the project and the revealed files of
+then. Answers of humans, tokens and extensions are no rules and are not counted. BREAKING marks what is allowed and would be
+denied, OPENS what would be allowed without a question. What the journal does not hold in full any more is named.
+
+Exit codes: 0 nothing would be decided otherwise, 1 something would, 2 the draft has mistakes or breaks an example.";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Models {
     /// Ask nobody: only show what is configured
@@ -447,9 +454,28 @@ pub(crate) enum Policy {
     },
     /// Say of an action, or of an entry of the journal, what each rule makes of it; nothing is done
     Explain(Explain),
+    /// Decide again what the journal recorded, by a draft of the rules, and say what would be decided otherwise
+    #[command(after_help = SIMULATE_HELP)]
+    Simulate(Simulate),
     /// The programs of yours that judge besides the rules
     #[command(subcommand)]
     Extensions(Extensions),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Simulate {
+    /// A rule file, or a folder of them, laid over those of the home: one of the same name is replaced, any other added
+    #[arg(value_name = "PATH")]
+    pub(crate) drafts: Vec<PathBuf>,
+    /// Leave this rule file of the home out
+    #[arg(long, value_name = "NAME")]
+    pub(crate) without: Vec<String>,
+    /// How many of the newest decisions are decided again
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) last: u32,
+    /// All decisions of this session instead
+    #[arg(long, value_name = "SESSION", conflicts_with = "last")]
+    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -148,13 +148,22 @@ pub(crate) fn policy(home: &Home, extensions: &Extensions) -> Result<(Policy, Ve
 /// The built-in rules, the organisation's and the human's: these files, or those of the home, or the default ones where it
 /// has none. Their examples are not tried yet.
 pub(crate) fn rules(home: &Home, files: &[PathBuf]) -> Result<(Policy, file::Parsed)> {
-    let mut own = match files {
-        [] => file::load_dir(&home.policy())?,
-        files => file::load_files(files)?,
-    };
-    if files.is_empty() && own.rules.is_empty() && own.warnings.is_empty() {
+    match files {
+        [] => Ok(rules_of(&file::Texts::of_dir(&home.policy())?)?),
+        files => Ok(with_binding(file::load_files(files)?)?),
+    }
+}
+
+/// The same of a home whose rule files hold these texts.
+pub(crate) fn rules_of(texts: &file::Texts) -> Result<(Policy, file::Parsed), file::RuleFileError> {
+    let mut own = texts.parse()?;
+    if own.rules.is_empty() && own.warnings.is_empty() {
         own = file::parse("default.toml", DEFAULT_RULES, file::Format::Toml)?;
     }
+    with_binding(own)
+}
+
+fn with_binding(own: file::Parsed) -> Result<(Policy, file::Parsed), file::RuleFileError> {
     let parsed = file::load_organisation(&organisation(), ROOT)?.and(own);
     let policy = Policy::new(built_in_rules(), parsed.rules.clone());
     #[cfg(feature = "controls")]

@@ -2,6 +2,7 @@
 
 use crate::{
     Grant, JournalError, Mint,
+    begin::effect_json,
     chain::{self, random},
     fact::{Entry, Fact, Payload, Stored},
     project,
@@ -38,7 +39,7 @@ enum Given {
 
 impl Mint {
     /// Writes a question about an effect, which runs out after `lasts`. `named` is the digest of the files that its action
-    /// names.
+    /// names. The effect stands beside the card, so that other rules can be tried on it also where nothing comes of it.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -46,10 +47,13 @@ impl Mint {
         &self,
         effect: &Sealed,
         named: Option<Digest>,
-        card: serde_json::Value,
+        mut card: serde_json::Value,
         lasts: Duration,
     ) -> Result<ApprovalId, JournalError> {
         let (digest, action_digest) = (effect.digest(), effect.action_digest());
+        if let Some(card) = card.as_object_mut() {
+            card.insert("effect".into(), effect_json(effect.effect())?);
+        }
         let Effect { id, session, call, action, .. } = effect.effect().clone();
         let target = action.target();
         let asking =

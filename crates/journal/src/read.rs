@@ -4,7 +4,7 @@ use crate::{
     Journal, JournalError,
     begin::state,
     chain::{self, Broken, Verified},
-    fact::{Fact, Recorded, Stored},
+    fact::{Fact, Recorded},
 };
 use bailey_protocol::{
     Action, Digest, Effect, EffectId, Kind, Merge, MergeFile, MergeKind, MergeState, Outcome, Report,
@@ -95,17 +95,37 @@ impl Journal {
                 })?;
                 let [last, first] = [query.last, query.first].map(|many| many.map_or(-1, i64::from));
                 let session = query.session.map(|id| id.to_string());
-                let rows = statement.query_map(params![query.after, session, last, first], |row| {
-                    Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Option<Vec<u8>>>(1)?))
-                })?;
-                let mut entries = Vec::new();
-                for row in rows {
-                    let (body, payload) = row?;
-                    let entry: Stored = serde_json::from_slice(&body)
-                        .map_err(|error| StoreError::custom(format!("an entry cannot be read: {error}")))?;
-                    entries.push(Recorded { entry, payload });
-                }
-                Ok(entries)
+                let rows = statement.query_map(params![query.after, session, last, first], stored_row)?;
+                rows.map(|row| recorded(row?)).collect()
+            })
+            .await?)
+    }
+
+    /// The last `last` effects that were decided, of one session or of all: each by the entries that say so (a question, a
+    /// denial, an intent), and before them what was revealed to its session.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn decided(
+        &self,
+        session: Option<SessionId>,
+        last: u32,
+    ) -> Result<Vec<Recorded>, JournalError> {
+        Ok(self
+            .store()
+            .read(move |db| {
+                let mut statement = db.prepare_cached(
+                    "WITH decided AS (
+                        SELECT seq, session FROM entry WHERE type IN ('intent', 'denied', 'asked')
+                        AND (?1 IS NULL OR session = ?1) ORDER BY seq DESC LIMIT ?2
+                     )
+                     SELECT body, bytes FROM entry LEFT JOIN payload USING (seq)
+                     WHERE seq IN (SELECT seq FROM decided)
+                        OR type = 'revealed' AND session IN (SELECT session FROM decided) ORDER BY seq",
+                )?;
+                let session = session.map(|id| id.to_string());
+                let rows = statement.query_map(params![session, last], stored_row)?;
+                rows.map(|row| recorded(row?)).collect()
             })
             .await?)
     }
@@ -278,6 +298,16 @@ impl Journal {
             .await?;
         found.ok_or(missing)
     }
+}
+
+fn stored_row(row: &Row<'_>) -> SqlResult<(Vec<u8>, Option<Vec<u8>>)> {
+    Ok((row.get(0)?, row.get(1)?))
+}
+
+fn recorded((body, payload): (Vec<u8>, Option<Vec<u8>>)) -> Result<Recorded, StoreError> {
+    let entry = serde_json::from_slice(&body)
+        .map_err(|error| StoreError::custom(format!("an entry cannot be read: {error}")))?;
+    Ok(Recorded { entry, payload })
 }
 
 /// How an effect ended, and what became of each path of a merge.

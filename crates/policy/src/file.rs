@@ -7,11 +7,13 @@ mod example;
 mod mistake;
 mod model;
 mod organisation;
+mod texts;
 mod warning;
 
 pub use example::{Example, Tried, word};
 pub use mistake::{Mistake, RuleFileError};
 pub use organisation::{ORGANISATION, load_organisation};
+pub use texts::Texts;
 pub use warning::Warning;
 
 use crate::{
@@ -83,8 +85,12 @@ impl Parsed {
     /// # Errors
     /// At the first example that fails.
     pub fn check(&self, policy: &Policy) -> Result<(), Mistake> {
-        let mut failed = self.examples.iter().filter_map(|example| example.attempt(policy).mistake);
-        failed.next().map_or(Ok(()), Err)
+        self.broken(policy).next().map_or(Ok(()), Err)
+    }
+
+    /// Every example that this policy does not keep.
+    pub fn broken(&self, policy: &Policy) -> impl Iterator<Item = Mistake> {
+        self.examples.iter().filter_map(|example| example.attempt(policy).mistake)
     }
 }
 
@@ -128,7 +134,7 @@ fn read_all<N: AsRef<str>, T: AsRef<str>>(
 /// # Errors
 /// At the first mistake, or when a file cannot be read.
 pub fn load_dir(dir: &Path) -> Result<Parsed, RuleFileError> {
-    read_dir(dir, false, |_, _| Ok(()))
+    Texts::of_dir(dir)?.parse()
 }
 
 /// Reads these files.
@@ -139,37 +145,6 @@ pub fn load_files(files: &[impl AsRef<Path>]) -> Result<Parsed, RuleFileError> {
     let text = |path: &Path| Ok((path.display().to_string(), read_file(path, |_, _| Ok(()))?));
     let texts = files.iter().map(|path| text(path.as_ref())).collect::<Result<Vec<_>, RuleFileError>>()?;
     load(&texts)
-}
-
-/// Reads a directory whose files pass a check once they are open.
-fn read_dir(
-    dir: &Path,
-    is_organisations: bool,
-    check: impl Fn(&Path, &File) -> Result<(), RuleFileError>,
-) -> Result<Parsed, RuleFileError> {
-    let unreadable = |source| RuleFileError::Read { file: dir.display().to_string(), source };
-    let entries = match std::fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Parsed::default()),
-        Err(error) => return Err(unreadable(error)),
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        paths.push(entry.map_err(unreadable)?.path());
-    }
-    paths.sort();
-    let (files, others): (Vec<_>, Vec<_>) =
-        paths.into_iter().partition(|path| Format::of(&path.to_string_lossy()).is_some());
-    if files.len() > FILES_MAX {
-        return Err(RuleFileError::TooManyFiles(files.len()));
-    }
-    let mut texts = Vec::new();
-    for path in files {
-        texts.push((path.display().to_string(), read_file(&path, &check)?));
-    }
-    let mut parsed = read_all(&texts, is_organisations)?;
-    parsed.warnings.extend(others.iter().map(|path| Warning::ignored(&path.display().to_string())));
-    Ok(parsed)
 }
 
 /// Reads a file up to the limit, so that a wrong one (a device, a log) cannot fill the memory.

@@ -109,6 +109,14 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey policy explain --entry 42", "what the journal says was decided"),
         ],
     ),
+    (
+        &["policy", "simulate"],
+        &[
+            ("bailey policy simulate draft.toml", "beside the rule files that the home has"),
+            ("bailey policy simulate --without own.toml --last 1000", ""),
+            ("bailey policy simulate drafts --session 3f2a", "a folder of drafts"),
+        ],
+    ),
     (&["policy", "extensions", "list"], &[("bailey policy extensions list", "")]),
     (
         &["policy", "extensions", "enable"],

@@ -1,7 +1,10 @@
 //! `bailey policy`: the rules in force, and why they decide as they do.
 
+mod again;
+mod draft;
 mod explain;
 mod extensions;
+mod simulate;
 mod test;
 
 use crate::{
@@ -23,6 +26,7 @@ pub(super) async fn run(home: &Home, command: Policy, printer: &Printer) -> Resu
         Policy::Test { files } => test::run(home, &files, printer),
         Policy::Show { rule } => show(home, rule.as_deref(), printer),
         Policy::Explain(asked) => explain::run(home, asked, printer).await,
+        Policy::Simulate(asked) => simulate::run(home, asked, printer).await,
         Policy::Extensions(command) => extensions::run(home, command, printer).await,
     }
 }

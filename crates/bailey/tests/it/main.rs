@@ -23,6 +23,7 @@ mod extensions;
 mod guide;
 mod house;
 mod keys;
+mod law;
 mod limit;
 mod models;
 mod organisation;

@@ -1,6 +1,6 @@
 //! The organisation's rules: files of the machine's administrator, in force for everybody on it.
 
-use super::{Parsed, RuleFileError, read_dir};
+use super::{Parsed, RuleFileError, Texts};
 use std::{
     format,
     fs::{File, Metadata},
@@ -35,7 +35,7 @@ pub fn load_organisation(dir: &Path, owner: u32) -> Result<Parsed, RuleFileError
         let read = |source| RuleFileError::Read { file: path.display().to_string(), source };
         guarded(path, &opened.metadata().map_err(read)?, owner, false)
     };
-    read_dir(&real, true, check)
+    Texts::of_checked_dir(&real, check)?.parse_of(true)
 }
 
 fn guarded(path: &Path, about: &Metadata, owner: u32, is_sticky: bool) -> Result<(), RuleFileError> {

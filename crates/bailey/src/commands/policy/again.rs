@@ -1,0 +1,322 @@
+//! What the journal recorded, decided again: by the rules in force and by others, on the same facts.
+//!
+//! Only rules are compared. What a human answered, what a token stood for and what an extension said are no rules, so the
+//! recorded verdict is not looked at: both sets of rules are asked as if nobody had said anything.
+
+use crate::{
+    front::one_line,
+    home::Home,
+    print::{Printer, Style},
+};
+use anyhow::{Context as _, Result};
+use bailey_journal::{Fact, Journal, Recorded};
+use bailey_policy::{Answer, Facts, Judged, Places, Policy, Reply, Rule, Verdict};
+use bailey_protocol::{Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath};
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Reasons that are shown of one verdict.
+const REASONS_SHOWN: usize = 2;
+
+/// Recorded effects, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    cases: Vec<Case>,
+    /// Those that cannot be judged again.
+    pub(crate) lost: Vec<Lost>,
+}
+
+/// One effect, with what a decision about it depends on.
+#[derive(Debug)]
+struct Case {
+    seq: u64,
+    time: Timestamp,
+    effect: Sealed,
+    workspace: String,
+    revealed: Vec<WsPath>,
+    /// Whether it is recorded to the last byte.
+    is_whole: bool,
+}
+
+/// An effect that cannot be judged again.
+#[derive(Debug, Clone)]
+pub(crate) struct Lost {
+    seq: u64,
+    target: String,
+    why: &'static str,
+}
+
+/// An effect of which the rules would say something else.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    seq: u64,
+    time: Timestamp,
+    session: SessionId,
+    kind: Kind,
+    target: String,
+    was: Answer,
+    would: Answer,
+    by: Vec<String>,
+}
+
+/// What two sets of rules make of the same record.
+#[derive(Debug, Default)]
+pub(crate) struct Comparison {
+    pub(crate) changes: Vec<Change>,
+    /// How many effects were judged.
+    judged: usize,
+    /// How many of them are not recorded to the last byte.
+    partial: usize,
+    /// How many of them extensions would be asked about.
+    asked: usize,
+}
+
+/// What a question's payload holds besides the card.
+#[derive(Deserialize)]
+struct Beside {
+    effect: Effect,
+}
+
+impl Record {
+    /// The effects that the last `last` decisions were about.
+    pub(crate) async fn read(journal: &Journal, session: Option<SessionId>, last: u32) -> Result<Self> {
+        let mut record = Self::default();
+        let mut known: BTreeSet<EffectId> = BTreeSet::new();
+        let mut revealed: BTreeMap<SessionId, Vec<WsPath>> = BTreeMap::new();
+        let mut workspaces: BTreeMap<SessionId, Option<String>> = BTreeMap::new();
+        for recorded in journal.decided(session, last).await? {
+            let Some(session) = recorded.entry.session else { continue };
+            if let Fact::Revealed { path } = recorded.entry.fact {
+                revealed.entry(session).or_default().push(path);
+                continue;
+            }
+            // A question that came to nothing and what came of one are about the same effect.
+            if recorded.entry.effect.is_none_or(|effect| known.contains(&effect)) {
+                continue;
+            }
+            let workspace = match workspaces.get(&session) {
+                Some(known) => known.clone(),
+                None => {
+                    let found = journal.session(&session.to_string()).await.ok();
+                    let found = found.map(|session| session.workspace.0);
+                    workspaces.insert(session, found.clone());
+                    found
+                }
+            };
+            let revealed = revealed.get(&session).cloned().unwrap_or_default();
+            match Case::of(&recorded, workspace, revealed) {
+                Ok(case) => {
+                    known.extend(recorded.entry.effect);
+                    record.cases.push(case);
+                }
+                Err(lost) => record.lost.push(lost),
+            }
+        }
+        Ok(record)
+    }
+
+    /// What both policies make of it.
+    pub(crate) fn compare(&self, home: &Home, old: &Policy, new: &Policy) -> Result<Comparison> {
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let mut comparison = Comparison::default();
+        // What is sent to a model is in the journal as its digest, which matters to who looks at how much it is.
+        let is_sized = old.rules().chain(new.rules()).any(is_sized);
+        for case in &self.cases {
+            let places = Places {
+                workspace: case.workspace.clone(),
+                user_home: home.user.display().to_string(),
+                bailey_home: home.root.display().to_string(),
+                programs: vec![program.display().to_string()],
+            };
+            let facts = Facts { revealed: &case.revealed, ..Facts::new(&case.effect, case.time, &places) };
+            let (was, _, asks) = judged(old, &facts);
+            let (would, by, would_ask) = judged(new, &facts);
+            comparison.judged += 1;
+            let matters = is_sized || case.effect.effect().action.kind() != Kind::Model;
+            comparison.partial += usize::from(!case.is_whole && matters);
+            comparison.asked += usize::from(asks || would_ask);
+            if was != would {
+                comparison.changes.push(case.change(was, would, by));
+            }
+        }
+        Ok(comparison)
+    }
+}
+
+impl Case {
+    fn of(recorded: &Recorded, workspace: Option<String>, revealed: Vec<WsPath>) -> Result<Self, Lost> {
+        let (digest, target) = match &recorded.entry.fact {
+            Fact::Intent { digest, target, .. } | Fact::Denied { digest, target, .. } => (*digest, target),
+            Fact::Asked { digest, target, .. } => (*digest, target),
+            other => {
+                return Err(Lost {
+                    seq: recorded.entry.seq.0,
+                    target: other.name().into(),
+                    why: "it is no decision",
+                });
+            }
+        };
+        let lost = |why| Lost { seq: recorded.entry.seq.0, target: target.clone(), why };
+        let payload = recorded.payload.as_deref().ok_or_else(|| lost("what it was in full was erased"))?;
+        let effect = match &recorded.entry.fact {
+            Fact::Asked { .. } => serde_json::from_slice(payload).map(|Beside { effect }| effect),
+            _ => serde_json::from_slice(payload),
+        };
+        let effect: Effect = effect
+            .map_err(|_| lost("an older Bailey kept only the card of a question, and nothing came of it"))?;
+        let workspace = workspace.ok_or_else(|| lost("its session was removed"))?;
+        let effect = Sealed::new(effect).map_err(|_| lost("it cannot be put together again"))?;
+        Ok(Self {
+            seq: recorded.entry.seq.0,
+            time: recorded.entry.time,
+            is_whole: effect.digest() == digest,
+            effect,
+            workspace,
+            revealed,
+        })
+    }
+
+    fn change(&self, was: Answer, would: Answer, by: Vec<String>) -> Change {
+        let effect = self.effect.effect();
+        let (session, kind, target) = (effect.session, effect.action.kind(), effect.action.target());
+        Change { seq: self.seq, time: self.time, session, kind, target, was, would, by }
+    }
+}
+
+fn is_sized(rule: &Rule) -> bool {
+    rule.except.iter().chain([&rule.matches]).any(|condition| condition.max_size.is_some())
+}
+
+/// What the rules say, why, and whether they would ask extensions, of which nobody knows what they would say.
+fn judged(policy: &Policy, facts: &Facts<'_>) -> (Answer, Vec<String>, bool) {
+    let (decided, asks) = match policy.judge(facts) {
+        Judged::Decided(decided) => (decided, false),
+        Judged::Asks(inquiry) => {
+            let pass = || Some(Reply::Said { answer: Answer::Pass, reason: String::new() });
+            (inquiry.conclude(|_| pass()), true)
+        }
+    };
+    let answer = match decided.verdict {
+        Verdict::Allow(_) => Answer::Allow,
+        Verdict::Review(_) => Answer::Review,
+        Verdict::Deny(_) => Answer::Deny,
+    };
+    let deciding = decided.reasons.iter().take_while(|reason| reason.answer == answer);
+    (answer, deciding.take(REASONS_SHOWN).map(ToString::to_string).collect(), asks)
+}
+
+impl Change {
+    /// What was allowed would be denied.
+    pub(crate) fn is_breaking(&self) -> bool {
+        self.was == Answer::Allow && self.would == Answer::Deny
+    }
+
+    /// What was not allowed without a question would be.
+    pub(crate) fn opens(&self) -> bool {
+        self.would == Answer::Allow
+    }
+
+    fn mark(&self) -> Option<&'static str> {
+        match (self.is_breaking(), self.opens()) {
+            (true, _) => Some("BREAKING"),
+            (_, true) => Some("OPENS"),
+            _ => None,
+        }
+    }
+
+    fn print(&self, printer: &Printer) {
+        let Self { seq, time, session, kind, target, was, would, by } = self;
+        let (was, would, mark) = (was.name(), would.name(), self.mark());
+        if printer.is_json() {
+            printer.json(&json!({
+                "entry": seq, "time": time, "session": session, "action": kind.name(), "target": target,
+                "was": was, "would": would, "mark": mark.map(str::to_lowercase), "by": by,
+            }));
+            return;
+        }
+        let time = time.to_string();
+        let time = time.get(..19).unwrap_or(&time).replace('T', " ");
+        let (style, mark) = match mark {
+            Some(mark @ "BREAKING") => (Style::Red, mark),
+            Some(mark) => (Style::Yellow, mark),
+            None => (Style::Dim, ""),
+        };
+        printer.line(format!(
+            "{} {}  {} {}",
+            printer.paint(Style::Dim, &format!("{seq:>6}  {time}")),
+            printer.paint(style, &format!("{was} → {would} {mark}")),
+            kind.name(),
+            printer.paint(Style::Bold, &short(&one_line(target))),
+        ));
+        by.iter().for_each(|why| printer.line(printer.paint(Style::Dim, &format!("        {why}"))));
+    }
+}
+
+impl Comparison {
+    pub(crate) fn breaking(&self) -> usize {
+        self.changes.iter().filter(|change| change.is_breaking()).count()
+    }
+
+    pub(crate) fn opening(&self) -> usize {
+        self.changes.iter().filter(|change| change.opens()).count()
+    }
+
+    /// Prints every change, what cannot be judged, and how many there are of each.
+    pub(crate) fn print(&self, lost: &[Lost], printer: &Printer) {
+        self.changes.iter().for_each(|change| change.print(printer));
+        let (judged, changed) = (self.judged, self.changes.len());
+        let (breaking, opening) = (self.breaking(), self.opening());
+        if printer.is_json() {
+            let lost: Vec<_> = lost
+                .iter()
+                .map(|lost| json!({ "entry": lost.seq, "target": lost.target, "why": lost.why }))
+                .collect();
+            printer.json(&json!({
+                "judged": judged, "changed": changed, "breaking": breaking, "opening": opening,
+                "partial": self.partial, "extensions": self.asked, "unjudged": lost,
+            }));
+            return;
+        }
+        for lost in lost {
+            printer.note(&format!(
+                "entry {} ({}) cannot be judged again: {}",
+                lost.seq,
+                short(&one_line(&lost.target)),
+                lost.why
+            ));
+        }
+        if self.partial > 0 {
+            printer.note(&format!(
+                "{} judged without what the journal leaves out: keys, and what is sent to a model",
+                some(self.partial, "was", "were")
+            ));
+        }
+        if self.asked > 0 {
+            printer.note(&format!(
+                "of {} extensions would be asked, too: what they would say is not known",
+                self.asked
+            ));
+        }
+        let told = match changed {
+            0 => format!("{judged} recorded actions: all would be decided as they are now"),
+            _ => format!(
+                "{changed} of {judged} recorded actions would be decided otherwise: {breaking} BREAKING, {opening} OPENS"
+            ),
+        };
+        printer.line(printer.paint(Style::Bold, &told));
+    }
+}
+
+fn some(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// What fits a line.
+fn short(target: &str) -> String {
+    const CHARS_MAX: usize = 120;
+    match target.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", target.get(..end).unwrap_or(target)),
+        None => target.to_owned(),
+    }
+}

@@ -1,0 +1,121 @@
+//! A draft of the home's rules: its rule files as they lie there, with some replaced, added or taken away.
+
+use crate::{
+    compose,
+    exit::Mistyped,
+    home::Home,
+    print::{Printer, Style},
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_policy::{
+    DEFAULT_RULES, Policy,
+    file::{Format, Parsed, RuleFileError, Texts},
+};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// What a home without rule files goes by.
+pub(crate) const DEFAULT: &str = "default.toml";
+
+/// The rule files of the home, and what they would become.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    pub(crate) old: Texts,
+    pub(crate) new: Texts,
+}
+
+impl Draft {
+    /// The home's own rule files, and nothing changed yet.
+    pub(crate) fn of(home: &Home) -> Result<Self> {
+        let old = Texts::of_dir(&home.policy())?;
+        Ok(Self { new: old.clone(), old })
+    }
+
+    /// Lays a rule file, or all of a folder, over them, each by its name.
+    pub(crate) fn lay(&mut self, path: &Path) -> Result<()> {
+        if !path.is_dir() {
+            return Ok(self.new.lay(path)?);
+        }
+        let mut laid = 0;
+        let mut files: Vec<PathBuf> = Vec::new();
+        for entry in std::fs::read_dir(path).with_context(|| format!("cannot read `{}`", path.display()))? {
+            files.push(entry?.path());
+        }
+        files.sort();
+        for file in files.iter().filter(|file| Format::of(&file.to_string_lossy()).is_some()) {
+            self.new.lay(file)?;
+            laid += 1;
+        }
+        if laid == 0 {
+            bail!("`{}` has no rule files: their names end in `.toml`, `.yaml` or `.yml`", path.display());
+        }
+        Ok(())
+    }
+
+    /// Takes a file away.
+    pub(crate) fn without(&mut self, name: &str) -> Result<()> {
+        if self.new.take(name) {
+            return Ok(());
+        }
+        let there: Vec<&str> = self.old.names().collect();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        Err(Mistyped(format!("the home has no rule file `{name}`; it has: {there}")).into())
+    }
+
+    /// The policy that the draft would be, with what its files hold. All mistakes are printed.
+    ///
+    /// # Errors
+    /// The last mistake, where there are some.
+    pub(crate) fn read(&self, printer: &Printer) -> Result<(Policy, Parsed)> {
+        let mut mistakes: Vec<RuleFileError> = self.new.mistakes();
+        let last = mistakes.pop();
+        for mistake in mistakes {
+            printer.error(&mistake.into());
+        }
+        match last {
+            Some(mistake) => Err(mistake.into()),
+            None => Ok(compose::rules_of(&self.new)?),
+        }
+    }
+
+    /// Says what changes on the way from the home's files to the draft's.
+    pub(crate) fn tell(&self, printer: &Printer) {
+        let told = |mark: &str, name: &str, how: &str| {
+            if printer.is_json() {
+                printer.json(&json!({ "file": name, "how": how }));
+            } else {
+                printer.line(format!(
+                    "{mark} {} {}",
+                    printer.paint(Style::Bold, name),
+                    printer.paint(Style::Dim, how)
+                ));
+            }
+        };
+        for name in self.new.names() {
+            match self.old.get(name) {
+                None => told("+", name, "added"),
+                Some(old) if self.new.get(name) != Some(old) => told("±", name, "replaced"),
+                Some(_) => {}
+            }
+        }
+        for name in self.old.names().filter(|name| self.new.get(name).is_none()) {
+            told("-", name, "taken away");
+        }
+        if let Some(remark) = self.about_default() {
+            printer.warn(remark);
+        }
+    }
+
+    /// The default rules come and go with the home's own files, which is easily overlooked.
+    fn about_default(&self) -> Option<&'static str> {
+        let has = |texts: &Texts| texts.names().next().is_some();
+        match (has(&self.old), has(&self.new)) {
+            (false, true) if self.new.get(DEFAULT) != Some(DEFAULT_RULES) => Some(
+                "this home has no rule files yet, so the default rules are in force; with one of your own they are not \
+                 (`bailey init` writes them into default.toml, to be kept beside yours)",
+            ),
+            (true, false) => Some("without any rule file the default rules are in force"),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `bailey policy simulate`: what a draft of the rules would have made of what the journal recorded. Nothing is changed.
+
+use super::{again::Record, draft::Draft};
+use crate::{
+    cli::Simulate,
+    config::Config,
+    exit::{self, Mistyped},
+    extensions::Extensions,
+    home::Home,
+    print::{Printer, Style},
+};
+use anyhow::Result;
+use serde_json::json;
+use std::process::ExitCode;
+
+pub(super) async fn run(home: &Home, asked: Simulate, printer: &Printer) -> Result<ExitCode> {
+    if asked.drafts.is_empty() && asked.without.is_empty() {
+        let what = "name a draft, a file or a folder, or a rule file of the home to leave out: bailey policy simulate mine.toml";
+        return Err(Mistyped(what.into()).into());
+    }
+    let mut draft = Draft::of(home)?;
+    asked.without.iter().try_for_each(|name| draft.without(name))?;
+    asked.drafts.iter().try_for_each(|path| draft.lay(path))?;
+    let (in_force, _) = super::in_force(home)?;
+    let (new, parsed) = draft.read(printer)?;
+    let mut broken = 0;
+    for mistake in parsed.broken(&new) {
+        broken += 1;
+        printer.error(&mistake.into());
+    }
+    draft.tell(printer);
+    for warning in &parsed.warnings {
+        match printer.is_json() {
+            true => printer.json(&json!({ "warning": warning.to_string() })),
+            false => printer.line(printer.paint(Style::Yellow, &format!("warning: {warning}"))),
+        }
+    }
+    let new = Extensions::read(&Config::load(home)?).join(new);
+    let journal = crate::commands::journal(home, printer).await?;
+    let session = match &asked.session {
+        Some(name) => Some(journal.session(name).await?.id),
+        None => None,
+    };
+    let last = if session.is_some() { u32::MAX } else { asked.last };
+    let record = Record::read(&journal, session, last).await?;
+    let comparison = record.compare(home, &in_force, &new)?;
+    comparison.print(&record.lost, printer);
+    let code = match (broken, comparison.changes.is_empty()) {
+        (0, true) => exit::DONE,
+        (0, false) => exit::FAILED,
+        _ => exit::WRONG,
+    };
+    Ok(ExitCode::from(code))
+}
