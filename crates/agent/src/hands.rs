@@ -263,6 +263,7 @@ impl Hands {
             let id = match step {
                 Step::Done(observation) => return Ok(observation),
                 Step::Waiting(id) => id,
+                Step::Delegate(errand) => return self.delegate(because, call, &errand).await,
             };
             step = self.wait_for(because, &*tool, call, id).await?;
         }

@@ -6,6 +6,7 @@
 //! Read `turn.rs` first.
 
 mod budget;
+mod delegate;
 mod guides;
 mod hands;
 mod models;

@@ -157,6 +157,7 @@ impl Hands {
         };
         match self.follow(because, &*tool, call, id, settlement).await {
             Ok(Step::Done(observation)) => Ok(Some(observation)),
+            Ok(Step::Delegate(errand)) => self.delegate(because, call, &errand).await.map(Some),
             // What it found on the way wants another answer.
             Ok(Step::Waiting(id)) => {
                 self.waiting.push(Waits { question: id, call: call.clone() });

@@ -410,12 +410,8 @@ pub(crate) async fn owner(
     let workspace = WsPath(home.root.display().to_string());
     let session = owner_session();
     if journal.session(&session.to_string()).await.is_err() {
-        let new = NewSession {
-            workspace: workspace.clone(),
-            principal: "owner".into(),
-            model: String::new(),
-            parent: None,
-        };
+        let new =
+            NewSession { workspace: workspace.clone(), principal: "owner".into(), model: String::new() };
         journal.open_session(session, new).await?;
     }
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);

@@ -18,6 +18,8 @@ use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
 pub struct Circumstances {
     /// Why it was asked for.
     pub purpose: Purpose,
+    /// The session that pays, where that is not the effect's own.
+    pub payer: Option<SessionId>,
     /// The rules' reasons, one line each.
     pub reasons: Vec<String>,
     /// The use of a capability token that it is, where it was asked under one.
@@ -32,6 +34,8 @@ pub(crate) fn state(db: &Tx<'_>, name: &str) -> Result<Option<String>, StoreErro
 pub(crate) struct Intent {
     entry: Entry,
     session: SessionId,
+    /// Whose accounts it is on.
+    payer: SessionId,
     effect: EffectId,
     /// What a grant must have been given for: this effect; or this action, for the rest of the session or for this call.
     digests: [String; 2],
@@ -66,11 +70,13 @@ impl Intent {
             role: effect.role,
             labels: effect.labels.clone(),
             reserved: effect.cost.clone(),
+            payer: circumstances.payer,
             under: circumstances.uses.as_ref().map(Uses::under),
         };
         Ok(Self {
             entry: Entry::of(effect.session, fact).about(effect.id).with(Payload::Json(effect_json(effect)?)),
             session: effect.session,
+            payer: circumstances.payer.unwrap_or(effect.session),
             effect: effect.id,
             digests: [sealed.digest(), sealed.action_digest()].map(|digest| digest.to_string()),
             kind: effect.action.kind(),
@@ -123,7 +129,7 @@ pub(crate) fn begin(
     {
         return Ok(Err(BeginError::Spent));
     }
-    if let Err(error) = budget::reserve(tx, intent.effect, intent.session, now, &intent.cost, budgets)? {
+    if let Err(error) = budget::reserve(tx, intent.effect, intent.payer, now, &intent.cost, budgets)? {
         return Ok(Err(error));
     }
     for path in &intent.reveals {

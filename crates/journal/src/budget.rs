@@ -108,6 +108,12 @@ impl Gauge {
         u64::try_from(share).unwrap_or(u64::MAX)
     }
 
+    /// Whether it counts tokens, and no money.
+    #[must_use]
+    pub fn is_of_tokens(&self) -> bool {
+        self.unit == TOKENS
+    }
+
     /// An amount of its unit, for people.
     #[must_use]
     pub fn amount(&self, amount: u64) -> String {

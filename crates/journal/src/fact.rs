@@ -95,9 +95,6 @@ pub enum Fact {
         principal: String,
         /// The model it starts with, `provider/model`.
         model: String,
-        /// The session that opened it, for a sub-agent's.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent: Option<Parent>,
     },
     /// A session begins as another one stood. Copies of that one's messages, replies and results follow.
     SessionForked {
@@ -111,6 +108,19 @@ pub enum Fact {
         principal: String,
         /// The model it starts with, `provider/model`.
         model: String,
+    },
+    /// A sub-agent's conversation begins. What it does is done in its parent's session. Payload: its task.
+    Delegated {
+        /// The session of whoever gave the task, and what the sub-agent may use up of its budget.
+        parent: Parent,
+        /// By what it acts.
+        token: TokenId,
+        /// The project.
+        workspace: WsPath,
+        /// The model that it asks first, `provider/model`.
+        model: String,
+        /// What led to the task.
+        labels: Labels,
     },
     /// The owner removed a session: its payloads are erased, this entry's chain stays.
     SessionRemoved {
@@ -200,6 +210,9 @@ pub enum Fact {
         labels: Labels,
         /// What is reserved.
         reserved: Cost,
+        /// The session that pays, where that is a sub-agent's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        payer: Option<SessionId>,
         /// The token that it was asked under.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         under: Option<Under>,
@@ -366,6 +379,7 @@ impl Fact {
             Self::Genesis { .. } => "genesis",
             Self::SessionOpened { .. } => "session_opened",
             Self::SessionForked { .. } => "session_forked",
+            Self::Delegated { .. } => "delegated",
             Self::SessionRemoved { .. } => "session_removed",
             Self::SessionResumed { .. } => "session_resumed",
             Self::PolicyAdopted { .. } => "policy_adopted",

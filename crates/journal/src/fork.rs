@@ -34,7 +34,7 @@ impl Journal {
         let said = entries.iter().filter(|recorded| is_said(recorded));
         let copies: Vec<(Seq, Entry)> = said.map(|it| (it.entry.seq, copy(id, it))).collect();
         self.write(Grade::Normal, move |tx| {
-            project::opened(tx, id, now, &workspace, &principal, &model, None)?;
+            project::opened(tx, id, now, &workspace, &principal, &model)?;
             let forked = Fact::SessionForked { from: other, at, workspace, principal, model };
             chain::append(tx, &redactor, now, &Entry::of(id, forked))?;
             let mut numbers: BTreeMap<Seq, Seq> = BTreeMap::new();

@@ -129,22 +129,41 @@ pub(crate) fn opened(
     workspace: &WsPath,
     principal: &str,
     model: &str,
-    parent: Option<&Parent>,
 ) -> Result<(), StoreError> {
     tx.execute(
-        "INSERT INTO session (id, workspace, principal, model, opened, updated, parent, part)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
+        "INSERT INTO session (id, workspace, principal, model, opened, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
         params![
             id.to_string(),
             workspace.0,
             principal,
             model,
-            now.to_string(),
-            parent.map(|parent| parent.session.to_string()),
-            parent.map(|parent| parent.part.min(i64::MAX as u64))
+            now.to_string()
         ],
     )?;
     Ok(())
+}
+
+/// The conversation of a sub-agent.
+pub(crate) fn delegated(
+    tx: &mut Tx<'_>,
+    id: SessionId,
+    now: Timestamp,
+    parent: &Parent,
+    workspace: &WsPath,
+    model: &str,
+    task: &str,
+) -> Result<(), StoreError> {
+    opened(tx, id, now, workspace, "agent", model)?;
+    let Parent { session, part } = parent;
+    tx.execute(
+        "UPDATE session SET parent = ?2, part = ?3, title = ?4 WHERE id = ?1",
+        params![id.to_string(), session.to_string(), (*part).min(i64::MAX as u64), title(task)],
+    )?;
+    Ok(())
+}
+
+fn title(text: &str) -> String {
+    text.lines().next().unwrap_or("").chars().take(TITLE_CHARS_MAX).collect()
 }
 
 pub(crate) fn resumed(tx: &mut Tx<'_>, id: SessionId, now: Timestamp, model: &str) -> Result<(), StoreError> {
@@ -170,7 +189,7 @@ pub(crate) fn accepted(
     if new > 0 {
         budget::turn(tx, session)?;
     }
-    let title: String = text.lines().next().unwrap_or("").chars().take(TITLE_CHARS_MAX).collect();
+    let title = title(text);
     tx.execute(
         "UPDATE session SET updated = ?2, title = CASE title WHEN '' THEN ?3 ELSE title END WHERE id = ?1",
         params![session.to_string(), now.to_string(), title],
@@ -291,5 +310,16 @@ pub(crate) fn removed(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreEr
     }
     tx.execute("DELETE FROM session WHERE id = ?1", params![id])?;
     budget::removed(tx, session)?;
+    for child in children(tx, &id)? {
+        removed(tx, child)?;
+    }
     Ok(())
+}
+
+/// The conversations of a session's sub-agents.
+fn children(tx: &Tx<'_>, session: &str) -> Result<Vec<SessionId>, StoreError> {
+    let mut statement = tx.prepare_cached("SELECT id FROM session WHERE parent = ?1")?;
+    let rows = statement.query_map(params![session], |row| row.get::<_, String>(0))?;
+    let names = rows.collect::<Result<Vec<_>, _>>()?;
+    Ok(names.iter().filter_map(|name| SessionId::parse(name)).collect())
 }

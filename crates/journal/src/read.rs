@@ -59,7 +59,7 @@ impl Journal {
                 let mut statement = db.prepare_cached(
                     "SELECT id, workspace, principal, model, opened, updated, title,
                      (SELECT used FROM spent WHERE account = 'session:' || id AND unit = 'tokens')
-                     FROM session ORDER BY updated DESC",
+                     FROM session WHERE parent IS NULL ORDER BY updated DESC",
                 )?;
                 let rows = statement.query_map(params![], session)?;
                 let mut sessions = Vec::new();
@@ -279,6 +279,18 @@ impl Journal {
     /// # Errors
     /// [`JournalError::NoSuchSession`] when none or several fit.
     pub async fn session(&self, name: &str) -> Result<SessionInfo, JournalError> {
+        self.named(name, true).await
+    }
+
+    /// The same, or the conversation of a sub-agent, of which there is nothing to do but to read it.
+    ///
+    /// # Errors
+    /// [`JournalError::NoSuchSession`] when none or several fit.
+    pub async fn conversation(&self, name: &str) -> Result<SessionInfo, JournalError> {
+        self.named(name, false).await
+    }
+
+    async fn named(&self, name: &str, is_own: bool) -> Result<SessionInfo, JournalError> {
         let name = name.to_owned();
         let missing = JournalError::NoSuchSession(name.clone());
         let found = self
@@ -287,9 +299,9 @@ impl Journal {
                 db.query_row(
                     "SELECT id, workspace, principal, model, opened, updated, title,
                      (SELECT used FROM spent WHERE account = 'session:' || id AND unit = 'tokens') FROM session
-                     WHERE substr(id, -length(?1)) = ?1 AND length(?1) >= 4
+                     WHERE substr(id, -length(?1)) = ?1 AND length(?1) >= 4 AND (parent IS NULL OR NOT ?2)
                      AND (SELECT count(*) FROM session WHERE substr(id, -length(?1)) = ?1) = 1",
-                    params![name],
+                    params![name, is_own],
                     session,
                 )
                 .optional()?

@@ -100,11 +100,12 @@ impl Replay {
         }
         let Some(id) = entry.session else { return Ok(()) };
         match &entry.fact {
-            Fact::SessionOpened { workspace, principal, model, parent } => {
-                project::opened(tx, id, now, workspace, principal, model, parent.as_ref())
+            Fact::SessionOpened { workspace, principal, model }
+            | Fact::SessionForked { workspace, principal, model, .. } => {
+                project::opened(tx, id, now, workspace, principal, model)
             }
-            Fact::SessionForked { workspace, principal, model, .. } => {
-                project::opened(tx, id, now, workspace, principal, model, None)
+            Fact::Delegated { parent, workspace, model, .. } => {
+                project::delegated(tx, id, now, parent, workspace, model, &recorded.text())
             }
             Fact::SessionResumed { model } => project::resumed(tx, id, now, model),
             Fact::SessionRemoved { .. } => project::removed(tx, id),
@@ -144,7 +145,7 @@ impl Replay {
     }
 
     fn begin(&mut self, tx: &mut Tx<'_>, session: SessionId, recorded: &Recorded) -> Result<(), StoreError> {
-        let Fact::Intent { kind, target, purpose, call, approval, reserved, under, .. } =
+        let Fact::Intent { kind, target, purpose, call, approval, reserved, under, payer, .. } =
             &recorded.entry.fact
         else {
             return Ok(());
@@ -160,7 +161,7 @@ impl Replay {
             self.merges.insert(id, merge);
         }
         let call = call.as_ref().map(|call| call.0.clone());
-        budget::reserved(tx, id, session, recorded.entry.time, reserved)?;
+        budget::reserved(tx, id, payer.unwrap_or(session), recorded.entry.time, reserved)?;
         let begun = project::Begun { id, session, kind: *kind, target, purpose: *purpose, call };
         project::begun(tx, recorded.entry.seq, &begun)
     }

@@ -25,7 +25,9 @@ impl Journal {
             .write(Grade::Full, move |tx| {
                 let id = session.to_string();
                 let erased = tx.execute(
-                    "DELETE FROM payload WHERE seq IN (SELECT seq FROM entry WHERE session = ?1)",
+                    "DELETE FROM payload WHERE seq IN (
+                        SELECT seq FROM entry WHERE session = ?1 OR session IN (SELECT id FROM session WHERE parent = ?1)
+                     )",
                     params![id],
                 )?;
                 let entries =

@@ -96,6 +96,12 @@ impl Macaroon {
         Ok(self)
     }
 
+    /// Who has it, for people, as the last narrowing that names anybody says; the minting names somebody first.
+    #[must_use]
+    pub fn holder(&self) -> Option<String> {
+        self.read_caveats().ok()?.into_iter().rev().find_map(|caveat| caveat.holder)
+    }
+
     /// Its name in the ledger, which those have, too, that were narrowed from it.
     #[must_use]
     pub fn id(&self) -> TokenId {

@@ -1,7 +1,7 @@
 //! Appending what is no effect: sessions, messages, observations, refusals.
 
 use crate::{Entry, Fact, Journal, JournalError, Parent, Payload, chain, project};
-use bailey_protocol::{Labels, SessionId, Timestamp, TurnId, WsPath, number::Seq};
+use bailey_protocol::{Labels, SessionId, Timestamp, TokenId, TurnId, WsPath, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, StoreError, Tx};
 
@@ -14,8 +14,6 @@ pub struct NewSession {
     pub principal: String,
     /// The model, `provider/model`.
     pub model: String,
-    /// The session that opens it, for a sub-agent's: it pays from what it may take of that one's budget.
-    pub parent: Option<Parent>,
 }
 
 impl Journal {
@@ -35,7 +33,7 @@ impl Journal {
     /// find the project again. Others when it cannot be written.
     pub async fn open_session(&self, id: SessionId, new: NewSession) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
-        let NewSession { workspace, principal, model, parent } = new;
+        let NewSession { workspace, principal, model } = new;
         let clean = redactor.redact(&workspace.0);
         if clean.hits > 0 {
             return Err(JournalError::SecretInPath(clean.text.into_owned()));
@@ -44,11 +42,43 @@ impl Journal {
             workspace: workspace.clone(),
             principal: principal.clone(),
             model: model.clone(),
-            parent: parent.clone(),
         };
         self.write(Grade::Normal, move |tx| {
             let seq = chain::append(tx, &redactor, now, &Entry::of(id, fact))?;
-            project::opened(tx, id, now, &workspace, &principal, &model, parent.as_ref())?;
+            project::opened(tx, id, now, &workspace, &principal, &model)?;
+            Ok(seq)
+        })
+        .await
+    }
+
+    /// Begins the conversation of a sub-agent, whose task is `task` and who acts by `token`; what it does is done in the
+    /// session of its parent, and what it uses up is a part of what that one may.
+    ///
+    /// # Errors
+    /// When there is no such session, or it cannot be written.
+    pub async fn delegate_session(
+        &self,
+        id: SessionId,
+        parent: Parent,
+        token: TokenId,
+        model: String,
+        task: String,
+        labels: Labels,
+    ) -> Result<Seq, JournalError> {
+        let workspace = self.conversation(&parent.session.to_string()).await?.workspace;
+        let (redactor, now) = self.pen();
+        let stored = redactor.redact(&task).text.into_owned();
+        let fact = Fact::Delegated {
+            parent: parent.clone(),
+            token,
+            workspace: workspace.clone(),
+            model: model.clone(),
+            labels,
+        };
+        let entry = Entry::of(id, fact).with(Payload::Text(task));
+        self.write(Grade::Normal, move |tx| {
+            let seq = chain::append(tx, &redactor, now, &entry)?;
+            project::delegated(tx, id, now, &parent, &workspace, &model, &stored)?;
             Ok(seq)
         })
         .await

@@ -107,7 +107,7 @@ impl Kernel {
         };
         let Ruling { decided: Decided { verdict, reasons, red, .. }, uses } =
             self.rule(scope, &sealed).await?;
-        let reasons = deciding(&reasons);
+        let (reasons, payer) = (deciding(&reasons), scope.conversation);
         let action = &sealed.effect().action;
         if !matches!(verdict, Verdict::Deny(_))
             && let Err(nobody) = self.performer(action)
@@ -119,7 +119,7 @@ impl Kernel {
             Verdict::Deny(_) => self.deny(scope, &sealed, reasons, uses).await,
             Verdict::Allow(allowed) => {
                 self.show(scope, &sealed, Said::Allowed, &reasons).await?;
-                let circumstances = Circumstances { purpose, reasons, uses };
+                let circumstances = Circumstances { purpose, payer, reasons, uses };
                 self.begin(sealed, Warrant::Allowed(allowed), circumstances).await
             }
             Verdict::Review(_) if is_beyond_a_card(action, &red) => {
@@ -131,7 +131,8 @@ impl Kernel {
                     return self.deny(scope, &sealed, reasons, uses).await;
                 }
                 let asking = Asking { red: &red, seen };
-                self.review(scope, sealed, review, Circumstances { purpose, reasons, uses }, asking).await
+                self.review(scope, sealed, review, Circumstances { purpose, payer, reasons, uses }, asking)
+                    .await
             }
         }
     }
@@ -188,7 +189,7 @@ impl Kernel {
             }
         };
         self.show(scope, &sealed, Said::Approved, &reasons).await?;
-        self.begin(sealed, warrant, Circumstances { purpose, reasons, uses }).await
+        self.begin(sealed, warrant, Circumstances { purpose, payer: scope.conversation, reasons, uses }).await
     }
 
     async fn seal(&self, scope: &Scope, asked: Asked) -> Result<Result<Sealed, String>, Refused> {
@@ -253,7 +254,9 @@ impl Kernel {
         }
         self.show(scope, &sealed, Said::Asked, &circumstances.reasons).await?;
         let draw = self.inner.config.draw;
-        let reasons = &circumstances.reasons;
+        let mut reasons = circumstances.reasons.clone();
+        reasons.extend(scope.who_asks());
+        let reasons = &reasons;
         let card = draw(&Question {
             action: &sealed.effect().action,
             reasons,

@@ -30,6 +30,12 @@ impl Scope {
         Self { bearer: Some(Bearer { token, sandbox }), cancel, ..self.clone() }
     }
 
+    /// Who it is that asks, for people, where that is not the session's own agent.
+    pub(crate) fn who_asks(&self) -> Option<String> {
+        let holder = self.bearer.as_ref()?.token.holder();
+        Some(format!("asked by {}", holder.as_deref().unwrap_or("somebody who acts by a token")))
+    }
+
     /// Who asks, besides the role.
     fn caller(&self) -> Caller {
         let known = Caller::of(self.role).clone();

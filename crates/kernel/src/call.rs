@@ -1,7 +1,7 @@
 //! The verb `call`: a tool call, from its plan to its observation.
 
 use crate::{
-    Kernel, Observation, Output, Refused, Scope, Tool,
+    Errand, Kernel, Observation, Output, Refused, Scope, Tool,
     admit::{Admission, Asked, Shown},
     context::Provenance,
     cut,
@@ -25,6 +25,8 @@ pub enum Step {
     Done(Observation),
     /// A human is asked; `Kernel::resume` goes on when they have answered.
     Waiting(ApprovalId),
+    /// A sub-agent is to do it: `Kernel::delegate` begins it, `Kernel::come_back` answers the call.
+    Delegate(Errand),
 }
 
 /// An effect that waits for a human, with what its plan had read and what it still wants to read.
@@ -131,6 +133,7 @@ impl Kernel {
                 Plan::Refuse(reason) => {
                     return self.answer_call(scope, because, call, &reason).await.map(Step::Done);
                 }
+                Plan::Delegate(errand) => return Ok(Step::Delegate(errand)),
                 Plan::Act(action) => return self.planned(scope, because, tool, call, action, seen).await,
                 Plan::Need(actions) if actions.iter().all(|action| action.kind().is_read()) => {
                     needed = actions.into();
@@ -266,7 +269,7 @@ impl Kernel {
             labels: labels.clone(),
             waits,
         };
-        let entry = Entry::of(scope.session(), fact).with(Payload::Text(screened.text.clone()));
+        let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(screened.text.clone()));
         let seq = self.journal().append(entry).await?;
         Ok(screen::observation(seq, call, ok, screened, labels))
     }

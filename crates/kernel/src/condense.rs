@@ -71,7 +71,7 @@ impl Kernel {
         bytes: u32,
     ) -> Result<(), Refused> {
         let fact = Fact::Shortened { entries: entries.to_vec(), bytes };
-        self.journal().append(Entry::of(scope.session(), fact)).await?;
+        self.journal().append(Entry::of(scope.conversation(), fact)).await?;
         context.shorten(entries, bytes as usize);
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Kernel {
             author: format!("{}/{}", provider.name(), provider.model()),
             labels: labels.clone(),
         };
-        let (session, noted) = (scope.session(), note.clone());
+        let (session, noted) = (scope.conversation(), note.clone());
         let keep = move |answer: &Answer| Ok(Entry::of(session, fact).with(Payload::Text(noted(answer)?)));
         let (answer, entry) = self.ask_model(scope, &request, provider, &[], Voice::Silent, keep).await?;
         let labels = labels.from_entry(entry);
@@ -135,7 +135,7 @@ impl Kernel {
         let text = screen::bound(&list(&old), note_bytes);
         let fact =
             Fact::Summary { replaces: replaced.clone(), author: "bailey".into(), labels: labels.clone() };
-        let entry = Entry::of(scope.session(), fact).with(Payload::Text(text.clone()));
+        let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(text.clone()));
         let entry = self.journal().append(entry).await?;
         Ok(Summary { replaced, note: Note { entry, text, labels: labels.from_entry(entry) } })
     }

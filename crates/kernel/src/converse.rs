@@ -23,8 +23,8 @@ impl Kernel {
         provider: &dyn Provider,
         tools: &[ToolSpec],
     ) -> Result<Reply, Refused> {
-        let (session, labels) = (scope.session(), context.labels().clone());
-        self.expect(session);
+        let (session, labels) = (scope.conversation(), context.labels().clone());
+        self.expect(scope.session());
         let name = provider.name().to_owned();
         let fact = Fact::Reply {
             provider: name.clone(),

@@ -46,7 +46,7 @@ impl Kernel {
         let screened = screen::screen(self.journal().redactor(), &text);
         let labels = Labels::new(Integrity::Workspace, Secrecy::Workspace).join(context.labels());
         let fact = Fact::Guide { path: path.clone(), digest, labels: labels.clone() };
-        let entry = Entry::of(scope.session(), fact).with(Payload::Text(screened.text.clone()));
+        let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(screened.text.clone()));
         let entry = self.journal().append(entry).await?;
         self.tell(scope, Happening::Guide { path: path.0.clone(), state }).await?;
         let labels = labels.from_entry(entry);

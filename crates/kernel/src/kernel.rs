@@ -135,6 +135,7 @@ impl Kernel {
             role: Role::Agent,
             cancel: CancellationToken::new(),
             bearer: None,
+            conversation: None,
         }
     }
 
@@ -143,7 +144,7 @@ impl Kernel {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn gauges(&self, scope: &Scope) -> Result<Vec<Gauge>, Refused> {
-        Ok(self.journal().gauges(scope.session(), self.inner.config.budgets.clone()).await?)
+        Ok(self.journal().gauges(scope.conversation(), self.inner.config.budgets.clone()).await?)
     }
 
     /// Tells the model, and the front end, that a budget runs low.
@@ -156,7 +157,7 @@ impl Kernel {
             unit: gauge.unit.clone(),
             percent: u32::try_from(gauge.percent()).unwrap_or(u32::MAX),
         };
-        let entry = Entry::of(scope.session(), fact).with(Payload::Text(text.to_owned()));
+        let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(text.to_owned()));
         let seq = self.journal().append(entry).await?;
         scope.tell(self.journal(), seq, Happening::Notice { text: text.to_owned() }).await;
         Ok(Note::warning(seq, text.to_owned()))
@@ -278,6 +279,7 @@ impl Registrar {
             role: Role::Owner,
             cancel: CancellationToken::new(),
             bearer: None,
+            conversation: None,
         }
     }
 }

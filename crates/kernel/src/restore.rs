@@ -5,7 +5,7 @@ use crate::{
     UserMessage, cut,
     provider::Answer,
     question::{self, Waits},
-    tool::{self, Conclusion},
+    tool::{self, Conclusion, Plan},
 };
 use bailey_journal::{Fact, Journal, Purpose, Query, Recorded, SessionLock, Standing};
 use bailey_protocol::{ApprovalId, Integrity, Kind, Labels, Outcome, Secrecy, SessionId, Status, ToolCall};
@@ -83,7 +83,10 @@ impl Kernel {
         call: &ToolCall,
         find: FindTool<'_>,
     ) -> Result<Observation, Refused> {
+        let planned = || find(&call.name).map(|tool| tool::plan(&*tool, call, &[]));
         let conclusion = match tape.outcomes.get(&call.id.0) {
+            // A sub-agent's effects are not told apart here.
+            None if matches!(planned(), Some(Plan::Delegate(_))) => may_have_happened(),
             None => told(
                 "it was not begun: the session was interrupted before; call it again if it is still wanted",
             ),
@@ -183,7 +186,8 @@ impl Tape {
                 let labels = labels.clone().from_entry(entry.seq);
                 self.context.push(Reply { entry: entry.seq, provider: provider.clone(), answer, labels });
             }
-            Fact::Intent { purpose: Purpose::Act, call: Some(call), .. } => {
+            // What was asked under a token was a sub-agent's, whose calls are numbered for themselves.
+            Fact::Intent { purpose: Purpose::Act, call: Some(call), under: None, .. } => {
                 self.outcomes.insert(call.0.clone(), None);
                 self.acts.insert(effect, call.0.clone());
             }

@@ -27,6 +27,8 @@ pub struct Scope {
     pub(crate) cancel: CancellationToken,
     /// By what whoever has it acts, who may do nothing else.
     pub(crate) bearer: Option<Bearer>,
+    /// Where what is said lies, where that is not the session itself.
+    pub(crate) conversation: Option<SessionId>,
 }
 
 impl Scope {
@@ -34,6 +36,11 @@ impl Scope {
     #[must_use]
     pub fn session(&self) -> SessionId {
         self.connection.session
+    }
+
+    /// Where what is said lies: the session's own entries, or those of a sub-agent's conversation.
+    pub(crate) fn conversation(&self) -> SessionId {
+        self.conversation.unwrap_or(self.connection.session)
     }
 
     /// The project.
@@ -50,6 +57,13 @@ impl Scope {
 
     /// Tells the front end, past the redactor. A front end that is gone is no error.
     pub(crate) async fn tell(&self, journal: &Journal, seq: Seq, happening: Happening) {
+        let happening = match self.conversation {
+            None => happening,
+            Some(_) => match of_a_sub_agent(happening) {
+                Some(happening) => happening,
+                None => return,
+            },
+        };
         let happening = screen::happening(journal.redactor(), happening);
         let event = Event { v: EVENT_VERSION, seq, happening };
         self.connection.outlet.send(event).await;
@@ -75,5 +89,18 @@ impl Outlet {
         if events.send_timeout(event, self.patience).await.is_err() {
             *self.events.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
+    }
+}
+
+/// What a front end hears of a sub-agent: what it asks for and uses, and a line for each of its calls. What it says is for
+/// whoever began it.
+fn of_a_sub_agent(happening: Happening) -> Option<Happening> {
+    match happening {
+        Happening::Call { tool, target, .. } => {
+            Some(Happening::Notice { text: format!("sub-agent: {tool} {target}") })
+        }
+        Happening::Notice { text } => Some(Happening::Notice { text: format!("sub-agent: {text}") }),
+        Happening::Ask { .. } | Happening::Answered { .. } | Happening::Usage { .. } => Some(happening),
+        _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The seam to tools: pure functions from a model's arguments to actions, and from outputs to text.
 
-use crate::Output;
-use bailey_protocol::{Action, ToolCall, ToolSpec, WsPath};
+use crate::{Errand, Output};
+use bailey_protocol::{Action, Kind, ToolCall, ToolSpec, WsPath};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a call will read and write, for running calls of one reply in parallel. Paths may be relative to the
@@ -23,6 +23,8 @@ pub enum Plan {
     Act(Action),
     /// Read these first (reads only), then plan again with their outputs appended to `seen`.
     Need(Vec<Action>),
+    /// Give this to a sub-agent; what it comes back with is the call's result.
+    Delegate(Errand),
     /// Nothing can be done: bad arguments, or what was read does not fit. The text goes to the model.
     Refuse(String),
 }
@@ -42,6 +44,11 @@ pub struct Conclusion {
 pub trait Tool: Send + Sync + 'static {
     /// What the model is told of it.
     fn spec(&self) -> ToolSpec;
+    /// The kinds of action that its plans may come to: what a sub-agent that is given it must be allowed. A tool that names
+    /// none is given to no sub-agent.
+    fn kinds(&self) -> &'static [Kind] {
+        &[]
+    }
     /// What the call will read and write; arguments that cannot be read claim everything.
     fn claims(&self, call: &ToolCall) -> Claims;
     /// What the call comes to, given what was read so far.

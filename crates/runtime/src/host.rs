@@ -133,7 +133,6 @@ impl Host {
                     workspace: workspace.clone(),
                     principal: "owner".into(),
                     model: model.clone(),
-                    parent: None,
                 };
                 kernel.journal().open_session(session, new).await?;
                 Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }

@@ -151,7 +151,6 @@ impl Bench {
                 workspace: Self::WORKSPACE.into(),
                 principal: "owner".into(),
                 model: "test/model".into(),
-                parent: None,
             };
             journal.open_session(session, new).await.unwrap();
         }

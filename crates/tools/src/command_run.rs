@@ -7,7 +7,7 @@ use crate::{
     typed::{Done, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Blob, Command, ToolSpec, WsPath};
+use bailey_protocol::{Blob, Command, Kind, ToolSpec, WsPath};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};
@@ -31,6 +31,7 @@ pub(crate) struct Args {
 
 impl Typed for CommandRun {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::Exec];
 
     fn spec(&self) -> ToolSpec {
         let (most, usual) = (self.0.max_wall_ms / 1000, self.0.limits.wall_ms / 1000);

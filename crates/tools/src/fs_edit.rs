@@ -7,7 +7,7 @@ use crate::{
     typed::{Done, Typed, writes},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, ToolSpec};
+use bailey_protocol::{Action, Kind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -25,6 +25,7 @@ pub(crate) struct Args {
 
 impl Typed for FsEdit {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::Read, Kind::Change];
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

@@ -5,7 +5,7 @@ use crate::{
     typed::{Done, Typed, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, FileKind, Report, ToolSpec};
+use bailey_protocol::{Action, FileKind, Kind, Report, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -20,6 +20,7 @@ pub(crate) struct Args {
 
 impl Typed for FsExists {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::Stat];
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

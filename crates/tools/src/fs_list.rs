@@ -6,7 +6,7 @@ use crate::{
     typed::{Done, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, FileKind, ListReport, Listed, Report, ToolSpec};
+use bailey_protocol::{Action, FileKind, Kind, ListReport, Listed, Report, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub(crate) struct Args {
 
 impl Typed for FsList {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::List];
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

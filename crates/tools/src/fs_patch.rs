@@ -7,7 +7,7 @@ use crate::{
     typed::{Done, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, Report, Status, ToolSpec, WsPath};
+use bailey_protocol::{Action, Kind, Report, Status, ToolSpec, WsPath};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -22,6 +22,7 @@ pub(crate) struct Args {
 
 impl Typed for FsPatch {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::Stat, Kind::Read, Kind::Change];
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

@@ -8,7 +8,7 @@ use crate::{
     typed::{Done, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, FileReport, Report, ToolSpec};
+use bailey_protocol::{Action, FileReport, Kind, Report, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -30,6 +30,7 @@ pub(crate) struct Args {
 
 impl Typed for FsRead {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::Read];
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

@@ -7,7 +7,7 @@ use crate::{
     typed::{Done, Typed, writes},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, FileKind, Report, Status, ToolSpec, WsPath};
+use bailey_protocol::{Action, FileKind, Kind, Report, Status, ToolSpec, WsPath};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -23,6 +23,7 @@ pub(crate) struct Args {
 
 impl Typed for FsWrite {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::Stat, Kind::Read, Kind::Change];
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

@@ -7,7 +7,7 @@ use crate::{
     typed::{Done, Typed, reads},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Command, ToolSpec};
+use bailey_protocol::{Command, Kind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};
@@ -28,6 +28,7 @@ pub(crate) struct Args {
 
 impl Typed for GitRun {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::Exec];
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

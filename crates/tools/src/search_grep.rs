@@ -6,7 +6,7 @@ use crate::{
     typed::{Done, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, Report, ToolSpec};
+use bailey_protocol::{Action, Kind, Report, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub(crate) struct Args {
 
 impl Typed for SearchGrep {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::Search];
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

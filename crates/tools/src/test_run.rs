@@ -6,7 +6,7 @@ use crate::{
     typed::{Done, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, Command, FileKind, Report, ToolSpec, WsPath};
+use bailey_protocol::{Action, Command, FileKind, Kind, Report, ToolSpec, WsPath};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};
@@ -37,6 +37,7 @@ pub(crate) struct Args {
 
 impl Typed for TestRun {
     type Args = Args;
+    const KINDS: &'static [Kind] = &[Kind::Stat, Kind::Exec];
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

@@ -1,14 +1,17 @@
 //! The registry: finds a tool by any of its names, and says what there is instead when there is none.
 
 use crate::{
-    command_run::CommandRun, config::ToolConfig, fs_edit::FsEdit, fs_exists::FsExists, fs_list::FsList,
-    fs_patch::FsPatch, fs_read::FsRead, fs_write::FsWrite, git_run::GitRun, search_glob::SearchGlob,
-    search_grep::SearchGrep, test_run::TestRun, typed::Parsed,
+    agent_run::AgentRun, command_run::CommandRun, config::ToolConfig, fs_edit::FsEdit, fs_exists::FsExists,
+    fs_list::FsList, fs_patch::FsPatch, fs_read::FsRead, fs_write::FsWrite, git_run::GitRun,
+    search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun, typed::Parsed,
 };
 use bailey_kernel::Tool;
-use bailey_protocol::ToolSpec;
+use bailey_protocol::{Kind, ToolSpec};
 use serde_json::json;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// The tools of a session.
 pub struct Toolbox {
@@ -34,6 +37,7 @@ impl Toolbox {
             Arc::new(Parsed::new(CommandRun(config.clone()))),
             Arc::new(Parsed::new(GitRun(config.clone()))),
             Arc::new(Parsed::new(TestRun(config))),
+            Arc::new(Parsed::new(AgentRun)),
         ])
     }
 
@@ -46,6 +50,30 @@ impl Toolbox {
             }
         }
         Self { tools, specs, names }
+    }
+
+    /// Some of these tools, for a sub-agent: those that name the kinds of action they come to.
+    ///
+    /// # Errors
+    /// The first name that is none of a tool that a sub-agent can have.
+    pub fn only(&self, names: &[String]) -> Result<Self, String> {
+        let find = |name: &String| {
+            let found = self.find(name).filter(|tool| !tool.kinds().is_empty());
+            found
+                .cloned()
+                .ok_or_else(|| format!("a sub-agent can have no tool `{name}`: {}", self.unavailable(name)))
+        };
+        let mut tools: Vec<Arc<dyn Tool>> = names.iter().map(find).collect::<Result<_, _>>()?;
+        let mut seen = BTreeSet::new();
+        tools.retain(|tool| seen.insert(tool.spec().name));
+        Ok(Self::new(tools))
+    }
+
+    /// The kinds of action that these tools come to.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let kinds: BTreeSet<Kind> = self.tools.iter().flat_map(|tool| tool.kinds()).copied().collect();
+        kinds.into_iter().collect()
     }
 
     /// The tool of this name or alias. Case does not matter, and `.` is the same as `_`: providers that allow

@@ -3,13 +3,15 @@
 
 use crate::arguments;
 use bailey_kernel::{Claims, Conclusion, Output, Plan, Tool};
-use bailey_protocol::{Action, Outcome, Report, Status, ToolCall, ToolSpec, WsPath};
+use bailey_protocol::{Action, Kind, Outcome, Report, Status, ToolCall, ToolSpec, WsPath};
 use serde::de::DeserializeOwned;
 
 /// A tool with typed arguments.
 pub(crate) trait Typed: Send + Sync + 'static {
     /// What the schema describes.
     type Args: DeserializeOwned;
+    /// The kinds of action that its plans may come to.
+    const KINDS: &'static [Kind];
     /// What the model is told of it.
     fn spec(&self) -> ToolSpec;
     /// What the call will read and write.
@@ -53,6 +55,10 @@ impl<T: Typed> Parsed<T> {
 impl<T: Typed> Tool for Parsed<T> {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        T::KINDS
     }
 
     fn claims(&self, call: &ToolCall) -> Claims {

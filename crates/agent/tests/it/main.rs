@@ -7,6 +7,7 @@
 )]
 
 mod context;
+mod delegates;
 mod fallback;
 mod guides;
 mod parallel;

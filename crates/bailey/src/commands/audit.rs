@@ -49,7 +49,7 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
 
 async fn log(journal: &Journal, last: u32, session: Option<String>, printer: &Printer) -> Result<ExitCode> {
     let session = match session {
-        Some(name) => Some(journal.session(&name).await?.id),
+        Some(name) => Some(journal.conversation(&name).await?.id),
         None => None,
     };
     for recorded in journal.entries(Query { session, last: Some(last), ..Query::default() }).await? {
@@ -113,6 +113,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Genesis { program, .. } => (Style::Dim, program.clone()),
         Fact::SessionOpened { workspace, model, .. } => (Style::Dim, format!("{workspace} with {model}")),
         Fact::SessionForked { from, at, .. } => (Style::Dim, format!("as {from} was at entry {at}")),
+        Fact::Delegated { parent, .. } => (Style::Plain, format!("by {}: {}", parent.session, first())),
         Fact::SessionRemoved { payloads } => (Style::Yellow, format!("{payloads} payloads were erased")),
         Fact::SessionResumed { model } => (Style::Dim, format!("with {model}")),
         Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),

@@ -1,6 +1,6 @@
 //! Budgets: reserved with the intent, settled with the outcome, never over the limit, whoever pays.
 
-use crate::support::{Desk, bounded, command, costing, decide, desk, done, priced, why};
+use crate::support::{Desk, bounded, command, costing, decide, desk, done, paid_by, priced, why};
 use bailey_journal::{BeginError, Bound, Budgets, Exceeded, Receipt, SessionLock, Span, Warrant};
 use bailey_policy::Verdict;
 use bailey_protocol::{Cost, Labels, Money, Report, SessionId, TurnId};
@@ -282,6 +282,29 @@ async fn a_part_is_taken_from_the_whole() {
     desk.journal.remove_session(&lock).await.unwrap();
     let refused = pay(&desk, child, Cost::tokens(1), &budgets).await;
     assert!(matches!(refused, Err(BeginError::NoSession(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn what_a_sub_agent_does_in_its_parents_session_is_paid_from_its_part() {
+    let desk = desk().await;
+    let parent = desk.session().await;
+    let child = desk.child(parent, 50).await;
+    let sealed = |tokens| costing(parent, command("echo"), tokens);
+    let begin = async |tokens| {
+        let sealed = sealed(tokens);
+        let warrant = Warrant::Allowed(desk.allowed(&sealed));
+        desk.mint
+            .begin(sealed, warrant, paid_by(Some(child)), &bounded(100))
+            .await
+            .map(|(_, receipt)| receipt)
+    };
+    assert_eq!(exceeded(begin(51).await).0, Span::Part);
+    settle(&desk, begin(50).await.unwrap(), 20).await;
+    assert_eq!((booked(&desk, child).await, booked(&desk, parent).await), ((20, 0), (20, 0)));
+    assert_eq!(exceeded(begin(31).await).0, Span::Part);
+    // Its parent itself has the rest of the whole.
+    drop(pay(&desk, parent, Cost::tokens(80), &bounded(100)).await.unwrap());
+    adds_up(&desk).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

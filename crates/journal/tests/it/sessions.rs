@@ -7,8 +7,7 @@ use std::time::Duration;
 
 async fn open(desk: &crate::support::Desk, last: u8) -> SessionId {
     let id = SessionId::new(1_767_000_000_000, [0, 0, 0, 0, 0, 0, 0, 0, 0xab, last]);
-    let new =
-        NewSession { workspace: "/w".into(), principal: "owner".into(), model: "p/m".into(), parent: None };
+    let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: "p/m".into() };
     desk.journal.open_session(id, new).await.unwrap();
     id
 }
@@ -30,8 +29,7 @@ async fn a_session_is_found_by_a_unique_ending() {
     }
     // One that ends several sessions' names finds none.
     let twin = SessionId::new(1_767_000_000_001, [0, 0, 0, 0, 0, 0, 0, 0, 0xab, 0x11]);
-    let new =
-        NewSession { workspace: "/w".into(), principal: "owner".into(), model: "p/m".into(), parent: None };
+    let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: "p/m".into() };
     desk.journal.open_session(twin, new).await.unwrap();
     assert!(find(&ending(one, 4)).await.is_err());
     assert_eq!(find(&twin.to_string()).await.unwrap().id, twin);

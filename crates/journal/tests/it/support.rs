@@ -7,7 +7,7 @@ use bailey_journal::{
 use bailey_policy::{Allowed, Facts, Places, Policy, Review, Verdict, file};
 use bailey_protocol::{
     Action, CallId, Command, Cost, Effect, EffectId, Labels, Limits, Merge, MergeFile, MergeKind, Outcome,
-    Report, Role, Sealed, SessionId, Status, WsPath,
+    Report, Role, Sealed, SessionId, Status, TokenId, WsPath,
 };
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, Migration, Store, Tx};
@@ -56,6 +56,12 @@ fn random() -> [u8; 10] {
     bytes
 }
 
+fn wide() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..10].copy_from_slice(&random());
+    bytes
+}
+
 /// An opened journal with a policy in force, without secrets.
 pub(crate) async fn desk() -> Desk {
     desk_with(Redactor::new(&bailey_secrets::Vault::default())).await
@@ -93,22 +99,17 @@ impl Desk {
 
     pub(crate) async fn session(&self) -> SessionId {
         let id = SessionId::new(1_767_000_000_000, random());
-        let new = NewSession {
-            workspace: "/w".into(),
-            principal: "owner".into(),
-            model: "p/m".into(),
-            parent: None,
-        };
+        let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: "p/m".into() };
         self.journal.open_session(id, new).await.unwrap();
         id
     }
 
-    /// A session that another one opened, with so many tokens of its budget.
+    /// A sub-agent's session, with so many tokens of the budget of the one that opened it.
     pub(crate) async fn child(&self, session: SessionId, part: u64) -> SessionId {
         let id = SessionId::new(1_767_000_000_000, random());
-        let (workspace, principal, model) = ("/w".into(), "owner".into(), "p/m".into());
-        let new = NewSession { workspace, principal, model, parent: Some(Parent { session, part }) };
-        self.journal.open_session(id, new).await.unwrap();
+        let parent = Parent { session, part };
+        let (token, model, task) = (TokenId::new(wide()), "p/m".into(), "a task".into());
+        self.journal.delegate_session(id, parent, token, model, task, Labels::default()).await.unwrap();
         id
     }
 
@@ -169,7 +170,7 @@ pub(crate) fn decide(policy: &Policy, sealed: &Sealed) -> Verdict {
 }
 
 pub(crate) fn why() -> Circumstances {
-    Circumstances { purpose: Purpose::Act, reasons: vec!["a test".into()], uses: None }
+    paid_by(None)
 }
 
 pub(crate) fn effect(session: SessionId, action: Action) -> Sealed {
@@ -227,6 +228,11 @@ pub(crate) fn holder() -> bailey_journal::Holder {
 pub(crate) fn schema_of(path: &std::path::Path) -> u32 {
     let bytes = std::fs::read(path).unwrap();
     u32::from_be_bytes(bytes[60..64].try_into().unwrap())
+}
+
+/// The circumstances of an effect that another session pays for.
+pub(crate) fn paid_by(payer: Option<SessionId>) -> Circumstances {
+    Circumstances { purpose: Purpose::Act, payer, reasons: vec!["a test".into()], uses: None }
 }
 
 /// A session may use so many tokens, and nothing else has a limit.

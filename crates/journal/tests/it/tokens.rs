@@ -3,7 +3,7 @@
 use crate::support::{Desk, bounded, command, desk, effect, read, stricter};
 use bailey_journal::{
     BadToken, BeginError, Circumstances, Entry, Fact, Journal, JournalError, Macaroon, Mint, Payload,
-    Presented, Purpose, Warrant,
+    Presented, Warrant,
 };
 use bailey_policy::{
     Allowed, Caller, Caveat, Condition, Decided, Facts, InvalidToken, Places, Policy, Verdict,
@@ -82,7 +82,7 @@ async fn begin_with(
     sealed: Sealed,
 ) -> Result<(), BeginError> {
     let uses = Some(held.uses().clone());
-    let circumstances = Circumstances { purpose: Purpose::Act, reasons: vec!["a test".into()], uses };
+    let circumstances = Circumstances { uses, ..crate::support::why() };
     mint.begin(sealed, Warrant::Allowed(allowed), circumstances, &bounded(0)).await.map(drop)
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn call(id: &str) -> ToolCall {
 pub(crate) async fn done(bench: &Bench, scope: &Scope, context: &Context, tool: &Toy) -> Observation {
     match bench.kernel.call(scope, &context.provenance(), tool, &call("c1")).await.unwrap() {
         Step::Done(observation) => observation,
-        Step::Waiting(id) => panic!("it waits for {id}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) async fn done(bench: &Bench, scope: &Scope, context: &Context, tool: 
 pub(crate) async fn asked(bench: &Bench, scope: &Scope, context: &Context, tool: &Toy) -> ApprovalId {
     match bench.kernel.call(scope, &context.provenance(), tool, &call("c1")).await.unwrap() {
         Step::Waiting(id) => id,
-        Step::Done(observation) => panic!("it was not asked: {}", observation.text()),
+        other => panic!("it was not asked: {other:?}"),
     }
 }
 

@@ -4,7 +4,7 @@ use bailey_protocol::{Report, Status};
 use serde_json::{Value, json};
 
 /// Every name by which designs call a tool.
-const NAMES: [(&str, &[&str]); 11] = [
+const NAMES: [(&str, &[&str]); 12] = [
     ("fs.read", &["read_file", "fs_read", "FS.Read", " fs.read "]),
     ("fs.write", &["write_file", "fs_write"]),
     ("fs.edit", &["edit_file", "str_replace"]),
@@ -16,6 +16,7 @@ const NAMES: [(&str, &[&str]); 11] = [
     ("command.run", &["run_command", "execute_command", "shell", "bash", "Bash"]),
     ("git.run", &["git"]),
     ("test.run", &["run_tests"]),
+    ("agent.run", &["task"]),
 ];
 
 #[test]

@@ -142,12 +142,7 @@ impl Desk {
         let policy = Policy::new(built_in_rules(), rules()?);
         mint.adopt(policy.digest()).await?;
         let session = compose::new_session()?;
-        let new = NewSession {
-            workspace: "/w".into(),
-            principal: "owner".into(),
-            model: String::new(),
-            parent: None,
-        };
+        let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: String::new() };
         journal.open_session(session, new).await?;
         Ok(Self { mint, policy, session })
     }
@@ -202,7 +197,7 @@ impl Desk {
             (Verdict::Review(review), Some(grant)) => Warrant::Approved(review, grant),
             _ => bail!("the rules decided otherwise: {:?}", decided.reasons),
         };
-        let why = Circumstances { purpose: Purpose::Act, reasons: Vec::new(), uses: None };
+        let why = Circumstances { purpose: Purpose::Act, payer: None, reasons: Vec::new(), uses: None };
         let budgets = Budgets { session: Bound::tokens(limit), ..Budgets::default() };
         Ok(self.mint.begin(sealed, warrant, why, &budgets).await)
     }

@@ -1,0 +1,224 @@
+//! Sub-agents: what they reach, what they use, and how they end.
+
+use crate::support::{Table, assert_every_call_has_its_result, observations, table, table_at, table_with};
+use bailey_agent::{Brain as _, Loop, TurnEnd};
+use bailey_journal::Query;
+use bailey_kernel::{Instruction, Observation};
+use bailey_protocol::{Answer, Happening};
+use bailey_testkit::{Gate, Message, ModelServer, Reply, Setup};
+use serde_json::{Value, json};
+/// One errand, beginning and end: what the sub-agent's model is told of its calls, and what its parent is told.
+async fn errand<const N: usize>(
+    setup: Setup,
+    arguments: Value,
+    calls: [(&str, &str, Value); N],
+) -> (Table, Observation, String) {
+    let script = [Reply::calls(calls), Reply::text("I am done.")];
+    let table = table_with(script, setup).await;
+    for name in ["src/a.txt", "docs/b.txt"] {
+        table.bench.world.put(name, format!("this is {name}"));
+    }
+    let mut seen = table.calls([("call-1", "agent_run", arguments)]).await;
+    let told = if table.server.requests().len() > 1 { table.request(1) } else { String::new() };
+    (table, seen.remove(0), told)
+}
+
+#[tokio::test]
+async fn a_sub_agent_reaches_what_its_token_covers_and_nothing_else() {
+    let calls = || {
+        [
+            ("c1", "fs_read", json!({ "path": "src/a.txt" })),
+            ("c2", "fs_read", json!({ "path": "docs/b.txt" })),
+            ("c3", "fs_write", json!({ "path": "docs/new.txt", "content": "new" })),
+        ]
+    };
+    let give = |paths: Value| json!({ "task": "look", "tools": ["fs.read", "fs.write"], "paths": paths });
+    let (table, seen, told) = errand(Setup::default(), give(json!(["src"])), calls()).await;
+    assert!(seen.is_ok() && seen.text().contains("I am done."), "{}", seen.text());
+    assert!(told.contains("this is src/a.txt") && !told.contains("this is docs/b.txt"), "{told}");
+    assert_eq!(told.matches("this is beyond its scope").count(), 2, "{told}");
+    assert_eq!(table.bench.world.seen("docs/new.txt"), None);
+    let (table, _, told) = errand(Setup::default(), give(json!(["."])), calls()).await;
+    assert!(told.contains("this is docs/b.txt") && !told.contains("beyond its scope"), "control: {told}");
+    assert_eq!(table.bench.world.seen("docs/new.txt").as_deref(), Some("new"));
+}
+
+#[tokio::test]
+async fn a_sub_agent_has_the_tools_it_was_given_and_starts_none_itself() {
+    let calls = [
+        ("c1", "command_run", json!({ "command": "echo hi" })),
+        ("c2", "agent_run", json!({ "task": "x", "tools": ["fs.read"] })),
+    ];
+    let reads = json!({ "task": "look", "tools": ["fs.read"] });
+    let (table, _, told) = errand(Setup::default(), reads, calls.clone()).await;
+    assert_eq!(told.matches("this session has no tool of that name").count(), 2, "{told}");
+    assert_eq!(table.server.requests()[0].json()["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(table.bench.world.targets(), [""; 0]);
+    let runs = json!({ "task": "look", "tools": ["fs.read", "command.run"] });
+    let (table, _, _) = errand(Setup::default(), runs, calls).await;
+    assert_eq!(table.bench.world.targets(), ["echo hi"], "control");
+    let (_, seen, _) = errand(Setup::default(), json!({ "task": "x", "tools": ["agent.run"] }), []).await;
+    assert!(
+        !seen.is_ok() && seen.text().contains("a sub-agent can have no tool `agent.run`"),
+        "{}",
+        seen.text()
+    );
+}
+
+#[tokio::test]
+async fn no_sub_agent_is_begun_for_what_the_rules_ask_about() {
+    let runs = || json!({ "task": "deploy", "tools": ["command.run"] });
+    let asks = Setup::default().rule(crate::support::ASK_DEPLOY);
+    let (table, seen, _) = errand(asks, runs(), []).await;
+    assert!(!seen.is_ok() && seen.text().contains("deployments are looked at"), "{}", seen.text());
+    assert_eq!((table.server.requests().len(), table.bench.facts("token_minted").await.len()), (0, 0));
+    let (_, seen, _) =
+        errand(Setup::default(), runs(), [("c", "command_run", json!({ "command": "ls" }))]).await;
+    assert!(seen.is_ok(), "control: {}", seen.text());
+}
+
+#[tokio::test]
+async fn its_operations_and_its_tokens_are_its_own_part_and_count_for_its_session() {
+    let reads = |more: Value| {
+        let mut arguments = json!({ "task": "look", "tools": ["fs.read"] });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let calls = || [("c1", "fs_read", json!({ "path": "src/a.txt" }))];
+    // The first call of its model is the only operation.
+    let (_, seen, _) = errand(Setup::default(), reads(json!({ "operations": 1 })), calls()).await;
+    assert!(!seen.is_ok() && seen.text().contains("its operations are used up"), "{}", seen.text());
+    let (table, seen, _) = errand(Setup::default(), reads(json!({ "tokens": 10 })), calls()).await;
+    assert!(!seen.is_ok() && seen.text().contains("used up its part of the budget"), "{}", seen.text());
+    assert_eq!(table.server.requests().len(), 0);
+    let (table, seen, _) = errand(Setup::default(), reads(json!({})), calls()).await;
+    assert!(seen.is_ok(), "control: {}", seen.text());
+    let sessions = table.bench.journal.sessions().await.unwrap();
+    assert_eq!(sessions.len(), 1, "a sub-agent's conversation is no session of its owner's");
+    assert!(sessions[0].tokens_used > 0);
+}
+
+#[tokio::test]
+async fn what_it_said_lies_apart_and_what_it_saw_labels_its_answer() {
+    let reads = json!({ "task": "look at this", "tools": ["fs.read"] });
+    let calls = [("call-1", "fs_read", json!({ "path": "src/a.txt" }))];
+    let (table, seen, _) = errand(Setup::default(), reads, calls).await;
+    let entries = table.bench.journal.entries(Query::default()).await.unwrap();
+    let begun = entries.iter().find(|it| it.entry.fact.name() == "delegated").unwrap();
+    let own = begun.entry.session.unwrap();
+    assert_ne!(own, table.bench.session);
+    assert_eq!(begun.text(), "look at this");
+    let of = |session| entries.iter().filter(move |it| it.entry.session == Some(session));
+    let names = |session| of(session).map(|it| it.entry.fact.name()).collect::<Vec<_>>();
+    assert_eq!(names(own), ["delegated", "reply", "observation", "reply"]);
+    assert!(names(table.bench.session).contains(&"token_ended"), "its token is over");
+    let looked = of(own).find(|it| it.entry.fact.name() == "observation").unwrap().entry.seq;
+    assert!(seen.labels().sources.contains(&looked), "{:?}", seen.labels());
+    assert!(table.bench.journal.session(&own.to_string()).await.is_err(), "nobody goes on with it");
+    table.bench.journal.conversation(&own.to_string()).await.unwrap();
+    // Its session's removal is its own.
+    table.bench.journal.remove_session(&table.bench.lock()).await.unwrap();
+    let left = table.bench.journal.entries(Query { session: Some(own), ..Query::default() }).await.unwrap();
+    assert!(left.iter().all(|it| it.payload.is_none()), "nothing that was said is left");
+}
+
+#[tokio::test]
+async fn it_ends_with_its_parents_turn() {
+    let gate = Gate::default();
+    let begin = Reply::calls([("p", "agent_run", json!({ "task": "wait", "tools": ["fs.read"] }))]);
+    let held = Reply::Held(gate.clone(), Message::calls([("c", "fs_read", json!({ "path": "a" }))]));
+    let mut table = table([begin, held]).await;
+    table.bench.world.put("a", "x");
+    let (server, cancel) = (table.server.clone(), table.hands.scope.cancel().clone());
+    let cancelling = async {
+        tokio::task::spawn_blocking(move || server.wait_for(2)).await.unwrap();
+        cancel.cancel();
+    };
+    let (end, ()) = tokio::join!(table.turn(), cancelling);
+    assert_eq!(end.unwrap(), TurnEnd::Cancelled);
+    gate.open();
+    assert_every_call_has_its_result(&table.context);
+    let seen = observations(&table.context);
+    assert!(seen[0].1.contains("cancelled with this turn"), "{seen:?}");
+    assert_eq!(table.bench.facts("token_ended").await.len(), 1);
+    assert_eq!(table.bench.world.targets(), [""; 0], "nothing of it goes on");
+}
+
+#[tokio::test]
+async fn what_a_sub_agent_did_before_a_kill_may_have_happened() {
+    let gate = Gate::default();
+    let begin =
+        |tool: &str| Reply::calls([("p", tool, json!({ "task": "x", "tools": ["fs.read"], "path": "a" }))]);
+    let held = Reply::Held(gate.clone(), Message::text("late"));
+    let mut table = table([begin("agent_run"), held]).await;
+    let (server, bench) = (table.server.clone(), &table.bench);
+    let killing = async { tokio::task::spawn_blocking(move || server.wait_for(2)).await.unwrap() };
+    let brain = Loop::default();
+    tokio::select! {
+        _ = brain.turn(&table.hands, &mut table.context) => panic!("it waits"),
+        () = killing => {}
+    }
+    let (lock, tools) = (bench.lock(), crate::support::toolbox());
+    let find = |name: &str| tools.find(name).cloned();
+    let instruction = Instruction::fixed("You are a test.");
+    let restored = bench.kernel.restore(&lock, &bench.scope(), instruction, &find).await.unwrap();
+    let seen = observations(&restored.context);
+    assert!(seen[0].1.contains("it may have happened"), "{seen:?}");
+    gate.open();
+}
+
+#[tokio::test]
+async fn its_question_says_who_asks() {
+    let begin = json!({ "task": "read the key", "tools": ["fs.read"] });
+    let child = [Reply::calls([("c", "fs_read", json!({ "path": ".env" }))]), Reply::text("I have it.")];
+    let mut table = table(child).await;
+    table.bench.world.put(".env", "PORT=1");
+    let (kernel, connection) = (table.bench.kernel.clone(), table.bench.connection.clone());
+    let hands = table.hands.clone();
+    let calling = tokio::spawn(async move {
+        let call = bailey_testkit::tool_call("p", "agent_run", &begin);
+        hands.calls(&table.context, &[call], 9).await.unwrap()
+    });
+    let card = loop {
+        let event = table.bench.events.recv().await.unwrap();
+        if let Happening::Ask { id, card, .. } = event.happening {
+            kernel.answer(&connection, id, Answer::Yes, "owner", "").await.unwrap();
+            break card;
+        }
+    };
+    assert!(card.reasons.contains(&"asked by a sub-agent: read the key".into()), "{card:?}");
+    let seen = calling.await.unwrap();
+    assert!(seen[0].text().contains("I have it."), "{}", seen[0].text());
+}
+
+/// One reply asks for a hundred at once.
+#[tokio::test]
+async fn a_hundred_sub_agents_at_once_are_bounded_in_number_and_in_tokens() {
+    let (mut now, mut most) = (0, 0);
+    let server = ModelServer::always(Reply::text("done"));
+    let table = table_at(server, Setup { limit: 40_000, ..Setup::default() }).await;
+    let call = |i: usize| {
+        let arguments =
+            json!({ "task": "x", "tools": ["fs.read"], "paths": [format!("f{i}")], "tokens": 40_000 });
+        bailey_testkit::tool_call(&format!("c{i}"), "agent_run", &arguments)
+    };
+    let calls: Vec<_> = (0..100).map(call).collect();
+    let seen = table.hands.calls(&table.context, &calls, 200).await.unwrap();
+    assert_eq!(seen.len(), 100, "each has its result");
+    let done = seen.iter().filter(|seen| seen.is_ok()).count();
+    let refused = seen.iter().filter(|seen| seen.text().contains("used up its part of the budget")).count();
+    assert!(done > 0 && refused > 0 && done + refused == 100, "{done} done, {refused} refused");
+    let used = table.bench.journal.sessions().await.unwrap()[0].tokens_used;
+    assert!(used <= 40_000, "{used}");
+    for recorded in table.bench.journal.entries(Query::default()).await.unwrap() {
+        match recorded.entry.fact.name() {
+            "delegated" => {
+                now += 1;
+                most = most.max(now);
+            }
+            "token_ended" => now -= 1,
+            _ => {}
+        }
+    }
+    assert!((1..=8).contains(&most), "{most} ran at once");
+}

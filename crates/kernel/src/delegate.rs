@@ -1,0 +1,168 @@
+//! Sub-agents: a task, a token, and a conversation of their own inside their parent's session.
+//!
+//! What a sub-agent does happens in its parent's layer and counts on its parent's budget, so its effects belong to that
+//! session; what is said lies apart, in a session that only the journal knows. It acts by its token alone.
+
+use crate::{
+    Context, Instruction, Kernel, Note, Observation, Provider, Refused, Scope, context::Provenance, screen,
+};
+use crate::{kernel::random, tool::Conclusion};
+use bailey_journal::{Parent, Span};
+use bailey_policy::{Caveat, Condition, Glob, HostGlob};
+use bailey_protocol::{Kind, SessionId, Timestamp, TokenId, ToolCall};
+use std::{sync::Arc, time::Duration};
+
+/// Which part of what the session may still use a sub-agent may, where nobody says.
+const SHARE: u64 = 4;
+
+/// A task for a sub-agent, and what it may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Errand {
+    /// What to do, in the words of whoever gives it.
+    pub task: String,
+    /// The names of its tools.
+    pub tools: Vec<String>,
+    /// The files and folders that it may read and change, relative to the workspace.
+    pub paths: Vec<String>,
+    /// Effects that it may have, calls of its model among them.
+    pub operations: u64,
+    /// How long it may take.
+    pub lasts: Duration,
+    /// Tokens that it may use; a part of what the session has left where none are named.
+    pub tokens: Option<u64>,
+}
+
+/// A sub-agent that begins.
+#[derive(Debug)]
+pub struct Delegate {
+    /// Its authority.
+    pub scope: Scope,
+    /// What it knows: its task.
+    pub context: Context,
+    token: TokenId,
+}
+
+impl Kernel {
+    /// Begins a sub-agent: mints its token, opens its conversation, and puts its task there. `kinds` are those of the
+    /// actions that its tools may come to, `models` whom it may ask.
+    ///
+    /// # Errors
+    /// [`Refused::Denied`] when the rules do not allow all of it, or whoever asks is a sub-agent itself.
+    pub async fn delegate(
+        &self,
+        scope: &Scope,
+        because: &Provenance,
+        errand: &Errand,
+        kinds: &[Kind],
+        models: &[Arc<dyn Provider>],
+        instruction: Instruction,
+    ) -> Result<Delegate, Refused> {
+        let context = Context::new(instruction);
+        let now = self.journal().clock().now();
+        let title: String = errand.task.lines().next().unwrap_or_default().chars().take(80).collect();
+        let hosts =
+            models.iter().filter_map(|model| host(&model.encode(&context, &[]).request.url)).collect();
+        let caveat = Caveat {
+            scope: Some(conditions(kinds, &errand.paths, hosts)?),
+            operations: Some(errand.operations),
+            expires: now.checked_add(errand.lasts).ok(),
+            holder: Some(format!("a sub-agent: {title}")),
+            ..Caveat::default()
+        };
+        let token = self.mint_token(scope, caveat).await?;
+        let parent = Parent { session: scope.session(), part: self.part(scope, errand.tokens).await? };
+        let session = self.child(now)?;
+        let labels = because.labels().clone();
+        let text = screen::screen(self.journal().redactor(), &errand.task).text;
+        let model = models.first().map(|model| format!("{}/{}", model.name(), model.model()));
+        let entry = self
+            .journal()
+            .delegate_session(
+                session,
+                parent,
+                token.id(),
+                model.unwrap_or_default(),
+                text.clone(),
+                labels.clone(),
+            )
+            .await?;
+        let mut context = context;
+        context.push(Note { entry, text, labels: labels.from_entry(entry) });
+        let id = token.id();
+        let mut scope = scope.confined(token, None);
+        scope.conversation = Some(session);
+        Ok(Delegate { scope, context, token: id })
+    }
+
+    /// Ends a sub-agent: its token is over, and what it came to is the result of the call that began it, with the labels of
+    /// all that it saw.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn come_back(
+        &self,
+        parent: &Scope,
+        because: &Provenance,
+        call: &ToolCall,
+        delegate: &Delegate,
+        conclusion: Conclusion,
+    ) -> Result<Observation, Refused> {
+        self.end_token(parent, delegate.token).await?;
+        let labels = delegate.context.labels().clone().join(because.labels());
+        self.observe(parent, call, conclusion, labels, None, 0).await
+    }
+
+    fn child(&self, now: Timestamp) -> Result<SessionId, Refused> {
+        let ms = u64::try_from(now.as_millisecond()).unwrap_or(0);
+        Ok(SessionId::new(ms, random()?))
+    }
+
+    /// The tokens that a sub-agent may use; where the session has no limit, as many as it was given.
+    async fn part(&self, scope: &Scope, wanted: Option<u64>) -> Result<u64, Refused> {
+        let gauges = self.gauges(scope).await?;
+        let session = gauges.iter().find(|gauge| gauge.span == Span::Session && gauge.is_of_tokens());
+        let left = session.map_or(u64::MAX, |gauge| gauge.limit.saturating_sub(gauge.taken));
+        Ok(wanted.unwrap_or(left / SHARE).min(left))
+    }
+}
+
+/// Files only beneath the paths; commands, whose reach is the walls', in the workspace and without a network; these models.
+fn conditions(kinds: &[Kind], paths: &[String], hosts: Vec<HostGlob>) -> Result<Vec<Condition>, Refused> {
+    let (runs, files): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| **kind == Kind::Exec);
+    let beneath = |paths: Vec<Glob>, kinds| Condition {
+        action: Some(kinds),
+        path: Some(paths),
+        network: Some(false),
+        ..Condition::default()
+    };
+    let mut scope =
+        vec![Condition { action: Some(vec![Kind::Model]), host: Some(hosts), ..Condition::default() }];
+    if !files.is_empty() {
+        scope.push(beneath(paths.iter().map(|path| glob(path)).collect::<Result<_, _>>()?, files));
+    }
+    if !runs.is_empty() {
+        scope.push(beneath(vec![glob(".")?], runs));
+    }
+    Ok(scope)
+}
+
+/// A file or folder with all that lies in it.
+fn glob(path: &str) -> Result<Glob, Refused> {
+    let plain = path.trim_end_matches("/**").trim_end_matches('/').trim_start_matches("./");
+    let refused = |why: &str| Refused::Denied(vec![format!("`{path}`: {why}")]);
+    if plain.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+        return Err(refused("a sub-agent is given files and whole folders, such as `src` or `src/lib.rs`"));
+    }
+    let text = match plain {
+        "." | "" => "{workspace}/**".to_owned(),
+        _ if plain.starts_with('/') => format!("{plain}/**"),
+        _ => format!("{{workspace}}/{plain}/**"),
+    };
+    Glob::new(&text).map_err(|error| refused(&error.to_string()))
+}
+
+/// The host of a URL, with its port where it names one.
+fn host(url: &str) -> Option<HostGlob> {
+    let rest = url.split_once("://")?.1;
+    HostGlob::new(rest.split(['/', '?', '#']).next()?).ok()
+}
