@@ -8,7 +8,7 @@ mod tests;
 
 pub(crate) use crate::config::Store;
 pub(crate) use reference::reference;
-pub(crate) use setup::{Config, Explain, NO_ARGUMENT, Role, Secrets, Tools, Trust};
+pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Tools, Trust};
 
 use crate::{exit, print::Printer};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};

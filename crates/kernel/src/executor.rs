@@ -34,7 +34,7 @@ impl Route {
             | Action::Diff { .. }
             | Action::Merge(_) => Some(Self::Walls),
             Action::Model { .. } | Action::Http(_) => Some(Self::Network),
-            Action::Foreign { .. } => None,
+            Action::Tool(_) => None,
         }
     }
 }

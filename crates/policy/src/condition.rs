@@ -7,9 +7,10 @@ use crate::{
     glob::Glob,
     host::HostGlob,
     subject::{Resource, Subject},
+    tool::ToolGlob,
 };
 use alloc::{string::String, vec::Vec};
-use bailey_protocol::{Kind, MergeKind, Role};
+use bailey_protocol::{Kind, MergeKind, Role, ToolEffect};
 use serde::{Deserialize, Serialize};
 
 /// A condition: all its fields must fit, each with any of its values. A field that is `None` always fits, an
@@ -29,6 +30,10 @@ pub struct Condition {
     pub host: Option<Vec<HostGlob>>,
     /// Programs, with their first arguments.
     pub command: Option<Vec<CommandPrefix>>,
+    /// Names of other programs' tools.
+    pub tool: Option<Vec<ToolGlob>>,
+    /// What such a tool does to the world.
+    pub effect: Option<Vec<ToolEffect>>,
     /// Who asks.
     pub role: Option<Vec<Role>>,
     /// How far the caller is trusted.
@@ -39,13 +44,13 @@ pub struct Condition {
     pub mode: Option<Vec<String>>,
     /// States of the session, within its mode.
     pub state: Option<Vec<String>>,
-    /// Whether it asks for a way to the network. Requests and model calls always do.
+    /// Whether it asks for a way to the network. Requests and model calls always do; of other programs' tools nobody knows.
     pub network: Option<bool>,
     /// Which way a merge goes.
     pub direction: Option<Vec<MergeKind>>,
     /// Whether the human has revealed the file in this session.
     pub revealed: Option<bool>,
-    /// At most so many bytes are written to one file or sent.
+    /// At most so many bytes are written to one file, sent, or given to a tool as arguments.
     pub max_size: Option<u64>,
     /// A command's time limit is at most so many milliseconds.
     pub max_wall: Option<u64>,
@@ -65,7 +70,8 @@ impl Condition {
             list.as_ref().map_or(0, Vec::len)
         }
         let names = values(&self.tag) + values(&self.mode) + values(&self.state);
-        let lists = values(&self.path) + values(&self.host) + values(&self.command) + names;
+        let lists =
+            values(&self.path) + values(&self.host) + values(&self.command) + values(&self.tool) + names;
         1 + u64::try_from(lists).unwrap_or(u64::MAX)
     }
 
@@ -84,13 +90,18 @@ impl Condition {
         if fit == Fit::No {
             return Fit::No;
         }
+        let fit = fit.min(list(&self.tool, subject.tool.as_ref(), |own, given| own.fit(given).into()));
+        if fit == Fit::No {
+            return Fit::No;
+        }
         fit.min(list(&self.action, Some(&subject.kind), same))
+            .min(list(&self.effect, subject.effect.as_ref(), does))
             .min(list(&self.role, Some(&subject.role), same))
             .min(known(&self.trust, subject.trust.as_ref(), |own, given| own == given))
             .min(known(&self.tag, Some(subject.tags), |own, given| given.contains(own)))
             .min(known(&self.mode, subject.mode.as_ref(), |own, given| own == given))
             .min(known(&self.state, subject.state.as_ref(), |own, given| own == given))
-            .min(one(self.network, Some(subject.network), |own, given| own == given))
+            .min(network(self.network, subject.network))
             .min(list(&self.direction, subject.direction.as_ref(), same))
             .min(one(self.revealed, path.map(|_| resource.revealed), |own, given| own == given))
             .min(one(self.max_size, resource.size, |own, given| given <= own))
@@ -121,6 +132,19 @@ fn one<T>(own: Option<T>, given: Option<T>, fits: impl Fn(T, T) -> bool) -> Fit 
         (Some(_), None) => Fit::No,
         (Some(own), Some(given)) => fits(own, given).into(),
     }
+}
+
+/// Whether something asks for the network may not be known.
+fn network(own: Option<bool>, given: Option<bool>) -> Fit {
+    match (own, given) {
+        (Some(_), None) => Fit::Maybe,
+        _ => one(own, given, |own, given| own == given),
+    }
+}
+
+/// What nobody can tell may be any of them.
+fn does(own: &ToolEffect, given: &ToolEffect) -> Fit {
+    if *given == ToolEffect::Unclear { Fit::Maybe } else { same(own, given) }
 }
 
 fn same<T: PartialEq>(own: &T, given: &T) -> Fit {

@@ -63,16 +63,19 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// What a role says by itself: the owner is trusted, and what the agent does in its user's workspace is internal.
+    /// What a role says by itself: the owner is trusted, what the agent does in its user's workspace is internal, and other
+    /// programs are not trusted.
     #[must_use]
     pub fn of(role: Role) -> &'static Self {
         static OWNER: Caller = Caller::trusted(Some(Trust::Trusted));
         static AGENT: Caller = Caller::trusted(Some(Trust::Internal));
+        static PLUGIN: Caller = Caller::trusted(Some(Trust::Untrusted));
         static OTHER: Caller = Caller::trusted(None);
         match role {
             Role::Owner => &OWNER,
             Role::Agent => &AGENT,
-            Role::Operator | Role::User | Role::Guest | Role::Plugin => &OTHER,
+            Role::Plugin => &PLUGIN,
+            Role::Operator | Role::User | Role::Guest => &OTHER,
         }
     }
 

@@ -22,6 +22,7 @@ extern crate alloc;
 extern crate std;
 
 mod built_in;
+mod classify;
 mod command;
 mod condition;
 mod explain;
@@ -43,11 +44,13 @@ mod shape;
 mod subject;
 mod tally;
 mod token;
+mod tool;
 pub mod unit;
 mod verdict;
 mod vouch;
 
 pub use built_in::{Names, rules as built_in_rules};
+pub use classify::{Described, classify};
 pub use command::{CommandError, CommandPrefix};
 pub use condition::Condition;
 pub use explain::{Considered, Heard};
@@ -62,8 +65,9 @@ pub use place::Places;
 pub use policy::{INSIDE, Policy, STEPS_MAX};
 pub use programs::Programs;
 pub use rule::{Answer, Rule, Tier};
-pub use shape::{ARGUMENTS_MAX, CONTENT_MAX, KEYS_MAX, PATH_MAX, PATHS_MAX};
+pub use shape::{ARGUMENTS_MAX, CONTENT_MAX, DEPTH_MAX, KEYS_MAX, PATH_MAX, PATHS_MAX};
 pub use token::{CAVEATS_MAX, Caveat, InvalidToken, Token, TokenUse};
+pub use tool::{TOOL_NAME_MAX, ToolGlob, ToolGlobError, is_tool_name, tool_effect};
 pub use verdict::{Allowed, Decided, Denial, Reason, Review, Source, Verdict};
 pub use vouch::NotWholly;
 

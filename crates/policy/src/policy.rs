@@ -20,7 +20,7 @@ use crate::{
     verdict::{Allowed, Decided, Denial, Reason, Review, Verdict},
 };
 use alloc::{format, string::String, vec, vec::Vec};
-use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, WsPath};
+use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, ToolUse, WsPath};
 use serde::Serialize;
 
 /// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the meaning.
@@ -83,7 +83,7 @@ impl Policy {
     fn weigh<'a>(&'a self, facts: &Facts<'a>) -> Judged<'a> {
         let action = &facts.effect.effect().action;
         if let Err(text) = shape::check(action) {
-            let rule = if action.kind() == Kind::Foreign { "unknown-action" } else { "malformed-shape" };
+            let rule = if is_unknown(action) { "unknown-action" } else { "malformed-shape" };
             let token =
                 facts.token.map(|it| it.stands(self.digest, facts).and(Err(InvalidToken::OutOfScope)));
             return Judged::Decided(self.denied(facts, token, Vec::new(), Some((rule, text))));
@@ -236,6 +236,11 @@ pub(crate) fn guard<T>(evaluate: impl FnOnce() -> T, failed: impl FnOnce() -> T)
 #[cfg(not(feature = "std"))]
 pub(crate) fn guard<T>(evaluate: impl FnOnce() -> T, _: impl FnOnce() -> T) -> T {
     evaluate()
+}
+
+/// Whether nobody says what it is: the tool of another program that did not declare it.
+fn is_unknown(action: &Action) -> bool {
+    matches!(action, Action::Tool(ToolUse { effect: None, .. }))
 }
 
 fn decided(verdict: Verdict, token: TokenUse, mut reasons: Vec<Reason>) -> Decided {

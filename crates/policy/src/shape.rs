@@ -1,5 +1,7 @@
 //! The shape of an action, checked before any rule runs: what no rule could judge is denied.
 
+mod arguments;
+
 use crate::host::Host;
 use alloc::{collections::BTreeSet, format, string::String};
 use bailey_protocol::{Action, Command, HeaderValue, HttpRequest, MergeKind, WsPath};
@@ -12,8 +14,10 @@ pub const CONTENT_MAX: usize = 32 << 20;
 pub const PATH_MAX: usize = 4096;
 /// Most paths in one change or merge.
 pub const PATHS_MAX: usize = 100_000;
-/// Most variables, headers or arguments of one kind that have names.
+/// Most variables, headers or arguments that have names.
 pub const KEYS_MAX: usize = 1000;
+/// How deep the arguments of a tool may be nested.
+pub const DEPTH_MAX: usize = 32;
 
 /// Says why an action is malformed.
 pub(crate) fn check(action: &Action) -> Result<(), String> {
@@ -28,7 +32,7 @@ pub(crate) fn check(action: &Action) -> Result<(), String> {
     match action {
         Action::Exec(command) => exec(command),
         Action::Http(request) | Action::Model { request, .. } => http(request),
-        Action::Foreign { tool, .. } => Err(format!("unknown action `{}`", plain(tool))),
+        Action::Tool(tool) => arguments::of_tool(tool),
         Action::Read { .. }
         | Action::Stat { .. }
         | Action::List { .. }
@@ -54,7 +58,7 @@ fn sizes(action: &Action) -> (usize, usize) {
         Action::Model { provider, model, request } => {
             (provider.len() + model.len() + head(request), request.body.0.len())
         }
-        Action::Foreign { tool, args } => (tool.len() + args.len(), 0),
+        Action::Tool(tool) => (tool.name.len() + tool.args.len(), 0),
         Action::Read { .. }
         | Action::Stat { .. }
         | Action::List { .. }
@@ -75,7 +79,7 @@ fn paths(action: &Action) -> Result<(), String> {
     let paths = action.paths();
     let empty_allowed = match action {
         Action::Merge(merge) => merge.direction == MergeKind::Discard,
-        Action::Model { .. } | Action::Http(_) | Action::Foreign { .. } => true,
+        Action::Model { .. } | Action::Http(_) | Action::Tool(_) => true,
         _ => false,
     };
     if paths.is_empty() && !empty_allowed {
@@ -160,14 +164,14 @@ fn http(request: &HttpRequest) -> Result<(), String> {
 
 /// Control characters, bidirectional controls (UAX #9), and characters that show nothing. The joiners U+200C
 /// and U+200D are letters' business in several scripts and pass.
-fn is_deceptive(c: char) -> bool {
+pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The beginning of a hostile text, for a message.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     beginning(text, 80)
 }
 

@@ -8,7 +8,7 @@ use crate::{
     programs::Programs,
 };
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
-use bailey_protocol::{Action, Kind, MergeKind, Role, WsPath};
+use bailey_protocol::{Action, Kind, MergeKind, Role, ToolEffect, WsPath};
 
 /// What is the same for all that an action touches.
 #[derive(Debug)]
@@ -19,9 +19,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) tags: &'a BTreeSet<String>,
     pub(crate) mode: Option<&'a str>,
     pub(crate) state: Option<&'a str>,
-    pub(crate) network: bool,
+    /// None where nobody knows.
+    pub(crate) network: Option<bool>,
     pub(crate) direction: Option<MergeKind>,
     pub(crate) host: Option<Host>,
+    pub(crate) tool: Option<&'a str>,
+    pub(crate) effect: Option<ToolEffect>,
     pub(crate) wall_ms: Option<u64>,
     pub(crate) memory_bytes: Option<u64>,
 }
@@ -31,7 +34,7 @@ pub(crate) struct Subject<'a> {
 pub(crate) struct Resource<'a> {
     pub(crate) path: Option<Located<'a>>,
     pub(crate) words: Option<Words>,
-    /// Bytes that it would write or send.
+    /// Bytes that it would write, send or be given.
     pub(crate) size: Option<u64>,
     pub(crate) revealed: bool,
 }
@@ -46,30 +49,35 @@ impl<'a> Subject<'a> {
             tags: &facts.caller.tags,
             mode: facts.mode,
             state: facts.state,
-            network: false,
+            network: Some(false),
             direction: None,
             host: None,
+            tool: None,
+            effect: None,
             wall_ms: None,
             memory_bytes: None,
         };
         match &effect.action {
             Action::Exec(command) => {
-                subject.network = command.network;
+                subject.network = Some(command.network);
                 subject.wall_ms = Some(command.limits.wall_ms);
                 subject.memory_bytes = Some(command.limits.memory_bytes);
             }
             Action::Http(request) | Action::Model { request, .. } => {
-                subject.network = true;
+                subject.network = Some(true);
                 subject.host = Host::of(&request.url);
             }
             Action::Merge(merge) => subject.direction = Some(merge.direction),
+            Action::Tool(tool) => {
+                subject.network = None;
+                (subject.tool, subject.effect) = (Some(tool.name.as_str()), tool.effect);
+            }
             Action::Read { .. }
             | Action::Stat { .. }
             | Action::List { .. }
             | Action::Search { .. }
             | Action::Change { .. }
-            | Action::Diff { .. }
-            | Action::Foreign { .. } => {}
+            | Action::Diff { .. } => {}
         }
         subject
     }
@@ -103,7 +111,7 @@ impl<'a> Resource<'a> {
             Action::Http(request) | Action::Model { request, .. } => {
                 [nowhere(Some(bytes(request.body.0.len())))].into()
             }
-            Action::Foreign { .. } => [nowhere(None)].into(),
+            Action::Tool(tool) => [nowhere(Some(bytes(tool.args.len())))].into(),
         }
     }
 }

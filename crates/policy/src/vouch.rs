@@ -13,6 +13,7 @@ use crate::{
     programs::Programs,
     rule::{Answer, Rule},
     tally::Tally,
+    tool::ToolGlob,
 };
 use alloc::{
     format,
@@ -21,7 +22,7 @@ use alloc::{
 };
 use bailey_protocol::Kind;
 
-/// Most sets of actions that one caveat may come to: kinds times paths, hosts and commands.
+/// Most sets of actions that one caveat may come to: kinds times paths, hosts, commands and tools.
 const SETS_MAX: usize = 1024;
 
 /// Why a caveat's scope is not minted.
@@ -55,6 +56,7 @@ struct Set<'a> {
     path: Option<Located<'a>>,
     host: Option<&'a HostGlob>,
     command: Option<&'a CommandPrefix>,
+    tool: Option<&'a ToolGlob>,
     programs: Programs,
 }
 
@@ -73,7 +75,8 @@ impl Policy {
         let kinds = scope.action.as_deref().filter(|kinds| !kinds.is_empty());
         let kinds = kinds.ok_or(NotWholly::Boundless)?;
         let paths: Vec<_> = values(&scope.path).map(|glob| whole(glob, places)).collect::<Result<_, _>>()?;
-        let lists = [kinds.len(), paths.len(), values(&scope.host).count(), values(&scope.command).count()];
+        let (hosts, commands) = (values(&scope.host).count(), values(&scope.command).count());
+        let lists = [kinds.len(), paths.len(), hosts, commands, values(&scope.tool).count()];
         if lists.into_iter().fold(1, usize::saturating_mul) > SETS_MAX {
             return Err(NotWholly::TooMuch);
         }
@@ -84,8 +87,10 @@ impl Policy {
             for path in paths.iter().map(Option::as_ref) {
                 for host in values(&scope.host) {
                     for command in values(&scope.command) {
-                        let path = path.map(|(path, folder)| Located::new(path, *folder || deep, places));
-                        self.vouch_for(&Set { kind, scope, path, host, command, programs })?;
+                        for tool in values(&scope.tool) {
+                            let path = path.map(|(path, folder)| Located::new(path, *folder || deep, places));
+                            self.vouch_for(&Set { kind, scope, path, host, command, tool, programs })?;
+                        }
                     }
                 }
             }
@@ -142,11 +147,13 @@ impl Set<'_> {
         if own.action.as_ref().is_some_and(|kinds| !kinds.contains(kind)) {
             return Fit::No;
         }
-        let has_path = !matches!(kind, Kind::Model | Kind::Http | Kind::Foreign);
+        let has_path = !matches!(kind, Kind::Model | Kind::Http | Kind::Tool);
+        let is_tool = *kind == Kind::Tool;
         let is_sent = matches!(kind, Kind::Model | Kind::Http);
         let path = self.path.as_ref();
         let network = match kind {
             Kind::Exec => scope.network,
+            Kind::Tool => None,
             _ => Some(is_sent),
         };
         list(&own.path, path, has_path, Glob::fit)
@@ -154,6 +161,8 @@ impl Set<'_> {
             .min(list(&own.command, self.command, *kind == Kind::Exec, |own, all| {
                 own.fit_all(all, self.programs)
             }))
+            .min(list(&own.tool, self.tool, is_tool, ToolGlob::fit_all))
+            .min(if is_tool { set(&own.effect, &scope.effect) } else { absent(&own.effect) })
             .min(set(&own.role, &scope.role))
             .min(set(&own.trust, &scope.trust))
             .min(set(&own.mode, &scope.mode))
@@ -167,7 +176,7 @@ impl Set<'_> {
             .min(set(&own.tag, &scope.tag).max(if own.tag.is_some() { Fit::Maybe } else { Fit::Yes }))
             .min(same(own.network, network))
             .min(if has_path { same(own.revealed, scope.revealed) } else { absent(&own.revealed) })
-            .min(limit(own.max_size, scope.max_size, is_sent || *kind == Kind::Change))
+            .min(limit(own.max_size, scope.max_size, is_sent || is_tool || *kind == Kind::Change))
             .min(limit(own.max_wall, scope.max_wall, *kind == Kind::Exec))
             .min(limit(own.max_memory, scope.max_memory, *kind == Kind::Exec))
     }
@@ -180,6 +189,7 @@ impl Set<'_> {
                 .map(|path| if path.tree { format!("{}/**", path.shown()) } else { path.shown() }),
             self.host.map(ToString::to_string),
             self.command.map(ToString::to_string),
+            self.tool.map(ToString::to_string),
         ];
         for part in of.into_iter().flatten() {
             text.push(' ');

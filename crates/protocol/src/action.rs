@@ -1,6 +1,6 @@
 //! What can be done to the world: a closed list, each with everything that matters in it.
 
-use crate::{Blob, Digest, EffectId, WsPath, number::decimal};
+use crate::{Blob, Digest, EffectId, ToolUse, WsPath, number::decimal};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -57,13 +57,8 @@ pub enum Action {
     },
     /// Talk to any other host.
     Http(HttpRequest),
-    /// Something that Bailey does not know: judged (and denied), never performed.
-    Foreign {
-        /// The tool's name as its caller gave it.
-        tool: String,
-        /// Its arguments as its caller gave them.
-        args: String,
-    },
+    /// Use a tool of another program: judged, never performed.
+    Tool(ToolUse),
 }
 
 /// The kind of an action: what rules are indexed by.
@@ -81,7 +76,7 @@ pub enum Kind {
     Merge,
     Model,
     Http,
-    Foreign,
+    Tool,
 }
 
 impl Kind {
@@ -97,7 +92,7 @@ impl Kind {
         Self::Merge,
         Self::Model,
         Self::Http,
-        Self::Foreign,
+        Self::Tool,
     ];
 
     /// Its name in rules and in the journal.
@@ -114,7 +109,7 @@ impl Kind {
             Self::Merge => "merge",
             Self::Model => "model",
             Self::Http => "http",
-            Self::Foreign => "foreign",
+            Self::Tool => "tool",
         }
     }
 
@@ -140,7 +135,7 @@ impl Action {
             Self::Merge(_) => Kind::Merge,
             Self::Model { .. } => Kind::Model,
             Self::Http(_) => Kind::Http,
-            Self::Foreign { .. } => Kind::Foreign,
+            Self::Tool(_) => Kind::Tool,
         }
     }
 
@@ -153,7 +148,7 @@ impl Action {
             Self::Change { files } => files.iter().map(|file| &file.path).collect(),
             Self::Merge(merge) => merge.files.iter().map(|file| &file.path).collect(),
             Self::Exec(command) => [&command.cwd].into(),
-            Self::Model { .. } | Self::Http(_) | Self::Foreign { .. } => Vec::new(),
+            Self::Model { .. } | Self::Http(_) | Self::Tool(_) => Vec::new(),
         }
     }
 
@@ -172,7 +167,7 @@ impl Action {
             Self::Merge(merge) => join(merge.files.iter().map(|file| file.path.0.as_str())),
             Self::Model { provider, model, .. } => alloc::format!("{provider}/{model}"),
             Self::Http(request) => alloc::format!("{} {}", request.method, request.url),
-            Self::Foreign { tool, .. } => tool.clone(),
+            Self::Tool(tool) => tool.name.clone(),
         }
     }
 }

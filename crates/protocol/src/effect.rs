@@ -18,7 +18,7 @@ pub enum Role {
     Guest,
     /// The agent, on behalf of its session's principal.
     Agent,
-    /// A plugin or an extension, on its own account.
+    /// A plugin, an extension or another program, on its own account.
     Plugin,
 }
 

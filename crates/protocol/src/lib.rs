@@ -30,6 +30,7 @@ pub mod number;
 pub mod op;
 pub mod outcome;
 pub mod path;
+pub mod tool;
 pub mod wall;
 
 pub use action::{
@@ -53,4 +54,5 @@ pub use outcome::{
     Status, Stream, Touched,
 };
 pub use path::{WsPath, quoted};
+pub use tool::{ToolEffect, ToolUse};
 pub use wall::{Enforced, Isolation, Profile, Wall};

@@ -267,7 +267,7 @@ impl Walls {
             | Action::Merge(_)
             | Action::Model { .. }
             | Action::Http(_)
-            | Action::Foreign { .. } => {}
+            | Action::Tool(_) => {}
         }
         action
     }

@@ -8,7 +8,7 @@ use crate::{
 use bailey_kernel::{Output, Question, RED_FILES_MAX};
 use bailey_protocol::{
     Action, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState, HttpRequest, Merge,
-    MergeFile, MergeKind, Report, WsPath,
+    MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
 };
 use std::collections::HashSet;
 
@@ -60,10 +60,11 @@ pub fn card(question: &Question<'_>) -> Card {
             draft.http(request);
             format!("{} {}", request.method, host(&request.url))
         }
-        Action::Foreign { tool, args } => {
-            draft.field("tool", tool);
+        Action::Tool(ToolUse { name, effect, args }) => {
+            draft.field("tool", name);
+            draft.optional("effect", effect.map(ToolEffect::name));
             draft.field("arguments", args);
-            format!("Run the unknown tool {tool}")
+            format!("Let another program use its tool {name}")
         }
     };
     Card {

@@ -106,6 +106,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &[
             ("bailey policy explain read ~/notes.txt", ""),
             ("bailey policy explain --network exec -- cargo fetch", ""),
+            ("bailey policy explain tool send_email --effect egress", "a tool of another program"),
             ("bailey policy explain --entry 42", "what the journal says was decided"),
         ],
     ),

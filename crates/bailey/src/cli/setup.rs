@@ -112,19 +112,36 @@ pub(crate) struct Explain {
     /// What the journal's entry of this number was about, then and by the rules of today
     #[arg(long, value_name = "SEQ", conflicts_with = "action")]
     pub(crate) entry: Option<u64>,
-    /// Who asks [default: you, of what only your own commands do: diff, apply, undo, discard; else the agent]
+    /// Who asks [default: you, of what only your own commands do: diff, apply, undo, discard; a plugin, of a tool; else
+    /// the agent]
     #[arg(long, value_enum)]
     pub(crate) role: Option<Role>,
     /// As if the command asked for a way to the network
     #[arg(long)]
     pub(crate) network: bool,
+    /// What the tool does [default: what its name tells]
+    #[arg(long, value_enum)]
+    pub(crate) effect: Option<Does>,
     /// In this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// read, stat, list, search or diff with a PATH; change, apply, undo or discard with PATHs; exec -- COMMAND;
-    /// http URL; model PROVIDER/NAME
+    /// http URL; model PROVIDER/NAME; tool NAME, of another program
     #[arg(required_unless_present = "entry")]
     pub(crate) action: Vec<String>,
+}
+
+/// What another program's tool does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Does {
+    /// It only looks
+    Read,
+    /// It changes what is yours, in a way that can be taken back
+    Write,
+    /// It leaves your domain of trust, or moves money
+    Egress,
+    /// What it takes away cannot be brought back
+    Destructive,
 }
 
 /// Who asks for an action.

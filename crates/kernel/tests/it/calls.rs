@@ -3,7 +3,7 @@
 use crate::support::{ASK_DEPLOY, Toy, asked, call, command, content, done};
 use bailey_journal::{Fact, Purpose};
 use bailey_kernel::{Plan, Refused, Step};
-use bailey_protocol::{Action, Answer, Happening, Verdict};
+use bailey_protocol::{Action, Answer, Happening, ToolUse, Verdict};
 use bailey_testkit::{Bench, Setup};
 
 fn read(path: &str) -> Action {
@@ -115,8 +115,8 @@ async fn a_denied_action_says_why_and_does_nothing() {
 async fn what_nobody_performs_is_refused_before_it_begins() {
     let bench = Bench::new(Setup { bare: true, ..Setup::default() }).await;
     let (scope, context) = bench.context("go").await;
-    let foreign = Action::Foreign { tool: "x".into(), args: "{}".into() };
-    assert!(!done(&bench, &scope, &context, &Toy::doing(foreign)).await.is_ok());
+    let unknown = Action::Tool(ToolUse { name: "x".into(), effect: None, args: "{}".into() });
+    assert!(!done(&bench, &scope, &context, &Toy::doing(unknown)).await.is_ok());
     let seen = done(&bench, &scope, &context, &Toy::run("echo hi")).await;
     assert_eq!(seen.text(), "denied: nobody here performs `exec`");
     assert_eq!(bench.trail().await[2..], ["denied", "observation", "denied", "observation"]);

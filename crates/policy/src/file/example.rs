@@ -4,10 +4,10 @@
 //! `/home/you/project`, your home `/home/you`.
 
 use super::mistake::Mistake;
-use crate::{Answer, Decided, Facts, Places, Policy, Verdict, rule::Rule};
+use crate::{Answer, Decided, Described, Facts, Places, Policy, Verdict, classify, rule::Rule, tool};
 use bailey_protocol::{
     Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Limits, Merge, MergeFile,
-    MergeKind, Role, Sealed, SessionId, Timestamp, WsPath,
+    MergeKind, Role, Sealed, SessionId, Timestamp, ToolUse, WsPath,
 };
 use std::{
     collections::BTreeMap,
@@ -120,8 +120,12 @@ impl Written {
     /// Reads a line such as `read src/main.rs` or `exec cargo test`.
     pub(super) fn new(text: &str, role: Option<Role>, network: bool) -> Result<Self, String> {
         let action = action(text, network)?;
-        let is_owners = matches!(action, Action::Diff { .. } | Action::Merge(_));
-        let role = role.unwrap_or(if is_owners { Role::Owner } else { Role::Agent });
+        let usual = match action {
+            Action::Diff { .. } | Action::Merge(_) => Role::Owner,
+            Action::Tool(_) => Role::Plugin,
+            _ => Role::Agent,
+        };
+        let role = role.unwrap_or(usual);
         Ok(Self { text: text.to_string(), role, action })
     }
 
@@ -132,7 +136,7 @@ impl Written {
 }
 
 const ACTIONS: &str = "read, stat, list, search or diff with a path; change, apply, undo or discard with paths; exec with a \
-                       command; http or model with a URL";
+                       command; http or model with a URL; tool with a name and, maybe, what it does";
 
 fn action(text: &str, network: bool) -> Result<Action, String> {
     let words = split(text)?;
@@ -182,8 +186,22 @@ fn action(text: &str, network: bool) -> Result<Action, String> {
         "model" => {
             Action::Model { provider: "example".into(), model: "example".into(), request: request("POST")? }
         }
+        "tool" => match rest {
+            [name] => use_of(name, None)?,
+            [name, effect] => use_of(name, Some(effect))?,
+            _ => return Err("`tool` takes a name and, maybe, what the tool does".to_string()),
+        },
         other => return Err(format!("unknown action `{other}`: write {ACTIONS}")),
     })
+}
+
+fn use_of(name: &str, effect: Option<&String>) -> Result<Action, String> {
+    let name = tool::named(name)?;
+    let effect = match effect {
+        Some(effect) => tool::tool_effect(effect)?,
+        None => classify(&Described { name, ..Described::default() }),
+    };
+    Ok(Action::Tool(ToolUse { name: name.to_string(), effect: Some(effect), args: "{}".to_string() }))
 }
 
 /// Where a word leads: `{workspace}`, `{home}` and `{bailey}` stand for their places, and the rest is in the workspace.

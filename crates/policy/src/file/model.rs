@@ -12,9 +12,10 @@ use crate::{
     glob::Glob,
     host::HostGlob,
     rule::{Answer, Rule, Tier},
+    tool::ToolGlob,
     unit,
 };
-use bailey_protocol::{Kind, MergeKind, Role};
+use bailey_protocol::{Kind, MergeKind, Role, ToolEffect};
 use core::{fmt, marker::PhantomData};
 use serde::{
     Deserialize, Deserializer,
@@ -162,6 +163,10 @@ struct RawCondition {
     #[serde(default, deserialize_with = "present")]
     command: Option<OneOrMany<CommandPrefix>>,
     #[serde(default, deserialize_with = "present")]
+    tool: Option<OneOrMany<ToolGlob>>,
+    #[serde(default, deserialize_with = "present")]
+    effect: Option<OneOrMany<ToolEffect>>,
+    #[serde(default, deserialize_with = "present")]
     role: Option<OneOrMany<Roles>>,
     #[serde(default, deserialize_with = "present")]
     trust: Option<OneOrMany<Trust>>,
@@ -192,6 +197,8 @@ impl From<RawCondition> for Condition {
             path: raw.path.map(|list| list.0),
             host: raw.host.map(|list| list.0),
             command: raw.command.map(|list| list.0),
+            tool: raw.tool.map(|list| list.0),
+            effect: raw.effect.map(|list| list.0),
             role: raw.role.map(|list| list.0.into_iter().flat_map(|roles| roles.0).collect()),
             trust: raw.trust.map(|list| list.0),
             tag: raw.tag.map(names),
@@ -436,12 +443,24 @@ impl Spelled for CommandPrefix {
     }
 }
 
+impl Spelled for ToolGlob {
+    const WHAT: &'static str = "a tool's name, with or without `*`";
+    fn read(text: &str) -> Result<Self, String> {
+        Self::new(text).map_err(|error| error.to_string())
+    }
+}
+
+impl Spelled for ToolEffect {
+    const WHAT: &'static str = "what a tool does";
+    fn read(text: &str) -> Result<Self, String> {
+        choose("effect", text, Self::NAMED.map(|effect| (effect.name(), effect)))
+    }
+}
+
 impl Spelled for Kind {
     const WHAT: &'static str = "an action";
     fn read(text: &str) -> Result<Self, String> {
-        // What Bailey does not know is denied before any rule, so no rule can speak of it.
-        let known = Self::ALL.into_iter().filter(|kind| *kind != Self::Foreign);
-        choose("action", text, known.map(|kind| (kind.name(), kind)))
+        choose("action", text, Self::ALL.map(|kind| (kind.name(), kind)))
     }
 }
 

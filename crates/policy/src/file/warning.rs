@@ -106,6 +106,8 @@ fn empty_fields(condition: &Condition) -> impl Iterator<Item = &'static str> {
         ("path", empty(&condition.path)),
         ("host", empty(&condition.host)),
         ("command", empty(&condition.command)),
+        ("tool", empty(&condition.tool)),
+        ("effect", empty(&condition.effect)),
         ("role", empty(&condition.role)),
         ("trust", empty(&condition.trust)),
         ("tag", empty(&condition.tag)),
@@ -136,14 +138,17 @@ fn homeless_field(condition: &Condition) -> Option<&'static str> {
     let kinds = condition.action.as_deref().filter(|kinds| !kinds.is_empty())?;
     let homeless = |here: &[Kind]| !kinds.iter().any(|kind| here.contains(kind));
     let sends = [Kind::Model, Kind::Http];
-    let has_path = |kind: &Kind| !sends.contains(kind);
+    let has_path = |kind: &Kind| !sends.contains(kind) && *kind != Kind::Tool;
+    let sized = [Kind::Change, Kind::Model, Kind::Http, Kind::Tool];
     let fields = [
         ("path", condition.path.is_some() && !kinds.iter().any(has_path)),
         ("revealed", condition.revealed.is_some() && !kinds.iter().any(has_path)),
         ("host", condition.host.is_some() && homeless(&sends)),
         ("command", condition.command.is_some() && homeless(&[Kind::Exec])),
+        ("tool", condition.tool.is_some() && homeless(&[Kind::Tool])),
+        ("effect", condition.effect.is_some() && homeless(&[Kind::Tool])),
         ("direction", condition.direction.is_some() && homeless(&[Kind::Merge])),
-        ("max_size", condition.max_size.is_some() && homeless(&[Kind::Change, Kind::Model, Kind::Http])),
+        ("max_size", condition.max_size.is_some() && homeless(&sized)),
         ("max_wall", condition.max_wall.is_some() && homeless(&[Kind::Exec])),
         ("max_memory", condition.max_memory.is_some() && homeless(&[Kind::Exec])),
     ];

@@ -6,7 +6,7 @@ use bailey_policy::{
     Decided, Health, InvalidToken, Policy, Reply, Rule, Tier, Token, built_in_rules,
     file::{Format, parse},
 };
-use bailey_protocol::{Action, Kind, Role::Agent};
+use bailey_protocol::{Action, Kind, Role::Agent, ToolEffect, ToolUse};
 
 const FILE: &str = "/home/ann/proj/a.rs";
 
@@ -242,11 +242,12 @@ fn case_23_token_bound_to_another_sandbox() {
 
 #[test]
 fn case_24_unknown_action_kind() {
-    let foreign = Action::Foreign { tool: "launch".into(), args: "{}".into() };
-    let decided = decide(&Policy::new(vec![], vec![rule("a", Allow)]), Agent, foreign);
+    let all = || Policy::new(vec![], vec![rule("a", Allow)]);
+    let undeclared = Action::Tool(ToolUse { name: "launch".into(), effect: None, args: "{}".into() });
+    let decided = decide(&all(), Agent, undeclared);
     assert_eq!(answer(&decided), Deny);
     assert!(said(&decided, "unknown-action"));
-    assert_eq!(answer(&under([rule("a", Allow)])), Allow, "control");
+    assert_eq!(answer(&decide(&all(), Agent, tool("launch", ToolEffect::Read))), Allow, "control");
 }
 
 #[test]

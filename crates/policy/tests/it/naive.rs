@@ -7,9 +7,9 @@ use crate::{
 };
 use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
-    Condition, Glob, Places, Rule, Tier,
+    Condition, Glob, Places, Rule, Tier, ToolGlob,
 };
-use bailey_protocol::{Action, WsPath};
+use bailey_protocol::{Action, ToolEffect, WsPath};
 use std::{collections::BTreeMap, sync::Mutex};
 
 /// 0: no, 1: maybe, 2: yes.
@@ -45,6 +45,7 @@ fn things(case: &Case) -> Vec<Thing<'_>> {
         Action::Http(request) | Action::Model { request, .. } => {
             vec![thing(None, false, Some(request.body.0.len() as u64))]
         }
+        Action::Tool(tool) => vec![thing(None, false, Some(tool.args.len() as u64))],
         other => panic!("not generated: {other:?}"),
     }
 }
@@ -151,7 +152,22 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, w
             Action::Http(_) | Action::Model { .. } => true,
             _ => false,
         };
-        fits.push(sure(network == asks));
+        fits.push(if matches!(case.action, Action::Tool(_)) { 1 } else { sure(network == asks) });
+    }
+    let tool = match &case.action {
+        Action::Tool(tool) => Some(tool),
+        _ => None,
+    };
+    if let Some(globs) = &condition.tool {
+        let named = |glob: &ToolGlob| tool.is_some_and(|tool| name_matches(&glob.to_string(), &tool.name));
+        fits.push(sure(globs.iter().any(named)));
+    }
+    if let Some(own) = &condition.effect {
+        fits.push(match tool.and_then(|tool| tool.effect) {
+            Some(ToolEffect::Unclear) => u8::from(!own.is_empty()),
+            Some(effect) => sure(own.contains(&effect)),
+            None => 0,
+        });
     }
     if let Some(directions) = &condition.direction {
         fits.push(sure(

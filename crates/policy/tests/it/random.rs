@@ -5,7 +5,9 @@ use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
     Caller, Caveat, Condition, Decided, Extension, Facts, Glob, Judged, Policy, Rule, Tier, Token, Trust,
 };
-use bailey_protocol::{Action, Digest, Kind, MergeKind, Role, Timestamp, TokenId, WsPath};
+use bailey_protocol::{
+    Action, Digest, Kind, MergeKind, Role, Timestamp, TokenId, ToolEffect, ToolUse, WsPath,
+};
 use proptest::prelude::*;
 
 /// An action, and for commands what a human reads in them: words, or nothing when they hide.
@@ -111,6 +113,9 @@ const GLOBS: &[&str] = &[
     "b?rs",
 ];
 
+const TOOLS: &[&str] = &["send", "mail/send", "read", "x"];
+const TOOL_GLOBS: &[&str] = &["*", "send", "*send", "mail/*", "r?ad", "y"];
+
 /// Shell lines, with what a human reads in them.
 type Line = (&'static [&'static str], &'static [Option<&'static str>]);
 const LINES: &[Line] = &[
@@ -167,8 +172,16 @@ impl Draw {
     }
 
     pub(crate) fn condition(&mut self) -> Condition {
-        let kinds =
-            [Kind::Read, Kind::Search, Kind::Change, Kind::Merge, Kind::Exec, Kind::Http, Kind::Model];
+        let kinds = [
+            Kind::Read,
+            Kind::Search,
+            Kind::Change,
+            Kind::Merge,
+            Kind::Exec,
+            Kind::Http,
+            Kind::Model,
+            Kind::Tool,
+        ];
         Condition {
             action: self.maybe(40, |draw| draw.some(&kinds)),
             path: self.maybe(50, |draw| {
@@ -179,6 +192,8 @@ impl Draw {
                     .command
                     .unwrap()
             }),
+            tool: self.maybe(10, |draw| tools(&draw.some(TOOL_GLOBS)).tool.unwrap()),
+            effect: self.maybe(10, |draw| draw.some(&ToolEffect::NAMED)),
             role: self.maybe(10, |draw| draw.some(&Role::ALL)),
             trust: self.maybe(10, |draw| draw.some(&Trust::ALL)),
             tag: self.maybe(10, |draw| draw.some(&["a", "b"].map(String::from))),
@@ -187,7 +202,7 @@ impl Draw {
             network: self.maybe(10, |draw| draw.percent(50)),
             direction: self.maybe(10, |draw| draw.some(&[MergeKind::Apply, MergeKind::Discard])),
             revealed: self.maybe(10, |draw| draw.percent(50)),
-            max_size: self.maybe(10, |draw| draw.pick(&[0, 1, 2, 3])),
+            max_size: self.maybe(10, |draw| draw.pick(&[0, 1, 2, 3, 7])),
             ..Condition::default()
         }
     }
@@ -210,7 +225,7 @@ impl Draw {
     pub(crate) fn case(&mut self) -> Case {
         let role = self.pick(&[Role::Owner, Role::Agent, Role::Agent, Role::Guest]);
         let mut words = Vec::new();
-        let action = match self.below(7) {
+        let action = match self.below(8) {
             0 => read(self.pick(PATHS)),
             1 => search(self.pick(PATHS)),
             2 => {
@@ -221,6 +236,12 @@ impl Draw {
             3 => merge(self.pick(&[MergeKind::Apply, MergeKind::Discard]), &self.subsequence(PATHS)),
             4 => model(),
             5 => http("https://example.com/"),
+            6 => {
+                let effects = [ToolEffect::NAMED.as_slice(), &[ToolEffect::Unclear]].concat();
+                let args = self.pick(&["{}", "{\"a\": 1}"]).into();
+                let (name, effect) = (self.pick(TOOLS).into(), Some(self.pick(&effects)));
+                Action::Tool(ToolUse { name, effect, args })
+            }
             _ => {
                 let (argv, lines) = self.pick(LINES);
                 words = lines.iter().map(|line| line.map(|line| line.split(' ').collect())).collect();
@@ -232,7 +253,8 @@ impl Draw {
 
     /// A token that often holds.
     pub(crate) fn token(&mut self) -> Token {
-        let kinds = [Kind::Read, Kind::Change, Kind::Exec, Kind::Model, Kind::Merge, Kind::Search];
+        let kinds =
+            [Kind::Read, Kind::Change, Kind::Exec, Kind::Model, Kind::Merge, Kind::Search, Kind::Tool];
         let broad =
             |draw: &mut Self| Condition { action: Some(draw.subsequence(&kinds)), ..Condition::default() };
         let condition = |draw: &mut Self| if draw.percent(80) { broad(draw) } else { draw.condition() };

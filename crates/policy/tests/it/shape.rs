@@ -4,9 +4,11 @@ use crate::support::*;
 use bailey_policy::{
     ARGUMENTS_MAX,
     Answer::{Allow, Deny},
-    PATH_MAX, Policy,
+    DEPTH_MAX, KEYS_MAX, PATH_MAX, Policy,
 };
-use bailey_protocol::{Action, Blob, Command, HeaderValue, HttpRequest, MergeKind, Role::Agent};
+use bailey_protocol::{
+    Action, Blob, Command, HeaderValue, HttpRequest, MergeKind, Role::Agent, ToolEffect, ToolUse,
+};
 
 fn all() -> Policy {
     Policy::new(vec![], vec![rule("all", Allow)])
@@ -170,4 +172,71 @@ fn too_many_steps() {
     assert_eq!(answer(&decided), Deny);
     assert_eq!(decided.reasons[0].text, "1000 paths are too many for so many rules");
     assert_eq!(answer(&decide(&rules(10), Agent, all)), Allow, "control");
+}
+
+fn with(args: &str) -> Action {
+    Action::Tool(ToolUse { name: "t".into(), effect: Some(ToolEffect::Read), args: args.into() })
+}
+
+#[test]
+fn arguments_of_a_tool_are_json_that_every_reader_understands_alike() {
+    for args in [
+        r#"{}"#,
+        r#" {"a": {"a": 1}, "b": [1.5, -2, null, true, "x\ny"]} "#,
+        r#"{"a": 9007199254740992, "b": -9007199254740992}"#,
+        r#"{"text": "\u202e is content here, and so is \u0007"}"#,
+    ] {
+        fine(with(args));
+    }
+    for (args, why) in [
+        ("", "JSON object"),
+        ("[]", "JSON object"),
+        ("7", "JSON object"),
+        ("{", "cannot be judged"),
+        ("{} {}", "cannot be judged"),
+        (r#"{"a": NaN}"#, "cannot be judged"),
+        (r#"{"a": Infinity}"#, "cannot be judged"),
+        (r#"{"a": 1e999}"#, "cannot be judged"),
+        (r#"{"a": 1, "a": 2}"#, "stands there twice"),
+        (r#"{"a": 1, "\u0061": 2}"#, "stands there twice"),
+        (r#"{"x": [{"to": 1, "to": 1}]}"#, "stands there twice"),
+        (r#"{"a": 9007199254740993}"#, "beyond 2^53"),
+        (r#"{"a": -9007199254740993}"#, "beyond 2^53"),
+        (r#"{"a": 1e300}"#, "beyond 2^53"),
+        (r#"{"a": 123456789012345678901234567890}"#, "beyond 2^53"),
+        (r#"{"a\u202eb": 1}"#, "bidi"),
+        (r#"{"a\u0000": 1}"#, "control"),
+    ] {
+        malformed(with(args), why);
+    }
+}
+
+#[test]
+fn arguments_of_a_tool_have_limits() {
+    let nested = |depth: usize| format!("{{\"a\": {}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    fine(with(&nested(DEPTH_MAX)));
+    malformed(with(&nested(DEPTH_MAX + 1)), "nested more than 32 deep");
+    malformed(with(&nested(100_000)), "nested more than 32 deep");
+    let keys = |count: usize| {
+        let half: Vec<String> = (0..count - 2).map(|i| format!("\"k{i}\": 1")).collect();
+        format!("{{\"one\": {{\"two\": 1, {}}}}}", half.join(", "))
+    };
+    fine(with(&keys(KEYS_MAX)));
+    malformed(with(&keys(KEYS_MAX + 1)), "more than 1000 names");
+    let long = |bytes: usize| format!("{{\"a\": \"{}\"}}", "x".repeat(bytes - "t{'a': ''}".len()));
+    fine(with(&long(ARGUMENTS_MAX)));
+    malformed(with(&long(ARGUMENTS_MAX + 1)), "bytes of arguments");
+}
+
+#[test]
+fn names_of_tools() {
+    let named = |name: &str| {
+        Action::Tool(ToolUse { name: name.into(), effect: Some(ToolEffect::Read), args: "{}".into() })
+    };
+    for name in ["a", "mail/send", "Mail.send-2", "mcp:x@1+2"] {
+        fine(named(name));
+    }
+    for name in ["", "a b", "a*", "a?", "\u{202e}a", "a\n", "s\u{435}nd", "{home}"] {
+        malformed(named(name), "is no tool's name");
+    }
 }

@@ -2,12 +2,13 @@
 
 use bailey_policy::{
     Answer, Caller, Caveat, CommandPrefix, Condition, Decided, Extension, Facts, Glob, HostGlob, Judged,
-    Late, Places, Policy, Reply, Rule, Tier, Token, Verdict, built_in_rules,
+    Late, Places, Policy, Reply, Rule, Tier, Token, ToolGlob, Verdict, built_in_rules,
     file::{Format, parse},
 };
 use bailey_protocol::{
     Action, Blob, Command, Cost, Digest, Effect, EffectId, FileChange, HttpRequest, Isolation, Kind, Labels,
-    Limits, Merge, MergeFile, MergeKind, Role, SandboxId, Sealed, SessionId, Timestamp, TokenId, WsPath,
+    Limits, Merge, MergeFile, MergeKind, Role, SandboxId, Sealed, SessionId, Timestamp, TokenId, ToolEffect,
+    ToolUse, WsPath,
 };
 
 pub(crate) fn places() -> Places {
@@ -179,6 +180,17 @@ pub(crate) fn request(url: &str) -> HttpRequest {
 
 pub(crate) fn http(url: &str) -> Action {
     Action::Http(request(url))
+}
+
+pub(crate) fn tool(name: &str, effect: ToolEffect) -> Action {
+    Action::Tool(ToolUse { name: name.into(), effect: Some(effect), args: "{}".into() })
+}
+
+pub(crate) fn tools(globs: &[&str]) -> Condition {
+    Condition {
+        tool: Some(globs.iter().map(|glob| ToolGlob::new(glob).unwrap()).collect()),
+        ..Condition::default()
+    }
 }
 
 pub(crate) fn model() -> Action {

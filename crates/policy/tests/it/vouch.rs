@@ -8,7 +8,7 @@ use bailey_policy::{
     Answer::{Allow, Deny, Review},
     Caveat, Condition, NotWholly, Policy, Rule, Tier,
 };
-use bailey_protocol::{Kind, Role};
+use bailey_protocol::{Kind, Role, ToolEffect};
 
 fn caveat(scope: Condition) -> Caveat {
     Caveat { scope: Some(vec![scope]), expires: Some(at(40)), operations: Some(9), ..Caveat::default() }
@@ -106,6 +106,33 @@ fn commands_are_vouched_for_by_their_words() {
     let allows = |what| vec![rule("some", Allow).on(command(&[what]))];
     assert_eq!(vouch(allows("cargo"), runs("cargo test")), Ok(()));
     assert!(vouch(allows("cargo test"), runs("cargo")).is_err());
+}
+
+#[test]
+fn tools_are_vouched_for_by_name_and_effect() {
+    let of = |names: &[&str], effect| Condition {
+        action: Some(vec![Kind::Tool]),
+        effect: Some(vec![effect]),
+        ..tools(names)
+    };
+    let (read, egress) = (ToolEffect::Read, ToolEffect::Egress);
+    let standard = standard();
+    let asked = |scope| standard.vouch(&caveat(scope), &places());
+    assert_eq!(asked(of(&["get", "list"], read)), Ok(()));
+    assert!(asked(of(&["send"], egress)).is_err());
+    assert!(asked(of(&["odd"], ToolEffect::Unclear)).is_err(), "nobody knows what it does");
+    assert!(asked(Condition { effect: None, ..of(&["get"], read) }).is_err(), "it may do anything");
+
+    let rules = || vec![rule("all", Allow), rule("not", Deny).on(tools(&["mail_*"]))];
+    assert_eq!(vouch(rules(), of(&["get"], read)), Ok(()));
+    assert!(vouch(rules(), of(&["get", "mail_get"], read)).is_err());
+    assert!(vouch(rules(), of(&["*"], read)).is_err() && vouch(rules(), of(&["m*"], read)).is_err());
+    let small = vec![rule("small", Allow).on(Condition { max_size: Some(9), ..Condition::default() })];
+    assert!(vouch(small.clone(), of(&["get"], read)).is_err(), "one of them may be larger");
+    assert_eq!(vouch(small, Condition { max_size: Some(9), ..of(&["get"], read) }), Ok(()));
+    let online = Condition { network: Some(true), ..Condition::default() };
+    let offline = vec![rule("all", Allow), rule("offline", Deny).on(online)];
+    assert!(vouch(offline, of(&["get"], read)).is_err(), "what it reaches, nobody knows");
 }
 
 #[test]

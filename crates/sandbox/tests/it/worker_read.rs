@@ -1,7 +1,7 @@
 //! Reads, looks and listings, on hostile ground too.
 
 use super::{Ground, mode, perform};
-use bailey_protocol::{Action, Digest, FileKind, FileReport, Report, WsPath};
+use bailey_protocol::{Action, Digest, FileKind, FileReport, Report, ToolUse, WsPath};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ fn a_listing_is_sorted_and_bounded() {
 
 #[test]
 fn other_kinds_are_not_performed() {
-    let action = Action::Foreign { tool: "x".into(), args: String::new() };
+    let action = Action::Tool(ToolUse { name: "x".into(), effect: None, args: "{}".into() });
     assert!(perform(action).unwrap_err().contains("`foreign` is not an action on files"));
 }
 

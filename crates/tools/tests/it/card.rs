@@ -2,7 +2,7 @@ use crate::world::{act, done, file, stat};
 use bailey_kernel::{Output, Question};
 use bailey_protocol::{
     Action, Blob, Card, CardPart, DiffReport, Digest, FileChange, FileDiff, FileKind, FileState, HeaderValue,
-    HttpRequest, Isolation, Merge, MergeFile, MergeKind, Report, WsPath,
+    HttpRequest, Isolation, Merge, MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
 };
 use bailey_tools::card;
 use serde_json::json;
@@ -210,7 +210,10 @@ fn every_other_action_has_a_title() {
         (Action::List { path: "/a".into() }, "List /a"),
         (Action::Diff { root: "/w".into() }, "Compare the session's changes with /w"),
         (Action::Search { root: "/a".into(), pattern: Some("x".into()), glob: None }, "Search /a"),
-        (Action::Foreign { tool: "t".into(), args: "{}".into() }, "Run the unknown tool t"),
+        (
+            Action::Tool(ToolUse { name: "t".into(), effect: Some(ToolEffect::Egress), args: "{}".into() }),
+            "Let another program use its tool t",
+        ),
     ] {
         let isolation = &Isolation::default();
         let question = Question { action: &action, reasons: &[], red: &[], isolation, seen: &[] };

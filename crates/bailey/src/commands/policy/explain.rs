@@ -3,7 +3,7 @@
 
 use super::line;
 use crate::{
-    cli::{Explain, Role as Asker},
+    cli::{Does, Explain, Role as Asker},
     config::Config,
     exit::Mistyped,
     home::Home,
@@ -12,10 +12,10 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Fact, SystemClock, fact::Stored};
-use bailey_policy::{Answer, Facts, Heard, Judged, Places, Policy, Reply, Verdict};
+use bailey_policy::{Answer, Described, Facts, Heard, Judged, Places, Policy, Reply, Verdict, classify};
 use bailey_protocol::{
     Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Merge, MergeFile,
-    MergeKind, Role, Sealed, SessionId, WsPath,
+    MergeKind, Role, Sealed, SessionId, ToolEffect, ToolUse, WsPath,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -33,7 +33,11 @@ pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Resul
             let (root, workspace) = project::find(asked.directory.as_deref(), home)?;
             let config = Config::load(home)?;
             let action = action(&asked, &root, &config)?;
-            let is_owners = matches!(action, Action::Diff { .. } | Action::Merge(_));
+            let usual = match action {
+                Action::Diff { .. } | Action::Merge(_) => Role::Owner,
+                Action::Tool(_) => Role::Plugin,
+                _ => Role::Agent,
+            };
             let role = match asked.role {
                 Some(Asker::Owner) => Role::Owner,
                 Some(Asker::Agent) => Role::Agent,
@@ -41,8 +45,7 @@ pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Resul
                 Some(Asker::User) => Role::User,
                 Some(Asker::Guest) => Role::Guest,
                 Some(Asker::Plugin) => Role::Plugin,
-                None if is_owners => Role::Owner,
-                None => Role::Agent,
+                None => usual,
             };
             let effect = Effect {
                 id: EffectId::new(0, [0; 10]),
@@ -132,6 +135,10 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
     };
     let effect = sealed.effect();
     let (kind, target) = (effect.action.kind().name(), effect.action.target());
+    let does = match &effect.action {
+        Action::Tool(ToolUse { effect: Some(does), .. }) => Some(does.name()),
+        _ => None,
+    };
     if printer.is_json() {
         let rules: Vec<_> = considered
             .iter()
@@ -143,12 +150,14 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
         let reasons: Vec<String> = decided.reasons.iter().map(ToString::to_string).collect();
         printer.json(&json!({
             "action": kind, "target": target, "role": effect.role.name(), "verdict": word, "reasons": reasons,
-            "rules": rules, "extensions": asked, "policy": policy.digest(),
+            "rules": rules, "extensions": asked, "effect": does, "policy": policy.digest(),
         }));
         return Ok(());
     }
-    printer
-        .line(printer.paint(Style::Bold, &format!("{kind} {target}, asked by the {}", effect.role.name())));
+    let does = does.map(|does| format!(" ({does})")).unwrap_or_default();
+    printer.line(
+        printer.paint(Style::Bold, &format!("{kind} {target}{does}, asked by the {}", effect.role.name())),
+    );
     for it in &considered {
         let after = match it.heard {
             Heard::Spoke => "",
@@ -173,7 +182,7 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
 /// The action that the words name. Paths become what they lead to, as the walls would make them.
 fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
     const ACTIONS: &str = "read, stat, list, search or diff with a PATH; change, apply, undo or discard with PATHs; \
-                           exec -- COMMAND; http URL; model PROVIDER/NAME";
+                           exec -- COMMAND; http URL; model PROVIDER/NAME; tool NAME";
     let wrong = |what: &str| Mistyped(what.to_owned());
     let (kind, rest) = asked.action.split_first().ok_or_else(|| wrong("name an action"))?;
     let start = std::fs::canonicalize(asked.directory.as_deref().unwrap_or(Path::new(".")))?;
@@ -223,8 +232,24 @@ fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
                 request: request("POST", &found.base_url),
             }
         }
+        "tool" => match rest {
+            [name] => Action::Tool(tool(name, asked.effect)),
+            _ => return Err(wrong("name one tool: bailey policy explain tool send_email").into()),
+        },
         other => return Err(Mistyped(format!("there is no action `{other}`: {ACTIONS}")).into()),
     })
+}
+
+/// A use of another program's tool. What nobody says that it does is told from its name.
+fn tool(name: &str, does: Option<Does>) -> ToolUse {
+    let effect = match does {
+        Some(Does::Read) => ToolEffect::Read,
+        Some(Does::Write) => ToolEffect::Write,
+        Some(Does::Egress) => ToolEffect::Egress,
+        Some(Does::Destructive) => ToolEffect::Destructive,
+        None => classify(&Described { name, ..Described::default() }),
+    };
+    ToolUse { name: name.into(), effect: Some(effect), args: "{}".into() }
 }
 
 fn request(method: &str, url: &str) -> HttpRequest {
