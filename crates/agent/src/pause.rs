@@ -24,7 +24,7 @@ impl Hands {
             }
         };
         Ok(match settled.answer {
-            Answer::Yes | Answer::YesForSession => None,
+            Answer::Yes | Answer::YesForSession | Answer::YesForPattern => None,
             Answer::No => Some(TurnEnd::Limit),
         })
     }
@@ -43,6 +43,8 @@ fn card(calls: usize) -> Card {
                 .into(),
         ],
         once: true,
+        pattern: None,
+        reasoned: false,
     }
 }
 

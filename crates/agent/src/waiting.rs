@@ -3,7 +3,7 @@
 
 use crate::Hands;
 use bailey_kernel::{Context, Late, Observation, Provenance, Refused, Settlement, Step, Tool, Waits};
-use bailey_protocol::{Answer, ApprovalId, CallId, ToolCall};
+use bailey_protocol::{ApprovalId, CallId, ToolCall};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -180,7 +180,7 @@ impl Hands {
         settlement: &Settlement,
     ) -> Result<Step, Refused> {
         let text = match settlement {
-            Settlement { answer: Answer::Yes | Answer::YesForSession, .. } => {
+            Settlement { answer, .. } if answer.is_yes() => {
                 return match self.kernel.resume(&self.scope, because, id, tool, call).await {
                     // Another process asked. The call is planned anew, and the yes is good for that very action only.
                     Err(Refused::NoQuestion(_)) => self.kernel.call(&self.scope, because, tool, call).await,

@@ -362,6 +362,12 @@ pub(crate) enum Approvals {
         /// For this exact action for the rest of its session
         #[arg(long)]
         session: bool,
+        /// For all that the card says its pattern covers, for the rest of its session
+        #[arg(long, conflicts_with = "session")]
+        pattern: bool,
+        /// Why; the journal keeps it
+        #[arg(long, short, default_value = "")]
+        reason: String,
     },
     /// Say no, or take back a yes that was not used yet
     Reject {

@@ -11,6 +11,7 @@ use crate::{
     config::Config,
     extensions::Extensions,
     home::{Folder, Home},
+    person::person,
     print::Printer,
     stores::Stores,
     witness::{Post, Witness},
@@ -252,6 +253,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
     let witness = session.config.witness.as_ref().map(Witness::open);
+    let person = person();
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
     let unenforced = bounds::bind(&session, &folder, &file)?;
@@ -316,6 +318,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
             folder,
             command: command_line(),
             unattended,
+            person: Some(person),
             patience: patience(config, options),
         },
         opening,

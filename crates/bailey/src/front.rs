@@ -253,8 +253,6 @@ impl<'a> Front<'a> {
         let (asker, printer) = (self.asker, self.printer);
         let answering = async move {
             let (answer, why) = asker.ask(printer, &card).await;
-            // The reason of a yes is the yes.
-            let why = if answer == Answer::No { why } else { String::new() };
             Some(Op::Answer { id, answer, why })
         };
         self.answering = Some((id, Box::pin(answering)));
@@ -279,7 +277,9 @@ impl<'a> Front<'a> {
         }
         self.is_asked_over();
         let said = match (answer, why.as_str()) {
-            (Answer::Yes | Answer::YesForSession, _) => "answered elsewhere: yes".to_owned(),
+            (Answer::Yes | Answer::YesForSession | Answer::YesForPattern, _) => {
+                "answered elsewhere: yes".to_owned()
+            }
             (Answer::No, "") => "answered elsewhere: no".to_owned(),
             (Answer::No, why) => format!("no: {}", one_line(why)),
         };

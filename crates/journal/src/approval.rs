@@ -1,13 +1,15 @@
 //! Questions to a human and what they grant: each is an entry, single use, bound to the bytes that were shown, and runs out.
 
 use crate::{
-    Grant, JournalError, Mint,
+    Answerer, Grant, JournalError, Mint, NoAnswer, Terms, Wider,
     begin::effect_json,
     chain::{self, random},
     fact::{Entry, Fact, Payload, Stored},
     project,
 };
-use bailey_protocol::{ApprovalId, CallId, Digest, Effect, Sealed, SessionId, Timestamp, event::Answer};
+use bailey_protocol::{
+    ApprovalId, CallId, Command, Digest, Effect, Sealed, SessionId, Timestamp, event::Answer,
+};
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, OptionalExtension as _, StoreError, Tx, params};
 use std::time::Duration;
@@ -23,8 +25,7 @@ struct Asking {
     action: Option<Digest>,
     target: String,
     call: Option<CallId>,
-    /// The digest of the files that the action names.
-    named: Option<Digest>,
+    terms: Terms,
     /// The question that ran out before.
     again: Option<ApprovalId>,
     card: serde_json::Value,
@@ -35,18 +36,30 @@ enum Given {
     Taken,
     Settled,
     RanOut,
+    NoAnswer(NoAnswer),
+}
+
+impl Given {
+    fn result(self, id: ApprovalId) -> Result<(), JournalError> {
+        match self {
+            Self::Taken => Ok(()),
+            Self::Settled => Err(JournalError::Settled(id)),
+            Self::RanOut => Err(JournalError::RanOut(id)),
+            Self::NoAnswer(none) => Err(JournalError::NoAnswer(id, none)),
+        }
+    }
 }
 
 impl Mint {
-    /// Writes a question about an effect, which runs out after `lasts`. `named` is the digest of the files that its action
-    /// names. The effect stands beside the card, so that other rules can be tried on it also where nothing comes of it.
+    /// Writes a question about an effect, which runs out after `lasts`. The effect stands beside the card, so that other rules
+    /// can be tried on it also where nothing comes of it.
     ///
     /// # Errors
     /// When it cannot be written.
     pub async fn ask(
         &self,
         effect: &Sealed,
-        named: Option<Digest>,
+        terms: Terms,
         mut card: serde_json::Value,
         lasts: Duration,
     ) -> Result<ApprovalId, JournalError> {
@@ -57,7 +70,7 @@ impl Mint {
         let Effect { id, session, call, action, .. } = effect.effect().clone();
         let target = action.target();
         let asking =
-            Asking { session, digest, action: Some(action_digest), target, call, named, again: None, card };
+            Asking { session, digest, action: Some(action_digest), target, call, terms, again: None, card };
         self.write_question(asking, lasts, move |entry| entry.about(id)).await
     }
 
@@ -70,12 +83,12 @@ impl Mint {
         &self,
         session: SessionId,
         target: String,
+        terms: Terms,
         card: serde_json::Value,
         lasts: Duration,
     ) -> Result<ApprovalId, JournalError> {
         let digest = Digest::of(card.to_string().as_bytes());
-        let asking =
-            Asking { session, digest, action: None, target, call: None, named: None, again: None, card };
+        let asking = Asking { session, digest, action: None, target, call: None, terms, again: None, card };
         self.write_question(asking, lasts, |entry| entry).await
     }
 
@@ -105,14 +118,14 @@ impl Mint {
         else {
             return Err(JournalError::NotRunOut(id));
         };
-        let Fact::Asked { digest, action, target, call, named, until: Some(until), .. } = fact else {
+        let Fact::Asked { digest, action, target, call, terms, until: Some(until), .. } = fact else {
             return Err(JournalError::NotRunOut(id));
         };
         if until > self.journal().clock().now() || !self.ran_out(id).await? {
             return Err(JournalError::NotRunOut(id));
         }
         let card = serde_json::from_slice(&card).map_err(json)?;
-        let asking = Asking { session, digest, action, target, call, named, again: Some(id), card };
+        let asking = Asking { session, digest, action, target, call, terms, again: Some(id), card };
         self.write_question(asking, lasts, move |entry| match effect {
             Some(effect) => entry.about(effect),
             None => entry,
@@ -137,12 +150,15 @@ impl Mint {
         let until = now.checked_add(lasts).ok();
         self.journal()
             .write(Grade::Full, move |tx| {
-                let Asking { session, digest, action, target, call, named, again, card } = asking;
+                let Asking { session, digest, action, target, call, terms, again, card } = asking;
                 let stored = call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned());
-                let fact = Fact::Asked { approval, digest, action, target, call, until, named, again };
+                let terms = redacted(&terms, &redactor)?;
+                let kept = terms.clone();
+                let fact = Fact::Asked { approval, digest, action, target, call, until, terms, again };
                 let entry = of(Entry::of(session, fact)).with(Payload::Json(card));
                 let entry = chain::append(tx, &redactor, now, &entry)?;
-                let asked = project::Asked { effect: digest, action, entry, until, call: stored, named };
+                let asked =
+                    project::Asked { effect: digest, action, entry, until, call: stored, terms: kept };
                 project::asked(tx, approval, session, &asked)
             })
             .await?;
@@ -150,76 +166,81 @@ impl Mint {
     }
 
     /// Settles a question of a session. The first answer counts; a later one is refused, and so is one to a question that
-    /// ran out, which is settled with no.
+    /// ran out, which is settled with no, and one that the question's terms do not know, which leaves it open.
     ///
     /// # Errors
-    /// [`JournalError::Settled`] when it is not open any more, or is another session's; [`JournalError::RanOut`].
+    /// [`JournalError::Settled`] when it is not open any more, or is another session's; [`JournalError::RanOut`];
+    /// [`JournalError::NoAnswer`].
     pub async fn answer(
         &self,
         session: SessionId,
         id: ApprovalId,
         answer: Answer,
-        by: &str,
+        by: impl Into<Answerer>,
         why: &str,
     ) -> Result<(), JournalError> {
         let (redactor, now) = self.journal().pen();
-        let (by, why) = (by.to_owned(), why.to_owned());
+        let (by, why) = (by.into(), why.to_owned());
         let given = self
             .journal()
             .write(Grade::Full, move |tx| {
-                let Some(until) = open_until(tx, session, id)? else { return Ok(Given::Settled) };
+                let Some((until, terms)) = open(tx, session, id)? else { return Ok(Given::Settled) };
                 if until.is_some_and(|until| until <= now) {
                     let settled = Settling {
                         session,
                         id,
                         answer: Answer::No,
-                        by: "bailey".into(),
+                        by: Answerer::bailey(),
                         why: RAN_OUT.into(),
                     };
                     settled.write(tx, &redactor, now)?;
                     return Ok(Given::RanOut);
                 }
+                if by.is_human()
+                    && let Err(none) = terms.take(answer, &why)
+                {
+                    return Ok(Given::NoAnswer(none));
+                }
                 Settling { session, id, answer, by, why }.write(tx, &redactor, now)?;
                 Ok(Given::Taken)
             })
             .await?;
-        match given {
-            Given::Taken => Ok(()),
-            Given::Settled => Err(JournalError::Settled(id)),
-            Given::RanOut => Err(JournalError::RanOut(id)),
-        }
+        given.result(id)
     }
 
     /// Takes back a yes that nothing has used yet.
     ///
     /// # Errors
-    /// [`JournalError::Settled`] when there is none.
+    /// [`JournalError::Settled`] when there is none; [`JournalError::NoAnswer`].
     pub async fn revoke(
         &self,
         session: SessionId,
         id: ApprovalId,
-        by: &str,
+        by: impl Into<Answerer>,
         why: &str,
     ) -> Result<(), JournalError> {
         let (redactor, now) = self.journal().pen();
-        let (by, why) = (by.to_owned(), why.to_owned());
-        let was_there = self
+        let (by, why) = (by.into(), why.to_owned());
+        let given = self
             .journal()
             .write(Grade::Full, move |tx| {
                 let found = tx
                     .query_row(
-                        "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2 AND state IN ('yes', 'session')",
+                        "SELECT terms FROM approval WHERE id = ?1 AND session = ?2
+                         AND state IN ('yes', 'session', 'pattern')",
                         params![id.to_string(), session.to_string()],
-                        |_| Ok(()),
+                        |row| row.get::<_, Option<String>>(0),
                     )
                     .optional()?;
-                if found.is_some() {
-                    Settling { session, id, answer: Answer::No, by, why }.write(tx, &redactor, now)?;
+                let Some(terms) = found else { return Ok(Given::Settled) };
+                if let Err(none) = terms_of(terms.as_deref()).take(Answer::No, &why) {
+                    return Ok(Given::NoAnswer(none));
                 }
-                Ok(found.is_some())
+                Settling { session, id, answer: Answer::No, by, why }.write(tx, &redactor, now)?;
+                Ok(Given::Taken)
             })
             .await?;
-        if was_there { Ok(()) } else { Err(JournalError::Settled(id)) }
+        given.result(id)
     }
 
     /// The grant of an answered question for this very effect; it is burnt when the effect begins.
@@ -242,7 +263,7 @@ impl Mint {
             })
             .await?;
         match state.as_deref() {
-            Some("yes" | "session") => Ok(Grant { approval: id }),
+            Some("yes" | "session" | "pattern") => Ok(Grant { approval: id, wider: None }),
             _ => Err(JournalError::NotGranted(id)),
         }
     }
@@ -276,7 +297,36 @@ impl Mint {
                     .optional()?)
             })
             .await?;
-        Ok(id.as_deref().and_then(ApprovalId::parse).map(|approval| Grant { approval }))
+        Ok(id.as_deref().and_then(ApprovalId::parse).map(|approval| Grant { approval, wider: None }))
+    }
+
+    /// A grant that a human gave in this session for a pattern which covers this command; `wider` says what the command is.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn pattern_grant(
+        &self,
+        session: SessionId,
+        command: &Command,
+        wider: Wider,
+    ) -> Result<Option<Grant>, JournalError> {
+        let session = session.to_string();
+        let given = self
+            .journal()
+            .store()
+            .glance(move |db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT id, terms FROM approval WHERE session = ?1 AND state = 'pattern' ORDER BY asked",
+                )?;
+                let rows = statement
+                    .query_map(params![session], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+                Ok(rows.collect::<Result<Vec<_>, _>>()?)
+            })
+            .await?;
+        let covers =
+            |(_, terms): &(String, Option<String>)| terms_of(terms.as_deref()).covers(&wider, command);
+        let found = given.into_iter().find(covers).and_then(|(id, _)| ApprovalId::parse(&id));
+        Ok(found.map(|approval| Grant { approval, wider: Some(wider) }))
     }
 }
 
@@ -285,31 +335,46 @@ struct Settling {
     session: SessionId,
     id: ApprovalId,
     answer: Answer,
-    by: String,
+    by: Answerer,
     why: String,
 }
 
 impl Settling {
     fn write(self, tx: &mut Tx<'_>, redactor: &Redactor, now: Timestamp) -> Result<(), StoreError> {
         let Self { session, id, answer, by, why } = self;
-        let entry = Entry::of(session, Fact::Answered { approval: id, answer, by }).with(Payload::Text(why));
+        let Answerer { by, person } = by;
+        let fact = Fact::Answered { approval: id, answer, by, person };
+        let entry = Entry::of(session, fact).with(Payload::Text(why));
         chain::append(tx, redactor, now, &entry)?;
         project::answered(tx, id, answer)
     }
 }
 
-/// When an open question of this session runs out; none when there is no such question.
-fn open_until(
+/// When an open question of this session runs out, and its terms; none when there is no such question.
+fn open(
     tx: &Tx<'_>,
     session: SessionId,
     id: ApprovalId,
-) -> Result<Option<Option<Timestamp>>, StoreError> {
+) -> Result<Option<(Option<Timestamp>, Terms)>, StoreError> {
     let found = tx
         .query_row(
-            "SELECT until FROM approval WHERE id = ?1 AND session = ?2 AND state = 'open'",
+            "SELECT until, terms FROM approval WHERE id = ?1 AND session = ?2 AND state = 'open'",
             params![id.to_string(), session.to_string()],
-            |row| row.get::<_, Option<String>>(0),
+            |row| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?)),
         )
         .optional()?;
-    Ok(found.map(|until| until.and_then(|until| until.parse().ok())))
+    Ok(found.map(|(until, terms)| (until.and_then(|until| until.parse().ok()), terms_of(terms.as_deref()))))
+}
+
+/// Terms as they are stored; an older journal has none. Those that cannot be read are the strictest.
+pub(crate) fn terms_of(stored: Option<&str>) -> Terms {
+    let strictest = || Terms { once: true, reasoned: true, ..Terms::default() };
+    stored.map_or_else(Terms::default, |terms| serde_json::from_str(terms).unwrap_or_else(|_| strictest()))
+}
+
+/// Terms as the journal may hold them: a pattern in which there is a secret is none.
+fn redacted(terms: &Terms, redactor: &Redactor) -> Result<Terms, StoreError> {
+    let text = serde_json::to_string(terms).map_err(|error| StoreError::custom(error.to_string()))?;
+    let pattern = terms.pattern.clone().filter(|_| redactor.redact(&text).hits == 0);
+    Ok(Terms { pattern, ..terms.clone() })
 }

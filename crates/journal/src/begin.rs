@@ -2,13 +2,16 @@
 //! written.
 
 use crate::{
-    BeginError, Budgets, Grant, JournalError, budget, chain,
+    BeginError, Budgets, Grant, JournalError,
+    approval::terms_of,
+    budget, chain,
     fact::{Admitted, Entry, Fact, Payload, Purpose},
     ledger::Uses,
     project, write,
 };
 use bailey_protocol::{
-    Action, CallId, Cost, Digest, Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath, number::Seq,
+    Action, CallId, Command, Cost, Digest, Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath,
+    number::Seq,
 };
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
@@ -39,6 +42,8 @@ pub(crate) struct Intent {
     effect: EffectId,
     /// What a grant must have been given for: this effect; or this action, for the rest of the session or for this call.
     digests: [String; 2],
+    /// The command that it runs, which a grant for a pattern must cover.
+    command: Option<Command>,
     kind: Kind,
     target: String,
     purpose: Purpose,
@@ -79,6 +84,12 @@ impl Intent {
             payer: circumstances.payer.unwrap_or(effect.session),
             effect: effect.id,
             digests: [sealed.digest(), sealed.action_digest()].map(|digest| digest.to_string()),
+            command: match &effect.action {
+                Action::Exec(command) if grant.is_some_and(|grant| grant.wider.is_some()) => {
+                    Some(command.clone())
+                }
+                _ => None,
+            },
             kind: effect.action.kind(),
             target: effect.action.target(),
             purpose: circumstances.purpose,
@@ -164,10 +175,21 @@ fn is_good(tx: &Tx<'_>, redactor: &Redactor, grant: &Grant, intent: &Intent) -> 
     let id = grant.approval.to_string();
     let session = intent.session.to_string();
     let [effect, action] = &intent.digests;
+    if let (Some(wider), Some(command)) = (&grant.wider, &intent.command) {
+        let terms = tx
+            .query_row(
+                "SELECT terms FROM approval WHERE id = ?1 AND session = ?2 AND state = 'pattern'",
+                params![id, session],
+                |row| row.get::<_, Option<String>>(0),
+            )
+            .optional()?;
+        return Ok(terms.is_some_and(|terms| terms_of(terms.as_deref()).covers(wider, command)));
+    }
     let good = tx
         .query_row(
             "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2
-             AND (digest = ?3 AND state = 'yes' OR action_digest = ?4 AND (state = 'session' OR state = 'yes' AND call = ?5))",
+             AND (digest = ?3 AND state IN ('yes', 'pattern')
+                  OR action_digest = ?4 AND (state = 'session' OR state = 'yes' AND call = ?5))",
             params![id, session, effect, action, call],
             |_| Ok(()),
         )

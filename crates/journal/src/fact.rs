@@ -2,7 +2,7 @@
 //!
 //! Long or erasable text (messages, arguments, outputs) is the entry's *payload* and lies beside the chain.
 
-use crate::{budget::Span, checkpoint::PublicKey};
+use crate::{Person, Terms, budget::Span, checkpoint::PublicKey};
 use bailey_protocol::{
     ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, Timestamp,
     TokenId, TurnId, WsPath,
@@ -267,9 +267,9 @@ pub enum Fact {
         /// When it runs out and counts as a no; older journals lack it.
         #[serde(default)]
         until: Option<Timestamp>,
-        /// The digest of the files that the action names, as they were; none where it names none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        named: Option<Digest>,
+        /// What an answer can be and covers.
+        #[serde(flatten)]
+        terms: Terms,
         /// The question that ran out, and is asked once more with this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again: Option<ApprovalId>,
@@ -282,6 +282,9 @@ pub enum Fact {
         answer: Answer,
         /// Who: `owner`, or `bailey` where nobody could be asked.
         by: String,
+        /// The person; older journals lack it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        person: Option<Person>,
     },
     /// A tool call's result, as the model sees it. Payload: the text.
     Observation {

@@ -27,6 +27,7 @@ mod lock;
 pub mod merkle;
 mod mint;
 mod permit;
+mod person;
 mod project;
 pub mod proof;
 mod prove;
@@ -37,6 +38,7 @@ mod remove;
 mod schema;
 mod sign;
 mod stop;
+mod terms;
 mod token;
 mod tree;
 pub mod witness;
@@ -54,12 +56,14 @@ pub use ledger::{Presented, Uses};
 pub use lock::{Holder, SessionLock};
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
+pub use person::{Answerer, Person};
 pub use question::{Question, Settlement, Standing};
 pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
 pub use remove::Removed;
 pub use schema::SCHEMA_VERSION;
 pub use sign::{Line, Vouched};
+pub use terms::{NoAnswer, Terms, Wider};
 pub use token::{BadToken, CAVEAT_BYTES_MAX, Macaroon, TOKEN_BYTES_MAX, TOKEN_PREFIX};
 pub use write::NewSession;
 
@@ -292,6 +296,8 @@ impl Journal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     pub(crate) approval: ApprovalId,
+    /// What the command is, where a yes for a pattern is to cover it.
+    pub(crate) wider: Option<Wider>,
 }
 
 /// Why an effect may begin.
@@ -396,6 +402,9 @@ pub enum JournalError {
     /// The question is not open any more.
     #[error("the question {0} was settled already, or never asked in this session")]
     Settled(ApprovalId),
+    /// The answer is none that this question takes.
+    #[error("{1} (question {0})")]
+    NoAnswer(ApprovalId, NoAnswer),
     /// The question ran out, which is a no.
     #[error("the question {0} ran out before it was answered, which is a no")]
     RanOut(ApprovalId),

@@ -2,7 +2,7 @@
 //! entry, and the same functions again when they are rebuilt from the chain.
 
 use crate::{
-    budget,
+    Terms, budget,
     fact::{Parent, Purpose, Under},
 };
 use bailey_protocol::{
@@ -33,7 +33,10 @@ const OF_SESSION: &[&str] = &["effect", "approval", "touched", "revealed", "toke
 
 pub(crate) fn adopted(tx: &mut Tx<'_>, policy: &str) -> Result<(), StoreError> {
     tx.execute("INSERT OR REPLACE INTO state (name, value) VALUES ('policy', ?1)", params![policy])?;
-    tx.execute("UPDATE approval SET state = 'void' WHERE state IN ('open', 'yes', 'session')", params![])?;
+    tx.execute(
+        "UPDATE approval SET state = 'void' WHERE state IN ('open', 'yes', 'session', 'pattern')",
+        params![],
+    )?;
     tx.execute("UPDATE token SET live = 0 WHERE live", params![])?;
     Ok(())
 }
@@ -213,9 +216,11 @@ pub(crate) fn asked(
     asked: &Asked,
 ) -> Result<(), StoreError> {
     let action = asked.action.map(|digest| digest.to_string()).unwrap_or_default();
+    let terms = serde_json::to_string(&asked.terms)
+        .map_err(|error| StoreError::custom(format!("the terms of a question: {error}")))?;
     tx.execute(
-        "INSERT INTO approval (id, session, digest, action_digest, state, asked, until, call, named)
-         VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6, ?7, ?8)",
+        "INSERT INTO approval (id, session, digest, action_digest, state, asked, until, call, named, terms)
+         VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6, ?7, ?8, ?9)",
         params![
             id.to_string(),
             session.to_string(),
@@ -224,7 +229,8 @@ pub(crate) fn asked(
             asked.entry.0,
             asked.until.map(|until| until.to_string()),
             asked.call,
-            asked.named.map(|named| named.to_string())
+            asked.terms.named.map(|named| named.to_string()),
+            terms
         ],
     )?;
     Ok(())
@@ -243,21 +249,22 @@ pub(crate) struct Asked {
     pub(crate) until: Option<Timestamp>,
     /// The tool call that waits, as it is stored.
     pub(crate) call: Option<String>,
-    /// The digest of the files that the action names.
-    pub(crate) named: Option<Digest>,
+    /// What an answer can be and covers.
+    pub(crate) terms: Terms,
 }
 
 pub(crate) fn answered(tx: &mut Tx<'_>, id: ApprovalId, answer: Answer) -> Result<(), StoreError> {
     let state = match answer {
         Answer::Yes => "yes",
         Answer::YesForSession => "session",
+        Answer::YesForPattern => "pattern",
         Answer::No => "no",
     };
     tx.execute("UPDATE approval SET state = ?2 WHERE id = ?1", params![id.to_string(), state])?;
     Ok(())
 }
 
-/// A yes is used up; one for the rest of the session stays.
+/// A yes is used up; one for the rest of the session, or for a pattern, stays.
 pub(crate) fn burnt(tx: &mut Tx<'_>, id: ApprovalId) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE approval SET state = 'burnt' WHERE id = ?1 AND state = 'yes'",

@@ -21,6 +21,8 @@ pub enum Standing {
     Yes,
     /// Yes, for this exact action for the rest of the session.
     YesForSession,
+    /// Yes, for its pattern of commands for the rest of the session.
+    YesForPattern,
     /// No.
     No,
     /// Yes, and the effect has begun.
@@ -139,6 +141,7 @@ impl Journal {
             "open" => None,
             "yes" | "burnt" => Some(Settlement { answer: Answer::Yes, why }),
             "session" => Some(Settlement { answer: Answer::YesForSession, why }),
+            "pattern" => Some(Settlement { answer: Answer::YesForPattern, why }),
             "no" => Some(Settlement { answer: Answer::No, why }),
             _ => {
                 let why = "the question is void: other rules are in force since it was asked".into();
@@ -178,6 +181,7 @@ fn question(row: &Row<'_>, now: Timestamp) -> Result<Option<Question>, StoreErro
         "open" => Standing::Open,
         "yes" => Standing::Yes,
         "session" => Standing::YesForSession,
+        "pattern" => Standing::YesForPattern,
         "burnt" => Standing::Used,
         "no" => Standing::No,
         _ => Standing::Void,

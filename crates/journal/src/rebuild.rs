@@ -111,10 +111,11 @@ impl Replay {
             Fact::SessionRemoved { .. } => project::removed(tx, id),
             Fact::Accepted { turn, .. } => project::accepted(tx, id, *turn, now, &recorded.text()),
             Fact::Revealed { path } => project::revealed(tx, id, &path.0).map(drop),
-            Fact::Asked { approval, digest, action, until, call, named, .. } => {
+            Fact::Asked { approval, digest, action, until, call, terms, .. } => {
                 let call = call.as_ref().map(|call| call.0.clone());
-                let (effect, action, entry, until, named) = (*digest, *action, entry.seq, *until, *named);
-                let asked = project::Asked { effect, action, entry, until, call, named };
+                let (effect, action, entry, until, terms) =
+                    (*digest, *action, entry.seq, *until, terms.clone());
+                let asked = project::Asked { effect, action, entry, until, call, terms };
                 project::asked(tx, *approval, id, &asked)
             }
             Fact::TokenMinted { token, .. } => project::token_minted(tx, *token, id),

@@ -14,7 +14,8 @@ pub(crate) const MIGRATIONS: &[Migration] =
 ///
 /// What is used up is a row of an account and a unit; turns and days of before are not counted.
 ///
-/// A question is known by its entry, when it runs out, the call that waits, and what that names.
+/// A question is known by its entry, when it runs out, the call that waits, what that names, and what an
+/// answer can be.
 ///
 /// A token is live or over; its uses are counted by the name of each count.
 ///
@@ -31,6 +32,7 @@ ALTER TABLE approval ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE approval ADD COLUMN until TEXT;
 ALTER TABLE approval ADD COLUMN call TEXT;
 ALTER TABLE approval ADD COLUMN named TEXT;
+ALTER TABLE approval ADD COLUMN terms TEXT;
 UPDATE approval SET asked = coalesce((
     SELECT seq FROM entry
     WHERE entry.session = approval.session AND type = 'asked'

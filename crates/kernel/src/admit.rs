@@ -2,11 +2,11 @@
 
 use crate::{Kernel, Output, Question, RED_FILES_MAX, Refused, Scope, bearer::Ruling, screen};
 use bailey_journal::{
-    BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Uses, Warrant,
+    BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Terms, Uses, Warrant, Wider,
 };
-use bailey_policy::{Decided, Reason, Review, Verdict};
+use bailey_policy::{Answer, Decided, Pattern, Reason, Review, Source, Verdict};
 use bailey_protocol::{
-    Action, ApprovalId, Blob, CallId, Cost, Digest, Effect, EffectId, FileChange, Happening, Isolation,
+    Action, ApprovalId, Blob, CallId, Card, Cost, Digest, Effect, EffectId, FileChange, Happening, Isolation,
     Labels, MergeKind, Sealed, Seq, WsPath, event::Verdict as Said,
 };
 use tokio::runtime::Handle;
@@ -57,9 +57,10 @@ pub struct Preview {
     pub red: Vec<WsPath>,
 }
 
-/// What a card is drawn from besides the action and the reasons.
+/// What a card is drawn from besides the action and the reasons in words.
 #[derive(Clone, Copy)]
 struct Asking<'a> {
+    reasons: &'a [Reason],
     red: &'a [WsPath],
     seen: &'a [Output],
 }
@@ -107,7 +108,8 @@ impl Kernel {
         };
         let Ruling { decided: Decided { verdict, reasons, red, .. }, uses } =
             self.rule(scope, &sealed).await?;
-        let (reasons, payer) = (deciding(&reasons), scope.conversation);
+        let (given, payer) = (reasons, scope.conversation);
+        let reasons = deciding(&given);
         let action = &sealed.effect().action;
         if !matches!(verdict, Verdict::Deny(_))
             && let Err(nobody) = self.performer(action)
@@ -130,7 +132,7 @@ impl Kernel {
                 if for_a_change && let Some(reasons) = self.change_denied(scope, &sealed).await? {
                     return self.deny(scope, &sealed, reasons, uses).await;
                 }
-                let asking = Asking { red: &red, seen };
+                let asking = Asking { reasons: &given, red: &red, seen };
                 self.review(scope, sealed, review, Circumstances { purpose, payer, reasons, uses }, asking)
                     .await
             }
@@ -224,6 +226,28 @@ impl Kernel {
         Ok(performer.named(effect.session, &effect.action, isolation).await.map_err(|error| error.0))
     }
 
+    /// What a yes may cover beyond this very command; none where only the command itself can be granted. No pattern stands
+    /// in for an extension, which judges each command anew.
+    async fn wider(
+        &self,
+        sealed: &Sealed,
+        review: &Review,
+        reasons: &[Reason],
+    ) -> Result<Option<Wider>, Refused> {
+        let effect = sealed.effect();
+        let Action::Exec(command) = &effect.action else { return Ok(None) };
+        let asks = reasons.iter().filter(|reason| reason.answer == Answer::Review);
+        if asks.clone().any(|reason| !matches!(reason.source, Source::Rule(_))) {
+            return Ok(None);
+        }
+        let Ok(pattern) = Pattern::around(command) else { return Ok(None) };
+        let bare = Action::Exec(pattern.bare());
+        let performer = self.performer(&bare)?;
+        let program = performer.named(effect.session, &bare, review.isolation()).await;
+        let rules = asks.map(|reason| reason.rule.clone()).collect();
+        Ok(program.ok().map(|program| Wider { pattern, program, rules }))
+    }
+
     /// Why what an effect reads could not be changed by anybody.
     async fn change_denied(&self, scope: &Scope, sealed: &Sealed) -> Result<Option<Vec<String>>, Refused> {
         let read = sealed.effect();
@@ -242,13 +266,21 @@ impl Kernel {
         sealed: Sealed,
         review: Review,
         circumstances: Circumstances,
-        Asking { red, seen }: Asking<'_>,
+        Asking { reasons: given, red, seen }: Asking<'_>,
     ) -> Result<Admission, Refused> {
         let named = match self.named(&sealed, review.isolation()).await? {
             Ok(named) => named,
             Err(reason) => return self.deny(scope, &sealed, vec![reason], circumstances.uses).await,
         };
         if let Some(grant) = self.inner.mint.standing_grant(&sealed, named).await? {
+            self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
+            return self.begin(sealed, Warrant::Approved(review, grant), circumstances).await;
+        }
+        let wider = self.wider(&sealed, &review, given).await?;
+        if let (Action::Exec(command), Some(wider)) = (&sealed.effect().action, &wider)
+            && let Some(grant) =
+                self.inner.mint.pattern_grant(scope.session(), command, wider.clone()).await?
+        {
             self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
             return self.begin(sealed, Warrant::Approved(review, grant), circumstances).await;
         }
@@ -264,9 +296,11 @@ impl Kernel {
             isolation: review.isolation(),
             seen,
         });
-        let card = screen::card(self.journal().redactor(), card);
+        let pattern = wider.as_ref().map(|wider| wider.pattern.words());
+        let card = screen::card(self.journal().redactor(), Card { pattern, ..card });
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
-        let id = self.inner.mint.ask(&sealed, named, stored, self.inner.config.question_lasts).await?;
+        let terms = Terms { named, once: card.once, pattern: wider, ..Terms::default() };
+        let id = self.inner.mint.ask(&sealed, terms, stored, self.inner.config.question_lasts).await?;
         let call = sealed.effect().call.clone();
         self.tell(scope, Happening::Ask { id, call, card }).await?;
         Ok(Admission::Waits(id, Box::new(Shown { sealed, named })))

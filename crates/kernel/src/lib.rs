@@ -39,8 +39,8 @@ mod tool;
 pub use act::Acted;
 pub use admit::Preview;
 pub use bailey_journal::{
-    BadToken, Clock, Holder, Journal, JournalError, Macaroon, NewSession, Permit, Redeemed, Seal,
-    SessionInfo, SessionLock, Settlement,
+    Answerer, BadToken, Clock, Holder, Journal, JournalError, Macaroon, NewSession, Permit, Person, Redeemed,
+    Seal, SessionInfo, SessionLock, Settlement,
 };
 pub use bailey_policy::{Caveat, Condition, Glob, HostGlob};
 pub use call::Step;

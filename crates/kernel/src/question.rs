@@ -3,7 +3,7 @@
 
 use crate::Output;
 use crate::{Connection, Kernel, Observation, Refused, Scope, context::Provenance, screen, tool::Conclusion};
-use bailey_journal::{JournalError, Settlement, Standing};
+use bailey_journal::{Answerer, JournalError, Settlement, Standing, Terms};
 use bailey_protocol::{Action, Answer, ApprovalId, CallId, Card, Happening, Isolation, ToolCall, WsPath};
 use std::{sync::PoisonError, time::Duration};
 
@@ -48,7 +48,9 @@ impl Kernel {
         let card = screen::card(self.journal().redactor(), card);
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
         let (session, title) = (scope.session(), card.title.clone());
-        let id = self.inner.mint.ask_of(session, title, stored, self.inner.config.question_lasts).await?;
+        let terms = Terms { once: card.once, ..Terms::default() };
+        let id =
+            self.inner.mint.ask_of(session, title, terms, stored, self.inner.config.question_lasts).await?;
         self.tell(scope, Happening::Ask { id, call: None, card }).await?;
         Ok(id)
     }
@@ -62,7 +64,7 @@ impl Kernel {
         by: &Connection,
         id: ApprovalId,
         answer: Answer,
-        who: &str,
+        who: impl Into<Answerer>,
         why: &str,
     ) -> Result<(), Refused> {
         self.inner.mint.answer(by.session, id, answer, who, why).await?;
@@ -72,7 +74,7 @@ impl Kernel {
     }
 
     /// Settles a question as [`Kernel::answer`] does; an answer that comes too late changes nothing, and whoever waits sees
-    /// the one that counts.
+    /// the one that counts. One that the question does not take leaves it open.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -81,11 +83,17 @@ impl Kernel {
         by: &Connection,
         id: ApprovalId,
         answer: Answer,
-        who: &str,
+        who: impl Into<Answerer>,
         why: &str,
     ) -> Result<(), Refused> {
         match self.answer(by, id, answer, who, why).await {
             Err(Refused::Journal(JournalError::Settled(_) | JournalError::RanOut(_))) => Ok(()),
+            Err(Refused::Journal(error @ JournalError::NoAnswer(..))) => {
+                let scope = self.turn_of(by);
+                let happening = Happening::Failed { op: "answer".into(), error: error.to_string() };
+                self.tell(&scope, happening).await?;
+                self.show_question(&scope, id).await
+            }
             taken => taken,
         }
     }
@@ -95,7 +103,7 @@ impl Kernel {
     /// # Errors
     /// When it cannot be written.
     pub async fn withdraw(&self, scope: &Scope, id: ApprovalId, why: &str) -> Result<(), Refused> {
-        self.take_answer(&scope.connection, id, Answer::No, "bailey", why).await
+        self.take_answer(&scope.connection, id, Answer::No, Answerer::bailey(), why).await
     }
 
     /// How a question was settled, here or in another process; none while it is open.

@@ -121,16 +121,19 @@ pub(crate) fn programs(command: &Command, known: Programs) -> Vec<Words> {
     let (Some(program), arguments) = (command.argv.first(), command.argv.get(1..).unwrap_or_default()) else {
         return [Words::Hidden].into();
     };
-    let name = program.rsplit('/').next().unwrap_or(program);
     match arguments {
-        [dash_c, line] if dash_c == "-c" && matches!(name, "sh" | "bash" | "dash" | "zsh") => {
-            match plain_commands(line) {
-                Some(commands) => commands.into_iter().map(|words| read(words, known)).collect(),
-                None => [Words::Hidden].into(),
-            }
-        }
+        [dash_c, line] if dash_c == "-c" && is_shell(program) => match plain_commands(line) {
+            Some(commands) => commands.into_iter().map(|words| read(words, known)).collect(),
+            None => [Words::Hidden].into(),
+        },
         _ => [read(command.argv.clone(), known)].into(),
     }
+}
+
+/// Whether it is a shell that the system has: `./sh` is some file of that name.
+pub(crate) fn is_shell(program: &str) -> bool {
+    let own = program.strip_prefix("/usr/bin/").or_else(|| program.strip_prefix("/bin/"));
+    matches!(own.unwrap_or(program), "sh" | "bash" | "dash" | "zsh")
 }
 
 fn read(words: Vec<String>, known: Programs) -> Words {

@@ -1,22 +1,32 @@
 //! What a human may grant beyond one exact command: a program, maybe with its subcommand, and any plain arguments.
 
 use crate::{
-    command::{CommandPrefix, Words, programs},
+    command::{CommandPrefix, Words, is_shell, programs},
     fit::Fit,
     programs::{Nature, Programs},
 };
 use alloc::{
+    collections::BTreeMap,
     format,
     string::{String, ToString},
     vec::Vec,
 };
-use bailey_protocol::Command;
+use bailey_protocol::{Command, Limits, WsPath};
 use core::fmt;
+use serde::{Deserialize, Serialize};
 
-/// A pattern of commands. It covers no command that runs another program or code of its arguments, none with variables,
-/// standard input or a way to the network, and none that cannot be read for certain.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern(CommandPrefix);
+/// A pattern of commands: those that begin like one of them, written as that one was (alone, or as the line of the same
+/// shell), in its directory, within its limits. It covers no command that runs another program or code of its arguments,
+/// none with variables, standard input or a way to the network, and none that cannot be read for certain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pattern {
+    command: CommandPrefix,
+    /// The shell whose line it is.
+    shell: Option<String>,
+    cwd: WsPath,
+    limits: Limits,
+}
 
 /// Why a command can be granted as it is only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,20 +64,78 @@ impl Pattern {
             Some(subcommand) => CommandPrefix::new(&format!("{program} {subcommand}")),
             None => return Err(NoPattern::Hidden),
         };
-        prefix.map(Self).map_err(|_| NoPattern::Hidden)
+        let command_of = |prefix| Self {
+            command: prefix,
+            shell: shell(command).map(ToString::to_string),
+            cwd: command.cwd.clone(),
+            limits: command.limits.clone(),
+        };
+        prefix.map(command_of).map_err(|_| NoPattern::Hidden)
     }
 
     /// Whether it covers a command.
     #[must_use]
     pub fn covers(&self, command: &Command) -> bool {
-        plain(command).is_ok_and(|words| self.0.fit(&Words::Known { words, hidden_at: None }) == Fit::Yes)
+        let is_alike = self.shell.as_deref() == shell(command)
+            && self.cwd == command.cwd
+            && is_within(&command.limits, &self.limits);
+        let begins = |words| self.command.fit(&Words::Known { words, hidden_at: None }) == Fit::Yes;
+        is_alike && plain(command).is_ok_and(begins)
+    }
+
+    /// The command that a covered one begins with, alone: what it names is the program and, where there is one, the shell.
+    #[must_use]
+    pub fn bare(&self) -> Command {
+        let words: Vec<String> = self.command.clone().into();
+        let program = words.into_iter().next().unwrap_or_default();
+        let argv = match &self.shell {
+            Some(shell) => [shell.clone(), "-c".to_string(), program].into(),
+            None => [program].into(),
+        };
+        Command {
+            argv,
+            cwd: self.cwd.clone(),
+            env: BTreeMap::new(),
+            stdin: None,
+            network: false,
+            limits: self.limits.clone(),
+        }
+    }
+
+    /// All that a yes to it covers, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { command, shell, cwd, .. } = self;
+        let by = shell.as_ref().map_or_else(String::new, |shell| format!(" of `{shell} -c`"));
+        format!(
+            "every `{command} …`{by} in {cwd} without network, variables or standard input, within these limits, until this \
+             session ends or the rules change"
+        )
     }
 }
 
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} …", self.0)
+        write!(f, "{} …", self.command)
     }
+}
+
+/// The shell whose line a command is.
+fn shell(command: &Command) -> Option<&str> {
+    match command.argv.as_slice() {
+        [shell, dash_c, _] if dash_c == "-c" && is_shell(shell) => Some(shell),
+        _ => None,
+    }
+}
+
+fn is_within(given: &Limits, most: &Limits) -> bool {
+    // Each by its name: a new limit has to be thought of here.
+    let Limits { wall_ms, memory_bytes, disk_bytes, pids, output_bytes } = given;
+    *wall_ms <= most.wall_ms
+        && *memory_bytes <= most.memory_bytes
+        && *disk_bytes <= most.disk_bytes
+        && *pids <= most.pids
+        && *output_bytes <= most.output_bytes
 }
 
 /// The words of a command that is one plain program and nothing else, maybe as a shell's line.

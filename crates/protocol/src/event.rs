@@ -53,8 +53,18 @@ pub enum Answer {
     Yes,
     /// This exact effect for the rest of the session.
     YesForSession,
+    /// All that the card's pattern covers, for the rest of the session.
+    YesForPattern,
     /// No.
     No,
+}
+
+impl Answer {
+    /// Whether it is a yes to what was asked.
+    #[must_use]
+    pub fn is_yes(self) -> bool {
+        self != Self::No
+    }
 }
 
 /// What a human is asked to judge: canonical values, each escaped for a terminal by whoever draws it.
@@ -71,6 +81,12 @@ pub struct Card {
     /// Whether a yes counts this once only: none for the session is offered.
     #[serde(default)]
     pub once: bool,
+    /// What a yes for the pattern covers besides, in words; none: it is not offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Whether each answer needs a reason.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub reasoned: bool,
 }
 
 /// A part of a card.

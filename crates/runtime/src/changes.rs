@@ -3,8 +3,8 @@
 use crate::{Host, HostError};
 use bailey_kernel::{Acted, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
-    Action, Answer, DiffReport, EffectId, FileDiff, FileKind, FileState, Happening, Merge, MergeFile,
-    MergeKind, MergeState, Op, Report, Status, Touched, Verdict, quoted,
+    Action, DiffReport, EffectId, FileDiff, FileKind, FileState, Happening, Merge, MergeFile, MergeKind,
+    MergeState, Op, Report, Status, Touched, Verdict, quoted,
 };
 use similar::TextDiff;
 use std::collections::HashMap;
@@ -195,7 +195,7 @@ impl Host {
                     return Err(HostError::Denied(format!("denied: {}", reasons.join("; "))));
                 }
                 Acted::Waiting(id) => match self.answer_to(id, ops).await? {
-                    Some(Settlement { answer: Answer::Yes | Answer::YesForSession, .. }) => {
+                    Some(Settlement { answer, .. }) if answer.is_yes() => {
                         self.kernel.act_approved(&scope, id).await?
                     }
                     Some(Settlement { why, .. }) if !why.is_empty() => {

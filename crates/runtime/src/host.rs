@@ -5,8 +5,8 @@ use bailey_agent::{
     Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Patience, Retry, TurnEnd, Waiting, Warned,
 };
 use bailey_kernel::{
-    Acted, Connection, Context, Holder, Instruction, Kernel, NewSession, Refused, Registrar, Restored, Scope,
-    Segment, SessionInfo, SessionLock,
+    Acted, Answerer, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Refused,
+    Registrar, Restored, Scope, Segment, SessionInfo, SessionLock,
 };
 use bailey_protocol::{Action, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, TurnId, WsPath};
 use bailey_tools::Toolbox;
@@ -42,6 +42,8 @@ pub struct Parts {
     pub command: String,
     /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who did.
     pub unattended: bool,
+    /// Who sits there otherwise, for the journal.
+    pub person: Option<Person>,
     /// How long a turn waits for a human.
     pub patience: Patience,
 }
@@ -94,6 +96,7 @@ pub struct Host {
     brain: Arc<dyn Brain>,
     retry: Retry,
     unattended: bool,
+    person: Option<Person>,
     context: Context,
     pins: Pins,
     _lock: SessionLock,
@@ -118,6 +121,7 @@ impl Host {
             folder,
             command,
             unattended,
+            person,
             patience,
         } = parts;
         let (Opening::New(session) | Opening::Resume(session) | Opening::Visit(session)) = opening;
@@ -171,6 +175,7 @@ impl Host {
             brain,
             retry,
             unattended,
+            person,
             context,
             pins,
             _lock: lock,
@@ -341,8 +346,8 @@ impl Host {
     }
 
     /// Who answers cards here, for the journal.
-    pub(crate) fn who(&self) -> &'static str {
-        if self.unattended { "bailey" } else { "owner" }
+    pub(crate) fn who(&self) -> Answerer {
+        if self.unattended { Answerer::bailey() } else { Answerer::owner(self.person.clone()) }
     }
 
     async fn turn(
@@ -432,7 +437,7 @@ struct Front<'a> {
     connection: &'a Connection,
     scope: &'a Scope,
     news: &'a News,
-    who: &'static str,
+    who: Answerer,
 }
 
 impl Front<'_> {
@@ -463,7 +468,7 @@ impl Front<'_> {
                 }
             }
             Op::Answer { id, answer, why } => {
-                self.kernel.take_answer(self.connection, id, answer, self.who, &why).await?;
+                self.kernel.take_answer(self.connection, id, answer, self.who.clone(), &why).await?;
             }
         }
         Ok(())

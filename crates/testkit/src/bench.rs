@@ -286,6 +286,8 @@ fn config(setup: &Setup) -> Config {
             parts: vec![CardPart::Field { name: "target".into(), value: question.action.target() }],
             caveats: vec![format!("{} outputs were seen", question.seen.len())],
             once: false,
+            pattern: None,
+            reasoned: false,
         },
     }
 }

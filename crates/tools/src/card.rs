@@ -73,6 +73,8 @@ pub fn card(question: &Question<'_>) -> Card {
         parts: draft.parts,
         caveats: draft.caveats,
         once: false,
+        pattern: None,
+        reasoned: false,
     }
 }
 

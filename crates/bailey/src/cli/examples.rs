@@ -51,6 +51,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &[
             ("bailey approvals approve 9c41", "once"),
             ("bailey approvals approve 9c41 --session", "the same action as often as its session wants it"),
+            ("bailey approvals approve 9c41 --pattern", "all that the card says its pattern covers"),
         ],
     ),
     (&["approvals", "reject"], &[("bailey approvals reject 9c41 --reason \"not on a Friday\"", "")]),

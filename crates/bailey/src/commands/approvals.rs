@@ -9,10 +9,11 @@ use crate::{
     config::Config,
     front::{draw_card, one_line, short, short_question},
     home::Home,
+    person::person,
     print::{Printer, Style},
 };
 use anyhow::{Result, bail};
-use bailey_journal::{Journal, Mint, Question, Standing};
+use bailey_journal::{Answerer, Journal, Mint, Question, Standing};
 use bailey_protocol::{Answer, Timestamp};
 use serde_json::json;
 use std::{process::ExitCode, time::Duration};
@@ -26,9 +27,13 @@ pub(super) async fn run(home: &Home, command: Approvals, printer: &Printer) -> R
     match command {
         Approvals::List { all } => desk.list(all).await,
         Approvals::Show { question } => desk.show(&question).await,
-        Approvals::Approve { question, session } => {
-            let answer = if session { Answer::YesForSession } else { Answer::Yes };
-            desk.answer(&question, answer, "").await
+        Approvals::Approve { question, session, pattern, reason } => {
+            let answer = match (session, pattern) {
+                (_, true) => Answer::YesForPattern,
+                (true, _) => Answer::YesForSession,
+                _ => Answer::Yes,
+            };
+            desk.answer(&question, answer, &reason).await
         }
         Approvals::Reject { question, reason } => desk.answer(&question, Answer::No, &reason).await,
         Approvals::Again { question } => {
@@ -91,8 +96,10 @@ impl Desk<'_> {
             ),
         ));
         if question.standing == Standing::Open {
+            let wider = question.card.as_ref().is_some_and(|card| card.pattern.is_some());
+            let pattern = if wider { " [--pattern]" } else { "" };
             self.printer.note(&format!(
-                "bailey approvals approve {id}, or: bailey approvals reject {id} --reason \"…\""
+                "bailey approvals approve {id}{pattern}, or: bailey approvals reject {id} --reason \"…\""
             ));
         }
         Ok(ExitCode::SUCCESS)
@@ -101,14 +108,11 @@ impl Desk<'_> {
     async fn answer(&self, name: &str, answer: Answer, why: &str) -> Result<ExitCode> {
         let question = self.journal.question(name).await?;
         let (id, session) = (question.id, question.session);
-        let is_once = question.card.as_ref().is_none_or(|card| card.once);
+        let owner = Answerer::owner(Some(person()));
         match (question.standing, answer) {
-            (Standing::Open, Answer::YesForSession) if is_once => {
-                bail!("a yes to this question counts once only: say it without `--session`");
-            }
-            (Standing::Open, _) => self.mint.answer(session, id, answer, "owner", why).await?,
-            (Standing::Yes | Standing::YesForSession, Answer::No) => {
-                self.mint.revoke(session, id, "owner", why).await?;
+            (Standing::Open, _) => self.mint.answer(session, id, answer, owner, why).await?,
+            (Standing::Yes | Standing::YesForSession | Standing::YesForPattern, Answer::No) => {
+                self.mint.revoke(session, id, owner, why).await?;
             }
             (Standing::RanOut, _) => bail!(
                 "the question {0} has run out, which is a no; to have it asked once more: bailey approvals again {0}",
@@ -119,7 +123,15 @@ impl Desk<'_> {
             }
         }
         let (id, of) = (short_question(id), short(&session));
-        let said = if answer == Answer::No { "rejected" } else { "approved" };
+        let said = match answer {
+            Answer::No => "rejected".to_owned(),
+            Answer::Yes => "approved".to_owned(),
+            Answer::YesForSession => "approved for its session".to_owned(),
+            Answer::YesForPattern => {
+                let words = question.card.as_ref().and_then(|card| card.pattern.clone());
+                format!("approved, and {}", words.unwrap_or_default())
+            }
+        };
         if self.printer.is_json() {
             self.printer.json(&json!({ "question": question.id, "session": session, "answer": answer }));
             return Ok(ExitCode::SUCCESS);
@@ -164,6 +176,7 @@ fn word(standing: Standing) -> &'static str {
         Standing::RanOut => "ran out",
         Standing::Yes => "approved, not begun yet",
         Standing::YesForSession => "approved for its session",
+        Standing::YesForPattern => "approved for its pattern, for its session",
         Standing::No => "answered with no",
         Standing::Used => "approved and begun",
         Standing::Void => "void: other rules are in force since it was asked",

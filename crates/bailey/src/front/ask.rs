@@ -49,34 +49,75 @@ impl Asker {
             Self::Never => return (Answer::No, "`--approve never` asks nobody".into()),
             Self::Nobody => return (Answer::No, "there is no terminal to ask on".into()),
         }
-        match ask_terminal(&draw(printer, card), card.once).await {
+        match ask_terminal(&draw(printer, card), Choice::of(card)).await {
             Ok(answer) => answer,
             Err(error) => (Answer::No, format!("the terminal could not be read: {error}")),
         }
     }
 }
 
-async fn ask_terminal(text: &str, once: bool) -> std::io::Result<(Answer, String)> {
+/// What can be answered to a card.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    once: bool,
+    pattern: bool,
+    reasoned: bool,
+}
+
+impl Choice {
+    fn of(card: &Card) -> Self {
+        Self { once: card.once, pattern: !card.once && card.pattern.is_some(), reasoned: card.reasoned }
+    }
+
+    /// The line that asks, and the keys that answer.
+    fn words(self) -> (String, &'static str) {
+        let why = if self.reasoned { " and why" } else { "" };
+        match (self.once, self.pattern) {
+            (true, _) => (format!("  [y]es{why}, or [n]o and why: "), "y or n"),
+            (_, true) => (
+                format!("  [y]es once, for this [s]ession, for the [p]attern{why}, or [n]o and why: "),
+                "y, s, p or n",
+            ),
+            _ => (format!("  [y]es once, yes for this [s]ession{why}, or [n]o and why: "), "y, s or n"),
+        }
+    }
+
+    /// The answer that a word is.
+    fn answer(self, word: &str) -> Option<Answer> {
+        match word {
+            "y" | "yes" => Some(Answer::Yes),
+            "s" | "session" if !self.once => Some(Answer::YesForSession),
+            "p" | "pattern" if self.pattern => Some(Answer::YesForPattern),
+            "n" | "no" => Some(Answer::No),
+            _ => None,
+        }
+    }
+}
+
+async fn ask_terminal(text: &str, choice: Choice) -> std::io::Result<(Answer, String)> {
     let terminal = Terminal::open()?;
     terminal.write(text).await?;
     // What was typed before the question was seen is no answer to it.
     terminal.flush()?;
-    let (choice, keys) = match once {
-        true => ("  [y]es, or [n]o and why: ", "y or n"),
-        false => ("  [y]es once, yes for this [s]ession, or [n]o and why: ", "y, s or n"),
-    };
+    let (line, keys) = choice.words();
+    let closed = || Ok((Answer::No, "the terminal was closed".to_owned()));
     loop {
-        terminal.write(choice).await?;
+        terminal.write(&line).await?;
         let Some(line) = terminal.read_line().await? else {
-            return Ok((Answer::No, "the terminal was closed".into()));
+            return closed();
         };
         let (word, why) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
-        match word.to_lowercase().as_str() {
-            "y" | "yes" => return Ok((Answer::Yes, String::new())),
-            "s" | "session" if !once => return Ok((Answer::YesForSession, String::new())),
-            "n" | "no" => return Ok((Answer::No, why.trim().to_owned())),
-            _ => terminal.write(&format!("  Please type {keys}.\n")).await?,
+        let Some(answer) = choice.answer(&word.to_lowercase()) else {
+            terminal.write(&format!("  Please type {keys}.\n")).await?;
+            continue;
+        };
+        let mut why = why.trim().to_owned();
+        while choice.reasoned && why.is_empty() {
+            terminal.write("  Why? The journal keeps it: ").await?;
+            let Some(line) = terminal.read_line().await? else { return closed() };
+            why = line.trim().to_owned();
         }
+        return Ok((answer, why));
     }
 }
 
@@ -131,6 +172,9 @@ pub(crate) fn draw(printer: &Printer, card: &Card) -> String {
             }
             CardPart::Diff { diff, .. } => lines.extend(diff_lines(printer, diff)),
         }
+    }
+    if let Some(pattern) = card.pattern.as_ref().filter(|_| !card.once) {
+        lines.push(remark(&format!("a yes for the pattern covers {pattern}")));
     }
     lines.extend(card.caveats.iter().map(|caveat| remark(&format!("note: {caveat}"))));
     lines.push(String::new());

@@ -79,6 +79,38 @@ fn last(model: &ModelServer) -> String {
     model.requests().last().unwrap().body.clone()
 }
 
+/// From another terminal, with `--pattern`; and where the card has none, it is refused and the question stays open.
+#[test]
+fn a_yes_for_the_pattern_comes_from_another_terminal() {
+    let stage = Stage::new(&[("a.txt", "b\na\n")]);
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let ask = "[[rule]]\nname = \"ask\"\nanswer = \"review\"\nmatch = { command = [\"sort\", \"sh\"] }\n";
+    fs::write(stage.home().join("policy/rules.toml"), format!("{}\n{ask}", bailey_policy::DEFAULT_RULES))
+        .unwrap();
+    let command = |id: &str, line: &str| Reply::calls([(id, "command_run", json!({ "command": line }))]);
+    let later = ["--model", "test/model", "--approve", "later"];
+    let model =
+        stage.model(vec![command("c1", "sort -r a.txt"), command("c2", "sh x.sh"), Reply::text("I wait.")]);
+    assert_eq!(stage.ran(&[&["run", "do it"], &later[..]].concat()).code, Some(7));
+    drop(model);
+    let questions = stage.ran(&["--json", "approvals", "list"]).lines();
+    let [sort, sh] = questions.as_slice() else { panic!("{questions:?}") };
+    let id = |question: &Value| question["id"].as_str().unwrap().to_owned();
+    let none = stage.ran(&["approvals", "approve", &id(sh), "--pattern"]);
+    assert!(none.code != Some(0) && none.stderr.contains("no pattern"), "{none:?}");
+    assert_eq!(stage.ran(&["--json", "approvals", "show", &id(sh)]).lines()[0]["standing"], "open");
+    let shown = stage.ran(&["approvals", "show", &id(sort)]);
+    assert!(shown.stdout.contains("every `sort …`") && shown.stderr.contains("[--pattern]"), "{shown:?}");
+    let approved = stage.ran(&["approvals", "approve", &id(sort), "--pattern"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    let model = stage.model(vec![command("c3", "sort -u a.txt"), Reply::text("done")]);
+    let resumed = stage.ran(&[&["sessions", "resume", &newest(&stage), "go on"], &later[..]].concat());
+    assert_eq!(resumed.code, Some(7), "the other one still waits: {resumed:?}");
+    let ran =
+        stage.trail().iter().filter(|entry| entry["type"] == "intent" && entry["kind"] == "exec").count();
+    assert_eq!(ran, 2, "the one that was asked, and the one that is covered: {}", last(&model));
+}
+
 #[test]
 fn another_terminal_answers_while_the_task_waits() {
     for (answer, seen, intents) in [("approve", SEEN, 1), ("reject", "not approved: not these notes", 0)] {

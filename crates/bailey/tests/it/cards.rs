@@ -2,7 +2,7 @@
 
 use crate::{stage::Stage, terminal::Terminal};
 use bailey_testkit::{Gate, Message, Reply};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{fs, path::PathBuf, thread, time::Duration};
 use tempfile::TempDir;
 
@@ -181,6 +181,64 @@ fn yes_for_the_session_is_not_asked_again_for_the_same_effect_only() {
     assert_eq!(code, 0, "{screen}");
     assert!(told(&model).contains("it is none of your business"), "{}", told(&model));
     assert!(!told(&model).contains("something else"));
+}
+
+/// The default rules, and one that asks before `sort`.
+fn ask_sort(stage: &Stage) {
+    let ask = "[[rule]]\nname = \"ask-sort\"\nanswer = \"review\"\nreason = \"sorting is looked at\"\n\
+               match = { command = \"sort\" }\n";
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let rules = format!("{}\n{ask}", bailey_policy::DEFAULT_RULES);
+    fs::write(stage.home().join("policy/rules.toml"), rules).unwrap();
+}
+
+fn command(id: &str, line: &str) -> Reply {
+    Reply::calls([(id, "command_run", json!({ "command": line }))])
+}
+
+/// Attack A13: what a yes for the pattern covers stands on the card, and nothing else is covered.
+#[test]
+fn a13_yes_for_the_pattern_covers_what_the_card_says() {
+    let tricks = [
+        "sort --compress-program=./x a.txt",
+        "sort a.txt; touch x",
+        "sort -o x a.txt",
+        "./sort a.txt",
+        "env sort a.txt",
+        "cd sub && sort b.txt",
+    ];
+    for trick in tricks {
+        let stage =
+            Stage::new(&[("a.txt", "b\na\n"), ("sub/b.txt", "b\n"), ("sort", "#!/bin/sh\ntouch x\n")]);
+        ask_sort(&stage);
+        let covered = command("c2", "sort -u a.txt");
+        let model = stage.model(vec![
+            command("c1", "sort -r a.txt"),
+            covered,
+            command("c3", trick),
+            Reply::text("done"),
+        ]);
+        let Some(mut terminal) = run(&stage) else { return };
+        let card = terminal.wait_for(QUESTION);
+        assert!(card.contains("every `sort …`") && card.contains("until this session ends"), "{card}");
+        terminal.keys("p\n");
+        // The control: the second one was not asked.
+        let card = terminal.wait_for(QUESTION);
+        assert!(results(&model)[1].contains("exit code: 0"), "{:?}", results(&model));
+        assert!(card.contains(trick), "{card}");
+        assert!(!card.contains("[p]attern"), "{card}");
+        terminal.keys("n not that\n");
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        assert!(told(&model).contains("not that"), "{}", told(&model));
+        let trail = stage.trail();
+        let answers: Vec<&Value> = trail.iter().filter(|entry| entry["type"] == "answered").collect();
+        assert_eq!((&answers[0]["answer"], &answers[0]["by"]), (&json!("yes_for_pattern"), &json!("owner")));
+        let person = &answers[0]["person"];
+        assert!(person["terminal"].as_str().unwrap().starts_with("pts/"), "{person}");
+        let asked = trail.iter().find(|entry| entry["type"] == "asked").unwrap();
+        assert_eq!(asked["pattern"]["pattern"]["command"], json!(["sort"]));
+    }
 }
 
 #[test]

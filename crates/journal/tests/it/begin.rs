@@ -1,7 +1,7 @@
 //! What `begin` refuses, and that nothing of a refused effect is written.
 
 use crate::support::{Desk, LASTS, command, decide, desk, effect, stricter, why};
-use bailey_journal::{BeginError, Budgets, Fact, JournalError, Query, SessionLock, Warrant};
+use bailey_journal::{BeginError, Budgets, Fact, JournalError, Query, SessionLock, Terms, Warrant};
 use bailey_policy::Verdict;
 use bailey_protocol::{Answer, Sealed, SessionId};
 
@@ -73,7 +73,11 @@ async fn an_unknown_session_is_refused() {
 
 /// A question about a deployment, answered so.
 async fn answered(desk: &Desk, sealed: &Sealed, answer: Answer) -> bailey_protocol::ApprovalId {
-    let id = desk.mint.ask(sealed, None, serde_json::json!({ "title": "deploy" }), LASTS).await.unwrap();
+    let id = desk
+        .mint
+        .ask(sealed, Terms::default(), serde_json::json!({ "title": "deploy" }), LASTS)
+        .await
+        .unwrap();
     desk.mint.answer(sealed.effect().session, id, answer, "owner", "a test").await.unwrap();
     id
 }
@@ -115,7 +119,7 @@ async fn no_and_no_answer_grant_nothing() {
     let desk = desk().await;
     let session = desk.session().await;
     let sealed = effect(session, command("deploy"));
-    let open = desk.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await.unwrap();
+    let open = desk.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await.unwrap();
     assert!(matches!(desk.mint.grant(open, &sealed).await, Err(JournalError::NotGranted(_))));
     let no = answered(&desk, &sealed, Answer::No).await;
     assert!(matches!(desk.mint.grant(no, &sealed).await, Err(JournalError::NotGranted(_))));
@@ -153,7 +157,7 @@ async fn a_new_policy_voids_questions_and_grants() {
     let desk = desk().await;
     let session = desk.session().await;
     let sealed = effect(session, command("deploy"));
-    let open = desk.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await.unwrap();
+    let open = desk.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await.unwrap();
     let yes = answered(&desk, &sealed, Answer::Yes).await;
     desk.mint.adopt(stricter().digest()).await.unwrap();
     desk.mint.adopt(desk.policy.digest()).await.unwrap();

@@ -1,7 +1,7 @@
 //! What follows from reports: the paths that a session's layer holds, with their bases.
 
 use crate::support::{Desk, LASTS, command, desk, effect, merge, why};
-use bailey_journal::{Budgets, Warrant};
+use bailey_journal::{Budgets, Terms, Warrant};
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
 use bailey_protocol::{
     Action, Answer, ChangedFile, Cost, Digest, EffectId, ExecReport, FileChange, MergeFile, MergeKind,
@@ -138,7 +138,7 @@ async fn revealing(desk: &Desk, policy: &Policy, session: SessionId) {
     let now = "2026-01-02T03:04:05Z".parse().unwrap();
     let facts = Facts::new(&sealed, now, &places);
     let Verdict::Review(review) = policy.decide(&facts).verdict else { panic!("it is not asked") };
-    let id = desk.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await.unwrap();
+    let id = desk.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await.unwrap();
     desk.mint.answer(session, id, Answer::Yes, "owner", "").await.unwrap();
     let grant = desk.mint.grant(id, &sealed).await.unwrap();
     let begun = desk.mint.begin(sealed, Warrant::Approved(review, grant), why(), &Budgets::default()).await;

@@ -1,7 +1,7 @@
 //! Projections made anew from the chain.
 
 use crate::support::{Desk, LASTS, command, desk, effect, merge, why};
-use bailey_journal::Warrant;
+use bailey_journal::{Terms, Warrant};
 use bailey_protocol::{
     Answer, Digest, ExecReport, Labels, MergeFile, MergeKind, MergeResult, MergeState, Report, Sealed,
     SessionId, Touched, TurnId,
@@ -13,7 +13,7 @@ fn touched(path: &str) -> Touched {
 }
 
 async fn approved(desk: &Desk, sealed: Sealed, answer: Answer) {
-    let id = desk.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await.unwrap();
+    let id = desk.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await.unwrap();
     desk.mint.answer(sealed.effect().session, id, answer, "owner", "").await.unwrap();
     if answer != Answer::No {
         let grant = desk.mint.grant(id, &sealed).await.unwrap();
@@ -40,7 +40,7 @@ async fn lived(desk: &Desk) -> SessionId {
     }
     // One is open, one was cut in the middle, one is reserved.
     desk.mint
-        .ask(&effect(session, command("deploy open")), None, serde_json::json!({}), LASTS)
+        .ask(&effect(session, command("deploy open")), Terms::default(), serde_json::json!({}), LASTS)
         .await
         .unwrap();
     crate::tokens::used_once(desk, session).await;

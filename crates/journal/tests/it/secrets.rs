@@ -1,7 +1,7 @@
 //! What a stranger wrote is redacted before it reaches the disk, wherever it stands.
 
 use crate::support::{Desk, LASTS, command, desk_with, effect};
-use bailey_journal::{Entry, Fact, Payload, Query};
+use bailey_journal::{Entry, Fact, Payload, Query, Terms};
 use bailey_protocol::{
     Action, Blob, CallId, Cost, ExecReport, FileChange, FileReport, Labels, Outcome, Report, Status, Stream,
     Touched, TurnId,
@@ -54,7 +54,11 @@ async fn write_everywhere(desk: &Desk) {
     };
     desk.journal.append(Entry::of(session, fact).with(Payload::Text(SECRET.into()))).await.unwrap();
     let sealed = effect(session, command(&format!("deploy {SECRET}")));
-    let id = desk.mint.ask(&sealed, None, serde_json::json!({ "title": SECRET }), LASTS).await.unwrap();
+    let id = desk
+        .mint
+        .ask(&sealed, Terms::default(), serde_json::json!({ "title": SECRET }), LASTS)
+        .await
+        .unwrap();
     desk.mint.answer(session, id, bailey_protocol::Answer::No, "owner", SECRET).await.unwrap();
 }
 

@@ -156,3 +156,65 @@ async fn a_yes_is_about_the_files_that_a_command_names_as_they_were() {
     bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
     assert_eq!(bench.world.spans().len(), 5);
 }
+
+/// A rule that asks before commands that begin with `git`, and one that asks before those that begin with `git push`.
+const ASK_GIT: &str = r#"
+[[rule]]
+name = "ask-git"
+answer = "review"
+reason = "git is looked at"
+match = { command = "git" }
+
+[[rule]]
+name = "ask-push"
+answer = "review"
+reason = "what is pushed is looked at"
+match = { command = "git status --long" }
+"#;
+
+/// A13: a yes for a pattern covers what its card says and nothing else; each case beside one that it covers.
+#[tokio::test]
+async fn a_yes_for_a_pattern_covers_what_its_card_says() {
+    let mut bench = Bench::new(Setup::default().rule(ASK_GIT).rule(ASK_DEPLOY)).await;
+    let (scope, context) = bench.context("go").await;
+    // Where there is no pattern, none can be said yes to, and the question stays open.
+    let tool = Toy::run("deploy a");
+    let id = asked(&bench, &scope, &context, &tool).await;
+    let none = bench.kernel.answer(&bench.connection, id, Answer::YesForPattern, "owner", "").await;
+    assert!(matches!(none, Err(Refused::Journal(JournalError::NoAnswer(..)))), "{none:?}");
+    bench.kernel.answer(&bench.connection, id, Answer::No, "owner", "").await.unwrap();
+    bench.happened();
+
+    let tool = Toy::run("git status -s");
+    let id = asked(&bench, &scope, &context, &tool).await;
+    let offered = bench.happened().into_iter().find_map(|event| match event {
+        Happening::Ask { card, .. } => card.pattern,
+        _ => None,
+    });
+    assert!(offered.unwrap().contains("every `git status …`"));
+    bench.kernel.answer(&bench.connection, id, Answer::YesForPattern, "owner", "").await.unwrap();
+    bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
+    for line in ["git status -s", "git status --short a"] {
+        done(&bench, &scope, &context, &Toy::run(line)).await;
+    }
+    assert_eq!(bench.world.spans().len(), 3);
+    // Another command, and one that another rule asks about besides.
+    for line in ["git log", "git -c a.b=!x status", "git status --long"] {
+        asked(&bench, &scope, &context, &Toy::run(line)).await;
+    }
+    // Another program of that name.
+    done(&bench, &scope, &context, &Toy::run("git status a")).await;
+    bench.world.put("git", "another git");
+    asked(&bench, &scope, &context, &Toy::run("git status a")).await;
+    let stored = bench.facts("answered").await;
+    assert!(format!("{stored:?}").contains("YesForPattern"), "{stored:?}");
+    // Over a restart it lasts, over a change of the rules it does not.
+    let setup = Setup::default().rule(ASK_GIT).rule(ASK_DEPLOY);
+    let again = Bench::over(bench.close(), setup.clone()).await;
+    let (scope, context) = again.context("go").await;
+    done(&again, &scope, &context, &Toy::run("git status b")).await;
+    let changed =
+        Bench::over(again.close(), setup.rule(&ASK_DEPLOY.replace("ask-deploy", "ask-again"))).await;
+    let (scope, context) = changed.context("go").await;
+    asked(&changed, &scope, &context, &Toy::run("git status b")).await;
+}

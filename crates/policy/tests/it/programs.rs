@@ -200,7 +200,6 @@ fn a13_a_pattern_never_widens() {
     let git = Pattern::around(&words("git status -s")).unwrap();
     assert_eq!(git.to_string(), "git status …");
     assert!(git.covers(&words("git status --short a")), "control");
-    assert!(git.covers(&line("sh~-c~git status -s")), "a line that is one plain command");
     for text in [
         "git",
         "git log",
@@ -214,4 +213,64 @@ fn a13_a_pattern_never_widens() {
     assert!(!git.covers(&line("sh~-c~git status; rm x")) && !git.covers(&line("sh~-c~git status $(rm x)")));
     let find = Pattern::around(&words("find . -name x")).unwrap();
     assert!(find.covers(&words("find src -type f")) && !find.covers(&words("find . -exec rm {} +")));
+}
+
+/// A13: beyond the words, a pattern is for commands that are written, placed and bounded like the one that was shown.
+#[test]
+fn a13_a_pattern_keeps_to_its_circumstances() {
+    let git = Pattern::around(&words("git status -s")).unwrap();
+    let changed = |change: fn(&mut Command)| {
+        let mut command = words("git status --short a");
+        change(&mut command);
+        git.covers(&command)
+    };
+    assert!(changed(|_| ()), "control");
+    assert!(changed(|it| it.limits.wall_ms -= 1), "control: less is covered");
+    let wider: [(&str, fn(&mut Command)); 9] = [
+        ("directory", |it| it.cwd = "/w/sub".into()),
+        ("network", |it| it.network = true),
+        ("input", |it| it.stdin = Some(Blob(b"x".to_vec()))),
+        ("variables", |it| drop(it.env.insert("A".into(), "x".into()))),
+        ("time", |it| it.limits.wall_ms += 1),
+        ("memory", |it| it.limits.memory_bytes += 1),
+        ("disk", |it| it.limits.disk_bytes += 1),
+        ("processes", |it| it.limits.pids += 1),
+        ("output", |it| it.limits.output_bytes += 1),
+    ];
+    for (what, change) in wider {
+        assert!(!changed(change), "{what}");
+        // The control: around the changed command itself there is a pattern that does, or none at all.
+        let mut command = words("git status --short a");
+        change(&mut command);
+        let around = Pattern::around(&command);
+        assert!(around.map_or(true, |wider| wider.covers(&command)), "control: {what}");
+    }
+    // A shell's line and a command without a shell are two things, and so are two shells.
+    let line_of = Pattern::around(&line("sh~-c~git status -s")).unwrap();
+    assert!(line_of.covers(&line("sh~-c~git status --short a")), "control");
+    for text in [
+        "git~status",
+        "bash~-c~git status",
+        "/bin/sh~-c~git status",
+        "./sh~-c~git status",
+        "/tmp/sh~-c~git status",
+    ] {
+        assert!(!line_of.covers(&line(text)), "{text}");
+    }
+    assert!(!git.covers(&line("sh~-c~git status")));
+    assert_eq!(line_of.bare().argv, ["sh", "-c", "git"]);
+    assert_eq!(git.bare().argv, ["git"]);
+    assert!(git.words().contains("every `git status …` in /home/ann/proj "), "{}", git.words());
+}
+
+/// A file of a project that is called like a shell is no shell: what its line says is not what it runs.
+#[test]
+fn a_file_that_is_called_sh_hides_what_it_runs() {
+    for (program, known) in
+        [("sh", true), ("/bin/sh", true), ("/usr/bin/bash", true), ("./sh", false), ("/w/bash", false)]
+    {
+        let command = line(&format!("{program}~-c~git status"));
+        let allow = vec![rule("a", Allow).on(crate::support::command(&["git"]))];
+        assert_eq!(judged(allow, Programs::KNOWN, &command) == Allow, known, "{program}");
+    }
 }

@@ -57,6 +57,7 @@ pub(crate) async fn open(
         folder,
         command: "bailey-test".into(),
         unattended: false,
+        person: None,
         patience: Patience { call: Duration::from_secs(60), at_end: true },
     };
     let host = Host::open(parts, opening(session)).await?;

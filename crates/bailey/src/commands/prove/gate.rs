@@ -8,7 +8,7 @@ use crate::{compose, extensions::Extensions};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{
     BeginError, Bound, Budgets, Circumstances, Grant, Journal, Mint, NewSession, Permit, Purpose, Receipt,
-    SystemClock, Warrant,
+    SystemClock, Terms, Warrant,
 };
 use bailey_kernel::Acted;
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
@@ -149,7 +149,7 @@ impl Desk {
 
     async fn once(&self) -> Result<Tried> {
         let sealed = effect(self.session, run(&["deploy"], "/w"), 0)?;
-        let id = self.mint.ask(&sealed, None, serde_json::json!({}), LASTS).await?;
+        let id = self.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await?;
         self.mint.answer(self.session, id, Answer::Yes, "prover", "").await?;
         let grant = self.mint.grant(id, &sealed).await?;
         let control = begun(self.begin(sealed, Some(grant.clone()), 0).await)?;

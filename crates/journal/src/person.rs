@@ -1,0 +1,49 @@
+//! Who answers a question.
+
+use serde::{Deserialize, Serialize};
+
+/// A person of this machine, as the system knows them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
+    /// The user's number.
+    pub uid: u32,
+    /// The user's name.
+    pub name: String,
+    /// The terminal on which it was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<String>,
+}
+
+/// Who answers: `owner`, or `bailey` where nobody could be asked; and the person, where there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answerer {
+    pub(crate) by: String,
+    pub(crate) person: Option<Person>,
+}
+
+impl Answerer {
+    /// Bailey itself: a no in the place of an answer.
+    #[must_use]
+    pub fn bailey() -> Self {
+        Self::from(BAILEY)
+    }
+
+    /// The owner of this home, who is this person.
+    #[must_use]
+    pub fn owner(person: Option<Person>) -> Self {
+        Self { by: "owner".into(), person }
+    }
+
+    /// Whether a human has decided.
+    pub(crate) fn is_human(&self) -> bool {
+        self.by != BAILEY
+    }
+}
+
+const BAILEY: &str = "bailey";
+
+impl From<&str> for Answerer {
+    fn from(by: &str) -> Self {
+        Self { by: by.into(), person: None }
+    }
+}

@@ -1,0 +1,77 @@
+//! What an answer to a question can be and covers: written with the question, and held to in the transaction of the answer
+//! and of each beginning on it, whoever answers and begins.
+
+use bailey_policy::Pattern;
+use bailey_protocol::{Answer, Command, Digest};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, ops::Not};
+
+/// The terms of a question.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terms {
+    /// The digest of the files that the action names, as they were; none where it names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named: Option<Digest>,
+    /// Whether a yes counts once only.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub once: bool,
+    /// Whether a person's answer needs a reason.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub reasoned: bool,
+    /// What a yes for the pattern covers; none: there is no such yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Wider>,
+}
+
+/// Commands that one yes may cover: of a pattern, by this very program, asked about by no other rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wider {
+    /// The commands.
+    pub pattern: Pattern,
+    /// The digest of the program's file, and of the shell's.
+    pub program: Option<Digest>,
+    /// The rules that ask.
+    pub rules: BTreeSet<String>,
+}
+
+/// Why an answer is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// A yes that would last.
+    #[error("a yes to this question counts once only: say it for this once")]
+    Once,
+    /// A yes for a pattern, where there is none.
+    #[error(
+        "this question has no pattern that a yes could be for: say yes for this once or for this session"
+    )]
+    NoPattern,
+    /// An answer that says nothing.
+    #[error("an answer to this question needs a reason, which the journal keeps: add `--reason \"…\"`")]
+    NoReason,
+}
+
+impl Terms {
+    /// Those of a command, a file or a merge that is as it was asked about.
+    #[must_use]
+    pub fn named(named: Option<Digest>) -> Self {
+        Self { named, ..Self::default() }
+    }
+
+    /// Whether an answer can be given, with this reason.
+    pub(crate) fn take(&self, answer: Answer, why: &str) -> Result<(), NoAnswer> {
+        match answer {
+            Answer::YesForSession | Answer::YesForPattern if self.once => Err(NoAnswer::Once),
+            Answer::YesForPattern if self.pattern.is_none() => Err(NoAnswer::NoPattern),
+            _ if self.reasoned && why.trim().is_empty() => Err(NoAnswer::NoReason),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a yes for the pattern covers a command, of which `now` says what it is.
+    pub(crate) fn covers(&self, now: &Wider, command: &Command) -> bool {
+        self.pattern.as_ref().is_some_and(|then| {
+            then.pattern.covers(command) && then.program == now.program && now.rules.is_subset(&then.rules)
+        })
+    }
+}
