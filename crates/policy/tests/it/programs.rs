@@ -215,6 +215,8 @@ fn a13_a_pattern_never_widens() {
     assert!(find.covers(&words("find src -type f")) && !find.covers(&words("find . -exec rm {} +")));
 }
 
+type Change = fn(&mut Command);
+
 /// A13: beyond the words, a pattern is for commands that are written, placed and bounded like the one that was shown.
 #[test]
 fn a13_a_pattern_keeps_to_its_circumstances() {
@@ -226,7 +228,7 @@ fn a13_a_pattern_keeps_to_its_circumstances() {
     };
     assert!(changed(|_| ()), "control");
     assert!(changed(|it| it.limits.wall_ms -= 1), "control: less is covered");
-    let wider: [(&str, fn(&mut Command)); 9] = [
+    let wider: [(&str, Change); 9] = [
         ("directory", |it| it.cwd = "/w/sub".into()),
         ("network", |it| it.network = true),
         ("input", |it| it.stdin = Some(Blob(b"x".to_vec()))),
