@@ -71,7 +71,6 @@ impl CommandPrefix {
     }
 
     /// The program that it names.
-    #[cfg(feature = "std")]
     pub(crate) fn program(&self) -> &str {
         self.0.first().map_or("", String::as_str)
     }

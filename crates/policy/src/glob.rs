@@ -132,6 +132,19 @@ impl Glob {
         &self.text
     }
 
+    /// What it is relative to.
+    pub(crate) fn base(&self) -> Base {
+        self.base
+    }
+
+    /// The names that every path begins with, from its base on, of which it says anything, and of each folder that it matches.
+    pub(crate) fn literals(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().map_while(|segment| match segment {
+            Segment::Literal(name) => Some(name.as_str()),
+            Segment::Any | Segment::Pattern(_) => None,
+        })
+    }
+
     /// The one path that it matches or, where its last segment is `**`, the folder of which it matches everything, and
     /// whether it is one. `None` for a glob that leaves anything else open.
     pub(crate) fn plain(&self, places: &Places) -> Option<(String, bool)> {

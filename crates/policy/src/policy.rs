@@ -11,6 +11,7 @@ use crate::{
     extension::Extension,
     fit::Fit,
     inquiry::{Inquiry, Judged},
+    phase::Phase,
     programs::Programs,
     rule::{Answer, Rule, Tier},
     shape,
@@ -265,45 +266,6 @@ fn digest<'a>(rules: impl Iterator<Item = &'a Rule>, extensions: &[Extension]) -
     let mut parts = vec![SEMANTICS.as_bytes(), &extensions];
     parts.extend(rules.iter().map(Vec::as_slice));
     Digest::of_parts(&parts)
-}
-
-/// Rules of one phase, found by the kind of action.
-#[derive(Debug)]
-struct Phase {
-    rules: Vec<Rule>,
-    by_kind: [Concerned; Kind::ALL.len()],
-}
-
-/// The rules that concern one kind.
-#[derive(Debug)]
-struct Concerned {
-    places: Vec<usize>,
-    /// Steps that they take for each thing that an action touches.
-    steps: u64,
-}
-
-impl Phase {
-    fn new(rules: Vec<Rule>) -> Self {
-        let concerned = |kind| {
-            let speaks = |rule: &Rule| rule.answer != Answer::Pass && rule.matches.concerns(kind);
-            let found = rules.iter().enumerate().filter(|(_, rule)| speaks(rule));
-            let steps = found.clone().map(|(_, rule)| rule.steps()).sum();
-            Concerned { places: found.map(|(place, _)| place).collect(), steps }
-        };
-        Self { by_kind: Kind::ALL.map(concerned), rules }
-    }
-
-    fn run(&self, subject: &Subject<'_>, resources: &[Resource<'_>], tally: &mut Tally) {
-        let place = Kind::ALL.iter().position(|kind| *kind == subject.kind);
-        let Some(concerned) = place.and_then(|place| self.by_kind.get(place)) else { return };
-        let things = u64::try_from(resources.len()).unwrap_or(u64::MAX);
-        if concerned.steps.saturating_mul(things) > STEPS_MAX {
-            return tally.hear_own("too-much", format!("{things} paths are too many for so many rules"));
-        }
-        for rule in concerned.places.iter().filter_map(|place| self.rules.get(*place)) {
-            tally.hear(rule, subject, resources);
-        }
-    }
 }
 
 /// Whether a rule speaks about a resource. What is not known binds and never frees: see [`Condition`].

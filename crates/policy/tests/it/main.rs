@@ -19,7 +19,6 @@ mod proofs;
 mod properties;
 mod random;
 mod shape;
-mod speed;
 mod support;
 mod tokens;
 mod vouch;
