@@ -103,6 +103,14 @@ denied, OPENS what would be allowed without a question. What the journal does no
 
 Exit codes: 0 nothing would be decided otherwise, 1 something would, 2 the draft has mistakes or breaks an example.";
 
+const UPDATE_HELP: &str = "\
+The new rules are read with all other files of the home, their examples are tried, and they judge again the last 100 decisions
+of the journal (see `bailey policy simulate`). Where more than five are BREAKING, or anything OPENS, a phrase must be typed on
+the terminal, or given with --confirm. The change is recorded before and after it is made; the file is replaced whole or not at
+all, and running sessions obey from their next action on.
+
+Exit codes: 0 done or nothing to do, 1 not done, 2 the rules have mistakes or break an example, 3 not confirmed or denied.";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Models {
     /// Ask nobody: only show what is configured
@@ -463,9 +471,31 @@ pub(crate) enum Policy {
     /// Decide again what the journal recorded, by a draft of the rules, and say what would be decided otherwise
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
+    /// Put a rule file into the home's policy, or take one away, once it is shown what that means
+    #[command(after_help = UPDATE_HELP)]
+    Update(Update),
     /// The programs of yours that judge besides the rules
     #[command(subcommand)]
     Extensions(Extensions),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Update {
+    /// The new text of a rule file; the home's file of the same name is replaced, or it is one more
+    #[arg(required_unless_present = "remove", conflicts_with = "remove")]
+    pub(crate) file: Option<PathBuf>,
+    /// The name of the home's rule file, where it is another one
+    #[arg(long, value_name = "NAME", conflicts_with = "remove")]
+    pub(crate) name: Option<String>,
+    /// Take this rule file of the home away instead
+    #[arg(long, value_name = "NAME")]
+    pub(crate) remove: Option<String>,
+    /// Only show what would change, and print the phrase that it needs
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The phrase that a dry run printed; it is good for that very change
+    #[arg(long, value_name = "PHRASE", conflicts_with = "dry_run")]
+    pub(crate) confirm: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

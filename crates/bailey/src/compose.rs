@@ -11,6 +11,7 @@ use crate::{
     config::Config,
     extensions::Extensions,
     home::{Folder, Home},
+    law::{self, Law},
     person::person,
     print::Printer,
     stores::Stores,
@@ -18,11 +19,11 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
-use bailey_journal::{BeginError, Journal, JournalFile, NewSession, SystemClock};
-use bailey_kernel::{Config as KernelConfig, Executor, Instruction, Kernel, Scope};
+use bailey_journal::{BeginError, Clock as _, Holder, Journal, JournalFile, NewSession, SystemClock};
+use bailey_kernel::{Acted, Config as KernelConfig, Executor, Instruction, Kernel, Scope};
 use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
-use bailey_protocol::{Event, SessionId, WsPath};
+use bailey_protocol::{Action, Amendment, Answer, Event, SessionId, Status, WsPath};
 use bailey_runtime::{Host, Opening, Parts};
 use bailey_sandbox::{Native, Walls, Warden};
 use bailey_secrets::{Redactor, Secret, Vault};
@@ -250,6 +251,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let mut settled = extensions.settle(session.home)?;
     let told = bounds::of_warden(&session, id, &folder, std::mem::take(&mut settled.leases))?;
     let warden = Warden::start(Path::new("/proc/self/exe"), &told)?;
+    let idle = law::idle(session.home, SystemClock.now());
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
     let witness = session.config.witness.as_ref().map(Witness::open);
@@ -267,7 +269,12 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     // While the rest is put together; the first write waits for it.
     let checked = journal.clone();
     tokio::spawn(async move { checked.sound().await });
-    let remarks = remark.into_iter().chain(clock::remark(&journal).await).collect();
+    let cut_off = match &idle {
+        Some(lock) => law::recover(home, &mint, lock).await?,
+        None => Vec::new(),
+    };
+    drop(idle);
+    let remarks = remark.into_iter().chain(clock::remark(&journal).await).chain(cut_off).collect();
     let profile = config.calls.profile();
     let (rules, _) = policy(home, &extensions)?;
     let rules = rules.with_profile(profile);
@@ -412,14 +419,95 @@ pub(crate) async fn owner(
     registrar.register(vec![Arc::new(door)]);
     let workspace = WsPath(home.root.display().to_string());
     let session = owner_session();
+    open_owners(&journal, session, &workspace).await?;
+    let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+    let connection = registrar.connect(session, workspace, sender);
+    Ok((kernel, registrar.owner(&connection), events))
+}
+
+/// What came of a change of the rules.
+#[derive(Debug, Default)]
+pub(crate) struct Amended {
+    /// The entry of the policy that is in force now.
+    pub(crate) entry: u64,
+    /// Why the gate refused.
+    pub(crate) refused: Option<Vec<String>>,
+    /// Why it was not done.
+    pub(crate) failed: Option<String>,
+    /// What was found on the way.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// Changes a rule file, as the owner, who has seen what it means and confirmed it (`why`); then puts the rules that the home
+/// has into force.
+pub(crate) async fn amend(
+    home: &Home,
+    config: &Config,
+    keys: Keys,
+    extensions: &Extensions,
+    amendment: Amendment,
+    why: String,
+) -> Result<Amended> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let lock = law::lock(home, &holder(&keys)).await?;
+    let (journal, mint) = journal(home, &keys).await?;
+    let mut amended = Amended { remarks: law::recover(home, &mint, &lock).await?, ..Amended::default() };
+    // Where the files that lie there are no rules, those that no file can lift decide.
+    let rules = match policy(home, extensions) {
+        Ok((rules, _)) => rules,
+        Err(_) => with_binding(file::Parsed::default())?.0,
+    };
+    let law = Law::new(journal.seal(), home);
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    registrar.register(vec![Arc::new(law)]);
+    let (session, workspace) = (law::session(), WsPath(home.policy().display().to_string()));
+    open_owners(&journal, session, &workspace).await?;
+    // Nobody listens: what happens is told at the end.
+    let (sender, _) = mpsc::channel(1);
+    let connection = registrar.connect(session, workspace, sender);
+    let scope = registrar.owner(&connection);
+    let mut acted = kernel.act(&scope, Action::Amend(amendment), &[]).await?;
+    if let Acted::Waiting(question) = acted {
+        kernel.answer(&connection, question, Answer::Yes, "owner", &why).await?;
+        acted = kernel.act_approved(&scope, question).await?;
+    }
+    match acted {
+        Acted::Done(output) => match &output.outcome().status {
+            Status::Done => {}
+            Status::Failed { reason } => amended.failed = Some(reason.clone()),
+            Status::Cancelled | Status::Unknown => amended.failed = Some("its end was not seen".into()),
+        },
+        Acted::Denied(reasons) => amended.refused = Some(reasons),
+        Acted::Waiting(_) => amended.failed = Some("the rules ask for somebody else's yes".into()),
+    }
+    // Also where nothing was done: the rules that lie there are the ones in force.
+    registrar.adopt(policy(home, extensions)?.0).await?;
+    amended.entry = journal.newest();
+    Ok(amended)
+}
+
+/// Ends what a killed change of the rules left, and says how far it came.
+pub(crate) async fn recover_law(home: &Home, printer: &Printer) -> Result<()> {
+    let Some(lock) = law::idle(home, SystemClock.now()) else { return Ok(()) };
+    let keys = Keys::load(home, &Config::load(home)?, printer)?;
+    let (_, mint) = journal(home, &keys).await?;
+    law::recover(home, &mint, &lock).await?.iter().for_each(|told| printer.warn(told));
+    Ok(())
+}
+
+fn holder(keys: &Keys) -> Holder {
+    let command = keys.redactor.redact(&command_line()).text.into_owned();
+    Holder { pid: std::process::id(), since: SystemClock.now(), command }
+}
+
+/// A session of the owner's own, which is there or begins.
+async fn open_owners(journal: &Journal, session: SessionId, workspace: &WsPath) -> Result<()> {
     if journal.session(&session.to_string()).await.is_err() {
         let new =
             NewSession { workspace: workspace.clone(), principal: "owner".into(), model: String::new() };
         journal.open_session(session, new).await?;
     }
-    let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
-    let connection = registrar.connect(session, workspace, sender);
-    Ok((kernel, registrar.owner(&connection), events))
+    Ok(())
 }
 
 /// A new session's name.

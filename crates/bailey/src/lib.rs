@@ -16,6 +16,7 @@ mod front;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod home;
+mod law;
 mod person;
 mod print;
 mod probe;

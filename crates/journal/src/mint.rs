@@ -211,9 +211,22 @@ impl Mint {
     pub async fn give_up(&self, lock: &SessionLock, lost: &Unfinished) -> Result<(), JournalError> {
         let outcome =
             Outcome { status: Status::Unknown, enforced: None, duration_ms: 0, report: Report::Nothing };
+        self.settle(lock, lost, &outcome).await
+    }
+
+    /// Writes what is known now of the end of an effect whose process did not see it. What was reserved counts as used.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn settle(
+        &self,
+        lock: &SessionLock,
+        lost: &Unfinished,
+        outcome: &Outcome,
+    ) -> Result<(), JournalError> {
         let session = lock.session();
         let receipt = Receipt { effect: lost.effect, session, seq: Seq(0), merge: None };
-        self.finish(receipt, &outcome, lost.reserved.clone(), Vec::new()).await?;
+        self.finish(receipt, outcome, lost.reserved.clone(), Vec::new()).await?;
         Ok(())
     }
 }

@@ -18,6 +18,8 @@ pub enum Route {
     Walls,
     /// Everything that leaves the machine.
     Network,
+    /// The rules of the home.
+    Law,
 }
 
 impl Route {
@@ -34,6 +36,7 @@ impl Route {
             | Action::Diff { .. }
             | Action::Merge(_) => Some(Self::Walls),
             Action::Model { .. } | Action::Http(_) => Some(Self::Network),
+            Action::Amend(_) => Some(Self::Law),
             Action::Tool(_) => None,
         }
     }

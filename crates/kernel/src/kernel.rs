@@ -264,6 +264,17 @@ impl Registrar {
         self.kernel.inner.rules.set(rules).ok();
     }
 
+    /// Puts other rules into force, at once: whoever decides from now on decides by them.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn adopt(&self, policy: Policy) -> Result<(), Refused> {
+        self.kernel.inner.mint.adopt(policy.digest()).await?;
+        let policy = Arc::new(policy);
+        *self.kernel.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+        Ok(())
+    }
+
     /// The connection of a person, whom the composition root authenticated, to a session.
     #[must_use]
     pub fn connect(&self, session: SessionId, workspace: WsPath, events: mpsc::Sender<Event>) -> Connection {

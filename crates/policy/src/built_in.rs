@@ -27,12 +27,20 @@ pub fn rules() -> Vec<Rule> {
     let host = Names::run_by_host();
     let others = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
     [
-        rule(
-            "policy-files",
-            Answer::Deny,
-            "only a human changes the policy, with an editor",
-            paths(&["{bailey}/policy/**"]),
-        ),
+        Rule {
+            except: [Condition {
+                action: Some([Kind::Amend].into()),
+                role: Some([Role::Owner].into()),
+                ..Condition::default()
+            }]
+            .into(),
+            ..rule(
+                "policy-files",
+                Answer::Deny,
+                "only a human changes the policy, with an editor or `bailey policy update`",
+                paths(&["{bailey}/policy/**"]),
+            )
+        },
         rule(
             "state-databases",
             Answer::Deny,
@@ -49,7 +57,10 @@ pub fn rules() -> Vec<Rule> {
             "configuration",
             Answer::Review,
             "this is Bailey's configuration",
-            Condition { role: Some([Role::Owner].into()), ..paths(&["{bailey}/*.toml", "{bailey}/*.md"]) },
+            Condition {
+                role: Some([Role::Owner].into()),
+                ..paths(&["{bailey}/*.toml", "{bailey}/*.md", "{bailey}/policy/*"])
+            },
         ),
         rule(
             "bailey-home",

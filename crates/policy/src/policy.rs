@@ -142,9 +142,11 @@ impl Policy {
         self
     }
 
-    /// The extensions that judge this kind.
+    /// The extensions that judge this kind. A change of the rules is the owner's, and asked of none: nobody else could mend
+    /// what keeps one from answering.
     pub(crate) fn asked(&self, kind: Kind) -> impl Iterator<Item = &Extension> {
-        self.extensions.iter().filter(move |extension| extension.kinds.contains(&kind))
+        let asks = move |extension: &&Extension| kind != Kind::Amend && extension.kinds.contains(&kind);
+        self.extensions.iter().filter(asks)
     }
 
     /// The same policy, which knows these programs. Only what shows that no wall depends on them takes them away.

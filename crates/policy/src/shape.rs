@@ -39,6 +39,7 @@ pub(crate) fn check(action: &Action) -> Result<(), String> {
         | Action::Search { .. }
         | Action::Diff { .. }
         | Action::Change { .. }
+        | Action::Amend(_)
         | Action::Merge(_) => Ok(()),
     }
 }
@@ -57,6 +58,9 @@ fn sizes(action: &Action) -> (usize, usize) {
         Action::Http(request) => (head(request), request.body.0.len()),
         Action::Model { provider, model, request } => {
             (provider.len() + model.len() + head(request), request.body.0.len())
+        }
+        Action::Amend(amendment) => {
+            (0, [&amendment.old, &amendment.new].into_iter().flatten().map(|text| text.0.len()).sum())
         }
         Action::Tool(tool) => (tool.name.len() + tool.args.len(), 0),
         Action::Read { .. }

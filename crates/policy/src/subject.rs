@@ -77,6 +77,7 @@ impl<'a> Subject<'a> {
             | Action::List { .. }
             | Action::Search { .. }
             | Action::Change { .. }
+            | Action::Amend(_)
             | Action::Diff { .. } => {}
         }
         subject
@@ -111,6 +112,7 @@ impl<'a> Resource<'a> {
             Action::Http(request) | Action::Model { request, .. } => {
                 [nowhere(Some(bytes(request.body.0.len())))].into()
             }
+            Action::Amend(amendment) => [at(&amendment.path, false, None)].into(),
             Action::Tool(tool) => [nowhere(Some(bytes(tool.args.len())))].into(),
         }
     }

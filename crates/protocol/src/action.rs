@@ -57,6 +57,8 @@ pub enum Action {
     },
     /// Talk to any other host.
     Http(HttpRequest),
+    /// Change a rule file of the home.
+    Amend(Amendment),
     /// Use a tool of another program: judged, never performed.
     Tool(ToolUse),
 }
@@ -76,12 +78,13 @@ pub enum Kind {
     Merge,
     Model,
     Http,
+    Amend,
     Tool,
 }
 
 impl Kind {
     /// All kinds, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Exec,
         Self::Read,
         Self::Stat,
@@ -92,6 +95,7 @@ impl Kind {
         Self::Merge,
         Self::Model,
         Self::Http,
+        Self::Amend,
         Self::Tool,
     ];
 
@@ -109,6 +113,7 @@ impl Kind {
             Self::Merge => "merge",
             Self::Model => "model",
             Self::Http => "http",
+            Self::Amend => "amend",
             Self::Tool => "tool",
         }
     }
@@ -135,6 +140,7 @@ impl Action {
             Self::Merge(_) => Kind::Merge,
             Self::Model { .. } => Kind::Model,
             Self::Http(_) => Kind::Http,
+            Self::Amend(_) => Kind::Amend,
             Self::Tool(_) => Kind::Tool,
         }
     }
@@ -148,6 +154,7 @@ impl Action {
             Self::Change { files } => files.iter().map(|file| &file.path).collect(),
             Self::Merge(merge) => merge.files.iter().map(|file| &file.path).collect(),
             Self::Exec(command) => [&command.cwd].into(),
+            Self::Amend(amendment) => [&amendment.path].into(),
             Self::Model { .. } | Self::Http(_) | Self::Tool(_) => Vec::new(),
         }
     }
@@ -167,6 +174,7 @@ impl Action {
             Self::Merge(merge) => join(merge.files.iter().map(|file| file.path.0.as_str())),
             Self::Model { provider, model, .. } => alloc::format!("{provider}/{model}"),
             Self::Http(request) => alloc::format!("{} {}", request.method, request.url),
+            Self::Amend(amendment) => amendment.path.0.clone(),
             Self::Tool(tool) => tool.name.clone(),
         }
     }
@@ -301,6 +309,23 @@ pub struct MergeFile {
     pub base: Option<Digest>,
     /// The state that it ends with.
     pub new: Option<Digest>,
+}
+
+/// A rule file of the home that changes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Amendment {
+    /// The file, absolute.
+    pub path: WsPath,
+    /// What it holds; none: it is not there.
+    pub old: Option<Blob>,
+    /// What it shall hold; none: it shall be gone.
+    pub new: Option<Blob>,
+    /// Names all rule files of the home as they are: with any others nothing is changed.
+    pub files: Digest,
+    /// The policy that they are; none where they cannot be read.
+    pub from: Option<Digest>,
+    /// The policy that they become.
+    pub to: Digest,
 }
 
 /// An HTTP request, except that secrets in its headers are names; the network door puts the values in.

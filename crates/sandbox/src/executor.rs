@@ -267,6 +267,7 @@ impl Walls {
             | Action::Merge(_)
             | Action::Model { .. }
             | Action::Http(_)
+            | Action::Amend(_)
             | Action::Tool(_) => {}
         }
         action

@@ -7,8 +7,8 @@ use crate::{
 };
 use bailey_kernel::{Output, Question, RED_FILES_MAX};
 use bailey_protocol::{
-    Action, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState, HttpRequest, Merge,
-    MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
+    Action, Amendment, Blob, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState, HttpRequest,
+    Merge, MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
 };
 use std::collections::HashSet;
 
@@ -60,6 +60,7 @@ pub fn card(question: &Question<'_>) -> Card {
             draft.http(request);
             format!("{} {}", request.method, host(&request.url))
         }
+        Action::Amend(amendment) => draft.amend(amendment),
         Action::Tool(ToolUse { name, effect, args }) => {
             draft.field("tool", name);
             draft.optional("effect", effect.map(ToolEffect::name));
@@ -98,6 +99,17 @@ impl Draft {
         if let Some(value) = value {
             self.field(name, value);
         }
+    }
+
+    fn amend(&mut self, amendment: &Amendment) -> String {
+        let text =
+            |blob: &Option<Blob>| blob.as_ref().map(|blob| String::from_utf8_lossy(&blob.0).into_owned());
+        let (old, new) = (text(&amendment.old), text(&amendment.new));
+        let name = amendment.path.0.rsplit('/').next().unwrap_or_default();
+        self.field("policy", &amendment.to.to_string());
+        let diff = diff::difference(name, old.as_deref(), new.as_deref(), self.lines);
+        self.parts.push(CardPart::Diff { path: amendment.path.0.clone(), diff });
+        format!("Change the rules in {}", amendment.path)
     }
 
     fn path(&mut self, verb: &str, path: &str) -> String {

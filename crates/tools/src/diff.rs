@@ -42,6 +42,12 @@ fn content_of(digest: Digest, seen: &[Output]) -> Option<&[u8]> {
     })
 }
 
+/// The unified diff of a file's texts, none where there is no such file, cut to `lines_max` lines.
+#[must_use]
+pub fn difference(path: &str, old: Option<&str>, new: Option<&str>, lines_max: usize) -> String {
+    between(path, old.map(str::as_bytes), new.map(str::as_bytes), lines_max).text
+}
+
 /// The diff from `old` to `new`, where none means that there is no file, cut to `lines_max` lines.
 pub(crate) fn between(path: &str, old: Option<&[u8]>, new: Option<&[u8]>, lines_max: usize) -> Diff {
     let size =

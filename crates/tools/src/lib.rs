@@ -36,4 +36,5 @@ mod typed;
 
 pub use card::card;
 pub use config::ToolConfig;
+pub use diff::difference;
 pub use toolbox::Toolbox;

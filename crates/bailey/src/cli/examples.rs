@@ -119,6 +119,14 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey policy simulate drafts --session 3f2a", "a folder of drafts"),
         ],
     ),
+    (
+        &["policy", "update"],
+        &[
+            ("bailey policy update own.toml", ""),
+            ("bailey policy update draft.toml --name own.toml --dry-run", "only look"),
+            ("bailey policy update --remove own.toml", ""),
+        ],
+    ),
     (&["policy", "extensions", "list"], &[("bailey policy extensions list", "")]),
     (
         &["policy", "extensions", "enable"],

@@ -6,6 +6,7 @@ mod explain;
 mod extensions;
 mod simulate;
 mod test;
+mod update;
 
 use crate::{
     cli::Policy,
@@ -22,11 +23,12 @@ use std::process::ExitCode;
 
 pub(super) async fn run(home: &Home, command: Policy, printer: &Printer) -> Result<ExitCode> {
     match command {
-        Policy::Check => check(home, printer),
+        Policy::Check => check(home, printer).await,
         Policy::Test { files } => test::run(home, &files, printer),
         Policy::Show { rule } => show(home, rule.as_deref(), printer),
         Policy::Explain(asked) => explain::run(home, asked, printer).await,
         Policy::Simulate(asked) => simulate::run(home, asked, printer).await,
+        Policy::Update(asked) => update::run(home, asked, printer).await,
         Policy::Extensions(command) => extensions::run(home, command, printer).await,
     }
 }
@@ -36,7 +38,8 @@ fn in_force(home: &Home) -> Result<(bailey_policy::Policy, Vec<String>)> {
     compose::policy(home, &Extensions::read(&Config::load(home)?))
 }
 
-fn check(home: &Home, printer: &Printer) -> Result<ExitCode> {
+async fn check(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    compose::recover_law(home, printer).await?;
     let (policy, warnings) = in_force(home)?;
     if printer.is_json() {
         printer.json(&json!({ "ok": true, "digest": policy.digest(), "warnings": warnings }));

@@ -52,7 +52,7 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
 
 async fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let mut sessions = super::journal(home, printer).await?.sessions().await?;
-    sessions.retain(|session| session.id != compose::owner_session());
+    sessions.retain(|session| ![compose::owner_session(), crate::law::session()].contains(&session.id));
     if sessions.is_empty() && !printer.is_json() {
         printer.note("no sessions yet; `bailey run \"…\"` in a repository makes one");
     }

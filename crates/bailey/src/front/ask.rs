@@ -149,6 +149,18 @@ pub(crate) async fn confirm(question: &str) -> bool {
     matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
+/// Has a phrase typed on the controlling terminal; whether it was.
+pub(crate) async fn type_phrase(phrase: &str) -> bool {
+    let asked = async {
+        let terminal = Terminal::open()?;
+        terminal.flush()?;
+        terminal.write(&format!("To do this, type: {phrase}\n> ")).await?;
+        terminal.read_line().await
+    };
+    let line: std::io::Result<Option<String>> = asked.await;
+    line.ok().flatten().is_some_and(|line| line.trim() == phrase)
+}
+
 /// A card as a person reads it.
 pub(crate) fn draw(printer: &Printer, card: &Card) -> String {
     let mut lines =

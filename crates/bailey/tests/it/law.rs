@@ -1,5 +1,7 @@
 //! Changes of the rules: tried on what the journal recorded before they are made.
 
+mod update;
+
 use crate::stage::{Ran, Stage};
 use bailey_policy::DEFAULT_RULES;
 use bailey_testkit::Reply;

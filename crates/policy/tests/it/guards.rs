@@ -6,7 +6,7 @@ use bailey_policy::{
     Names, Places, Policy, RUN_BY_HOST, SECRET_LOOKING, built_in_rules,
 };
 use bailey_protocol::{
-    Action,
+    Action, Amendment, Digest,
     MergeKind::{Apply, Discard, Undo},
     Role::{self, Agent, Owner},
     WsPath,
@@ -51,6 +51,21 @@ fn policy_files() {
         let list = Action::List { path: "/home/ann/.bailey/policy".into() };
         check(role, list, Deny, "policy-files");
     }
+}
+
+#[test]
+fn only_the_owner_changes_the_rules_and_is_asked() {
+    let amend = || {
+        let (old, files, from) = (None, Digest::of(b"files"), None);
+        let path = "/home/ann/.bailey/policy/own.toml".into();
+        Action::Amend(Amendment { path, old, new: Some("".into()), files, from, to: Digest::of(b"to") })
+    };
+    for role in Role::ALL.into_iter().filter(|role| *role != Owner) {
+        check(role, amend(), Deny, "policy-files");
+    }
+    check(Owner, amend(), Review, "configuration");
+    let alone = Policy::new(Vec::new(), vec![rule("all", Allow)]);
+    assert_eq!(answer(&decide(&alone, Agent, amend())), Allow, "the control: nothing else denies it");
 }
 
 #[test]

@@ -52,6 +52,17 @@ impl Draft {
         Ok(())
     }
 
+    /// Lays a rule file over them under this name, or its own; the name.
+    pub(crate) fn lay_as(&mut self, path: &Path, name: Option<&str>) -> Result<String> {
+        let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = name.map_or(own, str::to_owned);
+        let mut alone = Texts::default();
+        alone.lay(path)?;
+        let text = alone.names().next().and_then(|laid| alone.get(laid)).unwrap_or_default().to_owned();
+        self.new.put(&name, &path.display().to_string(), text);
+        Ok(name)
+    }
+
     /// Takes a file away.
     pub(crate) fn without(&mut self, name: &str) -> Result<()> {
         if self.new.take(name) {
@@ -101,9 +112,19 @@ impl Draft {
         for name in self.old.names().filter(|name| self.new.get(name).is_none()) {
             told("-", name, "taken away");
         }
+        self.remark(printer);
+    }
+
+    /// Says what is easily overlooked.
+    pub(crate) fn remark(&self, printer: &Printer) {
         if let Some(remark) = self.about_default() {
             printer.warn(remark);
         }
+    }
+
+    /// Whether nothing changes.
+    pub(crate) fn is_same(&self) -> bool {
+        self.old.digest() == self.new.digest()
     }
 
     /// The default rules come and go with the home's own files, which is easily overlooked.

@@ -1,0 +1,218 @@
+//! `bailey policy update`: puts a rule file into the home's policy, or takes one away, once it is known what that means.
+
+use super::{
+    again::{Comparison, Record},
+    draft::Draft,
+};
+use crate::{
+    cli::{Answering, Update},
+    compose::{self, Keys},
+    config::Config,
+    exit,
+    extensions::Extensions,
+    front::{Asker, diff_lines, type_phrase},
+    home::{Home, make_private},
+    law,
+    print::{Printer, Style},
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_policy::Policy;
+use bailey_protocol::{Amendment, Blob, Digest, WsPath};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// How many recorded decisions a change is tried on.
+const TRIED: u32 = 100;
+/// More that is BREAKING needs a phrase.
+const BREAKING_MAX: usize = 5;
+/// Lines of the difference that are shown.
+const DIFF_LINES_MAX: usize = 400;
+
+/// A change, with what is known of it.
+struct Change {
+    draft: Draft,
+    name: String,
+    /// The policy in force; none where the files that lie there cannot be read.
+    old: Option<Policy>,
+    new: Policy,
+    warnings: Vec<String>,
+}
+
+pub(super) async fn run(home: &Home, asked: Update, printer: &Printer) -> Result<ExitCode> {
+    let config = Config::load(home)?;
+    let extensions = Extensions::read(&config);
+    let Some(change) = Change::of(home, &asked, &extensions, printer)? else {
+        return Ok(ExitCode::from(exit::WRONG));
+    };
+    if change.draft.is_same() {
+        printer.note(&format!("`{}` holds that already: nothing changes", change.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let keys = Keys::load(home, &config, printer)?;
+    let (journal, _mint) = compose::journal(home, &keys).await?;
+    journal.sound().await?;
+    let record = Record::read(&journal, None, TRIED).await?;
+    let comparison = match &change.old {
+        Some(old) => Some(record.compare(home, old, &change.new)?),
+        None => None,
+    };
+    change.show(printer);
+    if let Some(comparison) = &comparison {
+        comparison.print(&record.lost, printer);
+    }
+    let phrase = change.phrase(comparison.as_ref());
+    if asked.dry_run {
+        tell_dry(printer, phrase.as_deref());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(phrase) = &phrase
+        && !is_confirmed(&asked, phrase, printer).await?
+    {
+        printer.note("nothing was changed");
+        return Ok(ExitCode::from(exit::DENIED));
+    }
+    drop(journal);
+    let why = match &phrase {
+        Some(phrase) => format!("confirmed with `{phrase}`"),
+        None => "no phrase is needed for it".into(),
+    };
+    let amended = compose::amend(home, &config, keys, &extensions, change.amendment(home), why).await?;
+    amended.remarks.iter().for_each(|remark| printer.warn(remark));
+    if let Some(reasons) = amended.refused {
+        bail!(bailey_kernel::Refused::Denied(reasons));
+    }
+    if let Some(reason) = amended.failed {
+        bail!("nothing was changed: {reason}");
+    }
+    if printer.is_json() {
+        printer.json(&json!({ "ok": true, "file": change.name, "entry": amended.entry, "policy": change.new.digest() }));
+    } else {
+        let digest = change.new.digest();
+        printer.line(format!(
+            "in force: policy {}, by entry {} of the journal",
+            digest.short(),
+            amended.entry
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Change {
+    /// Reads what is asked for with all other files of the home; none when that has mistakes, which are printed.
+    fn of(home: &Home, asked: &Update, extensions: &Extensions, printer: &Printer) -> Result<Option<Self>> {
+        make_private(&home.policy())?;
+        let mut draft = Draft::of(home)?;
+        let name = match (&asked.remove, &asked.file) {
+            (Some(name), _) => {
+                draft.without(name)?;
+                name.clone()
+            }
+            (None, file) => {
+                let file = file.as_deref().context("name a rule file")?;
+                draft.lay_as(file, asked.name.as_deref())?
+            }
+        };
+        law::name_in(&home.policy(), &home.policy().join(&name))?;
+        let (new, parsed) = draft.read(printer)?;
+        let broken: Vec<_> = parsed.broken(&new).collect();
+        for mistake in &broken {
+            printer.error(&mistake.clone().into());
+        }
+        if !broken.is_empty() {
+            return Ok(None);
+        }
+        let old = match compose::policy(home, extensions) {
+            Ok((policy, _)) => Some(policy),
+            Err(error) => {
+                printer.warn(&format!(
+                    "the rules that lie there cannot be used, so there is nothing to compare with: {error:#}"
+                ));
+                None
+            }
+        };
+        let warnings = parsed.warnings.iter().map(ToString::to_string).collect();
+        Ok(Some(Self { draft, name, old, new: extensions.join(new), warnings }))
+    }
+
+    /// The difference, and what is odd about the rules.
+    fn show(&self, printer: &Printer) {
+        let [old, new] = [self.draft.old.get(&self.name), self.draft.new.get(&self.name)];
+        let diff = bailey_tools::difference(&self.name, old, new, DIFF_LINES_MAX);
+        if printer.is_json() {
+            printer.json(&json!({ "file": self.name, "diff": diff, "warnings": self.warnings }));
+        } else {
+            diff_lines(printer, &diff).iter().for_each(|line| printer.line(line));
+            for warning in &self.warnings {
+                printer.line(printer.paint(Style::Yellow, &format!("warning: {warning}")));
+            }
+        }
+        self.draft.remark(printer);
+    }
+
+    /// What must be typed before this is done: it says what it means, and fits no other change. None where nothing must.
+    fn phrase(&self, comparison: Option<&Comparison>) -> Option<String> {
+        let of = |policy: &Policy| policy.digest();
+        let old = self.old.as_ref().map_or(Digest([0; 32]), of);
+        let (breaking, opening) = comparison.map_or((0, 0), |it| (it.breaking(), it.opening()));
+        let words = match comparison {
+            None => "replace unreadable rules".to_owned(),
+            Some(_) if breaking > BREAKING_MAX && opening > 0 => {
+                format!("break {breaking} and open {opening}")
+            }
+            Some(_) if opening > 0 => format!("open {opening}"),
+            Some(_) if breaking > BREAKING_MAX => format!("break {breaking}"),
+            Some(_) => return None,
+        };
+        let digests = [old, of(&self.new), self.draft.old.digest(), self.draft.new.digest()];
+        let parts: Vec<&[u8]> =
+            digests.iter().map(|digest| digest.0.as_slice()).chain([words.as_bytes()]).collect();
+        let bound: String = Digest::of_parts(&parts).to_string().chars().take(8).collect();
+        Some(format!("{words} {bound}"))
+    }
+
+    fn amendment(&self, home: &Home) -> Amendment {
+        let text = |text: Option<&str>| text.map(|text| Blob(text.as_bytes().to_vec()));
+        Amendment {
+            path: WsPath(home.policy().join(&self.name).display().to_string()),
+            old: text(self.draft.old.get(&self.name)),
+            new: text(self.draft.new.get(&self.name)),
+            files: self.draft.old.digest(),
+            from: self.old.as_ref().map(Policy::digest),
+            to: self.new.digest(),
+        }
+    }
+}
+
+fn tell_dry(printer: &Printer, phrase: Option<&str>) {
+    if printer.is_json() {
+        return printer.json(&json!({ "dry_run": true, "confirm": phrase }));
+    }
+    match phrase {
+        Some(phrase) => {
+            printer.line(format!("to do it: the same without --dry-run, and --confirm \"{phrase}\""))
+        }
+        None => printer.line("to do it: the same without --dry-run"),
+    }
+}
+
+/// Whether the phrase was given, or is typed now.
+async fn is_confirmed(asked: &Update, phrase: &str, printer: &Printer) -> Result<bool> {
+    match &asked.confirm {
+        Some(given) if given == phrase => Ok(true),
+        Some(given) => {
+            printer.warn(&format!(
+                "`{given}` is not the phrase of this change: the rules, or what was recorded, are not what they were; look \
+                 again with --dry-run"
+            ));
+            Ok(false)
+        }
+        None if !Asker::new(Answering::Ask).is_here() => {
+            printer.warn(
+                "this needs a phrase, and there is no terminal to type it on: --dry-run shows what would change and prints \
+                 the phrase for --confirm",
+            );
+            Ok(false)
+        }
+        None => Ok(type_phrase(phrase).await),
+    }
+}
