@@ -75,10 +75,7 @@ pub(crate) fn bind(session: &Session<'_>, folder: &Path, journal: &JournalFile) 
         return Ok(Vec::new());
     }
     let mut needs = of_client(session.home, session.config, journal)?;
-    let lock = folder.join("lock");
-    let open = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
-    open.with_context(|| format!("cannot make `{}`", lock.display()))?;
-    needs.writes.push(lock);
+    needs.writes.push(lock(folder)?);
     let model = session.options.and_then(|options| options.model.as_deref());
     needs.reads.extend(model.and_then(|model| model.strip_prefix("replay:")).map(PathBuf::from));
     enforce(&needs)
@@ -91,6 +88,24 @@ pub(crate) fn bind_client(
     journal: &JournalFile,
 ) -> Result<Vec<&'static str>> {
     enforce(&of_client(home, config, journal)?)
+}
+
+/// The same for a process that only judges: it reads rules, and reaches no server.
+pub(crate) fn bind_gate(home: &Home, folder: &Path, journal: &JournalFile) -> Result<Vec<&'static str>> {
+    let policy = home.policy();
+    make_private(&policy)?;
+    let mut reads = rules(&policy)?;
+    reads.extend(Some(compose::organisation()).filter(|dir| dir.exists()));
+    let writes = journal.files().into_iter().chain([lock(folder)?]).collect();
+    enforce(&Confinement { reads, writes, ports: BTreeSet::new() })
+}
+
+/// The lock of a session, which has to be there to be let through.
+fn lock(folder: &Path) -> Result<PathBuf> {
+    let lock = folder.join("lock");
+    let open = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
+    open.with_context(|| format!("cannot make `{}`", lock.display()))?;
+    Ok(lock)
 }
 
 fn enforce(needs: &Confinement) -> Result<Vec<&'static str>> {

@@ -8,7 +8,7 @@ mod tests;
 
 pub(crate) use crate::config::Store;
 pub(crate) use reference::reference;
-pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Tools, Trust};
+pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Tools, Trust, TrustTier};
 
 use crate::{exit, print::Printer};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
@@ -468,6 +468,18 @@ pub(crate) enum Policy {
     },
     /// Say of an action, or of an entry of the journal, what each rule makes of it; nothing is done
     Explain(Explain),
+    /// Answer another runtime whether it may use its tools, line by line as JSON; docs/decide.md is the protocol
+    ///
+    /// Nothing is done here: that runtime runs its tools, and asks its own human where the answer is "ask". Each answer is an
+    /// entry of the journal. A task ends with its input, or with a signal.
+    Decide {
+        /// Take questions from standard input, and answer on standard output
+        #[arg(long, required = true)]
+        stdio: bool,
+        /// How far that runtime is trusted, for rules that say so
+        #[arg(long, value_enum, value_name = "TIER", default_value = "untrusted")]
+        trust: TrustTier,
+    },
     /// Decide again what the journal recorded, by a draft of the rules, and say what would be decided otherwise
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),

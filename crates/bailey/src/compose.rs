@@ -1,7 +1,9 @@
 //! The composition root: chooses the concrete parts and puts the circle together.
 
+mod gate;
 mod models;
 
+pub(crate) use gate::{Gate, gate};
 pub(crate) use models::{by_role, catalogue, door, endpoint};
 
 use crate::{

@@ -25,7 +25,7 @@ pub(crate) use ask::{Asker, confirm, diff_lines, draw as draw_card, one_line, ty
 pub(crate) use chat::{Chat, Leave};
 pub(crate) use draw::{barred, packets, short};
 pub(crate) use history::History;
-pub(crate) use signals::is_ignored;
+pub(crate) use signals::{Ended, is_ignored};
 pub(crate) use spent::Spent;
 pub(crate) use terminal::{remember, restore};
 

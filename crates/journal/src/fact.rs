@@ -5,7 +5,7 @@
 use crate::{Person, Terms, budget::Span, checkpoint::PublicKey};
 use bailey_protocol::{
     ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, Timestamp,
-    TokenId, TurnId, WsPath,
+    TokenId, TurnId, Verdict, WsPath,
     event::Answer,
     number::{Seq, decimal},
 };
@@ -237,6 +237,41 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         under: Option<Under>,
     },
+    /// Another program asked whether it may use a tool of its own, which this journal will see no more of than it reports.
+    /// Payload: the effect.
+    Judged {
+        /// The tool.
+        tool: String,
+        /// The digest of the effect's real bytes.
+        digest: Digest,
+        /// What it was told: allowed; to ask a human of its own; or denied.
+        verdict: Verdict,
+        /// Why.
+        reasons: Vec<String>,
+        /// Who asked.
+        role: Role,
+        /// What led to it.
+        labels: Labels,
+        /// The token that it was asked under, and that it used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under: Option<Under>,
+    },
+    /// Another program says that it used a tool of its own. What came of that is known by its digest alone.
+    Reported {
+        /// The tool.
+        tool: String,
+        /// What it was told when it asked: after a question it was approved there, and not here. None where it did not ask.
+        after: Option<Verdict>,
+        /// The digest of what the tool brought, past the screen.
+        output: Digest,
+        /// How many bytes it brought.
+        #[serde(with = "decimal")]
+        bytes: u64,
+        /// How many secrets the screen took out.
+        redacted: u32,
+        /// Where it came from.
+        labels: Labels,
+    },
     /// An effect ended. Payload: the outcome.
     Outcome {
         /// How.
@@ -396,6 +431,8 @@ impl Fact {
             Self::Accepted { .. } => "accepted",
             Self::Intent { .. } => "intent",
             Self::Denied { .. } => "denied",
+            Self::Judged { .. } => "judged",
+            Self::Reported { .. } => "reported",
             Self::Outcome { .. } => "outcome",
             Self::Asked { .. } => "asked",
             Self::Answered { .. } => "answered",

@@ -21,6 +21,7 @@ mod extension;
 pub mod fact;
 mod finish;
 mod fork;
+mod judge;
 mod keys;
 mod ledger;
 mod lock;

@@ -116,7 +116,7 @@ impl Journal {
             .read(move |db| {
                 let mut statement = db.prepare_cached(
                     "WITH decided AS (
-                        SELECT seq, session FROM entry WHERE type IN ('intent', 'denied', 'asked')
+                        SELECT seq, session FROM entry WHERE type IN ('intent', 'denied', 'asked', 'judged')
                         AND (?1 IS NULL OR session = ?1) ORDER BY seq DESC LIMIT ?2
                      )
                      SELECT body, bytes FROM entry LEFT JOIN payload USING (seq)

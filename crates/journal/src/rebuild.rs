@@ -120,7 +120,9 @@ impl Replay {
             }
             Fact::TokenMinted { token, .. } => project::token_minted(tx, *token, id),
             Fact::TokenEnded { token } => project::token_ended(tx, *token),
-            Fact::Denied { under: Some(under), .. } => project::used(tx, under),
+            Fact::Denied { under: Some(under), .. } | Fact::Judged { under: Some(under), .. } => {
+                project::used(tx, under)
+            }
             Fact::Answered { approval, answer, .. } => project::answered(tx, *approval, *answer),
             Fact::Intent { .. } => self.begin(tx, id, recorded),
             Fact::Outcome { used, .. } => self.finish(tx, id, used, recorded),
@@ -132,6 +134,8 @@ impl Replay {
             | Fact::ExtensionDisabled { .. }
             | Fact::ExtensionEnabled { .. }
             | Fact::Denied { .. }
+            | Fact::Judged { .. }
+            | Fact::Reported { .. }
             | Fact::Observation { .. }
             | Fact::Reply { .. }
             | Fact::Pinned { .. }

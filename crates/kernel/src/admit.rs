@@ -194,7 +194,7 @@ impl Kernel {
         self.begin(sealed, warrant, Circumstances { purpose, payer: scope.conversation, reasons, uses }).await
     }
 
-    async fn seal(&self, scope: &Scope, asked: Asked) -> Result<Result<Sealed, String>, Refused> {
+    pub(crate) async fn seal(&self, scope: &Scope, asked: Asked) -> Result<Result<Sealed, String>, Refused> {
         let action = match self.executor(&asked.action) {
             Some(executor) => match executor.resolve(scope.session(), asked.action).await {
                 Ok(action) => action,
@@ -392,7 +392,7 @@ fn too_many(red: usize) -> String {
 }
 
 /// The reasons that the verdict follows from, one line each: those of the strongest answer, which stand first.
-fn deciding(reasons: &[Reason]) -> Vec<String> {
+pub(crate) fn deciding(reasons: &[Reason]) -> Vec<String> {
     let strongest = reasons.first().map(|reason| reason.answer);
     reasons.iter().take_while(|reason| Some(reason.answer) == strongest).map(ToString::to_string).collect()
 }

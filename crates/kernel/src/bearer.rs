@@ -5,7 +5,9 @@
 
 use crate::{Kernel, Refused, Scope};
 use bailey_journal::{BadToken, JournalError, Macaroon, Presented, Uses};
-use bailey_policy::{Answer, Caller, Caveat, Decided, Facts, InvalidToken, Judged, Reason, Reply, Source};
+use bailey_policy::{
+    Answer, Caller, Caveat, Decided, Facts, InvalidToken, Judged, Reason, Reply, Source, Trust,
+};
 use bailey_protocol::{SandboxId, Sealed, TokenId};
 
 /// By what somebody acts who may do nothing else.
@@ -13,6 +15,8 @@ use bailey_protocol::{SandboxId, Sealed, TokenId};
 pub(crate) struct Bearer {
     pub(crate) token: Macaroon,
     pub(crate) sandbox: Option<SandboxId>,
+    /// Whether nothing else is its: without a token that holds it does nothing. Else the rules are heard then.
+    pub(crate) is_confined: bool,
 }
 
 /// A decision, and the use of a token that it was.
@@ -27,7 +31,12 @@ impl Scope {
     #[must_use]
     pub fn confined(&self, token: Macaroon, sandbox: Option<SandboxId>) -> Self {
         let cancel = self.cancel.child_token();
-        Self { bearer: Some(Bearer { token, sandbox }), cancel, ..self.clone() }
+        Self { bearer: Some(Bearer { token, sandbox, is_confined: true }), cancel, ..self.clone() }
+    }
+
+    /// The same authority, for which a token stands in for the file rules as long as it holds.
+    pub(crate) fn bearing(&self, token: Macaroon) -> Self {
+        Self { bearer: Some(Bearer { token, sandbox: None, is_confined: false }), ..self.clone() }
     }
 
     /// Who it is that asks, for people, where that is not the session's own agent.
@@ -36,11 +45,17 @@ impl Scope {
         Some(format!("asked by {}", holder.as_deref().unwrap_or("somebody who acts by a token")))
     }
 
+    /// How far whoever has it is trusted, where that is known.
+    pub(crate) fn trust(&self) -> Option<Trust> {
+        self.trust.or(Caller::of(self.role).trust)
+    }
+
     /// Who asks, besides the role.
     fn caller(&self) -> Caller {
         let known = Caller::of(self.role).clone();
+        let known = Caller { trust: self.trust(), ..known };
         match &self.bearer {
-            Some(bearer) => Caller { is_confined: true, sandbox: bearer.sandbox, ..known },
+            Some(bearer) => Caller { is_confined: bearer.is_confined, sandbox: bearer.sandbox, ..known },
             None => known,
         }
     }
@@ -57,7 +72,7 @@ impl Kernel {
         if scope.bearer.is_some() {
             return Err(Refused::Denied(vec!["who acts by a token mints none, but can narrow it".into()]));
         }
-        let trust = Caller::of(scope.role).trust.map(|trust| vec![trust]);
+        let trust = scope.trust().map(|trust| vec![trust]);
         let mut caveat = caveat;
         for condition in caveat.scope.iter_mut().flatten() {
             condition.role.get_or_insert_with(|| vec![scope.role]);
@@ -108,7 +123,9 @@ impl Kernel {
                 inquiry.conclude(|_| Some(best()))
             }
         };
-        if let Some(Err(bad)) = &presented {
+        if let Some(Err(bad)) = &presented
+            && caller.is_confined
+        {
             decided.reasons.insert(0, told(bad));
         }
         let is_use = decided.token.is_some_and(|it| it.map_or_else(InvalidToken::is_spent, |()| true));

@@ -7,7 +7,7 @@ use crate::{
     scope::{Connection, Outlet},
 };
 use bailey_journal::{Budgets, Entry, Fact, Gauge, Journal, Mint, Payload};
-use bailey_policy::{Places, Policy};
+use bailey_policy::{Places, Policy, Trust};
 use bailey_protocol::{
     Action, ApprovalId, Card, EffectId, Event, Happening, Inbound, Integrity, Labels, Role, Secrecy, Seq,
     SessionId, TurnId, WsPath,
@@ -134,6 +134,7 @@ impl Kernel {
             connection: connection.clone(),
             role: Role::Agent,
             cancel: CancellationToken::new(),
+            trust: None,
             bearer: None,
             conversation: None,
         }
@@ -236,7 +237,7 @@ impl Kernel {
         Ok(EffectId::new(self.unix_ms(), random()?))
     }
 
-    fn unix_ms(&self) -> u64 {
+    pub(crate) fn unix_ms(&self) -> u64 {
         u64::try_from(self.journal().clock().now().as_millisecond()).unwrap_or(0)
     }
 }
@@ -282,6 +283,12 @@ impl Registrar {
         Connection { session, workspace, outlet }
     }
 
+    /// The authority of another program, which asks about tools of its own.
+    #[must_use]
+    pub fn client(&self, connection: &Connection, trust: Option<Trust>) -> Scope {
+        Scope { role: Role::Plugin, trust, ..self.owner(connection) }
+    }
+
     /// The authority of the owner's own command in a session.
     #[must_use]
     pub fn owner(&self, connection: &Connection) -> Scope {
@@ -289,6 +296,7 @@ impl Registrar {
             connection: connection.clone(),
             role: Role::Owner,
             cancel: CancellationToken::new(),
+            trust: None,
             bearer: None,
             conversation: None,
         }

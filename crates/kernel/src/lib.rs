@@ -14,6 +14,7 @@ mod act;
 mod admit;
 mod bearer;
 mod call;
+mod client;
 mod condense;
 mod context;
 mod converse;
@@ -44,6 +45,7 @@ pub use bailey_journal::{
 };
 pub use bailey_policy::{Caveat, Condition, Glob, HostGlob};
 pub use call::Step;
+pub use client::{CLIENT, Judgement, Offered, TASK_TOOLS_MAX, Task};
 pub use condense::{Summary, SummaryRoom};
 pub use context::{Context, Instruction, Provenance};
 pub use delegate::{Delegate, Errand};

@@ -2,6 +2,7 @@
 
 use crate::{bearer::Bearer, screen};
 use bailey_journal::Journal;
+use bailey_policy::Trust;
 use bailey_protocol::{Event, Happening, Role, Seq, SessionId, WsPath, event::EVENT_VERSION};
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -25,7 +26,9 @@ pub struct Scope {
     pub(crate) connection: Connection,
     pub(crate) role: Role,
     pub(crate) cancel: CancellationToken,
-    /// By what whoever has it acts, who may do nothing else.
+    /// How far whoever has it is trusted, where the owner says otherwise than the role does.
+    pub(crate) trust: Option<Trust>,
+    /// By what whoever has it acts.
     pub(crate) bearer: Option<Bearer>,
     /// Where what is said lies, where that is not the session itself.
     pub(crate) conversation: Option<SessionId>,

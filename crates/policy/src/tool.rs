@@ -42,6 +42,12 @@ impl ToolGlob {
         if is_tool_name(&plain) { Ok(Self(text.to_string())) } else { Err(ToolGlobError(shown(text))) }
     }
 
+    /// That which fits this one name; none where that is no tool's name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        is_tool_name(name).then(|| Self(name.to_string()))
+    }
+
     /// Whether it fits a name.
     pub(crate) fn fit(&self, name: &str) -> bool {
         matches(self.0.as_bytes(), name.as_bytes())

@@ -103,6 +103,13 @@ pub(super) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (
+        &["policy", "decide"],
+        &[
+            ("bailey policy decide --stdio", "started by another runtime, which writes and reads lines"),
+            ("bailey policy decide --stdio --trust internal", "where you vouch for it"),
+        ],
+    ),
+    (
         &["policy", "explain"],
         &[
             ("bailey policy explain read ~/notes.txt", ""),

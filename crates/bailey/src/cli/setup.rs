@@ -144,6 +144,30 @@ pub(crate) enum Does {
     Destructive,
 }
 
+/// How far another program is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrustTier {
+    /// As what you wrote or vouched for
+    Trusted,
+    /// As what works in your own workspace
+    Internal,
+    /// As anybody else's
+    Untrusted,
+    /// As code that a model made or fetched
+    LlmGenerated,
+}
+
+impl From<TrustTier> for bailey_policy::Trust {
+    fn from(tier: TrustTier) -> Self {
+        match tier {
+            TrustTier::Trusted => Self::Trusted,
+            TrustTier::Internal => Self::Internal,
+            TrustTier::Untrusted => Self::Untrusted,
+            TrustTier::LlmGenerated => Self::LlmGenerated,
+        }
+    }
+}
+
 /// Who asks for an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {

@@ -16,7 +16,7 @@ use crate::{
 };
 use anyhow::Result;
 use bailey_journal::{Fact, Failure, Journal, Query, Recorded, Under, fact::Admitted};
-use bailey_protocol::Status;
+use bailey_protocol::{Status, Verdict};
 use std::process::ExitCode;
 
 /// What is shown of why an extension failed.
@@ -111,6 +111,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
     let first = || recorded.text().lines().next().unwrap_or_default().chars().take(120).collect::<String>();
     match &recorded.entry.fact {
         Fact::Genesis { program, .. } => (Style::Dim, program.clone()),
+        Fact::SessionOpened { workspace, model, .. } if model.is_empty() => (Style::Dim, workspace.0.clone()),
         Fact::SessionOpened { workspace, model, .. } => (Style::Dim, format!("{workspace} with {model}")),
         Fact::SessionForked { from, at, .. } => (Style::Dim, format!("as {from} was at entry {at}")),
         Fact::Delegated { parent, .. } => (Style::Plain, format!("by {}: {}", parent.session, first())),
@@ -129,6 +130,23 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Denied { kind, target, reasons, under, .. } => {
             let by = by(under.as_ref());
             (Style::Red, format!("{}: {target}{by} — {}", kind.name(), reasons.join("; ")))
+        }
+        Fact::Judged { tool, verdict, reasons, under, .. } => {
+            let (style, said) = match verdict {
+                Verdict::Allowed | Verdict::Approved => (Style::Green, "allowed"),
+                Verdict::Asked => (Style::Yellow, "to be asked there"),
+                Verdict::Denied => (Style::Red, "denied"),
+            };
+            (style, format!("{said}: {tool}{} — {}", by(under.as_ref()), reasons.join("; ")))
+        }
+        Fact::Reported { tool, after, bytes, .. } => {
+            let (style, how) = match after {
+                Some(Verdict::Allowed) => (Style::Dim, "as it was allowed"),
+                Some(Verdict::Asked | Verdict::Approved) => (Style::Yellow, "approved there"),
+                Some(Verdict::Denied) => (Style::Red, "used although it was denied"),
+                None => (Style::Red, "used, and nobody had asked"),
+            };
+            (style, format!("{tool}: {how}, {bytes} bytes came of it"))
         }
         Fact::Outcome { status, exit, enforced, duration_ms, .. } => {
             let mut text = match status {

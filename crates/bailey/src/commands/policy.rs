@@ -1,6 +1,7 @@
 //! `bailey policy`: the rules in force, and why they decide as they do.
 
 mod again;
+pub(crate) mod decide;
 mod draft;
 mod explain;
 mod extensions;
@@ -27,6 +28,7 @@ pub(super) async fn run(home: &Home, command: Policy, printer: &Printer) -> Resu
         Policy::Test { files } => test::run(home, &files, printer),
         Policy::Show { rule } => show(home, rule.as_deref(), printer),
         Policy::Explain(asked) => explain::run(home, asked, printer).await,
+        Policy::Decide { trust, .. } => decide::run(home, Some(trust.into()), printer).await,
         Policy::Simulate(asked) => simulate::run(home, asked, printer).await,
         Policy::Update(asked) => update::run(home, asked, printer).await,
         Policy::Extensions(command) => extensions::run(home, command, printer).await,

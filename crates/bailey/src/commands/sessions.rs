@@ -233,11 +233,24 @@ struct Found {
     revealed: Vec<WsPath>,
 }
 
+/// Whether there is anything to go on with, or to apply.
+fn is_own(info: &bailey_kernel::SessionInfo) -> Result<()> {
+    if info.principal == bailey_kernel::CLIENT {
+        bail!(
+            "session {} is another program's task, which was done there: `bailey sessions show` and `bailey audit log` say \
+             what it asked",
+            short(&info.id)
+        );
+    }
+    Ok(())
+}
+
 async fn find(home: &Home, name: &str, printer: &Printer) -> Result<Found> {
     let mut config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     let (journal, _) = compose::journal(home, &keys).await?;
     let info = journal.session(name).await?;
+    is_own(&info)?;
     let revealed = journal.revealed(info.id).await?;
     config.narrow(home, std::path::Path::new(&info.workspace.0), printer)?;
     Ok(Found { config, keys, info, revealed })

@@ -1,6 +1,6 @@
 //! Signals: Ctrl-C, the end of the terminal, a request to end, and what a terminal's user does to it.
 
-use crate::print;
+use crate::{exit, print};
 use anyhow::{Context as _, Result};
 use std::{future::poll_fn, task::Poll, thread};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -65,6 +65,29 @@ impl Signals {
         let heard = heard.await;
         print::unstick(false);
         heard
+    }
+}
+
+/// The ear for what ends a program that has nobody to ask.
+#[derive(Debug)]
+pub(crate) struct Ended(Signals);
+
+impl Ended {
+    /// Begins to listen.
+    pub(crate) fn listen() -> Result<Self> {
+        Signals::listen().map(Self)
+    }
+
+    /// Waits for it; gives the exit code that it comes to.
+    pub(crate) async fn heard(&mut self) -> u8 {
+        loop {
+            match self.0.next().await {
+                Heard::Cancel => return exit::CANCELLED,
+                Heard::HangUp => return exit::HUNG_UP,
+                Heard::Terminate => return exit::TERMINATED,
+                Heard::Suspend | Heard::Resize => {}
+            }
+        }
     }
 }
 

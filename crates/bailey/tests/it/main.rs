@@ -17,6 +17,7 @@ mod commands;
 mod config;
 mod context;
 mod days;
+mod decide;
 mod delegates;
 mod elsewhere;
 mod endings;

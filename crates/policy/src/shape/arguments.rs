@@ -21,7 +21,7 @@ pub(super) fn of_tool(tool: &ToolUse) -> Result<(), String> {
         return Err(format!("`{name}` is no tool's name: it has letters, digits and `_-./:@+` only"));
     }
     if tool.effect.is_none() {
-        return Err(format!("nobody declared the tool `{name}`"));
+        return Err(format!("nobody declared the tool `{name}` when the task began"));
     }
     if !tool.args.trim_start().starts_with('{') {
         return Err("the arguments of a tool are a JSON object".into());

@@ -148,7 +148,9 @@ impl Case {
     fn of(recorded: &Recorded, workspace: Option<String>, revealed: Vec<WsPath>) -> Result<Self, Lost> {
         let (digest, target) = match &recorded.entry.fact {
             Fact::Intent { digest, target, .. } | Fact::Denied { digest, target, .. } => (*digest, target),
-            Fact::Asked { digest, target, .. } => (*digest, target),
+            Fact::Asked { digest, target, .. } | Fact::Judged { digest, tool: target, .. } => {
+                (*digest, target)
+            }
             other => {
                 return Err(Lost {
                     seq: recorded.entry.seq.0,

@@ -15,7 +15,7 @@ use bailey_journal::{Clock as _, Fact, SystemClock, fact::Stored};
 use bailey_policy::{Answer, Described, Facts, Heard, Judged, Places, Policy, Reply, Verdict, classify};
 use bailey_protocol::{
     Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Merge, MergeFile,
-    MergeKind, Role, Sealed, SessionId, ToolEffect, ToolUse, WsPath,
+    MergeKind, Role, Sealed, SessionId, ToolEffect, ToolUse, Verdict as Said, WsPath,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -80,8 +80,13 @@ async fn entry(home: &Home, policy: &Policy, seq: u64, printer: &Printer) -> Res
     let (verdict, reasons) = match &entry.fact {
         Fact::Intent { reasons, .. } => ("let through", reasons),
         Fact::Denied { reasons, .. } => ("denied", reasons),
+        Fact::Judged { reasons, verdict, .. } => match verdict {
+            Said::Allowed | Said::Approved => ("allowed", reasons),
+            Said::Asked => ("to be asked about", reasons),
+            Said::Denied => ("denied", reasons),
+        },
         other => bail!(
-            "entry {seq} is a `{}`: only an `intent` or a `denied` was decided; `bailey audit log` shows which",
+            "entry {seq} is a `{}`: only an `intent`, a `denied` or a `judged` was decided; `bailey audit log` shows which",
             other.name()
         ),
     };

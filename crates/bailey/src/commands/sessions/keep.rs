@@ -29,6 +29,7 @@ const PAGE: u32 = 500;
 pub(super) async fn fork(home: &Home, name: &str, at: Option<u64>, printer: &Printer) -> Result<ExitCode> {
     let journal = crate::commands::journal(home, printer).await?;
     let from = journal.session(name).await?;
+    super::is_own(&from)?;
     let id = compose::new_session()?;
     let at = journal.fork_session(id, &from, at).await?;
     let left = journal.touched(from.id).await?.len();

@@ -1,0 +1,200 @@
+//! What another program writes: one JSON object a line. Nothing of it is believed but as what that program says.
+
+use bailey_kernel::{Offered, TASK_TOOLS_MAX};
+use bailey_policy::{Described, classify, is_tool_name, tool_effect};
+use serde::{Deserialize, de};
+use serde_json::{Value, value::RawValue};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
+
+/// The protocol's version.
+pub(crate) const PROTOCOL: u64 = 1;
+/// The longest line, in bytes; the arguments of a tool have a limit of their own.
+pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
+/// The longest name of a question, in bytes.
+const ID_BYTES_MAX: usize = 128;
+/// The most of a case's name or a prompt that a session's title takes, in characters.
+const TITLE_CHARS_MAX: usize = 80;
+
+/// What is asked.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Hello,
+    Begin { title: String, tools: Vec<Offered> },
+    Decide { id: Value, tool: String, args: String },
+    Observe { tool: String, args: String, output: String },
+    End,
+}
+
+/// A line, each field as it was written: only those that its `op` has are read. A known field that stands there twice
+/// makes it malformed, one that is not known is passed over.
+#[derive(Deserialize)]
+#[serde(expecting = "an object with an `op`")]
+struct Line<'a> {
+    #[serde(borrow)]
+    op: Cow<'a, str>,
+    #[serde(borrow, default)]
+    protocol: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    case_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    user_prompt: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tools: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    args: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    output: Option<&'a RawValue>,
+}
+
+/// What is said of a tool. All of it may be missing.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Said<'a> {
+    #[serde(borrow)]
+    effect: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    description: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    input_schema: Option<&'a RawValue>,
+}
+
+/// Tools by name, each of which stands there once.
+struct Tools<'a>(BTreeMap<String, Said<'a>>);
+
+/// Reads a line.
+///
+/// # Errors
+/// What is wrong with it, for whoever wrote the other program.
+pub(crate) fn read(bytes: &[u8]) -> Result<Asked, String> {
+    if bytes.len() > LINE_BYTES_MAX {
+        return Err(too_long());
+    }
+    let text = str::from_utf8(bytes).map_err(|error| format!("no UTF-8: {error}"))?;
+    let line: Line<'_> =
+        serde_json::from_str(text).map_err(|error| format!("no JSON object of the protocol: {error}"))?;
+    match line.op.as_ref() {
+        "hello" => match line.protocol.map(|raw| given::<u64>("protocol", raw)).transpose()? {
+            None | Some(PROTOCOL) => Ok(Asked::Hello),
+            Some(other) => Err(format!("protocol {other} is not spoken here: this is {PROTOCOL}")),
+        },
+        "begin" => Ok(Asked::Begin { title: title(&line)?, tools: tools(line.tools)? }),
+        "decide" => {
+            let id = line.id.ok_or("`decide` needs an `id`")?;
+            Ok(Asked::Decide { id: named(id)?, tool: tool(&line)?, args: arguments(&line)? })
+        }
+        "observe" => {
+            let output = line.output.map(text_of).unwrap_or_default();
+            Ok(Asked::Observe { tool: tool(&line)?, args: arguments(&line)?, output })
+        }
+        "end" => Ok(Asked::End),
+        _ => Err("unknown `op`: there are hello, begin, decide, observe, end".into()),
+    }
+}
+
+/// What is said of a line that is too long to be read.
+pub(crate) fn too_long() -> String {
+    format!("a line of more than {LINE_BYTES_MAX} bytes")
+}
+
+fn given<'a, T: Deserialize<'a>>(name: &str, raw: &'a RawValue) -> Result<T, String> {
+    serde_json::from_str(raw.get()).map_err(|error| format!("`{name}`: {error}"))
+}
+
+/// A whole number or a short string, which comes back with the answer.
+fn named(id: &RawValue) -> Result<Value, String> {
+    match given("id", id)? {
+        Value::Number(number) if number.is_i64() || number.is_u64() => Ok(Value::Number(number)),
+        Value::String(text) if text.len() <= ID_BYTES_MAX => Ok(Value::String(text)),
+        _ => Err(format!("`id` is a whole number, or a string of at most {ID_BYTES_MAX} bytes")),
+    }
+}
+
+fn tool(line: &Line<'_>) -> Result<String, String> {
+    let raw = line.tool.ok_or_else(|| format!("`{}` needs a `tool`", line.op))?;
+    given("tool", raw)
+}
+
+/// As they were written: whether anybody can judge them is for the rules of shape to say.
+fn arguments(line: &Line<'_>) -> Result<String, String> {
+    match line.args {
+        None => Ok("{}".into()),
+        Some(raw) if raw.get().starts_with('{') => Ok(raw.get().to_owned()),
+        Some(_) => Err("`args` is an object".into()),
+    }
+}
+
+/// A string is its text; anything else is what it was written as.
+fn text_of(raw: &RawValue) -> String {
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+}
+
+fn title(line: &Line<'_>) -> Result<String, String> {
+    let part = |name: &str, raw: Option<&RawValue>| -> Result<String, String> {
+        let text: String =
+            raw.map(|raw| given::<Option<String>>(name, raw)).transpose()?.flatten().unwrap_or_default();
+        Ok(text.lines().next().unwrap_or_default().chars().take(TITLE_CHARS_MAX).collect())
+    };
+    let (case, prompt) = (part("case_id", line.case_id)?, part("user_prompt", line.user_prompt)?);
+    let case = if case.is_empty() { String::new() } else { format!(" {case}") };
+    let prompt = if prompt.is_empty() { prompt } else { format!(": {prompt}") };
+    Ok(format!("another program's task{case}{prompt}"))
+}
+
+fn tools(raw: Option<&RawValue>) -> Result<Vec<Offered>, String> {
+    let Some(raw) = raw else { return Ok(Vec::new()) };
+    let Tools(tools) = given("tools", raw)?;
+    let offered = |(name, said): (String, Said<'_>)| {
+        if !is_tool_name(&name) {
+            return Err(format!(
+                "`tools`: `{}` is no tool's name: it has letters, digits and `_-./:@+`",
+                name.escape_default()
+            ));
+        }
+        let effect = match &said.effect {
+            Some(effect) => tool_effect(effect).map_err(|error| format!("`tools`: `{name}`: {error}"))?,
+            None => classify(&Described {
+                name: &name,
+                description: said.description.as_deref().unwrap_or_default(),
+                schema: said.input_schema.map(RawValue::get).unwrap_or_default(),
+            }),
+        };
+        Ok(Offered { name, effect })
+    };
+    tools.into_iter().map(offered).collect()
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Tools<'a> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Gather(std::marker::PhantomData))
+    }
+}
+
+struct Gather<'a>(std::marker::PhantomData<&'a ()>);
+
+impl<'de: 'a, 'a> de::Visitor<'de> for Gather<'a> {
+    type Value = Tools<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of tools by name")
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut tools = BTreeMap::new();
+        while let Some((name, said)) = map.next_entry::<String, Option<Said<'a>>>()? {
+            if tools.len() >= TASK_TOOLS_MAX {
+                return Err(de::Error::custom(format!("more than {TASK_TOOLS_MAX} tools")));
+            }
+            if tools.insert(name.clone(), said.unwrap_or_default()).is_some() {
+                return Err(de::Error::custom(format!("`{}` stands there twice", name.escape_default())));
+            }
+        }
+        Ok(Tools(tools))
+    }
+}
+
+#[cfg(test)]
+mod tests;
