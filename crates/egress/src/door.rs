@@ -52,7 +52,9 @@ impl Egress {
         report: &mut HttpReport,
     ) -> Result<(), Failure> {
         let (request, origin) = build(request, &self.endpoints, &self.vault)?;
-        let (head, body) = self.head(request, &origin).await?.into_parts();
+        let answer = self.head(request, &origin).await;
+        report.sent = answer.as_ref().err().is_none_or(Failure::is_after_sending);
+        let (head, body) = answer?.into_parts();
         report.status = head.status.as_u16();
         report.headers = headers(&head.headers);
         // A closed channel is no error: the report still takes everything.
@@ -143,7 +145,8 @@ impl Executor for Egress {
                 Err(error) => return Output::failed(error.to_string()),
             };
             let began = Instant::now();
-            let mut report = HttpReport { status: 0, headers: Vec::new(), body: Vec::new().into() };
+            let mut report =
+                HttpReport { sent: false, status: 0, headers: Vec::new(), body: Vec::new().into() };
             // Dropping the exchange closes its connection.
             let status = tokio::select! {
                 biased;

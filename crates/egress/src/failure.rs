@@ -62,6 +62,18 @@ impl Failure {
         matches!(self, Self::Unsendable(_) | Self::Authorities(_))
     }
 
+    /// Whether the request may have arrived.
+    pub(crate) fn is_after_sending(&self) -> bool {
+        matches!(
+            self,
+            Self::FirstByteTimeout(..)
+                | Self::IdleTimeout(..)
+                | Self::NoAnswer(..)
+                | Self::Broken(..)
+                | Self::TooLarge(..)
+        )
+    }
+
     /// What this error of the client means.
     pub(crate) fn of(
         origin: &Origin,

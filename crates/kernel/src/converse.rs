@@ -120,6 +120,8 @@ impl Kernel {
                 Ok(answer) => count.used(answer),
                 // The model had begun, or nobody knows: how much it read and wrote, nobody will say.
                 Err(_) if answering || output.outcome().status == Status::Unknown => count.reserved.clone(),
+                // It may have read what it was sent, and answered nobody.
+                Err(_) if is_unanswered(output.report()) => count.unanswered(),
                 Err(_) => Cost::default(),
             };
             let kept = answer.and_then(|answer| keep(&answer).map(|entry| (answer, entry)));
@@ -171,6 +173,12 @@ impl Count {
         Cost { tokens, money: price(&self.prices, &usage) }
     }
 
+    /// What a call used up that was sent and brought nothing: what it was sent, by our own count.
+    fn unanswered(&self) -> Cost {
+        let usage = Usage { input_tokens: self.read, ..Usage::default() };
+        Cost { tokens: self.read, money: price(&self.prices, &usage) }
+    }
+
     fn priced(&self, answer: Answer) -> Answer {
         Answer { cost: price(&self.prices, &answer.usage), ..answer }
     }
@@ -178,6 +186,10 @@ impl Count {
 
 pub(crate) fn malformed(why: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Malformed, why)
+}
+
+fn is_unanswered(report: &Report) -> bool {
+    matches!(report, Report::Http(answer) if answer.sent && answer.status == 0)
 }
 
 /// What a failed call was, by how far it got: nothing was sent, nobody answered, or the answer broke off.

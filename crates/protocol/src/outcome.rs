@@ -287,6 +287,9 @@ pub enum MergeState {
 /// An HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HttpReport {
+    /// Whether the request may have arrived, so that what it asks for may have been done.
+    #[serde(default)]
+    pub sent: bool,
     /// The status code; 0 when no response came.
     pub status: u16,
     /// Its headers, names in lower case.

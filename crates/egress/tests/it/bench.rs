@@ -106,6 +106,8 @@ impl Bench {
                 parts: vec![],
                 caveats: vec![],
                 once: false,
+                pattern: None,
+                reasoned: false,
             },
         };
         let session = SessionId::new(1, [7; 10]);
@@ -189,7 +191,7 @@ impl Executor for Watched {
             let sent = report != Report::Nothing;
             let report = match report {
                 Report::Http(report) => report,
-                _ => HttpReport { status: 0, headers: vec![], body: "".into() },
+                _ => HttpReport { sent: false, status: 0, headers: vec![], body: "".into() },
             };
             let chunks = collecting.await.unwrap();
             self.seen.lock().unwrap().push(Seen { status, report, sent, chunks });

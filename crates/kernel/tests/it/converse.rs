@@ -156,3 +156,22 @@ async fn a_server_that_counts_too_little_is_not_believed() {
         assert!(used <= least * 2, "{used} for {reported:?}");
     }
 }
+
+#[tokio::test]
+async fn what_was_sent_counts_though_nobody_answers() {
+    let (bench, server) = with(Reply::Gone).await;
+    let refused = ask(&bench, &server, Wire::Anthropic).await.unwrap_err();
+    assert!(
+        matches!(&refused, Refused::Model(error) if error.kind == ModelErrorKind::Unreachable),
+        "{refused}"
+    );
+    let sent = used(&bench).await;
+    assert!((1..1000).contains(&sent), "what it was sent, and not the whole reservation: {sent}");
+    // Control: where nobody was there to read it, it counts nothing.
+    let (bench, server) = with(Reply::Gone).await;
+    let (scope, context) = bench.context("go").await;
+    let provider = bench.provider(&server, Wire::Anthropic, 1000);
+    drop(server);
+    bench.kernel.converse(&scope, &context, &*provider, &[]).await.unwrap_err();
+    assert_eq!(used(&bench).await, 0);
+}

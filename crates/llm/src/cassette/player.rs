@@ -79,7 +79,12 @@ impl Player {
             Err(_) => line.0.clone(),
         };
         let body = response.body.iter().map(line).collect::<Vec<_>>().join(&b'\n');
-        HttpReport { status: response.status, headers: response.headers.clone(), body: Blob(body) }
+        HttpReport {
+            sent: true,
+            status: response.status,
+            headers: response.headers.clone(),
+            body: Blob(body),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

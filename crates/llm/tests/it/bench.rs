@@ -67,6 +67,8 @@ impl Bench {
                 parts: vec![],
                 caveats: vec![],
                 once: false,
+                pattern: None,
+                reasoned: false,
             },
         };
         let session = SessionId::new(1, [7; 10]);

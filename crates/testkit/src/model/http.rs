@@ -47,6 +47,7 @@ pub(super) enum Answer {
     Events { events: Vec<String>, pace: Duration, gate: Option<Gate>, cut: bool },
     Endless { first: Vec<String>, filler: String, bytes: usize },
     Silent,
+    Gone,
 }
 
 /// Serves one connection until it is closed.
@@ -124,6 +125,7 @@ fn write(stream: &mut TcpStream, reading: &mut BufReader<TcpStream>, answer: Ans
             }
             stream.write_all(b"0\r\n\r\n")
         }
+        Answer::Gone => Err(io::ErrorKind::ConnectionAborted.into()),
         Answer::Silent => {
             io::copy(reading, &mut io::sink())?;
             Err(io::ErrorKind::ConnectionAborted.into())

@@ -23,6 +23,8 @@ pub enum Reply {
     Huge(usize),
     /// No answer at all: the connection stays open until the other side closes it.
     Silent,
+    /// No answer at all: the connection is closed as soon as the request is there.
+    Gone,
     /// An error.
     Error {
         /// The status code.

@@ -85,6 +85,7 @@ pub(super) fn answer(path: &str, reply: Reply) -> Answer {
             Answer::Endless { first, filler, bytes }
         }
         Reply::Silent => Answer::Silent,
+        Reply::Gone => Answer::Gone,
         error @ Reply::Error { .. } => whole(error),
     }
 }
