@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a proof of `bailey audit prove` with nothing but Python: audit_check.py FILE KEY"""
+"""Checks a proof of `bailey audit prove`, or an archive, with nothing but Python: audit_check.py FILE KEY"""
 import base64, hashlib, json, sys
 
 # Ed25519 (RFC 8032): points as X, Y, Z, T on the curve -x^2 + y^2 = 1 + d x^2 y^2 over the integers modulo P.
@@ -61,9 +61,8 @@ def words(beside, said):
     need(parts(bytes.fromhex(beside["salt"]), data).hex() == said["payload"]["digest"], "the payload is another one")
     return f" {ascii(data.decode(errors='replace'))}"
 
-def check(proof, key):
-    need(proof["format"] == "bailey proof 1", "this is no proof")
-    line = [(dict(l.split(" ", 1) for l in c["note"].splitlines()), c) for c in proof["checkpoints"]]
+def follow(line, key):
+    line = [(dict(l.split(" ", 1) for l in c["note"].splitlines()), c) for c in line]
     names = [i + 1 for i, (says, _) in enumerate(line) if says["next"] == key]
     states, keep = [], names[0] if names else 0
     for says, c in line[keep:]:
@@ -72,15 +71,42 @@ def check(proof, key):
         key, state = says["next"], (int(says["epoch"]), int(says["entries"]), bytes.fromhex(says["root"]))
         need(not states or (states[-1][0] + 1 == state[0] and states[-1][1] <= state[1]), "out of order")
         states.append(state)
+    return states
+
+def opened(entry):
+    said = json.loads(entry["body"])
+    need(int(said["seq"]) == entry["number"], "it says that it is another entry")
+    beside = words(entry["payload"], said) if entry.get("payload") else ""
+    return sha(b"\0", parts(b"bailey.journal.1", bytes.fromhex(entry["previous"]), entry["body"].encode())), beside
+
+def several(leaves, path, start, size):
+    if not leaves:
+        return next(path)
+    if size == 1:
+        return leaves[0][1]
+    middle = 1 << (size - 1).bit_length() - 1
+    left = [leaf for leaf in leaves if leaf[0] < start + middle]
+    one = several(left, path, start, middle)
+    return sha(b"\1", one, several(leaves[len(left):], path, start + middle, size - middle))
+
+def archive(head, lines, key):
+    leaves = []
+    for entry in map(json.loads, lines):
+        leaves.append((entry["number"] - 1, opened(entry)[0]))
+    (epoch, size, root), path = follow(head["checkpoints"], key)[-1], iter(bytes.fromhex(text) for text in head["path"])
+    places = [place for place, _ in leaves]
+    need(places == sorted(set(places)) and 0 <= places[0] and places[-1] < size, "out of order")
+    need(several(leaves, path, 0, size) == root and next(path, None) is None, "another root")
+    return f"these {len(leaves)} entries ({places[0] + 1} to {places[-1] + 1}) of {size}, under checkpoint {epoch}"
+
+def check(proof, key):
+    need(proof["format"] == "bailey proof 1", "this is no proof")
+    states = follow(proof["checkpoints"], key)
     (epoch, size, root), path = states[-1], [bytes.fromhex(text) for text in proof["path"]]
     if "entry" in proof:
         entry = proof["entry"]
-        chained = parts(b"bailey.journal.1", bytes.fromhex(entry["previous"]), entry["body"].encode())
-        leaf, place = sha(b"\0", chained), entry["number"] - 1
+        (leaf, beside), place = opened(entry), entry["number"] - 1
         need(0 <= place < size and climb(place, size - 1, leaf, leaf, path)[0] == root, "another root")
-        said = json.loads(entry["body"])
-        need(int(said["seq"]) == entry["number"], "it says that it is another entry")
-        beside = words(entry["payload"], said) if entry.get("payload") else ""
         return f"entry {entry['number']} of {size}, under checkpoint {epoch}: {ascii(entry['body'])}{beside}"
     old, old_root = {state[0]: state[1:] for state in states}[proof["since"]]
     at, last = old - 1, size - 1
@@ -93,6 +119,9 @@ def check(proof, key):
 
 if __name__ == "__main__":
     try:
-        print("proven:", check(json.load(open(sys.argv[1])), sys.argv[2]))
-    except (KeyError, ValueError, IndexError, TypeError, AttributeError, RecursionError) as error:
+        with open(sys.argv[1]) as file:
+            head = json.loads(next(file, ""))
+            is_archive = head["format"] == "bailey archive 1"
+            print("proven:", archive(head, file, sys.argv[2]) if is_archive else check(head, sys.argv[2]))
+    except (KeyError, ValueError, IndexError, TypeError, AttributeError, RecursionError, StopIteration) as error:
         sys.exit(f"this proves nothing: {error}")

@@ -87,7 +87,10 @@ pub(crate) fn bind_client(
     config: &Settings,
     journal: &JournalFile,
 ) -> Result<Vec<&'static str>> {
-    enforce(&of_client(home, config, journal)?)
+    let mut needs = of_client(home, config, journal)?;
+    // What `audit verify` reads, which asks a witness besides.
+    needs.reads.extend(Some(home.archive()).filter(|archive| archive.is_dir()));
+    enforce(&needs)
 }
 
 /// The same for a process that only judges: it reads rules, and reaches no server.

@@ -411,11 +411,11 @@ pub(crate) enum Audit {
     },
     /// Prove to somebody else that an entry is in the journal, or that the journal only grew since a checkpoint
     Prove(Prove),
-    /// Check a proof; this needs no journal, only the key
+    /// Check a proof or an archive; this needs no journal, only the key
     ///
-    /// The exit code is 0 where the proof holds and 1 where it does not. docs/audit_check.py does the same.
+    /// The exit code is 0 where it holds and 1 where it does not. docs/audit_check.py does the same.
     Check {
-        /// The proof's file, or - for standard input
+        /// The file of the proof or the archive, or - for standard input
         file: PathBuf,
         /// The public key: 64 hexadecimal digits, or a file that holds them
         #[arg(long, value_name = "PUB")]
@@ -425,8 +425,29 @@ pub(crate) enum Audit {
     Key,
     /// Print every entry as a JSON line, with its hash and payload
     Export,
+    /// Move sessions that nobody needs any more out of the journal, into files beside it
+    ///
+    /// A session leaves whole; what is needed stays: changes to apply or to take back, open questions, tokens, what a process
+    /// has. The hashes stay, so that the journal proves what it proved. With `keep_days` in config.toml this happens by itself.
+    Archive(Archive),
     /// Verify the chain, then make everything that follows from it anew, and say what was not as the chain says
     Rebuild,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Archive {
+    /// Sessions that were last used before this day (UTC), such as 2026-01-31; else `journal.keep_days` says
+    #[arg(long, value_name = "DAY")]
+    pub(crate) before: Option<String>,
+    /// Only say what would leave, and what stays
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Show the archives there are
+    #[arg(long, conflicts_with_all = ["before", "dry_run"])]
+    pub(crate) list: bool,
+    /// As a session starts it
+    #[arg(long, hide = true)]
+    pub(crate) due: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -16,6 +16,7 @@ use crate::{
     law::{self, Law},
     person::person,
     print::Printer,
+    retention,
     stores::Stores,
     witness::{Post, Witness},
 };
@@ -249,6 +250,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     // First of all: a home where nothing can be written says so here.
     let file = JournalFile::open(&session.home.journal())?;
     let Folder { path: folder, remark } = session.home.session(id, session.is_scratch)?;
+    // Before this process binds itself: it starts another one.
+    let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
     let mut settled = extensions.settle(session.home)?;
     let told = bounds::of_warden(&session, id, &folder, std::mem::take(&mut settled.leases))?;
@@ -276,7 +279,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         None => Vec::new(),
     };
     drop(idle);
-    let remarks = remark.into_iter().chain(clock::remark(&journal).await).chain(cut_off).collect();
+    let remarks =
+        remark.into_iter().chain(kept).chain(clock::remark(&journal).await).chain(cut_off).collect();
     let profile = config.calls.profile();
     let (rules, _) = policy(home, &extensions)?;
     let rules = rules.with_profile(profile);

@@ -60,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) secrets: Secrets,
     /// Who is told of each checkpoint of the journal.
     pub(crate) witness: Option<Witness>,
+    /// What stays in the journal.
+    pub(crate) retention: Retention,
     /// Extensions of the policy.
     pub(crate) extensions: Vec<Declared>,
     origins: Origins,
@@ -94,6 +96,29 @@ pub(crate) struct Approvals {
 impl Default for Approvals {
     fn default() -> Self {
         Self { answer_seconds: 300, patience_seconds: 60 }
+    }
+}
+
+/// What stays in the journal; all of it where nothing is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Retention {
+    /// Sessions that were used in so many days.
+    pub(crate) keep_days: Option<u32>,
+    /// The same for those with changes to apply or to take back; none: all of them.
+    pub(crate) keep_changes_days: Option<u32>,
+    /// The most that journal and archives may take.
+    pub(crate) max_size_mib: Option<u64>,
+}
+
+impl Retention {
+    /// Whether anything is to be done at all.
+    pub(crate) fn is_any(&self) -> bool {
+        self.keep_days.is_some() || self.max_size_mib.is_some()
+    }
+
+    /// The most that journal and archives may take, in bytes.
+    pub(crate) fn max_bytes(&self) -> Option<u64> {
+        self.max_size_mib.map(|mib| mib.saturating_mul(1 << 20))
     }
 }
 
@@ -144,6 +169,9 @@ struct File {
 #[serde(deny_unknown_fields, default)]
 struct FileJournal {
     witness: Option<String>,
+    keep_days: Option<u32>,
+    keep_changes_days: Option<u32>,
+    max_size_mib: Option<u64>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -197,6 +225,7 @@ impl Default for Config {
             calls: Calls::default(),
             secrets: Secrets::default(),
             witness: None,
+            retention: Retention::default(),
             extensions: Vec::new(),
             origins: Origins::default(),
         }
@@ -283,6 +312,7 @@ impl Config {
         }
         self.profile = sandbox.profile.unwrap_or_else(|| Profile::default().name().into());
         self.secrets = secrets;
+        self.retention = retention(document, &journal)?;
         self.witness = journal.witness.map(|text| witness(document, &text)).transpose()?;
         self.extensions = policy.extension;
         self.limit(&limits);
@@ -341,7 +371,12 @@ impl Config {
             },
             sandbox: FileSandbox { profile: Some(self.profile.clone()) },
             secrets: self.secrets.clone(),
-            journal: FileJournal { witness: self.witness.as_ref().map(ToString::to_string) },
+            journal: FileJournal {
+                witness: self.witness.as_ref().map(ToString::to_string),
+                keep_days: self.retention.keep_days,
+                keep_changes_days: self.retention.keep_changes_days,
+                max_size_mib: self.retention.max_size_mib,
+            },
             policy: FilePolicy { extension: self.extensions.clone() },
         }
     }
@@ -403,6 +438,28 @@ fn exact(money: &Money) -> String {
         long => long,
     };
     format!("{}.{places} {}", money.nanos / UNIT, money.currency)
+}
+
+/// What stays in the journal.
+fn retention(document: &Document, journal: &FileJournal) -> Result<Retention, ConfigError> {
+    let FileJournal { keep_days, keep_changes_days, max_size_mib, .. } = *journal;
+    if keep_days == Some(0) {
+        let message = "a session of today never leaves: it must be 1 or more";
+        return Err(document.mistake("journal.keep_days", message));
+    }
+    if let Some(changes) = keep_changes_days
+        && keep_days.is_none_or(|days| changes < days)
+    {
+        let message = "sessions with changes of their own stay at least as long as others: set `journal.keep_days`, and this to \
+                       as many or more";
+        return Err(document.mistake("journal.keep_changes_days", message));
+    }
+    if max_size_mib == Some(0) {
+        return Err(
+            document.mistake("journal.max_size_mib", "a journal takes some room: it must be 1 or more")
+        );
+    }
+    Ok(Retention { keep_days, keep_changes_days, max_size_mib })
 }
 
 /// A place outside the home that is told of checkpoints.

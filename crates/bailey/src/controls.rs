@@ -2,7 +2,7 @@
 //! must lose what the journal did not hold, or the test has shown nothing. Only the program `bailey-controls` has this, and no release has that program.
 
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Breach, Mint};
+use bailey_journal::{Breach, Mint, Shelf, Step};
 use bailey_policy::{Policy, Programs};
 use bailey_protocol::Wall;
 use bailey_sandbox::Config;
@@ -22,6 +22,8 @@ const ORGANISATION: &str = "BAILEY_CONTROL_ORGANISATION";
 const PROGRAMS: &str = "BAILEY_CONTROL_PROGRAMS";
 /// `late`: a command begins [`LATE`] before its intent is on disk. `careless`: no entry waits for the disk.
 const JOURNAL: &str = "BAILEY_CONTROL_JOURNAL";
+/// The step of an archive at which the process ends, as by kill -9.
+const ARCHIVE: &str = "BAILEY_CONTROL_ARCHIVE";
 const LATE: Duration = Duration::from_secs(3);
 
 /// Breaks the promise that the environment names.
@@ -33,6 +35,15 @@ pub(crate) async fn breach(mut mint: Mint) -> Result<Mint> {
         other => bail!("{JOURNAL}: `{other}`"),
     }
     Ok(mint)
+}
+
+/// Ends this process where the environment says, on the way of sessions into an archive.
+pub(crate) fn crash(mut shelf: Shelf) -> Result<Shelf> {
+    if let Ok(name) = env::var(ARCHIVE) {
+        let step = Step::ALL.iter().find(|(known, _)| *known == name);
+        shelf.crash_at = Some(step.with_context(|| format!("{ARCHIVE}: `{name}`"))?.1);
+    }
+    Ok(shelf)
 }
 
 /// Leaves away what the environment names.

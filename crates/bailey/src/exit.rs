@@ -85,12 +85,14 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
 /// What is wrong with what was asked for, not with the journal.
 fn is_of_the_user(error: &JournalError) -> bool {
     use JournalError::{
-        Absent, Held, NoCheckpoint, NoEntry, NoSuchQuestion, NoSuchSession, NotRunOut, OtherLine, RanOut,
-        SecretInPath, Settled,
+        Absent, Archived, Held, NoArchive, NoCheckpoint, NoEntry, NoSuchQuestion, NoSuchSession, NotRunOut,
+        OtherLine, RanOut, SecretInPath, Settled,
     };
     matches!(
         error,
         Absent(_)
+            | Archived { .. }
+            | NoArchive { .. }
             | Held { .. }
             | NoCheckpoint(_)
             | NoEntry { .. }

@@ -102,6 +102,11 @@ impl Home {
         })
     }
 
+    /// What left the journal.
+    pub(crate) fn archive(&self) -> PathBuf {
+        self.root.join("archive")
+    }
+
     /// The messages of conversations.
     pub(crate) fn history(&self) -> PathBuf {
         self.root.join("chat-history")

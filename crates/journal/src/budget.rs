@@ -278,6 +278,15 @@ pub(crate) fn removed(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreEr
     Ok(())
 }
 
+/// Nobody asks for the sums of days that are over; of these, those up to one go.
+pub(crate) fn forget_days(tx: &mut Tx<'_>, until: Timestamp, now: Timestamp) -> Result<(), StoreError> {
+    tx.execute(
+        "DELETE FROM spent WHERE account >= 'day:' AND account <= ?1 AND account < ?2",
+        params![day_of(until), day_of(now)],
+    )?;
+    Ok(())
+}
+
 impl Journal {
     /// How far the budgets that a session draws on are used up, the fullest first.
     ///

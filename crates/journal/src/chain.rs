@@ -5,8 +5,10 @@
 //! serialised again to be hashed.
 
 use crate::{
+    archive::List,
     fact::{Commitment, ENTRY_VERSION, Entry, Fact, Payload, Recorded, Stored},
     project,
+    retain::{Archive, Archives},
     sign::{Signatures, Vouched},
     tree::{self, Forest},
 };
@@ -14,6 +16,7 @@ use bailey_protocol::{Blob, Digest, Timestamp, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 const DOMAIN: &[u8] = b"bailey.journal.1";
 
@@ -87,7 +90,8 @@ pub(crate) fn append(
 /// At most so many entries after one, in order.
 pub(crate) fn page(tx: &Tx<'_>, after: u64, limit: u64) -> Result<Vec<Recorded>, StoreError> {
     let mut statement = tx.prepare_cached(
-        "SELECT body, bytes FROM entry LEFT JOIN payload USING (seq) WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+        "SELECT body, bytes FROM entry LEFT JOIN payload USING (seq)
+         WHERE seq > ?1 AND archive IS NULL ORDER BY seq LIMIT ?2",
     )?;
     let rows = statement.query_map(params![after, limit], |row| {
         Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Option<Vec<u8>>>(1)?))
@@ -172,6 +176,8 @@ pub struct Verified {
     pub payloads: u64,
     /// Payloads that were erased; the chain still holds their digests.
     pub erased: u64,
+    /// Archives that entries are in; none where only the newest were looked at.
+    pub archives: Vec<Archive>,
 }
 
 /// Where the chain is broken.
@@ -186,10 +192,10 @@ pub struct Broken {
 
 /// Walks the chain, from the entry after `from` (0: from genesis), and checks every link and every payload.
 pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>, StoreError> {
-    let mut walk = Walk { expected: from + 1, previous: hash_of(tx, from)?, payloads: 0, erased: 0 };
+    let mut walk = Walk::after(from, hash_of(tx, from)?);
     let mut whole = if from == 0 { Some(Whole::read(tx)?) } else { None };
     let mut statement = tx.prepare_cached(
-        "SELECT entry.seq, body, hash, salt, bytes, type, session, effect
+        "SELECT entry.seq, body, hash, salt, bytes, type, session, effect, archive
          FROM entry LEFT JOIN payload USING (seq) WHERE seq > ?1 ORDER BY seq",
     )?;
     let mut rows = statement.query(params![from])?;
@@ -202,12 +208,16 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
             payload: row.get(4)?,
             columns: Columns { name: row.get(5)?, session: row.get(6)?, effect: row.get(7)? },
         };
-        let fact = match walk.step(&link) {
+        let fact = match row.get(8)? {
+            Some(archive) => walk.pass(&link, archive).map(|()| None),
+            None => walk.step(&link).map(Some),
+        };
+        let fact = match fact {
             Ok(fact) => fact,
             Err(broken) => return Ok(Err(broken)),
         };
         if let Some(whole) = &mut whole
-            && let Err(broken) = whole.step(tx, link.seq, &walk.previous, &fact)?
+            && let Err(broken) = whole.step(tx, link.seq, &walk.previous, fact)?
         {
             return Ok(Err(broken));
         }
@@ -220,12 +230,15 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
         let what = format!("it is missing, though an effect still names entry {later}");
         return Ok(Err(Broken { seq: walk.expected, what }));
     }
-    let (root, signed) = match whole.map(|whole| whole.finish(entries)).transpose() {
-        Ok(found) => found.unzip(),
-        Err(broken) => return Ok(Err(broken)),
-    };
-    let (payloads, erased, signed) = (walk.payloads, walk.erased, signed.flatten());
-    Ok(Ok(Verified { entries, head: walk.previous, root, signed, payloads, erased }))
+    let Walk { previous: head, payloads, erased, left, .. } = walk;
+    let (mut root, mut signed, mut archives) = (None, None, Vec::new());
+    if let Some(whole) = whole {
+        match whole.finish(entries, left) {
+            Ok(found) => (root, signed, archives) = (Some(found.0), found.1, found.2),
+            Err(broken) => return Ok(Err(broken)),
+        }
+    }
+    Ok(Ok(Verified { entries, head, root, signed, payloads, erased, archives }))
 }
 
 /// The hash of an entry; zero where there is none, as before genesis.
@@ -245,15 +258,19 @@ fn pointed_at(tx: &Tx<'_>, from: u64) -> Result<Option<u64>, StoreError> {
     Ok(Option::max(payload, effect))
 }
 
+type Found = (Digest, Option<Vouched>, Vec<Archive>);
+
 /// What is looked at besides, where the whole chain is walked: the tree over it, and what was signed of it.
 struct Whole {
     forest: Forest,
     signatures: Signatures,
+    archives: Archives,
 }
 
 impl Whole {
     fn read(tx: &Tx<'_>) -> Result<Self, StoreError> {
-        Ok(Self { forest: Forest::default(), signatures: Signatures::read(tx)? })
+        let signatures = Signatures::read(tx)?;
+        Ok(Self { forest: Forest::default(), signatures, archives: Archives::default() })
     }
 
     fn step(
@@ -261,22 +278,24 @@ impl Whole {
         tx: &Tx<'_>,
         seq: u64,
         hash: &Digest,
-        fact: &Fact,
+        fact: Option<Fact>,
     ) -> Result<Result<(), Broken>, StoreError> {
-        if let Fact::SigningBegun { key } = fact {
-            self.signatures.begins(seq, *key);
+        match fact {
+            Some(Fact::SigningBegun { key }) => self.signatures.begins(seq, key),
+            Some(fact) => self.archives.hear(seq, fact),
+            None => {}
         }
         let fits = self.forest.push(tx, hash)?;
         Ok(fits.and_then(|()| self.signatures.compare(seq, || self.forest.root())))
     }
 
-    fn finish(self, entries: u64) -> Result<(Digest, Option<Vouched>), Broken> {
-        Ok((self.forest.root(), self.signatures.finish(entries)?))
+    fn finish(self, entries: u64, left: BTreeMap<u64, List>) -> Result<Found, Broken> {
+        Ok((self.forest.root(), self.signatures.finish(entries)?, self.archives.finish(left)?))
     }
 }
 
 /// What queries go by; it must be what the entry says.
-#[derive(PartialEq)]
+#[derive(PartialEq, Default)]
 struct Columns {
     name: String,
     session: Option<String>,
@@ -297,9 +316,29 @@ struct Walk {
     previous: Digest,
     payloads: u64,
     erased: u64,
+    /// What left, by the entry that names its archive.
+    left: BTreeMap<u64, List>,
 }
 
 impl Walk {
+    fn after(from: u64, previous: Digest) -> Self {
+        Self { expected: from + 1, previous, payloads: 0, erased: 0, left: BTreeMap::new() }
+    }
+
+    /// Of an entry in an archive only the hash is here: the next entry, the tree and the list of its archive hold it.
+    fn pass(&mut self, at: &Link, archive: u64) -> Result<(), Broken> {
+        let is_empty = at.body.is_empty() && at.payload.is_none() && at.columns == Columns::default();
+        let hash = <[u8; 32]>::try_from(at.hash.as_slice()).ok().filter(|_| is_empty && archive > at.seq);
+        let Some(hash) = hash.map(Digest).filter(|_| at.seq == self.expected) else {
+            let what = "it is said to be in an archive, and is not as such an entry is".into();
+            return Err(Broken { seq: self.expected, what });
+        };
+        self.left.entry(archive).or_default().push(at.seq, &hash);
+        self.previous = hash;
+        self.expected += 1;
+        Ok(())
+    }
+
     fn step(&mut self, at: &Link) -> Result<Fact, Broken> {
         let broken = |what: &str| Broken { seq: at.seq, what: what.into() };
         if at.seq != self.expected {

@@ -75,6 +75,25 @@ pub struct Parent {
     pub part: u64,
 }
 
+/// An archive: entries of sessions that are in no table any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchiveFile {
+    /// Its name in the folder of archives.
+    pub name: String,
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// How long it is, in bytes.
+    #[serde(with = "decimal")]
+    pub bytes: u64,
+    /// How many entries it holds.
+    #[serde(with = "decimal")]
+    pub entries: u64,
+    /// The number of the first of them.
+    pub first: Seq,
+    /// The number of the last of them; between the two lie others that are elsewhere.
+    pub last: Seq,
+}
+
 /// What an entry says. Its payload, where it has one, is named in each variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -391,6 +410,25 @@ pub enum Fact {
         /// The line's first.
         key: PublicKey,
     },
+    /// Sessions that nobody needs here any more are in a file beside the journal. Of their entries the hashes stay.
+    /// Payload: the sessions, as a list.
+    Archived {
+        /// The file.
+        #[serde(flatten)]
+        file: ArchiveFile,
+        /// Over the number and the hash of each of its entries.
+        list: Digest,
+        /// The newest time of any of them.
+        until: Timestamp,
+    },
+    /// The oldest archive went, because journal and archives were larger than they may be. The hashes stay.
+    ArchiveRemoved {
+        /// The entry that names it.
+        archive: Seq,
+        /// The file.
+        #[serde(flatten)]
+        file: ArchiveFile,
+    },
     /// The model was told that a budget runs low. Payload: the text.
     Warned {
         /// How far the budget reaches.
@@ -443,6 +481,8 @@ impl Fact {
             Self::Guide { .. } => "guide",
             Self::Shortened { .. } => "shortened",
             Self::Summary { .. } => "summary",
+            Self::Archived { .. } => "archived",
+            Self::ArchiveRemoved { .. } => "archive_removed",
             Self::Warned { .. } => "warned",
             Self::Revealed { .. } => "revealed",
             Self::SigningBegun { .. } => "signing_begun",

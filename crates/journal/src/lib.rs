@@ -10,6 +10,7 @@
 //! transactions are `begin.rs` and `finish.rs`), then `chain.rs`.
 
 mod approval;
+pub mod archive;
 mod begin;
 #[cfg(feature = "controls")]
 mod breach;
@@ -36,7 +37,9 @@ mod question;
 mod read;
 mod rebuild;
 mod remove;
+mod retain;
 mod schema;
+mod shelf;
 mod sign;
 mod stop;
 mod terms;
@@ -62,7 +65,11 @@ pub use question::{Question, Settlement, Standing};
 pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
 pub use remove::Removed;
+pub use retain::{Archive, Idle, Kept, Leaving};
 pub use schema::SCHEMA_VERSION;
+#[cfg(feature = "controls")]
+pub use shelf::Step;
+pub use shelf::{Damage, Room, Shelf};
 pub use sign::{Line, Vouched};
 pub use terms::{NoAnswer, Terms, Wider};
 pub use token::{BadToken, CAVEAT_BYTES_MAX, Macaroon, TOKEN_BYTES_MAX, TOKEN_PREFIX};
@@ -451,6 +458,27 @@ pub enum JournalError {
     /// There is no such entry.
     #[error("the journal has no entry {0}; `bailey audit log` shows the newest")]
     Absent(u64),
+    /// What was asked for is in an archive.
+    #[error("{what} is in the archive `{archive}`, and cannot be shown or taken up again; {how}")]
+    Archived {
+        /// A session or an entry.
+        what: String,
+        /// The archive's name.
+        archive: String,
+        /// What can be done.
+        how: &'static str,
+    },
+    /// Archives that are not as they were written; the chain itself holds.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Archives(Vec<Damage>),
+    /// An archive cannot be made.
+    #[error("the archive `{name}` cannot be made: {why}")]
+    NoArchive {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// There is no such checkpoint, or nothing came after it.
     #[error(
         "the journal has no checkpoint {0} that it has gone on from; `bailey audit key` says how many there are"

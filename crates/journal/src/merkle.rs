@@ -95,6 +95,51 @@ impl Inclusion {
     }
 }
 
+/// That several leaves have places in a tree: the hash of each largest subtree that holds none of them, from the left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Several(pub Vec<Digest>);
+
+impl Several {
+    /// Whether the leaves are at their places (from 0, ascending) among `size`.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn check(&self, leaves: &[(u64, Digest)], size: u64, root: &Digest) -> Result<(), Unproven> {
+        let is_ascending = leaves.windows(2).all(|pair| matches!(pair, [(one, _), (next, _)] if one < next));
+        if !is_ascending || leaves.last().is_none_or(|(place, _)| *place >= size) {
+            return Err(Unproven::Outside);
+        }
+        let mut rest = self.0.iter();
+        let found = climb(leaves, &mut rest, 0, size)?;
+        match (rest.next(), found == *root) {
+            (Some(_), _) => Err(Unproven::Length),
+            (None, false) => Err(Unproven::Root),
+            (None, true) => Ok(()),
+        }
+    }
+}
+
+/// The hash over `size` places from `from` on, of which these leaves are known; it goes down where there are some.
+fn climb(
+    leaves: &[(u64, Digest)],
+    rest: &mut std::slice::Iter<'_, Digest>,
+    from: u64,
+    size: u64,
+) -> Result<Digest, Unproven> {
+    match leaves {
+        [] => rest.next().copied().ok_or(Unproven::Length),
+        [(_, leaf)] if size == 1 => Ok(*leaf),
+        _ if size < 2 => Err(Unproven::Outside),
+        _ => {
+            let middle = split(size);
+            let (left, right) = leaves.split_at(leaves.partition_point(|(place, _)| *place < from + middle));
+            let left = climb(left, rest, from, middle)?;
+            Ok(node(&left, &climb(right, rest, from + middle, size - middle)?))
+        }
+    }
+}
+
 /// That a tree goes on from a smaller one, with every leaf of it where it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -125,6 +125,20 @@ pub(crate) fn extension_enabled(tx: &mut Tx<'_>, name: &str) -> Result<(), Store
     Ok(())
 }
 
+/// Sessions that are in an archive are in no table. The days up to then count no more: their sums would miss what left.
+pub(crate) fn archived(
+    tx: &mut Tx<'_>,
+    sessions: &[SessionId],
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for session in sessions {
+        removed(tx, *session)?;
+    }
+    dated(tx, until)?;
+    budget::forget_days(tx, until, now)
+}
+
 pub(crate) fn opened(
     tx: &mut Tx<'_>,
     id: SessionId,

@@ -167,17 +167,41 @@ impl Proof {
     }
 
     fn entry(&self, entry: &ProvenEntry, signed: Statement) -> Result<Proven, ProofError> {
-        let ProvenEntry { number, previous, body, payload } = entry;
-        let number = *number;
-        let chained = chain::link(previous, body.as_bytes());
+        let number = entry.number;
+        let chained = chain::link(&entry.previous, entry.body.as_bytes());
         let place = number.checked_sub(1).ok_or(Unproven::Outside)?;
         Inclusion(self.path.clone()).check(leaf(&chained), place, signed.entries, &signed.root)?;
+        let Opened { payload, .. } = entry.open()?;
+        Ok(Proven::Entry { number, body: entry.body.clone(), payload, signed })
+    }
+}
+
+/// What an entry says of itself.
+pub(crate) struct Opened {
+    /// Its hash in the chain.
+    pub(crate) chained: Digest,
+    /// Whether it was written with a payload.
+    pub(crate) has_payload: bool,
+    /// That, where it is there.
+    pub(crate) payload: Option<Blob>,
+}
+
+impl ProvenEntry {
+    /// The same, without its payload where that is not wanted.
+    pub(crate) fn with_payload(self, wanted: bool) -> Self {
+        Self { payload: self.payload.filter(|_| wanted), ..self }
+    }
+
+    /// Looks whether body, number and payload fit together; where it stands is not looked at.
+    pub(crate) fn open(&self) -> Result<Opened, ProofError> {
+        let Self { number, previous, body, payload } = self;
         let head: Head = serde_json::from_str(body).map_err(|error| shape(&error))?;
-        if head.seq.0 != number {
-            return Err(ProofError::OtherEntry(number));
+        if head.seq.0 != *number {
+            return Err(ProofError::OtherEntry(*number));
         }
         let payload = payload.as_ref().map(|payload| payload.check(head.payload.as_ref())).transpose()?;
-        Ok(Proven::Entry { number, body: body.clone(), payload, signed })
+        let chained = chain::link(previous, body.as_bytes());
+        Ok(Opened { chained, has_payload: head.payload.is_some(), payload })
     }
 }
 

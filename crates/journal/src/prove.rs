@@ -24,7 +24,11 @@ impl Journal {
         from: Option<PublicKey>,
     ) -> Result<Proof, JournalError> {
         let (line, entries) = self.signed_line(from).await?;
-        let proven = self.store().read(move |tx| proven(tx, entry.0, payload)).await?;
+        let archive = self.store().read(move |tx| archive_of(tx, entry.0)).await?;
+        let proven = match archive {
+            None => self.store().read(move |tx| proven(tx, entry.0, payload)).await?,
+            Some(archive) => Some(self.out_of_archive(entry.0, archive).await?.with_payload(payload)),
+        };
         let proven = proven.filter(|_| entry.0 <= entries).ok_or(JournalError::Absent(entry.0))?;
         Ok(Proof::of_entry(proven, self.inclusion(entry, entries).await?, line.checkpoints))
     }
@@ -96,7 +100,14 @@ impl Journal {
     }
 }
 
-fn proven(tx: &Tx<'_>, number: u64, payload: bool) -> Result<Option<ProvenEntry>, StoreError> {
+/// The entry that names the archive that an entry is in; none where it is here.
+fn archive_of(tx: &Tx<'_>, number: u64) -> Result<Option<u64>, StoreError> {
+    let read = tx.query_row("SELECT archive FROM entry WHERE seq = ?1", params![number], |row| row.get(0));
+    Ok(read.optional()?.flatten())
+}
+
+/// An entry that is here, as its chain has it.
+pub(crate) fn proven(tx: &Tx<'_>, number: u64, payload: bool) -> Result<Option<ProvenEntry>, StoreError> {
     let sql = "SELECT body, salt, bytes FROM entry LEFT JOIN payload USING (seq) WHERE seq = ?1";
     let row = tx
         .query_row(sql, params![number], |row| {

@@ -84,12 +84,13 @@ impl Journal {
                 let mut statement = db.prepare_cached(match query.last {
                     None => {
                         "SELECT body, bytes FROM entry LEFT JOIN payload USING (seq)
-                         WHERE seq > ?1 AND (?2 IS NULL OR session = ?2) AND ?3 < 0 ORDER BY seq LIMIT ?4"
+                         WHERE seq > ?1 AND archive IS NULL AND (?2 IS NULL OR session = ?2) AND ?3 < 0 ORDER BY seq LIMIT ?4"
                     }
                     Some(_) => {
                         "SELECT body, bytes FROM (
                             SELECT entry.seq AS seq, body, bytes FROM entry LEFT JOIN payload USING (seq)
-                            WHERE entry.seq > ?1 AND (?2 IS NULL OR session = ?2) ORDER BY entry.seq DESC LIMIT ?3
+                            WHERE entry.seq > ?1 AND archive IS NULL AND (?2 IS NULL OR session = ?2)
+                            ORDER BY entry.seq DESC LIMIT ?3
                          ) ORDER BY seq LIMIT ?4"
                     }
                 })?;
@@ -140,7 +141,7 @@ impl Journal {
             .read(move |db| {
                 let mut statement = db.prepare_cached(
                     "SELECT entry.seq, body, hash, bytes FROM entry LEFT JOIN payload USING (seq)
-                     WHERE entry.seq > ?1 ORDER BY entry.seq LIMIT ?2",
+                     WHERE entry.seq > ?1 AND archive IS NULL ORDER BY entry.seq LIMIT ?2",
                 )?;
                 let rows = statement.query_map(params![after, limit], |row| {
                     let seq: u64 = row.get(0)?;
@@ -154,11 +155,19 @@ impl Journal {
             .await?)
     }
 
-    /// Checks every link of the chain and every payload.
+    /// Checks every link of the chain, every payload, and every archive.
     ///
     /// # Errors
-    /// [`JournalError::Broken`] names the first entry that does not fit.
+    /// [`JournalError::Broken`] names the first entry that does not fit, [`JournalError::Archives`] each archive that is not
+    /// as it was written, once the chain itself holds.
     pub async fn verify(&self) -> Result<Verified, JournalError> {
+        let verified = self.verify_chain().await?;
+        self.verify_archives(&verified.archives).await?;
+        Ok(verified)
+    }
+
+    /// The same without a look into the archives: the hashes of what they hold are here.
+    pub(crate) async fn verify_chain(&self) -> Result<Verified, JournalError> {
         self.verify_after(0).await
     }
 
@@ -277,7 +286,7 @@ impl Journal {
     /// One session, by its whole name or a unique ending of it.
     ///
     /// # Errors
-    /// [`JournalError::NoSuchSession`] when none or several fit.
+    /// [`JournalError::NoSuchSession`] when none or several fit, [`JournalError::Archived`] when it is in an archive.
     pub async fn session(&self, name: &str) -> Result<SessionInfo, JournalError> {
         self.named(name, true).await
     }
@@ -291,7 +300,7 @@ impl Journal {
     }
 
     async fn named(&self, name: &str, is_own: bool) -> Result<SessionInfo, JournalError> {
-        let name = name.to_owned();
+        let (name, asked) = (name.to_owned(), name.to_owned());
         let missing = JournalError::NoSuchSession(name.clone());
         let found = self
             .store()
@@ -308,7 +317,10 @@ impl Journal {
                 .transpose()
             })
             .await?;
-        found.ok_or(missing)
+        match found {
+            Some(found) => Ok(found),
+            None => Err(self.archived_session(&asked).await?.unwrap_or(missing)),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::{
     Fact, Journal, JournalError, Recorded, budget, chain, finish,
     permit::Receipt,
     project::{self, TABLES},
+    retain,
 };
 use bailey_protocol::{Action, Cost, Effect, EffectId, Kind, Merge, Outcome, SessionId};
 use bailey_secrets::Redactor;
@@ -31,7 +32,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Broken`] when the chain does not hold; then nothing is changed.
     pub async fn rebuild(&self) -> Result<Rebuilt, JournalError> {
-        self.verify().await?;
+        self.verify_chain().await?;
         let redactor = self.redactor().clone();
         self.write(Grade::Full, move |tx| {
             for table in TABLES {
@@ -67,10 +68,12 @@ fn replay(tx: &mut Tx<'_>, redactor: Redactor) -> Result<u64, StoreError> {
     let mut replay = Replay { redactor, merges: HashMap::new() };
     let mut after = 0;
     while after < newest {
-        for recorded in chain::page(tx, after, PAGE)? {
-            replay.project(tx, &recorded)?;
+        let page = chain::page(tx, after, PAGE)?;
+        let Some(last) = page.last() else { break };
+        after = last.entry.seq.0;
+        for recorded in &page {
+            replay.project(tx, recorded)?;
         }
-        after += PAGE;
     }
     Ok(newest)
 }
@@ -91,6 +94,9 @@ impl Replay {
         match &entry.fact {
             Fact::Stopped => return project::stopped(tx, now),
             Fact::Released => return project::released(tx),
+            Fact::Archived { until, .. } => {
+                return project::archived(tx, &retain::sessions(recorded), *until, now);
+            }
             Fact::ExtensionFailed { extension, failure } if failure.is_crash() => {
                 return project::extension_crashed(tx, extension, now);
             }
@@ -129,6 +135,8 @@ impl Replay {
             Fact::Genesis { .. }
             | Fact::Stopped
             | Fact::Released
+            | Fact::Archived { .. }
+            | Fact::ArchiveRemoved { .. }
             | Fact::PolicyAdopted { .. }
             | Fact::ExtensionFailed { .. }
             | Fact::ExtensionDisabled { .. }

@@ -19,6 +19,8 @@ pub(crate) const MIGRATIONS: &[Migration] =
 ///
 /// A token is live or over; its uses are counted by the name of each count.
 ///
+/// Of an entry that is in an archive the number and the hash stay, and the number of the entry that names the archive.
+///
 /// Checkpoints are by the first key of their line; they follow from nothing, so no rebuild makes them. A witness was told of
 /// a line up to a checkpoint.
 const SECOND: &str = "
@@ -28,6 +30,8 @@ CREATE TABLE tile (
     hash  BLOB NOT NULL,
     PRIMARY KEY (level, place)
 ) STRICT, WITHOUT ROWID;
+ALTER TABLE entry ADD COLUMN archive INTEGER;
+CREATE INDEX entry_of_archives ON entry (type) WHERE type IN ('archived', 'archive_removed');
 ALTER TABLE approval ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE approval ADD COLUMN until TEXT;
 ALTER TABLE approval ADD COLUMN call TEXT;

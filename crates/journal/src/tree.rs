@@ -6,7 +6,7 @@
 
 use crate::{
     chain::Broken,
-    merkle::{self, Consistency, Inclusion, leaf, node, split},
+    merkle::{self, Consistency, Inclusion, Several, leaf, node, split},
 };
 use bailey_protocol::Digest;
 use bailey_store::{StoreError, Tx, params};
@@ -59,6 +59,30 @@ pub(crate) fn inclusion(tx: &Tx<'_>, place: u64, size: u64) -> Result<Inclusion,
     }
     path.reverse();
     Ok(Inclusion(path))
+}
+
+/// That the entries at these places (from 0, ascending) are among the first `size`.
+pub(crate) fn several(tx: &Tx<'_>, places: &[u64], size: u64) -> Result<Several, StoreError> {
+    let mut path = Vec::new();
+    gather(tx, places, (0, size), &mut path)?;
+    Ok(Several(path))
+}
+
+fn gather(
+    tx: &Tx<'_>,
+    places: &[u64],
+    (from, size): (u64, u64),
+    path: &mut Vec<Digest>,
+) -> Result<(), StoreError> {
+    if places.is_empty() {
+        path.push(range(tx, from, size)?);
+    } else if size > 1 {
+        let middle = split(size);
+        let (left, right) = places.split_at(places.partition_point(|place| *place < from + middle));
+        gather(tx, left, (from, middle), path)?;
+        gather(tx, right, (from + middle, size - middle), path)?;
+    }
+    Ok(())
 }
 
 /// That the first `new` entries begin with the first `old`.

@@ -18,7 +18,7 @@ mod tx;
 mod writer;
 
 pub use error::StoreError;
-pub use open::{APPLICATION_ID, Migration};
+pub use open::{APPLICATION_ID, Migration, used};
 pub use rusqlite::{
     CachedStatement, OptionalExtension, Params, Result as SqlResult, Row, ToSql, params, params_from_iter,
     types,

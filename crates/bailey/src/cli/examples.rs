@@ -86,6 +86,17 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["audit", "check"], &[("bailey audit check proof.json --key /media/usb/bailey.pub", "on any machine")]),
     (&["audit", "key"], &[("bailey audit key > /media/usb/bailey.pub", "once, to keep it elsewhere")]),
     (&["audit", "export"], &[("bailey audit export > journal.jsonl", "")]),
+    (
+        &["audit", "archive"],
+        &[
+            (
+                "bailey audit archive --before 2026-01-31 --dry-run",
+                "what would leave, and what stays and why",
+            ),
+            ("bailey audit archive --before 2026-01-31", ""),
+            ("bailey audit archive --list", ""),
+        ],
+    ),
     (&["audit", "rebuild"], &[("bailey audit rebuild", "")]),
     (
         &["policy", "show"],

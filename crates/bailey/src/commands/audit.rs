@@ -1,5 +1,6 @@
 //! `bailey audit`: the trail.
 
+mod archive;
 mod proof;
 mod verify;
 
@@ -43,6 +44,7 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
         // They have gone their own way.
         Audit::Verify { .. } | Audit::Check { .. } => Ok(ExitCode::SUCCESS),
         Audit::Export => export(&journal, printer).await,
+        Audit::Archive(asked) => archive::run(home, &config, &journal, asked, printer).await,
         Audit::Rebuild => rebuild(&journal, printer).await,
     }
 }
@@ -66,11 +68,18 @@ async fn export(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
     let mut after = 0;
     loop {
         let lines = journal.export(after, PAGE).await?;
-        let Some((last, _)) = lines.last() else { return Ok(ExitCode::SUCCESS) };
+        let Some((last, _)) = lines.last() else { break };
         after = *last;
         // The entry in each line is hashed as it stands.
         lines.iter().for_each(|(_, line)| printer.verbatim(line));
     }
+    let entries: u64 = journal.archives().await?.iter().map(|archive| archive.file.entries).sum();
+    if entries > 0 {
+        printer.note(&format!(
+            "{entries} entries are in archives, and not in this: bailey audit archive --list"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn rebuild(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
@@ -183,6 +192,14 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         }
         Fact::ExtensionDisabled { extension } => (Style::Red, format!("{extension} is not asked any more")),
         Fact::ExtensionEnabled { extension } => (Style::Yellow, format!("{extension} is asked again")),
+        Fact::Archived { file, .. } => (
+            Style::Yellow,
+            format!("{} entries ({} to {}) into {}", file.entries, file.first, file.last, file.name),
+        ),
+        Fact::ArchiveRemoved { file, .. } => (
+            Style::Yellow,
+            format!("{} with entries {} to {} is gone, for room", file.name, file.first, file.last),
+        ),
         Fact::Warned { .. } => (Style::Yellow, first()),
         Fact::Revealed { path } => (Style::Yellow, path.0.clone()),
         Fact::SigningBegun { key } => (Style::Yellow, format!("with the key {key}")),

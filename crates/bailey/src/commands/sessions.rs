@@ -51,10 +51,15 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
 }
 
 async fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
-    let mut sessions = super::journal(home, printer).await?.sessions().await?;
+    let journal = super::journal(home, printer).await?;
+    let mut sessions = journal.sessions().await?;
+    let archived = journal.archived_sessions().await?.len();
     sessions.retain(|session| ![compose::owner_session(), crate::law::session()].contains(&session.id));
     if sessions.is_empty() && !printer.is_json() {
         printer.note("no sessions yet; `bailey run \"…\"` in a repository makes one");
+    }
+    if archived > 0 && !printer.is_json() {
+        printer.note(&format!("{archived} older ones are in archives: bailey audit archive --list"));
     }
     for session in &sessions {
         if printer.is_json() {

@@ -107,6 +107,18 @@ impl Home {
         Ok(Folder { path, remark: Some(remark) })
     }
 
+    /// A session's own folder, where it has one.
+    ///
+    /// # Errors
+    /// When it is there and cannot be used.
+    pub(crate) fn existing(&self, id: SessionId) -> Result<Option<Folder>> {
+        self.give_up_lost(id)?;
+        match fs::symlink_metadata(self.link(id)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            _ => self.session(id, false).map(Some),
+        }
+    }
+
     /// Gives up what a session had elsewhere, where that is gone.
     pub(crate) fn give_up_lost(&self, id: SessionId) -> Result<()> {
         let link = self.link(id);

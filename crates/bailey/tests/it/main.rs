@@ -37,6 +37,7 @@ mod proxies;
 mod quickstart;
 mod relay;
 mod repositories;
+mod retention;
 mod review;
 mod run;
 mod secrets;

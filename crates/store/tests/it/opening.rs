@@ -144,3 +144,23 @@ fn a_damaged_page_is_found() {
 fn open_error(path: &Path) -> StoreError {
     Store::open(path, SCHEMA).unwrap_err()
 }
+
+#[tokio::test]
+async fn what_a_file_takes_is_without_its_free_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let sql = "CREATE TABLE t (bytes BLOB NOT NULL) STRICT";
+    let store = Store::open(&path, &[Migration { version: 1, sql }]).unwrap();
+    let fill = "INSERT INTO t (bytes) VALUES (zeroblob(4000000))";
+    store.write(Grade::Full, move |tx| Ok(tx.execute(fill, [])?)).await.unwrap();
+    store.checkpoint().await.unwrap();
+    let full = bailey_store::used(&path).unwrap();
+    assert!(full > 4_000_000, "{full}");
+    store.write(Grade::Full, |tx| Ok(tx.execute("DELETE FROM t", [])?)).await.unwrap();
+    store.checkpoint().await.unwrap();
+    let used = bailey_store::used(&path).unwrap();
+    assert!(used < 100_000 && std::fs::metadata(&path).unwrap().len() > 4_000_000, "{used}");
+    std::fs::write(folder.path().join("short"), "x").unwrap();
+    assert_eq!(bailey_store::used(&folder.path().join("short")).unwrap(), 1);
+    assert!(bailey_store::used(&folder.path().join("none")).is_err());
+}

@@ -8,12 +8,18 @@ use crate::{
 use anyhow::{Context as _, Result};
 use bailey_journal::{
     Journal,
+    archive::{self, Sealed},
     checkpoint::{PublicKey, Statement},
     proof::{PROOF_BYTES_MAX, Proof, Proven},
 };
 use bailey_protocol::number::Seq;
 use serde_json::json;
-use std::{fs, io::Read as _, path::Path, process::ExitCode};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read as _},
+    path::Path,
+    process::ExitCode,
+};
 
 /// The largest file that may hold a public key, in bytes.
 const KEY_BYTES_MAX: u64 = 1024;
@@ -48,13 +54,15 @@ pub(super) async fn prove(journal: &Journal, prove: Prove, printer: &Printer) ->
 pub(in crate::commands) fn check(file: &Path, named: &str, printer: &Printer) -> Result<ExitCode> {
     let key = key(named)?;
     let cannot = || format!("cannot read `{}`", file.display());
-    let mut bytes = Vec::new();
-    let limit = PROOF_BYTES_MAX as u64 + 1;
-    match file.to_str() {
-        Some("-") => std::io::stdin().take(limit).read_to_end(&mut bytes),
-        _ => fs::File::open(file).and_then(|file| file.take(limit).read_to_end(&mut bytes)),
+    let mut from: Box<dyn BufRead> = match file.to_str() {
+        Some("-") => Box::new(std::io::stdin().lock()),
+        _ => Box::new(BufReader::new(fs::File::open(file).with_context(cannot)?)),
+    };
+    if from.fill_buf().with_context(cannot)?.starts_with(archive::BEGINS) {
+        return check_archive(file, from, &key, printer);
     }
-    .with_context(cannot)?;
+    let mut bytes = Vec::new();
+    from.take(PROOF_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).with_context(cannot)?;
     match Proof::parse(&bytes).and_then(|proof| proof.check(&key)) {
         Ok(proven) => {
             tell(&proven, printer);
@@ -65,6 +73,37 @@ pub(in crate::commands) fn check(file: &Path, named: &str, printer: &Printer) ->
             Ok(ExitCode::from(exit::FAILED))
         }
         Err(error) => Err(error).with_context(|| format!("`{}` proves nothing", file.display())),
+    }
+}
+
+fn check_archive(
+    file: &Path,
+    from: Box<dyn BufRead>,
+    key: &PublicKey,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    match archive::check(from, key) {
+        Ok(sealed) if printer.is_json() => {
+            printer.json(&json!({ "proven": "archive", "archive": sealed }));
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(sealed) => {
+            let Sealed { entries, first, last, payloads, erased, signed } = &sealed;
+            printer.line(format!(
+                "{} these {entries} entries ({first} to {last}) were among the {} at checkpoint {}, signed at {}, with \
+                 {payloads} payloads ({erased} were erased before)",
+                printer.paint(Style::Green, "proven:"),
+                signed.entries,
+                signed.epoch,
+                signed.time,
+            ));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) if printer.is_json() => {
+            printer.json(&json!({ "proven": false, "why": error.to_string() }));
+            Ok(ExitCode::from(exit::FAILED))
+        }
+        Err(error) => Err(error).with_context(|| format!("the archive `{}` does not hold", file.display())),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 };
 use anyhow::{Result, bail};
 use bailey_journal::{
-    Journal, Verified, Vouched,
+    Archive, Journal, Verified, Vouched,
     checkpoint::PublicKey,
     witness::{Testimony, Told},
 };
@@ -42,6 +42,7 @@ pub(super) async fn run(
         printer.json(&json!({
             "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
             "head": verified.head, "root": verified.root, "signed": verified.signed,
+            "archives": verified.archives,
             "witness": witness.map(|name| json!({ "name": name, "vouches": testimony })),
         }));
     } else {
@@ -109,6 +110,23 @@ fn show(printer: &Printer, verified: &Verified, witness: Option<(&Witness, Optio
                 newest.entries, newest.epoch, newest.time,
             ));
         }
+    }
+    let (gone, there): (Vec<_>, Vec<_>) = verified.archives.iter().partition(|it| it.removed.is_some());
+    let entries = |archives: &[&Archive]| archives.iter().map(|it| it.file.entries).sum::<u64>();
+    if !there.is_empty() {
+        printer.line(format!(
+            "{} of them are in {} archives, each verified there",
+            entries(&there),
+            there.len()
+        ));
+    }
+    if !gone.is_empty() {
+        let line = format!(
+            "{} of them were in {} archives that went for room: only their hashes are here",
+            entries(&gone),
+            gone.len()
+        );
+        printer.line(printer.paint(Style::Yellow, &line));
     }
     match witness {
         None => printer.line(printer.paint(

@@ -8,6 +8,7 @@ use crate::{
     extensions::Extensions,
     home::{Holds, Home, file_system},
     print::Printer,
+    retention,
     stores::Stores,
 };
 use rustix::fs::statvfs;
@@ -142,6 +143,10 @@ pub(super) async fn journal(home: &Home, config: Option<&Config>, printer: &Prin
             let mut findings = vec![Finding::ok(CHECK, format!("the newest {entries} entries fit together"))];
             let behind = newest.and_then(clock::behind);
             findings.extend(behind.map(|says| Finding::warn("clock", says, clock::FIX)));
+            let room = config.and_then(|config| retention::room(home, config));
+            findings.extend(
+                room.map(|says| Finding::warn("journal's room", says, "bailey audit archive --dry-run")),
+            );
             findings
         }
         Err(error) => vec![Finding::fail(
