@@ -103,6 +103,14 @@ denied, OPENS what would be allowed without a question. What the journal does no
 
 Exit codes: 0 nothing would be decided otherwise, 1 something would, 2 the draft has mistakes or breaks an example.";
 
+const REPLAY_HELP: &str = "\
+The turn loop, the gate with the rules in force, the tools and the screen do their work once more, over a journal of their own in
+a temporary folder; what models said and what effects brought comes from the recording, as do answers of humans. Nothing is
+asked, performed or written anywhere else. See docs/replay.md for what cannot be run again.
+
+Exit codes: 0 the same, 1 it parts from the recording (the entry, what was recorded and what came now are shown), 2 wrong arguments or
+rules, 5 the journal is broken.";
+
 const UPDATE_HELP: &str = "\
 The new rules are read with all other files of the home, their examples are tried, and they judge again the last 100 decisions
 of the journal (see `bailey policy simulate`). Where more than five are BREAKING, or anything OPENS, a phrase must be typed on
@@ -150,6 +158,9 @@ pub(crate) enum Command {
     /// Show, check and explain the rules
     #[command(subcommand)]
     Policy(Policy),
+    /// Run a session again from its journal, without a model and without effects, and say where it parts from what was recorded
+    #[command(after_help = REPLAY_HELP)]
+    Replay(Replay),
     /// Use the walls without an agent
     #[command(subcommand)]
     Sandbox(Sandbox),
@@ -510,6 +521,15 @@ pub(crate) enum Policy {
     /// The programs of yours that judge besides the rules
     #[command(subcommand)]
     Extensions(Extensions),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// The session, or its last digits
+    pub(crate) session: String,
+    /// Only say what would have been decided otherwise with this rule file, or folder of them, laid over those of the home
+    #[arg(long, value_name = "PATH")]
+    pub(crate) policy: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

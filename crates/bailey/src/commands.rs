@@ -13,6 +13,7 @@ mod man;
 mod models;
 mod policy;
 mod prove;
+mod replay;
 mod run;
 mod sandbox;
 mod secrets;
@@ -57,6 +58,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
             None => wait(chat::keep()),
             Some(seat) => wait(chat::run(&home()?, chat, seat, printer)),
         },
+        Command::Replay(asked) => wait(replay::run(&home()?, asked, printer)),
         Command::Policy(command) => wait(policy::run(&home()?, command, printer)),
         Command::Tools(command) => tools::run(&home()?, command, printer),
         Command::Man { directory } => man::run(directory.as_deref(), printer),

@@ -22,7 +22,9 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
-use bailey_journal::{BeginError, Clock as _, Holder, Journal, JournalFile, NewSession, SystemClock};
+use bailey_journal::{
+    Answerer, BeginError, Clock as _, Holder, Journal, JournalFile, NewSession, SystemClock,
+};
 use bailey_kernel::{Acted, Config as KernelConfig, Executor, Instruction, Kernel, Scope};
 use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
@@ -361,7 +363,7 @@ fn recording(file: &Path) -> Result<Recording> {
         .with_context(|| format!("cannot write `{}`: choose another file to record to", file.display()))
 }
 
-fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {
+pub(crate) fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {
     KernelConfig {
         user_home: home.user.display().to_string(),
         bailey_home: home.root.display().to_string(),
@@ -474,7 +476,8 @@ pub(crate) async fn amend(
     let scope = registrar.owner(&connection);
     let mut acted = kernel.act(&scope, Action::Amend(amendment), &[]).await?;
     if let Acted::Waiting(question) = acted {
-        kernel.answer(&connection, question, Answer::Yes, "owner", &why).await?;
+        let owner = Answerer::owner(Some(person()));
+        kernel.answer(&connection, question, Answer::Yes, owner, &why).await?;
         acted = kernel.act_approved(&scope, question).await?;
     }
     match acted {

@@ -22,6 +22,7 @@ mod print;
 mod probe;
 mod project;
 mod prompt;
+mod replay;
 mod retention;
 mod stores;
 mod trust;

@@ -15,8 +15,23 @@ pub(super) fn run(bailey: &Path, project: &Project) -> Result<()> {
     for (what, text) in judge(&Trail::read(bailey, project)?)? {
         say(what, &text);
     }
+    replayed(bailey, project)?;
+    say("the same", "the session run again from its journal, without the recorded model and without effects");
     own_tests(&project.crate_dir())?;
     say("passed", "`cargo test` in the project itself, outside of the agent");
+    Ok(())
+}
+
+/// The session once more, from the journal alone.
+fn replayed(bailey: &Path, project: &Project) -> Result<()> {
+    let listed = command(bailey, project).args(["--json", "sessions", "list"]).output()?;
+    let line = listed.stdout.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let session: Value = serde_json::from_slice(line).context("`sessions list` names no session")?;
+    let session = session["id"].as_str().context("the session has no name")?;
+    let replay = command(bailey, project).args(["replay", session]).output()?;
+    if !replay.status.success() {
+        bail!("the replay of the session parts from it: {}", String::from_utf8_lossy(&replay.stdout));
+    }
     Ok(())
 }
 

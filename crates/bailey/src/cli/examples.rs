@@ -130,6 +130,13 @@ pub(super) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (
+        &["replay"],
+        &[
+            ("bailey replay 3f2a", "by its last digits"),
+            ("bailey replay 3f2a --policy draft.toml", "what other rules would have decided"),
+        ],
+    ),
+    (
         &["policy", "simulate"],
         &[
             ("bailey policy simulate draft.toml", "beside the rule files that the home has"),

@@ -9,6 +9,9 @@ mod simulate;
 mod test;
 mod update;
 
+pub(super) use again::Record;
+pub(super) use draft::Draft;
+
 use crate::{
     cli::Policy,
     compose,

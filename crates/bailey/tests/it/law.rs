@@ -1,5 +1,6 @@
 //! Changes of the rules: tried on what the journal recorded before they are made.
 
+mod replay;
 mod update;
 
 use crate::stage::{Ran, Stage};

@@ -9,7 +9,7 @@ use crate::{
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result};
-use bailey_journal::{Fact, Journal, Recorded};
+use bailey_journal::{Fact, Journal, Recorded, fact::Admitted};
 use bailey_policy::{Answer, Facts, Judged, Places, Policy, Reply, Rule, Verdict};
 use bailey_protocol::{Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath};
 use serde::Deserialize;
@@ -35,6 +35,8 @@ struct Case {
     effect: Sealed,
     workspace: String,
     revealed: Vec<WsPath>,
+    /// What was decided then.
+    then: Answer,
     /// Whether it is recorded to the last byte.
     is_whole: bool,
 }
@@ -118,18 +120,13 @@ impl Record {
 
     /// What both policies make of it.
     pub(crate) fn compare(&self, home: &Home, old: &Policy, new: &Policy) -> Result<Comparison> {
-        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let program = program()?;
         let mut comparison = Comparison::default();
         // What is sent to a model is in the journal as its digest, which matters to who looks at how much it is.
         let is_sized = old.rules().chain(new.rules()).any(is_sized);
         for case in &self.cases {
-            let places = Places {
-                workspace: case.workspace.clone(),
-                user_home: home.user.display().to_string(),
-                bailey_home: home.root.display().to_string(),
-                programs: vec![program.display().to_string()],
-            };
-            let facts = Facts { revealed: &case.revealed, ..Facts::new(&case.effect, case.time, &places) };
+            let places = case.places(home, &program);
+            let facts = case.facts(&places);
             let (was, _, asks) = judged(old, &facts);
             let (would, by, would_ask) = judged(new, &facts);
             comparison.judged += 1;
@@ -144,7 +141,43 @@ impl Record {
     }
 }
 
+impl Record {
+    /// What these rules would have decided otherwise than what was decided then, whoever decided it.
+    pub(crate) fn compare_with_then(&self, home: &Home, new: &Policy) -> Result<Comparison> {
+        let program = program()?;
+        let mut comparison = Comparison::default();
+        for case in &self.cases {
+            let places = case.places(home, &program);
+            let (would, by, asks) = judged(new, &case.facts(&places));
+            comparison.judged += 1;
+            comparison.asked += usize::from(asks);
+            if case.then != would {
+                comparison.changes.push(case.change(case.then, would, by));
+            }
+        }
+        Ok(comparison)
+    }
+}
+
+fn program() -> Result<String> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    Ok(program.display().to_string())
+}
+
 impl Case {
+    fn places(&self, home: &Home, program: &str) -> Places {
+        Places {
+            workspace: self.workspace.clone(),
+            user_home: home.user.display().to_string(),
+            bailey_home: home.root.display().to_string(),
+            programs: vec![program.into()],
+        }
+    }
+
+    fn facts<'a>(&'a self, places: &'a Places) -> Facts<'a> {
+        Facts { revealed: &self.revealed, ..Facts::new(&self.effect, self.time, places) }
+    }
+
     fn of(recorded: &Recorded, workspace: Option<String>, revealed: Vec<WsPath>) -> Result<Self, Lost> {
         let (digest, target) = match &recorded.entry.fact {
             Fact::Intent { digest, target, .. } | Fact::Denied { digest, target, .. } => (*digest, target),
@@ -168,6 +201,11 @@ impl Case {
         let effect: Effect = effect
             .map_err(|_| lost("an older Bailey kept only the card of a question, and nothing came of it"))?;
         let workspace = workspace.ok_or_else(|| lost("its session was removed"))?;
+        let then = match &recorded.entry.fact {
+            Fact::Denied { .. } => Answer::Deny,
+            Fact::Intent { admitted: Admitted::Allowed, .. } => Answer::Allow,
+            _ => Answer::Review,
+        };
         let effect = Sealed::new(effect).map_err(|_| lost("it cannot be put together again"))?;
         Ok(Self {
             seq: recorded.entry.seq.0,
@@ -176,6 +214,7 @@ impl Case {
             effect,
             workspace,
             revealed,
+            then,
         })
     }
 

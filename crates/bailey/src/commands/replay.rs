@@ -1,0 +1,79 @@
+//! `bailey replay`: a session run again from its journal, and where it parts from what was recorded.
+
+use super::policy::{Draft, Record};
+use crate::{
+    cli::Replay,
+    compose::{self, Keys},
+    config::Config,
+    exit,
+    front::diff_lines,
+    home::Home,
+    print::{Printer, Style},
+    replay,
+};
+use anyhow::Result;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Lines of a difference that are shown.
+const LINES_MAX: usize = 60;
+
+pub(super) async fn run(home: &Home, asked: Replay, printer: &Printer) -> Result<ExitCode> {
+    let config = Config::load(home)?;
+    let keys = Keys::load(home, &config, printer)?;
+    let folder = replay::Folder::make()?;
+    let journal = folder.recorded(home, &keys).await?;
+    if !asked.policy.is_empty() {
+        return otherwise(home, &asked, &journal, printer).await;
+    }
+    let rules = || Ok(compose::rules(home, &[])?.0.with_profile(config.calls.profile()));
+    let replay = replay::replay(home, &config, &keys, &journal, &folder, rules, &asked.session).await?;
+    let (entries, effects) = (replay.entries, replay.effects);
+    if let Some((seq, why)) = replay.end {
+        printer.note(&format!("run again up to the turn before entry {seq}: {why}"));
+    }
+    let Some(divergence) = replay.divergence else {
+        match printer.is_json() {
+            true => printer.json(&json!({ "entries": entries, "effects": effects, "same": true })),
+            false => printer.line(
+                printer.paint(Style::Green, &format!("{entries} entries, {effects} effects, same decisions")),
+            ),
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let replay::Divergence { seq, recorded, now } = divergence;
+    if printer.is_json() {
+        printer.json(&json!({ "entries": entries, "effects": effects, "same": false, "entry": seq,
+                              "recorded": recorded, "now": now }));
+    } else {
+        printer.line(printer.paint(Style::Red, &format!("it parts from the recording at entry {seq}")));
+        let name = format!("entry {seq}");
+        let diff = bailey_tools::difference(&name, Some(&recorded), Some(&now), LINES_MAX);
+        diff_lines(printer, &diff).iter().for_each(|line| printer.line(line));
+        if recorded.contains("sha256:") {
+            printer.note(
+                "what was sent to the model is another text: where all before is the same, the standing instruction, a tool's \
+                 description or the codec is",
+            );
+        }
+    }
+    Ok(ExitCode::from(exit::FAILED))
+}
+
+/// What other rules would have decided, where the session went on with what was decided then.
+async fn otherwise(
+    home: &Home,
+    asked: &Replay,
+    journal: &bailey_journal::Journal,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let mut draft = Draft::of(home)?;
+    asked.policy.iter().try_for_each(|path| draft.lay(path))?;
+    let (rules, _) = draft.read(printer)?;
+    draft.tell(printer);
+    let session = journal.session(&asked.session).await?.id;
+    let record = Record::read(journal, Some(session), u32::MAX).await?;
+    let comparison = record.compare_with_then(home, &rules)?;
+    comparison.print(&record.lost, printer);
+    Ok(ExitCode::SUCCESS)
+}

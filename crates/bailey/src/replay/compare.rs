@@ -1,0 +1,114 @@
+//! What was recorded beside what came now: the first entry at which they part.
+//!
+//! Calls that ran at once have their entries in any order, so those of each call are compared among themselves.
+
+use super::player::{Divergence, Recording};
+use bailey_journal::{Fact, Recorded};
+use bailey_protocol::{Action, Digest, Effect, EffectId, Role};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+
+/// The entries of one call, or of the conversation itself: what each says that must be the same.
+type Streams = BTreeMap<String, Vec<(u64, Value)>>;
+
+/// The first recorded entry that came otherwise, or not at all.
+pub(super) fn first(recorded: &[Recorded], now: &[Recorded], recording: &Recording) -> Option<Divergence> {
+    let before = streams(recorded, str::to_owned);
+    let after = streams(now, |text| recording.renamed(text));
+    let end = recorded.last().map_or(0, |last| last.entry.seq.0);
+    let nothing = Vec::new();
+    let names = before.keys().chain(after.keys());
+    let parted = names.filter_map(|name| {
+        let (old, new) = (before.get(name).unwrap_or(&nothing), after.get(name).unwrap_or(&nothing));
+        let place = (0..old.len().max(new.len())).find(|place| said(old, *place) != said(new, *place))?;
+        let seq = old.get(place).map_or_else(|| old.last().map_or(end, |(seq, _)| *seq), |(seq, _)| *seq);
+        Some(Divergence { seq, recorded: shown(said(old, place)), now: shown(said(new, place)) })
+    });
+    parted.min_by_key(|divergence| divergence.seq)
+}
+
+fn said(stream: &[(u64, Value)], place: usize) -> Option<&Value> {
+    stream.get(place).map(|(_, said)| said)
+}
+
+fn shown(said: Option<&Value>) -> String {
+    said.map_or_else(|| "nothing".into(), |said| serde_json::to_string_pretty(said).unwrap_or_default())
+}
+
+fn streams(entries: &[Recorded], renamed: impl Fn(&str) -> String) -> Streams {
+    let mut streams = Streams::new();
+    let mut calls: HashMap<EffectId, String> = HashMap::new();
+    for recorded in entries {
+        let Some((stream, said)) = row(recorded, &mut calls, &renamed) else { continue };
+        streams.entry(stream).or_default().push((recorded.entry.seq.0, said));
+    }
+    streams
+}
+
+/// What an entry says, without names, times and what it cost.
+fn row(
+    recorded: &Recorded,
+    calls: &mut HashMap<EffectId, String>,
+    renamed: &impl Fn(&str) -> String,
+) -> Option<(String, Value)> {
+    let text = || renamed(&recorded.text());
+    let of_call = |call: &Option<bailey_protocol::CallId>| {
+        call.as_ref().map_or_else(String::new, |call| call.0.clone())
+    };
+    let (stream, said) = match &recorded.entry.fact {
+        Fact::Accepted { .. } => (String::new(), json!({ "said": text() })),
+        Fact::Pinned { .. } => (String::new(), json!({ "pinned": text() })),
+        Fact::Intent { role: Role::Owner, .. } | Fact::Denied { role: Role::Owner, .. } => return None,
+        Fact::Intent { kind, target, admitted, reasons, call, .. } => {
+            let stream = of_call(call);
+            calls.insert(recorded.entry.effect?, stream.clone());
+            (
+                stream,
+                json!({ "let through": kind, "target": target, "how": admitted, "by": reasons, "action": action(recorded) }),
+            )
+        }
+        Fact::Denied { kind, target, reasons, call, .. } => (
+            of_call(call),
+            json!({ "denied": kind, "target": target, "by": reasons, "action": action(recorded) }),
+        ),
+        Fact::Asked { target, action, call, .. } => {
+            (of_call(call), json!({ "asked": target, "action": action }))
+        }
+        Fact::Observation { call, ok, waits, .. } => {
+            (call.0.clone(), json!({ "result": text(), "ok": ok, "waits": waits.is_some() }))
+        }
+        Fact::Outcome { status, .. } => {
+            let stream = recorded.entry.effect.and_then(|effect| calls.get(&effect)).cloned()?;
+            (stream, json!({ "ended": status }))
+        }
+        Fact::Reply { provider, model, .. } => {
+            let answer: Value = serde_json::from_slice(recorded.payload.as_deref()?).ok()?;
+            (
+                String::new(),
+                json!({ "model": format!("{provider}/{model}"), "text": answer.get("text"), "calls": answer.get("calls") }),
+            )
+        }
+        Fact::Guide { path, .. } => (String::new(), json!({ "guide": path, "text": text() })),
+        Fact::Warned { .. } => (String::new(), json!({ "warned": text() })),
+        Fact::Shortened { entries, bytes } => {
+            (String::new(), json!({ "shortened": entries.len(), "to": bytes }))
+        }
+        Fact::Summary { .. } => (String::new(), json!({ "summary": text() })),
+        Fact::TurnEnded { reason, .. } => (String::new(), json!({ "turn ended": reason })),
+        _ => return None,
+    };
+    Some((stream, said))
+}
+
+/// The action, or where that is long its digest: what is in a file is told by the result.
+fn action(recorded: &Recorded) -> Value {
+    const BYTES_MAX: usize = 4 << 10;
+    let effect: Option<Effect> =
+        recorded.payload.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
+    let Some(Effect { action, .. }) = effect else { return Value::Null };
+    let json = |action: &Action| serde_json::to_value(action).unwrap_or_default();
+    match serde_json::to_vec(&action) {
+        Ok(bytes) if bytes.len() > BYTES_MAX => json!(Digest::of(&bytes)),
+        _ => json(&action),
+    }
+}

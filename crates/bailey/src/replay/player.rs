@@ -1,0 +1,427 @@
+//! Stands in for the world: brings what the journal recorded, and does nothing. What was never recorded is a divergence.
+
+use super::tape::{Asked, Done, Step, Tape};
+use bailey_journal::{Clock, Fact};
+use bailey_kernel::{
+    Answer, BoxFuture, Chunk, Context, Decoder, Delta, Encoded, Executor, Io, ModelError, ModelErrorKind,
+    Output, Permit, Price, Provider, ResolveError, Route, Seal,
+};
+use bailey_protocol::{
+    Action, Answer as Answered, ApprovalId, CallId, Digest, Effect, Isolation, Op, Report, SessionId, Status,
+    Timestamp, ToolSpec, WsPath,
+};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::sync::mpsc;
+
+/// Longer than any provider is waited for: a failure that asks for it is not tried again.
+const TOO_LONG: Duration = Duration::from_secs(1_000_000);
+
+/// Something that was asked for and is not what was recorded.
+#[derive(Debug, Clone)]
+pub(crate) struct Divergence {
+    pub(crate) seq: u64,
+    pub(crate) recorded: String,
+    pub(crate) now: String,
+}
+
+/// The recording, as far as it was played. Clones are one.
+#[derive(Clone)]
+pub(super) struct Recording {
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    effects: Vec<Done>,
+    played: BTreeSet<usize>,
+    questions: Vec<Asked>,
+    /// Names of questions: those of this run, and those of the recording.
+    names: Vec<(ApprovalId, ApprovalId)>,
+    /// What the model that was asked last says.
+    said: Option<Result<Answer, ModelError>>,
+    now: Timestamp,
+    /// What a person did between two calls of a model: after the first one's entry.
+    meanwhile: Vec<(u64, Meanwhile)>,
+    /// Turns that ended for want of budget.
+    unpaid: Vec<u64>,
+    divergence: Option<Divergence>,
+}
+
+/// What a person did while a turn ran.
+#[derive(Debug, Clone)]
+enum Meanwhile {
+    Say(String),
+    Answer(ApprovalId),
+}
+
+impl Recording {
+    pub(super) fn of(tape: &Tape) -> Self {
+        let mut meanwhile = Vec::new();
+        let mut runs = false;
+        for recorded in &tape.entries {
+            match &recorded.entry.fact {
+                Fact::Accepted { .. } if runs => {
+                    let inbound = recorded.text();
+                    meanwhile.push((recorded.entry.seq.0, Meanwhile::Say(inbound)));
+                }
+                Fact::Accepted { .. } => runs = true,
+                Fact::TurnEnded { .. } | Fact::SessionResumed { .. } => runs = false,
+                _ => {}
+            }
+        }
+        let outside: Vec<ApprovalId> = tape.steps().iter().filter_map(Step::answered).collect();
+        for asked in tape.questions.iter().filter(|asked| asked.waits && !outside.contains(&asked.id)) {
+            meanwhile.extend(asked.answer.as_ref().map(|(seq, ..)| (*seq, Meanwhile::Answer(asked.id))));
+        }
+        meanwhile.sort_by_key(|(seq, _)| *seq);
+        let is_unpaid = |fact: &Fact| matches!(fact, Fact::TurnEnded { reason, .. } if reason == "budget");
+        let unpaid = tape.entries.iter().filter(|it| is_unpaid(&it.entry.fact)).map(|it| it.entry.seq.0);
+        let state = State {
+            effects: tape.effects.clone(),
+            played: BTreeSet::new(),
+            questions: tape.questions.clone(),
+            names: Vec::new(),
+            said: None,
+            now: tape.began(),
+            meanwhile,
+            unpaid: unpaid.collect(),
+            divergence: None,
+        };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first request that was not recorded.
+    pub(super) fn divergence(&self) -> Option<Divergence> {
+        self.lock().divergence.clone()
+    }
+
+    /// Whether this question was shown before.
+    pub(super) fn is_known(&self, id: ApprovalId) -> bool {
+        self.lock().names.iter().any(|(here, _)| *here == id)
+    }
+
+    /// This run's name of a recorded question, and how that was settled.
+    pub(super) fn answer(&self, recorded: ApprovalId) -> Option<(ApprovalId, Answered, String)> {
+        let state = self.lock();
+        let (id, _) = state.names.iter().find(|(_, there)| *there == recorded)?;
+        let asked = state.questions.iter().find(|asked| asked.id == recorded)?;
+        let (_, answer, why) = asked.answer.clone()?;
+        Some((*id, answer, why))
+    }
+
+    /// The recorded question that this one is, and its answer, unless the model works on before that comes.
+    pub(super) fn question(&self, id: ApprovalId, call: Option<&CallId>) -> Option<Asked> {
+        let mut state = self.lock();
+        let known: Vec<ApprovalId> = state.names.iter().map(|(_, recorded)| *recorded).collect();
+        let found =
+            state.questions.iter().find(|asked| asked.call.as_ref() == call && !known.contains(&asked.id));
+        let found = found.cloned()?;
+        state.names.push((id, found.id));
+        Some(found)
+    }
+
+    /// The same text with the names that questions had in the recording.
+    pub(super) fn renamed(&self, text: &str) -> String {
+        let state = self.lock();
+        state
+            .names
+            .iter()
+            .fold(text.to_owned(), |text, (here, there)| text.replace(&here.to_string(), &there.to_string()))
+    }
+
+    /// How many effects were brought.
+    pub(super) fn played(&self) -> usize {
+        self.lock().played.len()
+    }
+
+    /// Whether the next call of a model would not be paid for.
+    fn is_unpaid(&self) -> bool {
+        let state = self.lock();
+        let last = state
+            .played
+            .iter()
+            .next_back()
+            .and_then(|place| state.effects.get(*place))
+            .map_or(0, |it| it.seq);
+        let next = state.effects.iter().find(|it| it.seq > last && matches!(it.action, Action::Model { .. }));
+        let end = state.unpaid.iter().find(|end| **end > last);
+        end.is_some_and(|end| next.is_none_or(|next| next.seq > *end))
+    }
+
+    /// What is recorded of an effect of the workspace.
+    fn effect(&self, effect: &Effect) -> Result<Done, String> {
+        let mut state = self.lock();
+        let fits = |done: &Done| done.call == effect.call && done.action == effect.action;
+        let place = state
+            .effects
+            .iter()
+            .enumerate()
+            .position(|(place, done)| !state.played.contains(&place) && fits(done));
+        let of_call = |done: &&Done| done.call == effect.call && !matches!(done.action, Action::Model { .. });
+        let instead = state
+            .effects
+            .iter()
+            .enumerate()
+            .find(|(place, done)| !state.played.contains(place) && of_call(done));
+        let instead = instead.map(|(_, done)| (done.seq, shown(&done.action)));
+        let Some(done) = place.and_then(|place| state.play(place)) else {
+            return Err(state.diverge(instead, shown(&effect.action)));
+        };
+        Ok(done)
+    }
+
+    /// What is recorded of the next call of a model, and what a person did until the one after that.
+    fn model(&self, action: &Action) -> Result<(Done, Vec<Meanwhile>), String> {
+        let mut state = self.lock();
+        let is_model = |done: &Done| matches!(done.action, Action::Model { .. });
+        let place = state
+            .effects
+            .iter()
+            .enumerate()
+            .position(|(place, done)| !state.played.contains(&place) && is_model(done));
+        let Some(found) = place.and_then(|place| state.effects.get(place)).cloned() else {
+            return Err(state.diverge(None, shown(action)));
+        };
+        if *action != found.action {
+            return Err(state.diverge(Some((found.seq, shown(&found.action))), shown(action)));
+        }
+        let done = place.and_then(|place| state.play(place)).unwrap_or(found);
+        let next =
+            state.effects.iter().find(|it| it.seq > done.seq && is_model(it)).map_or(u64::MAX, |it| it.seq);
+        let said = state.said(&done, next);
+        state.said = Some(said);
+        let meanwhile = state.meanwhile.iter().filter(|(seq, _)| (done.seq..next).contains(seq));
+        let meanwhile = meanwhile.map(|(_, what)| what.clone()).collect();
+        Ok((done, meanwhile))
+    }
+}
+
+impl State {
+    fn play(&mut self, place: usize) -> Option<Done> {
+        let done = self.effects.get(place).cloned()?;
+        self.played.insert(place);
+        self.now = self.now.max(done.time);
+        Some(done)
+    }
+
+    fn diverge(&mut self, recorded: Option<(u64, String)>, now: String) -> String {
+        let last =
+            self.played.iter().next_back().and_then(|place| self.effects.get(*place)).map_or(0, |it| it.seq);
+        let (seq, recorded) = recorded.unwrap_or((last, "nothing more".into()));
+        let divergence = Divergence { seq, recorded, now };
+        self.divergence.get_or_insert(divergence);
+        "this was never recorded".into()
+    }
+
+    /// What the model said; of a call that failed, a failure that leads to what followed.
+    fn said(&self, done: &Done, next: u64) -> Result<Answer, ModelError> {
+        if let Some(reply) = &done.reply {
+            return Ok(reply.clone());
+        }
+        let same = self
+            .effects
+            .iter()
+            .find(|it| it.seq == next)
+            .and_then(|it| Some(model(&it.action)? == model(&done.action)?));
+        let kind = match same {
+            Some(true) => ModelErrorKind::RateLimited(Some(Duration::ZERO)),
+            Some(false) => ModelErrorKind::RateLimited(Some(TOO_LONG)),
+            None => ModelErrorKind::Malformed,
+        };
+        Err(ModelError::new(kind, "the recorded call brought no reply"))
+    }
+}
+
+fn model(action: &Action) -> Option<(&str, &str)> {
+    match action {
+        Action::Model { provider, model, .. } => Some((provider, model)),
+        _ => None,
+    }
+}
+
+/// An action for people, as JSON.
+pub(super) fn shown(action: &Action) -> String {
+    serde_json::to_string_pretty(action).unwrap_or_else(|_| action.target())
+}
+
+impl Clock for Recording {
+    fn now(&self) -> Timestamp {
+        self.lock().now
+    }
+}
+
+/// Performs everything, by bringing what was recorded.
+pub(super) struct Player {
+    pub(super) recording: Recording,
+    pub(super) seal: Seal,
+    pub(super) workspace: String,
+    pub(super) user_home: String,
+    pub(super) ops: mpsc::Sender<Op>,
+    /// Says whether a question of this run is settled.
+    pub(super) journal: bailey_journal::Journal,
+}
+
+impl Player {
+    /// A name as the walls would make it canonical, where no link is on the way.
+    fn canonical(&self, path: &mut WsPath) {
+        let named = match path.0.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{}{rest}", self.user_home),
+            _ if path.0.starts_with('/') => path.0.clone(),
+            _ => format!("{}/{}", self.workspace, path.0),
+        };
+        let mut parts: Vec<&str> = Vec::new();
+        for part in named.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => drop(parts.pop()),
+                part => parts.push(part),
+            }
+        }
+        path.0 = format!("/{}", parts.join("/"));
+    }
+
+    async fn bring(&self, permit: Permit, io: &Io) -> Result<Output, String> {
+        let effect = permit.redeem(&self.seal).map_err(|error| error.to_string())?.effect;
+        // As the journal keeps it: without keys, and of what is sent to a model the digest.
+        let kept = self.journal.shown(&effect).map_err(|error| error.to_string())?;
+        let effect: Effect = serde_json::from_value(kept).map_err(|error| error.to_string())?;
+        let done = if let Action::Model { .. } = &effect.action {
+            let (done, meanwhile) = self.recording.model(&effect.action)?;
+            for what in meanwhile {
+                self.happen(what).await;
+            }
+            if let Some(Report::Http(answer)) = done.outcome.as_ref().map(|outcome| &outcome.report)
+                && answer.status > 0
+            {
+                io.out.send(Chunk::Head(answer.status, answer.headers.clone())).await.ok();
+            }
+            done
+        } else {
+            self.recording.effect(&effect)?
+        };
+        let outcome = done.outcome.ok_or("its end is not recorded")?;
+        if outcome.status == Status::Cancelled {
+            self.ops.send(Op::Cancel).await.ok();
+            io.cancel.cancelled().await;
+        }
+        Ok(Output::new(outcome))
+    }
+
+    /// Does what a person did, and waits until it is in the journal.
+    async fn happen(&self, what: Meanwhile) {
+        let before = self.journal.newest();
+        let op = match what {
+            Meanwhile::Say(text) => Op::Say(bailey_protocol::Inbound { text }),
+            Meanwhile::Answer(recorded) => match self.recording.answer(recorded) {
+                Some((id, answer, why)) => Op::Answer { id, answer, why },
+                None => return,
+            },
+        };
+        self.ops.send(op).await.ok();
+        while self.journal.newest() == before {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+impl Executor for Player {
+    fn routes(&self) -> Vec<Route> {
+        vec![Route::Walls, Route::Network]
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        _: SessionId,
+        mut action: Action,
+    ) -> BoxFuture<'a, Result<Action, ResolveError>> {
+        Box::pin(async move {
+            match &mut action {
+                Action::Read { path } | Action::Stat { path } | Action::List { path } => self.canonical(path),
+                Action::Search { root, .. } => self.canonical(root),
+                Action::Change { files } => files.iter_mut().for_each(|file| self.canonical(&mut file.path)),
+                Action::Exec(command) => self.canonical(&mut command.cwd),
+                _ => {}
+            }
+            Ok(action)
+        })
+    }
+
+    fn named<'a>(
+        &'a self,
+        _: SessionId,
+        action: &'a Action,
+        _: &'a Isolation,
+    ) -> BoxFuture<'a, Result<Option<Digest>, ResolveError>> {
+        Box::pin(async move {
+            let digest = serde_json::to_vec(action).map(|bytes| Digest::of(&bytes)).ok();
+            let state = self.recording.lock();
+            Ok(state.questions.iter().find(|asked| asked.action == digest).and_then(|asked| asked.named))
+        })
+    }
+
+    fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output> {
+        Box::pin(async move { self.bring(permit, &io).await.unwrap_or_else(Output::failed) })
+    }
+}
+
+/// A model that was asked then: its own codec writes the request, and the recorded reply comes back.
+pub(super) struct Replayed {
+    pub(super) codec: Arc<bailey_llm::Codec>,
+    pub(super) recording: Recording,
+}
+
+impl Provider for Replayed {
+    fn name(&self) -> &str {
+        self.codec.name()
+    }
+
+    fn model(&self) -> &str {
+        self.codec.model()
+    }
+
+    fn window_tokens(&self) -> Option<u64> {
+        self.codec.window_tokens()
+    }
+
+    fn prices(&self) -> &[Price] {
+        self.codec.prices()
+    }
+
+    fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded {
+        let mut encoded = self.codec.encode(context, tools);
+        if let Ok(body) = std::str::from_utf8(&encoded.request.body.0) {
+            encoded.request.body = self.recording.renamed(body).as_str().into();
+        }
+        // Not where only the room that a conversation has is measured.
+        if !context.segments().is_empty() && self.recording.is_unpaid() {
+            encoded.reads = u64::MAX / 4;
+        }
+        encoded
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(Reader(self.recording.clone()))
+    }
+}
+
+struct Reader(Recording);
+
+impl Decoder for Reader {
+    fn head(&mut self, _: u16, _: &[(String, String)]) {}
+
+    fn push(&mut self, _: &[u8]) -> Vec<Delta> {
+        Vec::new()
+    }
+
+    fn end(self: Box<Self>) -> Result<Answer, ModelError> {
+        let said = self.0.lock().said.take();
+        said.unwrap_or_else(|| Err(ModelError::new(ModelErrorKind::Malformed, "this was never recorded")))
+    }
+}

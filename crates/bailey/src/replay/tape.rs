@@ -1,0 +1,258 @@
+//! What the journal recorded of one session, in the order in which it is wanted again.
+
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{Fact, Journal, Query, Recorded, SessionInfo};
+use bailey_kernel::{Answer as Said, Stop};
+use bailey_protocol::{
+    Action, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Kind, Outcome, Role, Timestamp, Usage,
+    WsPath,
+};
+use std::collections::HashMap;
+
+/// One session as it is recorded.
+pub(super) struct Tape {
+    pub(super) info: SessionInfo,
+    pub(super) entries: Vec<Recorded>,
+    /// Its effects but the owner's own, in order.
+    pub(super) effects: Vec<Done>,
+    pub(super) questions: Vec<Asked>,
+    /// Where it stops being one that can be run again, and why.
+    pub(super) end: Option<(u64, &'static str)>,
+}
+
+/// An effect that was begun, and what came of it.
+#[derive(Debug, Clone)]
+pub(super) struct Done {
+    pub(super) seq: u64,
+    pub(super) time: Timestamp,
+    pub(super) call: Option<CallId>,
+    pub(super) action: Action,
+    pub(super) outcome: Option<Outcome>,
+    /// What a model said.
+    pub(super) reply: Option<Said>,
+}
+
+/// What a person or a process did, outside of a turn.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// A process opened the session, with this model.
+    Open {
+        /// Its name, `provider/model`.
+        model: String,
+        /// Whether it was there before.
+        resumed: bool,
+    },
+    /// A person said this, and a turn began.
+    Say(String),
+    /// A turn went on that had ended before a person answered.
+    GoOn,
+    /// A person answered this question.
+    Answer(ApprovalId),
+}
+
+impl Step {
+    /// The question that it answers.
+    pub(super) fn answered(&self) -> Option<ApprovalId> {
+        match self {
+            Self::Answer(id) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+/// A question, and how it was settled.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) id: ApprovalId,
+    pub(super) call: Option<CallId>,
+    pub(super) action: Option<Digest>,
+    pub(super) named: Option<Digest>,
+    pub(super) answer: Option<(u64, Answer, String)>,
+    /// Whether the model was told that it waits.
+    pub(super) waits: bool,
+}
+
+impl Tape {
+    pub(super) async fn read(journal: &Journal, name: &str) -> Result<Self> {
+        let info = journal.session(name).await?;
+        let query = Query { session: Some(info.id), ..Query::default() };
+        let mut entries = journal.entries(query).await?;
+        let end = unplayable(&entries);
+        if let Some((seq, why)) = end {
+            // Up to the last turn that came to its end before.
+            let turn = |recorded: &Recorded| matches!(recorded.entry.fact, Fact::TurnEnded { .. });
+            let last = entries.iter().rposition(|it| it.entry.seq.0 < seq && turn(it));
+            let Some(last) = last else { bail!("the session cannot be run again: entry {seq}: {why}") };
+            entries.truncate(last + 1);
+        }
+        let mut tape = Self { info, effects: Vec::new(), questions: Vec::new(), entries, end };
+        tape.gather()?;
+        Ok(tape)
+    }
+
+    fn gather(&mut self) -> Result<()> {
+        let mut places: HashMap<EffectId, usize> = HashMap::new();
+        let mut ended: Option<(usize, u64)> = None;
+        for recorded in &self.entries {
+            let seq = recorded.entry.seq.0;
+            match &recorded.entry.fact {
+                Fact::Intent { role, call, .. } if *role != Role::Owner => {
+                    let effect: Effect = parse(recorded)?;
+                    places.insert(effect.id, self.effects.len());
+                    let (action, call, time) = (effect.action, call.clone(), recorded.entry.time);
+                    self.effects.push(Done { seq, time, call, action, outcome: None, reply: None });
+                }
+                Fact::Outcome { .. } => {
+                    let place = recorded.entry.effect.and_then(|id| places.get(&id)).copied();
+                    if let Some((place, done)) =
+                        place.and_then(|place| Some((place, self.effects.get_mut(place)?)))
+                    {
+                        done.outcome = Some(parse(recorded)?);
+                        ended = Some((place, seq));
+                    }
+                }
+                // Written with the outcome of the call that brought it.
+                Fact::Reply { .. } | Fact::Summary { .. } => {
+                    let of = ended.take().filter(|(_, outcome)| outcome + 1 == seq);
+                    if let Some(done) = of.and_then(|(place, _)| self.effects.get_mut(place)) {
+                        done.reply = Some(match &recorded.entry.fact {
+                            Fact::Reply { .. } => parse(recorded)?,
+                            _ => summary(&recorded.text()),
+                        });
+                    }
+                }
+                Fact::Asked { approval, call, action, terms, .. } => self.questions.push(Asked {
+                    id: *approval,
+                    call: call.clone(),
+                    action: *action,
+                    named: terms.named,
+                    answer: None,
+                    waits: false,
+                }),
+                Fact::Answered { approval, answer, .. } => {
+                    let found = self.questions.iter_mut().find(|asked| asked.id == *approval);
+                    if let Some(asked) = found {
+                        asked.answer = Some((seq, *answer, recorded.text()));
+                    }
+                }
+                Fact::Observation { waits: Some(id), .. } => {
+                    self.questions
+                        .iter_mut()
+                        .filter(|asked| asked.id == *id)
+                        .for_each(|asked| asked.waits = true);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What was done, in order.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let (mut runs, mut is_new) = (false, false);
+        for recorded in &self.entries {
+            match &recorded.entry.fact {
+                Fact::SessionOpened { model, .. } => {
+                    steps.push(Step::Open { model: model.clone(), resumed: false })
+                }
+                Fact::SessionResumed { model } => {
+                    (runs, is_new) = (false, true);
+                    steps.push(Step::Open { model: model.clone(), resumed: true });
+                }
+                Fact::Accepted { .. } if !runs => {
+                    (runs, is_new) = (true, false);
+                    steps.push(Step::Say(recorded.text()));
+                }
+                Fact::Intent { kind: Kind::Model, .. } if is_new => {
+                    is_new = false;
+                    steps.push(Step::GoOn);
+                }
+                Fact::Answered { approval, .. } if !runs => steps.push(Step::Answer(*approval)),
+                Fact::TurnEnded { .. } => runs = false,
+                _ => {}
+            }
+        }
+        steps
+    }
+
+    /// When the session began.
+    pub(super) fn began(&self) -> Timestamp {
+        self.entries.first().map_or(Timestamp::UNIX_EPOCH, |recorded| recorded.entry.time)
+    }
+
+    /// The models that it asked from this effect on, each by its name and where it is, in order.
+    pub(super) fn models(&self, played: usize) -> Vec<(String, String, String)> {
+        let mut models = Vec::new();
+        for done in self.effects.iter().skip(played) {
+            if let Action::Model { provider, model, request } = &done.action {
+                let found = (provider.clone(), model.clone(), request.url.clone());
+                if !models.contains(&found) {
+                    models.push(found);
+                }
+            }
+        }
+        models
+    }
+
+    /// What the owner revealed before the first message.
+    pub(super) fn revealed(&self) -> Vec<WsPath> {
+        let before = self.entries.iter().take_while(|it| !matches!(it.entry.fact, Fact::Accepted { .. }));
+        let path = |it: &Recorded| match &it.entry.fact {
+            Fact::Revealed { path } => Some(path.clone()),
+            _ => None,
+        };
+        before.filter_map(path).collect()
+    }
+}
+
+/// The first entry that cannot be run again here.
+fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
+    let why = |recorded: &Recorded| {
+        let is_gone = recorded.entry.payload.is_some() && recorded.payload.is_none();
+        match &recorded.entry.fact {
+            _ if is_gone => Some("what it was in full was erased"),
+            Fact::SessionForked { .. } => Some("it begins with what another session said"),
+            Fact::Delegated { .. } => Some("it is a sub-agent's"),
+            _ => None,
+        }
+    };
+    let mut runs = false;
+    let torn = entries.iter().find(|it| {
+        match it.entry.fact {
+            Fact::Accepted { .. } => runs = true,
+            Fact::TurnEnded { .. } => runs = false,
+            _ => {}
+        }
+        runs && matches!(it.entry.fact, Fact::SessionResumed { .. })
+    });
+    let stopped = entries.iter().find_map(|it| Some((it.entry.seq.0, why(it)?)));
+    let torn = torn.map(|it| (it.entry.seq.0, "a turn was cut off, and another process went on"));
+    let stopped = stopped.into_iter().chain(torn).min();
+    let open = entries
+        .iter()
+        .rev()
+        .find(|it| matches!(it.entry.fact, Fact::Accepted { .. } | Fact::TurnEnded { .. }));
+    let cut = open.filter(|it| matches!(it.entry.fact, Fact::Accepted { .. }));
+    stopped.or_else(|| Some((cut?.entry.seq.0, "its turn was cut off, or runs still")))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(recorded: &Recorded) -> Result<T> {
+    let bytes = recorded.payload.as_deref().unwrap_or_default();
+    serde_json::from_slice(bytes)
+        .with_context(|| format!("entry {} cannot be read back", recorded.entry.seq.0))
+}
+
+/// What a model wrote that was asked to sum up, taken out of its frame again.
+fn summary(framed: &str) -> Said {
+    let text = framed.split_once('\n').map_or(framed, |(_, text)| text);
+    let text = text.rsplit_once('\n').map_or(text, |(text, _)| text);
+    Said {
+        text: text.into(),
+        calls: Vec::new(),
+        stop: Stop::Answered,
+        usage: Usage::default(),
+        cost: None,
+        verbatim: serde_json::Value::Null,
+    }
+}

@@ -1,0 +1,270 @@
+//! Sessions that are run again from their journal: the same, or where they part from what was recorded.
+
+use super::{NO_READS, Past};
+use crate::{
+    stage::{Ran, Stage},
+    terminal::Terminal,
+    workspace::newest,
+};
+use bailey_testkit::{Gate, Message, Reply};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn replay(stage: &Stage, arguments: &[&str]) -> Ran {
+    let session = newest(stage);
+    stage.ran(&[&["--json", "replay", session.as_str()], arguments].concat())
+}
+
+#[track_caller]
+fn same(stage: &Stage) -> Value {
+    let ran = replay(stage, &[]);
+    let told = ran.lines().pop().unwrap_or_default();
+    assert!(ran.code == Some(0) && told["same"] == true, "{ran:?}");
+    told
+}
+
+/// The entry at which it parts, and what is told of it.
+#[track_caller]
+fn parts(stage: &Stage) -> (u64, Value) {
+    let ran = replay(stage, &[]);
+    let told = ran.lines().pop().unwrap_or_default();
+    assert!(ran.code == Some(1) && told["same"] == false, "{ran:?}");
+    (told["entry"].as_u64().unwrap(), told)
+}
+
+/// The place of the first entry of which this is true.
+fn place(stage: &Stage, is_it: impl Fn(&Value) -> bool) -> u64 {
+    let trail = stage.trail();
+    let found = trail.iter().find(|entry| is_it(entry)).unwrap_or_else(|| panic!("{trail:?}"));
+    found["seq"].as_str().unwrap().parse().unwrap()
+}
+
+/// Every file of a folder, by what it holds.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match fs::symlink_metadata(&path).unwrap() {
+                about if about.is_dir() => folders.push(path),
+                about if about.is_file() => drop(found.insert(path.clone(), fs::read(&path).unwrap())),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_session_of_reads_writes_questions_and_denials_is_the_same_again_and_touches_nothing() {
+    let past = Past::new();
+    let session = newest(&past.stage);
+    let before = files(&past.stage.home());
+    let ran = past.stage.ran(&["--json", "replay", &session]);
+    let told = ran.lines().pop().unwrap_or_default();
+    assert!(ran.code == Some(0) && told["same"] == true, "{ran:?}");
+    assert!(told["effects"].as_u64() >= Some(6), "{told}");
+    let after = files(&past.stage.home());
+    let others = after.iter().filter(|(path, bytes)| before.get(*path) != Some(*bytes)).map(|(path, _)| path);
+    assert_eq!(
+        others.collect::<Vec<_>>(),
+        Vec::<&PathBuf>::new(),
+        "the home is what it was to the last byte"
+    );
+    assert_eq!(before.len(), after.len());
+    let left: Vec<_> =
+        fs::read_dir(std::env::temp_dir()).unwrap().flatten().map(|it| it.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("bailey-replay-")), "{left:?}");
+    let shown = past.stage.ran(&["replay", &newest(&past.stage)]);
+    assert!(shown.stdout.contains("effects, same decisions"), "{shown:?}");
+}
+
+#[test]
+fn a_changed_rule_parts_at_its_first_decision() {
+    let past = Past::new();
+    same(&past.stage);
+    fs::write(past.stage.home().join("policy/own.toml"), NO_READS).unwrap();
+    let file = past.stage.project().join("a.txt").display().to_string();
+    let read = place(&past.stage, |entry| entry["type"] == "intent" && entry["target"] == file.as_str());
+    let (entry, told) = parts(&past.stage);
+    assert_eq!(entry, read, "{told}");
+    assert!(told["now"].as_str().unwrap().contains("no-a"), "{told}");
+    // Other rules only say what they would have decided.
+    fs::remove_file(past.stage.home().join("policy/own.toml")).unwrap();
+    let other = replay(&past.stage, &["--policy", &past.draft("own.toml", NO_READS)]);
+    let changes = super::changes(&other);
+    assert!(
+        other.code == Some(0) && changes == [[&file, "allow", "deny", "breaking"].map(String::from)],
+        "{other:?}"
+    );
+}
+
+#[test]
+fn another_text_for_the_model_parts_at_the_call_that_had_it() {
+    let past = Past::new();
+    same(&past.stage);
+    // The description of a tool says how long a command may take.
+    let config = past.stage.home().join("config.toml");
+    let old = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{old}\n[limits]\nreply_tokens = 1234\n")).unwrap();
+    let asked = place(&past.stage, |entry| entry["type"] == "intent" && entry["kind"] == "model");
+    let (entry, told) = parts(&past.stage);
+    assert_eq!(entry, asked, "{told}");
+    assert!(told["recorded"].as_str().unwrap().contains("sha256:"), "{told}");
+    fs::write(&config, old).unwrap();
+    same(&past.stage);
+}
+
+#[test]
+fn a_changed_byte_of_what_was_recorded_is_found() {
+    let past = Past::new();
+    let session = newest(&past.stage);
+    let seen = place(&past.stage, |entry| entry["type"] == "observation");
+    let database = past.stage.home().join("journal.db");
+    let sql = format!("UPDATE payload SET bytes = replace(CAST(bytes AS TEXT), 'a', 'b') WHERE seq = {seen}");
+    let done = Command::new("sqlite3").arg(&database).arg(&sql).status();
+    if !done.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: no sqlite3 to change the journal with");
+        return;
+    }
+    let ran = past.stage.ran(&["--json", "replay", &session]);
+    assert!(ran.code == Some(5) && ran.stderr.contains(&seen.to_string()), "{ran:?}");
+}
+
+#[test]
+fn answers_given_at_once_and_late_are_given_again() {
+    let outside = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let notes = outside.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&notes, "what the notes say\n").unwrap();
+    let read = |id| Reply::calls([(id, "fs_read", json!({ "path": notes }))]);
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let _model = stage.model(vec![read("c1"), Reply::text("done")]);
+    let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", "test/model", "do it"]) else {
+        return;
+    };
+    terminal.wait_for("or [n]o and why: ");
+    terminal.keys("y\n");
+    assert_eq!(terminal.end().0, 0);
+    let told = same(&stage);
+    assert!(told["effects"].as_u64() >= Some(3), "{told}");
+
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let _model = stage.model(vec![
+        read("c1"),
+        Reply::calls([("c2", "fs_read", json!({ "path": "a.txt" }))]),
+        Reply::text("I wait."),
+    ]);
+    let later = stage.ran(&["run", "--model", "test/model", "--approve", "later", "do it"]);
+    assert_eq!(later.code, Some(7), "{later:?}");
+    same(&stage);
+    // Answered when that process had ended; another one goes on.
+    let questions = stage.ran(&["--json", "approvals", "list"]).lines();
+    let id = questions[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(stage.ran(&["approvals", "approve", &id]).code, Some(0));
+    let script = [("r1", "a.txt"), ("r2", "nothing.txt"), ("r3", "../..")];
+    let script = script.map(|(id, path)| (id, "fs_read", json!({ "path": path })));
+    let _model = stage.model(vec![Reply::calls(script), Reply::text("done")]);
+    let session = newest(&stage);
+    let resumed = stage.ran(&["sessions", "resume", &session, "--model", "test/model", "--approve", "never"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let told = same(&stage);
+    assert!(told["effects"].as_u64() >= Some(8), "{told}");
+    let _model = stage.model(vec![Reply::text("and more")]);
+    let more = stage.ran(&["sessions", "resume", &session, "more", "--model", "test/model"]);
+    assert_eq!(more.code, Some(0), "{more:?}");
+    same(&stage);
+}
+
+#[test]
+fn an_answer_that_comes_while_the_model_works_on_comes_then_again() {
+    let outside = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let notes = outside.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&notes, "what the notes say\n").unwrap();
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let gate = Gate::default();
+    let model = stage.model(vec![
+        Reply::calls([("c1", "fs_read", json!({ "path": notes }))]),
+        Reply::Held(gate.clone(), Message::calls([("c2", "fs_read", json!({ "path": "a.txt" }))])),
+        Reply::text("done"),
+    ]);
+    let config = stage.home().join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{text}\n[approvals]\npatience_seconds = 1\n")).unwrap();
+    let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", "test/model", "do it"]) else {
+        return;
+    };
+    terminal.wait_for("or [n]o and why: ");
+    model.wait_for(2);
+    let questions = stage.ran(&["--json", "approvals", "list"]).lines();
+    let id = questions[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(stage.ran(&["approvals", "approve", &id]).code, Some(0));
+    gate.open();
+    assert_eq!(terminal.end().0, 0);
+    let told = same(&stage);
+    assert!(told["effects"].as_u64() >= Some(6), "{told}");
+}
+
+#[test]
+fn a_cancelled_turn_is_cancelled_again() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let sleep = Reply::calls([("c1", "command_run", json!({ "command": "echo begun; sleep 60" }))]);
+    let _model = stage.model(vec![sleep, Reply::text("done")]);
+    let options = ["run", "--verbose", "--model", "test/model", "do it"];
+    let Some(mut terminal) = Terminal::start(&stage, &options) else { return };
+    terminal.wait_for("begun");
+    terminal.keys("\u{3}");
+    assert_eq!(terminal.end().0, 130);
+    same(&stage);
+}
+
+#[test]
+fn failures_of_a_model_and_a_used_up_budget_come_again() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let busy =
+        Reply::Error { status: 529, headers: vec![("retry-after".into(), "0".into())], body: "{}".into() };
+    let read = Reply::calls([("c1", "fs_read", json!({ "path": "a.txt" }))]);
+    let script = vec![busy.clone(), read.clone(), Reply::Cut(Message::text("half")), Reply::text("done")];
+    let (ran, model) = stage.task(script, &[]);
+    assert!(ran.code == Some(0) && model.requests().len() == 4, "{ran:?}");
+    same(&stage);
+
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let dear =
+        Message { usage: (90_000, 9_000), ..Message::calls([("c1", "fs_read", json!({ "path": "a.txt" }))]) };
+    let _model = stage.model(vec![Reply::Message(dear), Reply::text("done")]);
+    let config = stage.home().join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{text}\n[limits]\nsession_tokens = 100000\n")).unwrap();
+    let ran = stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]);
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    same(&stage);
+}
+
+#[test]
+fn no_process_and_no_socket_is_started() {
+    let past = Past::new();
+    let log = past.outside.path().join("calls");
+    let bailey = past.stage.bailey(&["replay", &newest(&past.stage)]);
+    let traced = |arguments: &[&str]| {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-e", "trace=execve,fork,vfork,socket,connect", "-o"]).arg(&log);
+        strace.arg(bailey.get_program()).arg("--home").arg(past.stage.home()).args(arguments);
+        let ran = strace.current_dir(past.stage.project()).output().ok()?;
+        assert!(ran.status.success(), "{ran:?}");
+        let calls = fs::read_to_string(&log).unwrap();
+        Some(calls.lines().filter(|line| !line.contains("+++")).count())
+    };
+    let Some(calls) = traced(&["replay", &newest(&past.stage)]) else {
+        println!("SKIPPED: no strace");
+        return;
+    };
+    assert_eq!(calls, 1, "its own start: {}", fs::read_to_string(&log).unwrap());
+    let control = traced(&["sandbox", "run", "--", "true"]).unwrap();
+    assert!(control > 2, "the control starts processes");
+}
