@@ -11,6 +11,7 @@ mod fuzz;
 mod kill;
 mod layers;
 mod metadata;
+mod mutants;
 mod prove;
 mod test;
 
@@ -36,6 +37,8 @@ cargo xtask TASK
                   --try install, upgrade and remove in fresh systems, as root)
   fuzz            hostile bytes for every parser, guided by coverage, 10 minutes for each of --list
                   (--seconds N, --target NAME, more than once if need be)
+  mutants         change the gate's code one place at a time, and look that a test notices each
+                  (--file GLOB, --re PATTERN, --shard K/N; places and exceptions: xtask/mutants.toml)
   layers          check which crate depends on which, and how much each brings in
   cedar           decisions beside those of the cedar-policy crate: agreement on random rules, and times
   prove           take each wall and check away in turn, in a build of its own, and look which lines of
@@ -65,6 +68,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["fuzz", options @ ..] => fuzz::run(options),
         // The first process of a guest of `kill --power`.
         ["guest", mode] => kill::power::guest::run(mode),
+        ["mutants", options @ ..] => mutants::run(options),
         ["layers"] => layers::run(),
         ["claims"] => claims::run(),
         ["prove", options @ ..] => prove::run(options),
