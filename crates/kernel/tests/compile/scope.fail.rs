@@ -3,7 +3,7 @@ use bailey_kernel::{Connection, Scope};
 use bailey_protocol::Role;
 
 fn forge(connection: Connection) -> Scope {
-    Scope { connection, role: Role::Owner, cancel: Default::default(), bearer: None, conversation: None }
+    Scope { connection, role: Role::Owner, cancel: Default::default(), bearer: None, conversation: None, trust: None }
 }
 
 fn main() {
