@@ -53,6 +53,7 @@ pub const TARGETS: &[Target] = &[
     target("extension", bailey_sandbox::fuzz::extension),
     target("proof", journal::proof),
     target("token", |data| text(data, journal::token)),
+    target("decide", bailey::fuzz::line),
     target("git-index", bailey_sandbox::fuzz::index),
     target("keys", bailey::fuzz::keys),
     target("markdown", |data| text(data, bailey::fuzz::markdown)),

@@ -22,6 +22,9 @@ mod tools;
 mod trust;
 mod version;
 
+#[cfg(feature = "fuzz")]
+pub(crate) use policy::decide;
+
 use crate::{
     cli::{Audit, Cli, Command},
     compose::{self, Keys},

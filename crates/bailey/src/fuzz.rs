@@ -4,9 +4,12 @@
 pub use crate::front::fuzz::{keys, markdown};
 
 use crate::{
+    commands::decide::{self, Asked},
     config::{Config, Document},
     home::Home,
 };
+use bailey_policy::is_tool_name;
+use serde_json::Value;
 use std::path::Path;
 
 /// The human's `config.toml`. What is in force can be shown as a file that is taken again.
@@ -31,6 +34,22 @@ pub fn project_settings(text: &str) {
     assert!(config.tool_calls <= before.tool_calls, "a project raised the calls of a turn");
     assert!(config.command.wall_ms <= before.command.wall_ms, "a project raised a command's time");
     assert!(config.providers.keys().eq(before.providers.keys()), "a project named a provider");
+}
+
+/// A line of another runtime. What is allowed of it has the shape that is promised, however it was written.
+pub fn line(bytes: &[u8]) {
+    match decide::read(bytes) {
+        Err(why) | Ok(Asked::Begin(Err(why))) => assert!(!why.is_empty()),
+        Ok(Asked::Begin(Ok((_, tools)))) => assert!(tools.iter().all(|tool| is_tool_name(&tool.name))),
+        Ok(Asked::Decide { tool, args, .. }) => {
+            if decide::is_judged(tool, args.clone()) {
+                let read: Value = serde_json::from_str(&args).unwrap_or_default();
+                let written = read.to_string();
+                assert!(read.is_object() && decide::is_judged("t".into(), written), "{args}");
+            }
+        }
+        Ok(Asked::Hello | Asked::Observe { .. } | Asked::End) => {}
+    }
 }
 
 fn parse(name: &str, text: &str) -> Result<Document, crate::config::ConfigError> {

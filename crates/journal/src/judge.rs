@@ -31,6 +31,8 @@ impl Mint {
         if of != effect.digest() {
             return Err(BeginError::OtherEffect);
         }
+        // A question is no use of a token.
+        let uses = uses.filter(|_| verdict != Verdict::Asked);
         let (redactor, now) = self.journal().pen();
         let entry = entry(effect, verdict, reasons, uses.as_ref())?;
         let written = self.journal().write(Grade::Normal, move |tx| {

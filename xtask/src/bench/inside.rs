@@ -4,11 +4,11 @@ use super::case::{Case, compare};
 use anyhow::{Context as _, Result};
 use bailey_journal::{Entry, Fact, Journal, Macaroon, NewSession, Payload, SystemClock};
 use bailey_policy::{
-    Caller, Caveat, Condition, DEFAULT_RULES, Facts, Places, Policy, Token, built_in_rules, file,
+    Caller, Caveat, Condition, DEFAULT_RULES, Facts, Places, Policy, Token, ToolGlob, built_in_rules, file,
 };
 use bailey_protocol::{
     Action, Command, Cost, Digest, Effect, EffectId, Kind, Labels, Limits, Role, Sealed, SessionId,
-    Timestamp, TokenId, TurnId,
+    Timestamp, TokenId, ToolEffect, ToolUse, TurnId,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
@@ -71,7 +71,49 @@ fn decisions() -> Result<()> {
         Case::new("the default rules", || under(&default)),
         Case::new("the default rules and 1,000 more", || under(&many)),
     ];
-    compare("a decision under a token", ROUNDS, GROUP, cases)
+    compare("a decision under a token", ROUNDS, GROUP, cases)?;
+    tools(&places)
+}
+
+/// Another runtime's tool, under the token of its task, with that many rules about such tools.
+fn tools(places: &Places) -> Result<()> {
+    let tool =
+        ToolUse { name: "read_file".into(), effect: Some(ToolEffect::Read), args: r#"{"path":"a"}"#.into() };
+    let effect = Effect { role: Role::Plugin, action: Action::Tool(tool), ..effect() };
+    let sealed = Sealed::new(effect).map_err(anyhow::Error::msg)?;
+    let of = |count: usize| {
+        let mut rules = DEFAULT_RULES.to_owned();
+        for number in 0..count {
+            rules.push_str(&format!(
+                "\n[[rule]]\nname = \"rule-{number}\"\nanswer = \"deny\"\nmatch = {{ tool = \"tool-{number}_*\" }}\n"
+            ));
+        }
+        policy(&rules)
+    };
+    let (few, many) = (of(25)?, of(1000)?);
+    let scope = Condition {
+        action: Some(vec![Kind::Tool]),
+        tool: Some(vec![ToolGlob::new("read_file")?]),
+        effect: Some(vec![ToolEffect::Read]),
+        ..Condition::default()
+    };
+    let caveat = Caveat { scope: Some(vec![scope]), ..caveat() };
+    let judge = |policy: &Policy, is_held: bool| {
+        let token = Token { policy: policy.digest(), caveats: vec![caveat.clone()], ..token() };
+        let at = Timestamp::UNIX_EPOCH;
+        let facts = Facts { token: is_held.then_some(&token), newest: at, ..Facts::new(&sealed, at, places) };
+        for _ in 0..GROUP {
+            drop(std::hint::black_box(policy.decide(&facts)));
+        }
+        Ok(())
+    };
+    let cases = vec![
+        Case::new("under a token, 25 rules", || judge(&few, true)),
+        Case::new("under a token, 1,000 rules", || judge(&many, true)),
+        Case::new("by 25 rules", || judge(&few, false)),
+        Case::new("by 1,000 rules", || judge(&many, false)),
+    ];
+    compare("a decision about another runtime's tool", ROUNDS, GROUP, cases)
 }
 
 /// A token for commands, narrowed once.

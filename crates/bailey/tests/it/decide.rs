@@ -254,6 +254,23 @@ fn a_client_that_is_killed_leaves_a_ledger_that_holds() {
 }
 
 #[test]
+fn the_gate_binds_itself_and_ends_when_it_is_asked_to() {
+    let stage = Stage::new(&[]);
+    let mut client = Client::start(&stage);
+    client.begin(tools());
+    let status = fs::read_to_string(format!("/proc/{}/status", client.child.id())).unwrap();
+    assert!(status.contains("Seccomp:\t2") && status.contains("NoNewPrivs:\t1"), "{status}");
+    let id = client.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert_eq!(client.child.wait().unwrap().code(), Some(143));
+    assert_eq!(
+        entries(&stage, "token_minted").len(),
+        entries(&stage, "token_ended").len(),
+        "its tokens are over"
+    );
+}
+
+#[test]
 fn two_clients_at_once_have_each_their_own_task_and_tokens() {
     let stage = Stage::new(&[]);
     let (mut one, mut two) = (Client::start(&stage), Client::start(&stage));
@@ -286,12 +303,21 @@ fn a_new_task_forgets_the_one_before_and_its_tokens() {
     client.begin(json!({ "list_it": { "effect": "read" } }));
     assert_eq!(decision(&client.decide("read_file", json!({}))), "deny");
     assert_eq!(decision(&client.decide("list_it", json!({}))), "allow");
-    assert_eq!((entries(&stage, "token_minted").len(), entries(&stage, "token_ended").len()), (2, 1));
+    let tokens = |kind| entries(&stage, kind).len();
+    assert_eq!((tokens("token_minted"), tokens("token_ended")), (2, 1));
+    let begun = client.say(r#"{"op":"begin","tools":{"list it":{}}}"#);
+    assert!(begun["error"].as_str().unwrap().contains("no tool's name"), "{begun}");
+    assert_eq!(
+        decision(&client.decide("list_it", json!({}))),
+        "deny",
+        "a task that cannot begin ends the one before"
+    );
+    client.begin(json!({ "list_it": { "effect": "read" } }));
+    assert_eq!(decision(&client.decide("list_it", json!({}))), "allow");
     assert_eq!(client.say(r#"{"op":"end"}"#), json!({ "ok": true }));
     assert_eq!(decision(&client.decide("list_it", json!({}))), "deny", "its task has ended");
     client.end();
-    assert_eq!(entries(&stage, "token_ended").len(), 2);
-    assert_eq!(entries(&stage, "session_opened").len(), 2);
+    assert_eq!((tokens("token_minted"), tokens("token_ended"), tokens("session_opened")), (3, 3, 3));
 }
 
 #[test]

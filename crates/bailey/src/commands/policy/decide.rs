@@ -6,8 +6,6 @@
 
 mod line;
 
-pub(crate) use line::read;
-
 use crate::{
     compose::{self, Gate, Keys},
     config::Config,
@@ -17,10 +15,11 @@ use crate::{
     print::Printer,
 };
 use anyhow::{Context as _, Result};
-use bailey_kernel::{Refused, Task};
+use bailey_kernel::{Offered, Refused, Task};
 use bailey_policy::Trust;
 use bailey_protocol::Verdict;
-use line::{Asked, LINE_BYTES_MAX, too_long};
+pub(crate) use line::{Asked, read};
+use line::{LINE_BYTES_MAX, too_long};
 use serde_json::{Value, json};
 use std::{io, process::ExitCode, thread};
 use tokio::sync::mpsc;
@@ -129,15 +128,16 @@ impl Client {
                 return json!({ "ok": true, "name": "bailey", "version": env!("CARGO_PKG_VERSION") });
             }
             Asked::Decide { id, tool, args } => return self.decide(&id, &tool, &args).await,
-            Asked::Begin { title, tools } => self.begin(title, tools).await,
+            Asked::Begin(declared) => self.begin(declared).await,
             Asked::Observe { tool, args, output } => self.observe(&tool, &args, &output).await,
             Asked::End => self.end().await,
         };
         done.map_or_else(|error| json!({ "error": error.to_string() }), |()| json!({ "ok": true }))
     }
 
-    async fn begin(&mut self, title: String, tools: Vec<bailey_kernel::Offered>) -> Result<(), Refused> {
+    async fn begin(&mut self, declared: Result<(String, Vec<Offered>), String>) -> Result<(), Refused> {
         self.end().await?;
+        let (title, tools) = declared.map_err(Refused::Failed)?;
         let (connection, scope) = self.gate.next().map_err(|error| Refused::Failed(format!("{error:#}")))?;
         let task = self.gate.kernel.begin_task(&connection, scope, title, tools).await?;
         self.task = Some(Open { task, verdicts_left: VERDICTS_MAX, bytes_left: TASK_BYTES_MAX });
@@ -182,6 +182,39 @@ impl Client {
 
 fn no_task() -> String {
     "there is no task: `begin` one first".into()
+}
+
+/// Whether a rule that allows everything lets this use of a tool through.
+#[cfg(feature = "fuzz")]
+pub(crate) fn is_judged(name: String, args: String) -> bool {
+    use bailey_policy::{Answer, Facts, Places, Policy, Rule, Tier};
+    use bailey_protocol::{
+        Action, Cost, Effect, EffectId, Labels, Role, Sealed, SessionId, Timestamp, ToolEffect, ToolUse,
+    };
+    let rule = Rule {
+        name: "all".into(),
+        tier: Tier::User,
+        priority: 0,
+        answer: Answer::Allow,
+        matches: bailey_policy::Condition::default(),
+        except: Vec::new(),
+        text: "everything".into(),
+    };
+    let effect = Effect {
+        id: EffectId::new(0, [0; 10]),
+        session: SessionId::new(0, [0; 10]),
+        parent: None,
+        call: None,
+        role: Role::Plugin,
+        action: Action::Tool(ToolUse { name, effect: Some(ToolEffect::Read), args }),
+        labels: Labels::default(),
+        cost: Cost::default(),
+    };
+    let Ok(sealed) = Sealed::new(effect) else { return false };
+    let places = Places::default();
+    let policy = Policy::new(Vec::new(), vec![rule]);
+    let decided = policy.decide(&Facts::new(&sealed, Timestamp::UNIX_EPOCH, &places));
+    matches!(decided.verdict, bailey_policy::Verdict::Allow(_))
 }
 
 #[cfg(test)]

@@ -19,9 +19,18 @@ const TITLE_CHARS_MAX: usize = 80;
 #[derive(Debug)]
 pub(crate) enum Asked {
     Hello,
-    Begin { title: String, tools: Vec<Offered> },
-    Decide { id: Value, tool: String, args: String },
-    Observe { tool: String, args: String, output: String },
+    /// The task before is over also where this one cannot begin.
+    Begin(Result<(String, Vec<Offered>), String>),
+    Decide {
+        id: Value,
+        tool: String,
+        args: String,
+    },
+    Observe {
+        tool: String,
+        args: String,
+        output: String,
+    },
     End,
 }
 
@@ -81,7 +90,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, String> {
             None | Some(PROTOCOL) => Ok(Asked::Hello),
             Some(other) => Err(format!("protocol {other} is not spoken here: this is {PROTOCOL}")),
         },
-        "begin" => Ok(Asked::Begin { title: title(&line)?, tools: tools(line.tools)? }),
+        "begin" => Ok(Asked::Begin(title(&line).and_then(|title| Ok((title, tools(line.tools)?))))),
         "decide" => {
             let id = line.id.ok_or("`decide` needs an `id`")?;
             Ok(Asked::Decide { id: named(id)?, tool: tool(&line)?, args: arguments(&line)? })

@@ -3,12 +3,15 @@ use bailey_kernel::Offered;
 use bailey_protocol::ToolEffect::{self, Destructive, Egress, Read, Unclear};
 
 fn wrong(line: &str) -> String {
-    read(line.as_bytes()).map(|asked| panic!("{line}: {asked:?}")).unwrap_err()
+    match read(line.as_bytes()) {
+        Err(why) | Ok(Asked::Begin(Err(why))) => why,
+        Ok(asked) => panic!("{line}: {asked:?}"),
+    }
 }
 
 fn tools(text: &str) -> Vec<(String, ToolEffect)> {
     match read(format!("{{\"op\":\"begin\",\"tools\":{text}}}").as_bytes()).unwrap() {
-        Asked::Begin { tools, .. } => {
+        Asked::Begin(Ok((_, tools))) => {
             tools.into_iter().map(|Offered { name, effect }| (name, effect)).collect()
         }
         other => panic!("{other:?}"),
@@ -25,7 +28,7 @@ fn lines_are_read() {
         panic!()
     };
     assert_eq!((id, tool.as_str(), args.as_str()), (7.into(), "t", r#"{"a": 1,"a":2}"#), "as it was written");
-    let Ok(Asked::Begin { title, .. }) = read(br#"{"op":"begin","case_id":"c1","user_prompt":"do\nit"}"#)
+    let Ok(Asked::Begin(Ok((title, _)))) = read(br#"{"op":"begin","case_id":"c1","user_prompt":"do\nit"}"#)
     else {
         panic!()
     };
