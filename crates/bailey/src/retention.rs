@@ -113,7 +113,7 @@ pub(crate) fn mib(bytes: u64) -> String {
 /// Archives what may leave, removes the oldest archives where there is no room, and ends what a crash left half done.
 pub(crate) async fn run(home: &Home, journal: &Journal, shelf: &Shelf, limits: &Limits) -> Result<Done> {
     let mut done = Done::default();
-    shelf.sweep(&journal.archives().await?)?;
+    journal.sweep(shelf).await?;
     if let Some(before) = limits.before.clone() {
         let leaving = journal.leaving(before, limits.changes_before.clone()).await?;
         done.kept = leaving.kept;

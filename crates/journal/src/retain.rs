@@ -106,7 +106,7 @@ impl Journal {
         let signed = self.checkpoint().await?.statement();
         let signed = signed.map_err(|forged| JournalError::Unsigned(forged.to_string()))?;
         let line = self.line().await?.ok_or(JournalError::NoCheckpoint(0))?;
-        let name = self.next_name(day).await?;
+        let name = self.next_name(shelf, day).await?;
         let (of, target) = (ids(sessions), shelf.part(&name)?);
         let written = self
             .store()
@@ -180,12 +180,12 @@ impl Journal {
         Ok(found.map(|(archive, _)| archive.holds(format!("the session `{name}`"))))
     }
 
-    async fn next_name(&self, day: &str) -> Result<String, JournalError> {
+    async fn next_name(&self, shelf: &Shelf, day: &str) -> Result<String, JournalError> {
         let taken: BTreeSet<String> =
             self.archives().await?.into_iter().map(|archive| archive.file.name).collect();
         let name =
             |n: u32| if n < 2 { format!("journal-{day}.jsonl") } else { format!("journal-{day}.{n}.jsonl") };
-        Ok((1..).map(name).find(|name| !taken.contains(name)).unwrap_or_default())
+        Ok((1..).map(name).find(|name| !taken.contains(name) && !shelf.has(name)).unwrap_or_default())
     }
 }
 

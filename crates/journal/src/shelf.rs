@@ -11,7 +11,7 @@ use crate::{
     tree,
 };
 use bailey_protocol::{Digest, Timestamp, number::Seq};
-use bailey_store::{StoreError, Tx};
+use bailey_store::{StoreError, Tx, params};
 use serde::Serialize;
 use std::{
     fmt,
@@ -162,21 +162,20 @@ impl Shelf {
         absent(fs::remove_file(&path)).map_err(|source| JournalError::Io { path, source })
     }
 
-    /// Removes what no archive of the journal is: what a crash left on the way in or out.
-    ///
-    /// # Errors
-    /// When the folder cannot be read, or a file not be removed.
-    pub fn sweep(&self, archives: &[Archive]) -> Result<(), JournalError> {
+    /// The files of archives that are here, named by the journal or not, and what a crash left of half ones.
+    fn names(&self) -> Result<Vec<String>, JournalError> {
         let io = |source| JournalError::Io { path: self.folder.clone(), source };
+        let mut names = Vec::new();
         for found in fs::read_dir(&self.folder).map_err(io)? {
-            let Ok(name) = found.map_err(io)?.file_name().into_string() else { continue };
-            let is_ours = name.starts_with("journal-");
-            let is_kept = |archive: &Archive| archive.removed.is_none() && archive.file.name == name;
-            if is_ours && !archives.iter().any(is_kept) {
-                self.remove(&name)?;
-            }
+            names.extend(found.map_err(io)?.file_name().into_string());
         }
-        Ok(())
+        names.retain(|name| name.starts_with("journal-"));
+        Ok(names)
+    }
+
+    /// Whether a file of this name is here.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        fs::symlink_metadata(self.folder.join(name)).is_ok()
     }
 }
 
@@ -259,6 +258,43 @@ impl fmt::Display for Damage {
 }
 
 impl Journal {
+    /// Removes what a crash left on the way in or out: half a file, an archive whose entries are all still here, and one that
+    /// the journal says is gone. Any other file stays, though the journal names it not: it may be of a journal that was lost.
+    ///
+    /// # Errors
+    /// When the folder or the journal cannot be read, or a file not be removed.
+    pub async fn sweep(&self, shelf: &Shelf) -> Result<(), JournalError> {
+        let archives = self.archives().await?;
+        for name in shelf.names()? {
+            let known = archives.iter().find(|archive| archive.file.name == name);
+            let is_left = match known {
+                Some(archive) => archive.removed.is_some(),
+                None if name.ends_with(PART) => true,
+                None => self.is_all_here(shelf.folder.join(&name)).await?,
+            };
+            if is_left {
+                shelf.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file is an archive of this journal whose entries have not left.
+    async fn is_all_here(&self, path: PathBuf) -> Result<bool, JournalError> {
+        let look = move |tx: &Tx<'_>| {
+            let contents = open(&path).map_err(ArchiveError::from).and_then(Contents::read);
+            let Ok(Contents { entries, .. }) = contents else { return Ok(false) };
+            let sql = "SELECT EXISTS (SELECT 1 FROM entry WHERE seq = ?1 AND hash = ?2 AND archive IS NULL)";
+            for (number, hash) in &entries {
+                if !tx.query_row(sql, params![number, hash.0], |row| row.get(0))? {
+                    return Ok(false);
+                }
+            }
+            Ok(!entries.is_empty())
+        };
+        Ok(self.store().read(look).await?)
+    }
+
     /// Whether each archive that is not removed is there, with every byte.
     pub(crate) async fn verify_archives(&self, archives: &[Archive]) -> Result<(), JournalError> {
         let folder = folder(self.store().path());

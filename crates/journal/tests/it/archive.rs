@@ -288,13 +288,17 @@ async fn one_process_at_a_time_is_at_it_and_sweeps_what_a_crash_left() {
     let (desk, [one, other]) = two_archives().await;
     let held = shelf(&desk);
     assert!(Shelf::take(&desk.path()).unwrap().is_none());
-    let left = ["journal-2026-01-01.jsonl", "journal-2026-01-02.3.jsonl.part"];
-    let left = left.map(|name| desk.home.path().join("archive").join(name));
-    left.iter().for_each(|path| fs::write(path, "half").unwrap());
-    let archives = desk.journal.archives().await.unwrap();
-    held.sweep(&archives).unwrap();
-    assert!(left.iter().all(|path| !path.exists()));
+    let folder = desk.home.path().join("archive");
+    let (part, foreign) =
+        (folder.join("journal-2026-01-02.3.jsonl.part"), folder.join("journal-2026-01-01.jsonl"));
+    fs::write(&part, "half").unwrap();
+    // An archive of a journal that was lost, or newer than one that was put back, is somebody's last copy.
+    let (lost, [whose, _]) = two_archives().await;
+    fs::copy(file(&lost, &whose), &foreign).unwrap();
+    desk.journal.sweep(&held).await.unwrap();
+    assert!(!part.exists() && foreign.exists());
     assert!(file(&desk, &one).exists() && file(&desk, &other).exists());
+    desk.journal.verify().await.unwrap();
     drop(held);
     // A link in the place of the folder is refused.
     let home = tempfile::tempdir().unwrap();
