@@ -43,6 +43,7 @@ fn card(calls: usize) -> Card {
                 .into(),
         ],
         once: true,
+        origins: Vec::new(),
         pattern: None,
         reasoned: false,
     }

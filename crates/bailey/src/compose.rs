@@ -149,7 +149,13 @@ pub(crate) fn policy(home: &Home, extensions: &Extensions) -> Result<(Policy, Ve
         return Ok((policy, Vec::new()));
     }
     parsed.check(&policy).map_err(file::RuleFileError::from)?;
+    extensions.approvals().check(parsed.compliance)?;
     Ok((extensions.join(policy), parsed.warnings.iter().map(ToString::to_string).collect()))
+}
+
+/// Whether a human answers each question by itself, by the word of the human or of the organisation.
+pub(crate) fn is_compliance(config: &Config) -> Result<bool> {
+    Ok(config.approvals.is_compliance() || file::load_organisation(&organisation(), ROOT)?.compliance)
 }
 
 /// The built-in rules, the organisation's and the human's: these files, or those of the home, or the default ones where it
@@ -173,6 +179,7 @@ pub(crate) fn rules_of(texts: &file::Texts) -> Result<(Policy, file::Parsed), fi
 fn with_binding(own: file::Parsed) -> Result<(Policy, file::Parsed), file::RuleFileError> {
     let parsed = file::load_organisation(&organisation(), ROOT)?.and(own);
     let policy = Policy::new(built_in_rules(), parsed.rules.clone());
+    let policy = if parsed.compliance { policy.with_compliance() } else { policy };
     #[cfg(feature = "controls")]
     let policy = crate::controls::forget(policy);
     Ok((policy, parsed))
@@ -372,6 +379,7 @@ pub(crate) fn kernel_config(home: &Home, config: &Config, program: &Path) -> Ker
         budgets: config.budgets.clone(),
         grace: GRACE,
         draw: bailey_tools::card,
+        narrowing: config.approvals.narrowing(),
     }
 }
 

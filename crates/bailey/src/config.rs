@@ -3,6 +3,7 @@
 //!
 //! Each value knows where it came from (`origin.rs`), each mistake where it stands (`document.rs`).
 
+mod approvals;
 mod calls;
 mod document;
 mod environment;
@@ -12,6 +13,7 @@ mod models;
 mod origin;
 mod project;
 
+pub(crate) use approvals::Approvals;
 pub(crate) use document::Document;
 pub(crate) use environment::{known as known_variables, unknown as unknown_variables};
 pub(crate) use error::ConfigError;
@@ -21,6 +23,7 @@ pub(crate) use origin::Origin;
 
 use crate::{home::Home, witness::Witness};
 use anyhow::Result;
+use approvals::FileApprovals;
 use bailey_kernel::{Bound, Budgets};
 use bailey_protocol::{Limits, Money, Profile};
 use bailey_sandbox::Calls;
@@ -43,7 +46,7 @@ pub(crate) struct Config {
     pub(crate) providers: BTreeMap<String, Provider>,
     /// Time limits of the way to a model.
     pub(crate) network: Network,
-    /// How long a human is waited for.
+    /// How a human is asked.
     pub(crate) approvals: Approvals,
     /// What may be used up.
     pub(crate) budgets: Budgets,
@@ -81,21 +84,6 @@ pub(crate) struct Network {
 impl Default for Network {
     fn default() -> Self {
         Self { connect_seconds: 30, first_byte_seconds: 30, idle_seconds: 120 }
-    }
-}
-
-/// How long a human is waited for, in seconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Approvals {
-    /// By a question, before it counts as a no.
-    pub(crate) answer_seconds: u64,
-    /// By a tool call, before its model is told that it waits.
-    pub(crate) patience_seconds: u64,
-}
-
-impl Default for Approvals {
-    fn default() -> Self {
-        Self { answer_seconds: 300, patience_seconds: 60 }
     }
 }
 
@@ -172,13 +160,6 @@ struct FileJournal {
     keep_days: Option<u32>,
     keep_changes_days: Option<u32>,
     max_size_mib: Option<u64>,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct FileApprovals {
-    answer_seconds: Option<u64>,
-    patience_seconds: Option<u64>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -294,14 +275,7 @@ impl Config {
             let message = "with no tool call at all each turn would pause at once: it must be 1 or more";
             return Err(document.mistake("limits.tool_calls", message));
         }
-        if approvals.answer_seconds == Some(0) {
-            let message =
-                "a question that runs out at once could be answered by nobody: it must be 1 or more";
-            return Err(document.mistake("approvals.answer_seconds", message));
-        }
-        let Approvals { answer_seconds, patience_seconds } = &mut self.approvals;
-        *answer_seconds = approvals.answer_seconds.unwrap_or(*answer_seconds);
-        *patience_seconds = approvals.patience_seconds.unwrap_or(*patience_seconds);
+        self.approvals.take(document, approvals)?;
         self.model = model;
         self.models = models;
         self.providers.extend(providers);
@@ -365,10 +339,7 @@ impl Config {
                 command_disk_mib: Some(self.command.disk_bytes >> 20),
                 command_processes: Some(self.command.pids),
             },
-            approvals: FileApprovals {
-                answer_seconds: Some(self.approvals.answer_seconds),
-                patience_seconds: Some(self.approvals.patience_seconds),
-            },
+            approvals: self.approvals.as_file(),
             sandbox: FileSandbox { profile: Some(self.profile.clone()) },
             secrets: self.secrets.clone(),
             journal: FileJournal {

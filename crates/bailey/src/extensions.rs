@@ -3,7 +3,7 @@
 
 use crate::{
     compose::new_session,
-    config::{Config, Declared},
+    config::{Approvals, Config, Declared},
     home::Home,
 };
 use anyhow::{Context as _, Result};
@@ -22,10 +22,11 @@ use std::{
 /// A longer file, such as a whole interpreter, counts by its length alone.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// The extensions of one process, as their files were when it began.
+/// What has a say beside the rule files, as it was when a process began: extensions, and how much a human looks at.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extensions {
     all: Vec<Found>,
+    approvals: Approvals,
 }
 
 /// One of them.
@@ -42,7 +43,13 @@ struct Found {
 impl Extensions {
     /// Reads the files of what was declared.
     pub(crate) fn read(config: &Config) -> Self {
-        Self { all: config.extensions.iter().map(Found::of).collect() }
+        let approvals = config.approvals.clone();
+        Self { all: config.extensions.iter().map(Found::of).collect(), approvals }
+    }
+
+    /// How much a human looks at.
+    pub(crate) fn approvals(&self) -> &Approvals {
+        &self.approvals
     }
 
     /// The policy in which they have a say.
@@ -53,7 +60,7 @@ impl Extensions {
             late: found.declared.late,
             program: found.program,
         };
-        policy.with_extensions(self.all.iter().map(of).collect())
+        self.approvals.join(policy).with_extensions(self.all.iter().map(of).collect())
     }
 
     /// A place for each, with nothing in it, which the warden removes at its end.

@@ -269,7 +269,8 @@ impl Mint {
     }
 
     /// A grant that a human gave for this exact action before: for the rest of its session, or once for the tool call that
-    /// asked for it in a process that has ended since; while the files that it names (`named`) are what they were.
+    /// asked for it in a process that has ended since; while the files that it names (`named`) are what they were. Where
+    /// `lasting` is not wanted, one for the session is none.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -277,6 +278,7 @@ impl Mint {
         &self,
         effect: &Sealed,
         named: Option<Digest>,
+        lasting: bool,
     ) -> Result<Option<Grant>, JournalError> {
         let Effect { session, call, .. } = effect.effect();
         let session = session.to_string();
@@ -290,8 +292,8 @@ impl Mint {
                 Ok(db
                     .query_row(
                         "SELECT id FROM approval WHERE session = ?1 AND action_digest = ?2
-                         AND named IS ?4 AND (state = 'session' OR state = 'yes' AND call = ?3) LIMIT 1",
-                        params![session, action, call, named],
+                         AND named IS ?4 AND (?5 AND state = 'session' OR state = 'yes' AND call = ?3) LIMIT 1",
+                        params![session, action, call, named, lasting],
                         |row| row.get::<_, String>(0),
                     )
                     .optional()?)

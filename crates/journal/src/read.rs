@@ -102,6 +102,35 @@ impl Journal {
             .await?)
     }
 
+    /// What came into a session as text, with the intents that brought it, in the journal's order: the newest of it, up to so
+    /// many bytes. Of intents the payload is left out.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn sources(&self, session: SessionId, bytes_max: usize) -> Result<Vec<Recorded>, JournalError> {
+        Ok(self
+            .store()
+            .read(move |db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT body, CASE type WHEN 'intent' THEN NULL ELSE bytes END
+                     FROM entry LEFT JOIN payload USING (seq) WHERE entry.session = ?1
+                     AND type IN ('accepted', 'pinned', 'guide', 'observation', 'intent') ORDER BY entry.seq DESC",
+                )?;
+                let mut left = bytes_max;
+                let mut found = Vec::new();
+                for row in statement.query_map(params![session.to_string()], stored_row)? {
+                    let row: Recorded = recorded(row?)?;
+                    let bytes = row.payload.as_ref().map_or(0, Vec::len);
+                    let Some(rest) = left.checked_sub(bytes) else { break };
+                    left = rest;
+                    found.push(row);
+                }
+                found.reverse();
+                Ok(found)
+            })
+            .await?)
+    }
+
     /// The last `last` effects that were decided, of one session or of all: each by the entries that say so (a question, a
     /// denial, an intent), and before them what was revealed to its session.
     ///

@@ -272,11 +272,12 @@ impl Kernel {
             Ok(named) => named,
             Err(reason) => return self.deny(scope, &sealed, vec![reason], circumstances.uses).await,
         };
-        if let Some(grant) = self.inner.mint.standing_grant(&sealed, named).await? {
+        let compliance = self.policy().await?.is_compliance();
+        if let Some(grant) = self.inner.mint.standing_grant(&sealed, named, !compliance).await? {
             self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
             return self.begin(sealed, Warrant::Approved(review, grant), circumstances).await;
         }
-        let wider = self.wider(&sealed, &review, given).await?;
+        let wider = if compliance { None } else { self.wider(&sealed, &review, given).await? };
         if let (Action::Exec(command), Some(wider)) = (&sealed.effect().action, &wider)
             && let Some(grant) =
                 self.inner.mint.pattern_grant(scope.session(), command, wider.clone()).await?
@@ -296,10 +297,14 @@ impl Kernel {
             isolation: review.isolation(),
             seen,
         });
+        let origins = self.origins(sealed.effect()).await?;
         let pattern = wider.as_ref().map(|wider| wider.pattern.words());
-        let card = screen::card(self.journal().redactor(), Card { pattern, ..card });
+        let card = screen::card(
+            self.journal().redactor(),
+            Card { pattern, origins, once: card.once || compliance, reasoned: compliance, ..card },
+        );
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
-        let terms = Terms { named, once: card.once, pattern: wider, ..Terms::default() };
+        let terms = Terms { named, once: card.once, reasoned: card.reasoned, pattern: wider };
         let id = self.inner.mint.ask(&sealed, terms, stored, self.inner.config.question_lasts).await?;
         let call = sealed.effect().call.clone();
         self.tell(scope, Happening::Ask { id, call, card }).await?;

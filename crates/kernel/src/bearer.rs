@@ -111,7 +111,12 @@ impl Kernel {
         // After what is on disk was read: a clock behind that was put back.
         let now = self.journal().clock().now();
         let caller = scope.caller();
-        let mut facts = Facts { revealed: &revealed, caller: &caller, ..Facts::new(sealed, now, &places) };
+        let mut facts = Facts {
+            revealed: &revealed,
+            caller: &caller,
+            narrowing: &self.inner.config.narrowing,
+            ..Facts::new(sealed, now, &places)
+        };
         if let Some(held) = held {
             (facts.token, facts.newest) = (Some(held.token()), held.newest());
         }

@@ -7,7 +7,7 @@ use crate::{
     scope::{Connection, Outlet},
 };
 use bailey_journal::{Budgets, Entry, Fact, Gauge, Journal, Mint, Payload};
-use bailey_policy::{Places, Policy, Trust};
+use bailey_policy::{Places, Policy, Rule, Trust};
 use bailey_protocol::{
     Action, ApprovalId, Card, EffectId, Event, Happening, Inbound, Integrity, Labels, Role, Secrecy, Seq,
     SessionId, TurnId, WsPath,
@@ -45,6 +45,8 @@ pub struct Config {
     pub grace: Duration,
     /// Draws cards.
     pub draw: DrawCard,
+    /// Rules of this process's session alone: reviews and denials beside the policy's, such as its project's.
+    pub narrowing: Vec<Rule>,
 }
 
 /// The reference monitor: the only way to an effect. Cheap to clone.

@@ -26,6 +26,7 @@ pub mod extension;
 mod guide;
 mod kernel;
 mod launch;
+mod origin;
 mod output;
 mod price;
 mod provider;

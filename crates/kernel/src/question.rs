@@ -45,10 +45,11 @@ impl Kernel {
     /// # Errors
     /// When it cannot be written.
     pub async fn ask(&self, scope: &Scope, card: Card) -> Result<ApprovalId, Refused> {
+        let card = Card { reasoned: self.policy().await?.is_compliance(), ..card };
         let card = screen::card(self.journal().redactor(), card);
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
         let (session, title) = (scope.session(), card.title.clone());
-        let terms = Terms { once: card.once, ..Terms::default() };
+        let terms = Terms { once: card.once, reasoned: card.reasoned, ..Terms::default() };
         let id =
             self.inner.mint.ask_of(session, title, terms, stored, self.inner.config.question_lasts).await?;
         self.tell(scope, Happening::Ask { id, call: None, card }).await?;

@@ -48,6 +48,7 @@ pub(crate) fn card(redactor: &Redactor, mut card: Card) -> Card {
     let clean = |text: &mut String| *text = redactor.redact(text).text.into_owned();
     clean(&mut card.title);
     card.pattern.iter_mut().for_each(clean);
+    card.origins.iter_mut().flat_map(|it| [&mut it.value, &mut it.words]).for_each(clean);
     card.reasons.iter_mut().chain(&mut card.caveats).for_each(clean);
     for part in &mut card.parts {
         match part {

@@ -1,6 +1,6 @@
 //! What a decision depends on besides the rules: all of it is given, nothing is looked up.
 
-use crate::{Places, Token};
+use crate::{Places, Rule, Token};
 use alloc::{collections::BTreeSet, string::String};
 use bailey_protocol::{Action, Role, SandboxId, Sealed, Timestamp, WsPath};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,8 @@ pub struct Facts<'a> {
     pub state: Option<&'a str>,
     /// What it was asked under; its signatures were found good.
     pub token: Option<&'a Token>,
+    /// Rules of this session alone: reviews and denials beside the policy's own, which lift nothing and allow nothing.
+    pub narrowing: &'a [Rule],
     /// The newest time that is on disk. While `now` lies before it, the clock was put back, and no token holds.
     pub newest: Timestamp,
 }
@@ -44,6 +46,7 @@ impl<'a> Facts<'a> {
             mode: None,
             state: None,
             token: None,
+            narrowing: &[],
             newest: Timestamp::MIN,
         }
     }
@@ -85,7 +88,7 @@ impl Caller {
 }
 
 /// How far a caller is trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
     /// What the owner wrote or vouched for.

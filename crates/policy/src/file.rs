@@ -68,6 +68,8 @@ pub struct Parsed {
     pub warnings: Vec<Warning>,
     /// What the rules are meant to say.
     pub examples: Vec<Example>,
+    /// Whether the organisation wants a human to answer each question by itself, with a reason.
+    pub compliance: bool,
 }
 
 impl Parsed {
@@ -77,6 +79,7 @@ impl Parsed {
         self.rules.extend(other.rules);
         self.warnings.extend(other.warnings);
         self.examples.extend(other.examples);
+        self.compliance |= other.compliance;
         self
     }
 
@@ -175,11 +178,17 @@ impl Reader {
             return Err(RuleFileError::TooLarge(file.to_string()));
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let rules = match format {
+        let read = match format {
             Format::Toml => model::toml(text),
             Format::Yaml => model::yaml(text),
         };
-        let rules = rules.map_err(|(at, message)| Mistake::new(file, text, at, message))?;
+        let model::Read { compliance, rules } =
+            read.map_err(|(at, message)| Mistake::new(file, text, at, message))?;
+        if compliance && !self.is_organisations {
+            let message = "`compliance` here is the organisation's: yours is `compliance = true` under `[approvals]` in config.toml";
+            return Err(Mistake::new(file, text, Place::of(text, 0), message.to_string()).into());
+        }
+        self.parsed.compliance |= compliance;
         for Placed { at, mut rule, examples } in rules {
             if self.parsed.rules.len() == RULES_MAX {
                 return Err(Mistake::new(file, text, at, format!("more than {RULES_MAX} rules")).into());

@@ -41,6 +41,7 @@ pub struct Policy {
     programs: Programs,
     digest: Digest,
     profile: Profile,
+    compliance: bool,
 }
 
 impl Policy {
@@ -55,7 +56,7 @@ impl Policy {
             rule.tier = rule.tier.max(Tier::Organisation);
         }
         built_in.append(&mut rules);
-        let digest = digest(built_in.iter(), &[]);
+        let digest = digest(built_in.iter(), &[], false);
         let (binding, file) = built_in.into_iter().partition(|rule| rule.tier.binds());
         Self {
             binding: Phase::new(binding),
@@ -64,6 +65,7 @@ impl Policy {
             programs: Programs::KNOWN,
             digest,
             profile: Profile::default(),
+            compliance: false,
         }
     }
 
@@ -94,6 +96,13 @@ impl Policy {
         let token = facts.token.map(|it| it.check(self.digest, facts, &subject, &resources));
         let mut tally = Tally::new(resources.len());
         self.binding.run(&subject, &resources, &mut tally);
+        for rule in facts.narrowing {
+            // INVARIANT: whatever it says of itself, it opens and lifts nothing.
+            if matches!(rule.answer, Answer::Review | Answer::Deny) {
+                let tier = rule.tier.max(Tier::Project);
+                tally.hear(&Rule { tier, ..rule.clone() }, &subject, &resources);
+            }
+        }
         if !tally.denied {
             match (facts.token, token) {
                 (Some(held), Some(Ok(()))) => tally.hear_token(held),
@@ -138,8 +147,36 @@ impl Policy {
     pub fn with_extensions(mut self, mut extensions: Vec<Extension>) -> Self {
         extensions.sort_by(|a, b| a.name.cmp(&b.name));
         self.extensions = extensions;
-        self.digest = digest(self.rules(), &self.extensions);
+        self.digest = digest(self.rules(), &self.extensions, self.compliance);
         self
+    }
+
+    /// The same policy with more rules in front of its own, at most the organisation's.
+    #[must_use]
+    pub fn with_rules(mut self, mut rules: Vec<Rule>) -> Self {
+        for rule in &mut rules {
+            rule.tier = rule.tier.max(Tier::Organisation);
+        }
+        let (mut binding, mut file): (Vec<Rule>, _) = rules.into_iter().partition(|rule| rule.tier.binds());
+        binding.extend(self.binding.rules);
+        file.extend(self.file.rules);
+        (self.binding, self.file) = (Phase::new(binding), Phase::new(file));
+        self.digest = digest(self.rules(), &self.extensions, self.compliance);
+        self
+    }
+
+    /// The same policy under which a human answers each question by itself, with a reason.
+    #[must_use]
+    pub fn with_compliance(mut self) -> Self {
+        self.compliance = true;
+        self.digest = digest(self.rules(), &self.extensions, true);
+        self
+    }
+
+    /// Whether a human answers each question by itself, with a reason: no yes of before stands in for one.
+    #[must_use]
+    pub fn is_compliance(&self) -> bool {
+        self.compliance
     }
 
     /// The extensions that judge this kind. A change of the rules is the owner's, and asked of none: nobody else could mend
@@ -257,7 +294,7 @@ fn decided(verdict: Verdict, token: TokenUse, mut reasons: Vec<Reason>) -> Decid
     Decided { verdict, reasons, red: Vec::new(), token }
 }
 
-fn digest<'a>(rules: impl Iterator<Item = &'a Rule>, extensions: &[Extension]) -> Digest {
+fn digest<'a>(rules: impl Iterator<Item = &'a Rule>, extensions: &[Extension], compliance: bool) -> Digest {
     // These are strings and numbers, which always serialise; were it otherwise, the error would be hashed.
     fn json<T: Serialize>(part: &T) -> Vec<u8> {
         serde_json::to_vec(part).unwrap_or_else(|error| format!("{error}").into_bytes())
@@ -267,6 +304,7 @@ fn digest<'a>(rules: impl Iterator<Item = &'a Rule>, extensions: &[Extension]) -
     let extensions = json(&extensions);
     let mut parts = vec![SEMANTICS.as_bytes(), &extensions];
     parts.extend(rules.iter().map(Vec::as_slice));
+    parts.extend(compliance.then_some(&b"compliance"[..]));
     Digest::of_parts(&parts)
 }
 

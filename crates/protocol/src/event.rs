@@ -76,6 +76,9 @@ pub struct Card {
     pub reasons: Vec<String>,
     /// What exactly would be done.
     pub parts: Vec<CardPart>,
+    /// Where the values of it came from, as far as the journal knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<Origin>,
     /// What this card cannot promise.
     pub caveats: Vec<String>,
     /// Whether a yes counts this once only: none for the session is offered.
@@ -87,6 +90,38 @@ pub struct Card {
     /// Whether each answer needs a reason.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub reasoned: bool,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The value, by its ends where it is long.
+    pub value: String,
+    /// What brought it.
+    pub kind: OriginKind,
+    /// The same in words.
+    pub words: String,
+    /// The entry of the journal that brought it.
+    #[serde(default)]
+    pub entry: Option<Seq>,
+}
+
+/// What brought a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OriginKind {
+    /// A person's words.
+    Person,
+    /// What the project says about itself to agents.
+    Project,
+    /// A file, or what was found in some.
+    File,
+    /// What a command wrote.
+    Command,
+    /// An answer from the network.
+    Web,
+    /// Nothing that is known: the model's own words.
+    Model,
 }
 
 /// A part of a card.

@@ -40,7 +40,9 @@ pub use action::{
 pub use blob::Blob;
 pub use digest::{Digest, Hasher};
 pub use effect::{Cost, Effect, Role, Sealed};
-pub use event::{Answer, Card, CardPart, Event, Happening, PinnedLine, SessionLine, Usage, Verdict};
+pub use event::{
+    Answer, Card, CardPart, Event, Happening, Origin, OriginKind, PinnedLine, SessionLine, Usage, Verdict,
+};
 pub use id::{ApprovalId, CallId, EffectId, SandboxId, SessionId, TokenId, TurnId};
 pub use jiff::Timestamp;
 pub use label::{Integrity, Labels, Secrecy};

@@ -43,6 +43,10 @@ pub struct Setup {
     pub models: Vec<String>,
     /// Whose permits the world and the door take; none: this bench's own.
     pub seal: Option<Seal>,
+    /// Whether a human answers each question by itself, with a reason.
+    pub compliance: bool,
+    /// Rules beside the others, of this session alone.
+    pub narrowing: Vec<bailey_policy::Rule>,
     /// Whether no executor is registered.
     pub bare: bool,
 }
@@ -60,6 +64,8 @@ impl Default for Setup {
             clock: Arc::new(FakeClock::default()),
             models: Vec::new(),
             seal: None,
+            compliance: false,
+            narrowing: Vec::new(),
             bare: false,
         }
     }
@@ -127,8 +133,9 @@ impl Bench {
         let file = home.path().join("journal.db");
         let (journal, mint) = Journal::open(&file, redactor, setup.clock.clone()).await.unwrap();
         let rules = file::parse("test.toml", &setup.rules, file::Format::Toml).unwrap().rules;
-        let (kernel, registrar) =
-            Kernel::new(mint, Policy::new(built_in_rules(), rules), config(&setup)).await.unwrap();
+        let policy = Policy::new(built_in_rules(), rules);
+        let policy = if setup.compliance { policy.with_compliance() } else { policy };
+        let (kernel, registrar) = Kernel::new(mint, policy, config(&setup)).await.unwrap();
         let seal = setup.seal.unwrap_or_else(|| journal.seal());
         let world = Arc::new(World::new(seal, Self::WORKSPACE));
         let names: Vec<String> = setup.secrets.iter().map(|(name, _)| name.clone()).collect();
@@ -280,12 +287,14 @@ fn config(setup: &Setup) -> Config {
         question_lasts: Duration::from_secs(300),
         budgets: Budgets { session: Bound::tokens(setup.limit), ..setup.budgets.clone() },
         grace: setup.grace,
+        narrowing: setup.narrowing.clone(),
         draw: |question| Card {
             title: question.action.kind().name().into(),
             reasons: question.reasons.to_vec(),
             parts: vec![CardPart::Field { name: "target".into(), value: question.action.target() }],
             caveats: vec![format!("{} outputs were seen", question.seen.len())],
             once: false,
+            origins: Vec::new(),
             pattern: None,
             reasoned: false,
         },

@@ -22,6 +22,10 @@ const CARD_LINES_MAX: usize = 2_000;
 const FILES_MAX: usize = RED_FILES_MAX;
 /// Most lines of one value.
 const VALUE_LINES_MAX: usize = 60;
+/// Most characters of one line of a value.
+const LINE_CHARS_MAX: usize = 2_000;
+/// Most characters of a word that is spelled out.
+const NAMED_CHARS_MAX: usize = 40;
 
 /// The card of a question. What was read on the way is in `seen`: contents of files that change, the comparison that a
 /// merge is made of. What is not in it is shown by its new content alone, and the card says so. Files that the gate asks
@@ -74,6 +78,7 @@ pub fn card(question: &Question<'_>) -> Card {
         parts: draft.parts,
         caveats: draft.caveats,
         once: false,
+        origins: Vec::new(),
         pattern: None,
         reasoned: false,
     }
@@ -88,11 +93,16 @@ struct Draft {
 
 impl Draft {
     fn field(&mut self, name: &str, value: &str) {
-        let cut = diff::cut(value, VALUE_LINES_MAX);
-        if !cut.whole {
-            self.caveats.push(format!("`{name}` is longer than what is shown"));
+        let (text, whole) = ends(value);
+        if !whole {
+            let (lines, bytes) = (value.lines().count(), value.len());
+            self.caveats.push(format!(
+                "`{name}` is longer than what is shown: {lines} lines, {bytes} bytes; its beginning and its end are shown"
+            ));
         }
-        self.parts.push(CardPart::Field { name: name.into(), value: cut.text });
+        self.caveats
+            .extend(mixed(value).map(|word| format!("`{name}` has letters that look like others: {word}")));
+        self.parts.push(CardPart::Field { name: name.into(), value: text });
     }
 
     fn optional(&mut self, name: &str, value: Option<&str>) {
@@ -243,6 +253,54 @@ impl Draft {
         self.field("address", &request.url);
         self.field("body", &format!("{} bytes", request.body.0.len()));
     }
+}
+
+/// A value by its beginning and its end, where it is long: what matters may stand in either. Whether it is all of it.
+fn ends(value: &str) -> (String, bool) {
+    let lines: Vec<&str> = value.lines().collect();
+    let half = VALUE_LINES_MAX / 2;
+    let (head, tail, left_out) = match lines.len() {
+        0..=VALUE_LINES_MAX => (lines.as_slice(), &[][..], 0),
+        all => (
+            lines.get(..half).unwrap_or_default(),
+            lines.get(all - half..).unwrap_or_default(),
+            all - 2 * half,
+        ),
+    };
+    let mut shown: Vec<String> = head.iter().map(|line| line_ends(line)).collect();
+    if left_out > 0 {
+        shown.push(format!("… {left_out} lines left out …"));
+    }
+    shown.extend(tail.iter().map(|line| line_ends(line)));
+    let text = shown.join("\n");
+    let whole = left_out == 0 && lines.iter().all(|line| line.chars().count() <= LINE_CHARS_MAX);
+    (text, whole)
+}
+
+fn line_ends(line: &str) -> String {
+    let count = line.chars().count();
+    if count <= LINE_CHARS_MAX {
+        return line.into();
+    }
+    let half = LINE_CHARS_MAX / 2;
+    let head: String = line.chars().take(half).collect();
+    let tail: String = line.chars().skip(count - half).collect();
+    format!("{head}… {} characters left out …{tail}", count - 2 * half)
+}
+
+/// The first word in which letters of the Latin alphabet stand beside Cyrillic or Greek ones, or ones of full width, with those
+/// spelled out: `pаypal` is another word than `paypal`.
+fn mixed(value: &str) -> Option<String> {
+    let alike =
+        |c: char| matches!(c, '\u{370}'..='\u{52f}' | '\u{ff01}'..='\u{ff5e}' | '\u{1d400}'..='\u{1d7ff}');
+    let words = value.split(|c: char| !c.is_alphanumeric());
+    let is_mixed = |word: &&str| word.contains(|c: char| c.is_ascii_alphabetic()) && word.contains(alike);
+    let word = words.clone().find(is_mixed)?;
+    let spelled = word.chars().take(NAMED_CHARS_MAX).map(|c| match alike(c) {
+        true => format!("\\u{{{:x}}}", u32::from(c)),
+        false => c.to_string(),
+    });
+    Some(spelled.collect())
 }
 
 /// As many as a card shows, those in front that it asks about.

@@ -40,9 +40,9 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
     let mut options = chat.options;
     let mut turned = seat.model.clone();
     options.model = turned.clone().or(options.model);
-    let asker = Asker::new(options.approve);
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
+    let asker = Asker::compliant(options.approve, compose::is_compliance(&config)?)?;
     let keys = Keys::load(home, &config, printer)?;
     let revealed = match opening {
         Opening::New(_) => Vec::new(),

@@ -40,7 +40,8 @@ pub(super) async fn run(home: &Home, command: Policy, printer: &Printer) -> Resu
 
 /// The policy of a session that would begin now, and what is odd about its rules.
 fn in_force(home: &Home) -> Result<(bailey_policy::Policy, Vec<String>)> {
-    compose::policy(home, &Extensions::read(&Config::load(home)?))
+    let config = Config::load(home)?;
+    compose::policy(home, &Extensions::read(&config))
 }
 
 async fn check(home: &Home, printer: &Printer) -> Result<ExitCode> {

@@ -42,7 +42,7 @@ pub(super) async fn turn(
     message: Option<String>,
     printer: &Printer,
 ) -> Result<ExitCode> {
-    let asker = Asker::new(options.approve);
+    let asker = Asker::compliant(options.approve, compose::is_compliance(session.config)?)?;
     session.unattended = asker.is_nobody();
     session.options = Some(options);
     let workspace = session.workspace.clone();

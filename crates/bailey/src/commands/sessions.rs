@@ -157,7 +157,7 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
         project::still_there(&info.workspace)?;
     }
     let answering = if approve == Approve::Never { Answering::Never } else { Answering::Ask };
-    let asker = Asker::new(answering);
+    let asker = Asker::compliant(answering, compose::is_compliance(&config)?)?;
     let unattended = asker.is_nobody();
     let opening = Opening::Visit(info.id);
     let session =

@@ -53,15 +53,20 @@ impl Config {
             match (name.as_str(), value) {
                 ("model", toml::Value::String(model)) => self.project_model(document, model)?,
                 ("limits", toml::Value::Table(limits)) => self.project_limits(document, limits)?,
-                ("model" | "limits", _) => {
+                ("approvals", toml::Value::Table(approvals)) => {
+                    if self.approvals.narrow(document, approvals)? {
+                        self.came_from(document, "approvals.review");
+                    }
+                }
+                ("model" | "limits" | "approvals", _) => {
                     return Err(document.mistake(name, format!("`{name}` is of the wrong type")));
                 }
                 (name, _) => {
                     return Err(document.mistake(
                         name,
                         format!(
-                            "`{name}` may not be set by a project: only `model` and `limits` may; endpoints, commands, \
-                             paths, headers, variables and trust are yours alone, in your own config.toml"
+                            "`{name}` may not be set by a project: only `model`, `limits` and `approvals.review` may; endpoints, \
+                             commands, paths, headers, variables and trust are yours alone, in your own config.toml"
                         ),
                     ));
                 }

@@ -5,7 +5,7 @@ use crate::{
     cli::Answering,
     print::{Printer, Style, fold},
 };
-use bailey_protocol::{Answer, Card, CardPart};
+use bailey_protocol::{Answer, Card, CardPart, Origin, OriginKind};
 
 /// Who answers cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,23 @@ pub(crate) enum Asker {
 }
 
 impl Asker {
+    /// The same where a human is always asked: nobody can say that nobody is, and where there is no terminal somebody answers
+    /// from another one.
+    ///
+    /// # Errors
+    /// When somebody said never.
+    pub(crate) fn compliant(answering: Answering, compliance: bool) -> anyhow::Result<Self> {
+        let asker = Self::new(answering);
+        match asker {
+            Self::Never if compliance => anyhow::bail!(
+                "`--approve never` answers in the place of a human, which compliance does not let it: leave it out, or use \
+                 `--approve later` to answer from another terminal"
+            ),
+            Self::Nobody if compliance => Ok(Self::Later),
+            asker => Ok(asker),
+        }
+    }
+
     /// The terminal, where there is one and nobody said never.
     pub(crate) fn new(answering: Answering) -> Self {
         match std::fs::File::open("/dev/tty") {
@@ -184,6 +201,14 @@ pub(crate) fn draw(printer: &Printer, card: &Card) -> String {
             }
             CardPart::Diff { diff, .. } => lines.extend(diff_lines(printer, diff)),
         }
+    }
+    for Origin { value, kind, words, entry } in &card.origins {
+        let entry = entry.map_or_else(String::new, |entry| format!(" (entry {entry})"));
+        let style = if *kind == OriginKind::Person { Style::Dim } else { Style::Yellow };
+        let text = printer.redact(&format!("from: {}: {words}{entry}", one_line(value))).into_owned();
+        let cells = printer.columns().unwrap_or(usize::MAX).saturating_sub(2);
+        let folded = fold(&one_line(&text), cells, 2);
+        lines.push(printer.paint_lines(style, &format!("  {folded}")).join("\n"));
     }
     if let Some(pattern) = card.pattern.as_ref().filter(|_| !card.once) {
         lines.push(remark(&format!("a yes for the pattern covers {pattern}")));

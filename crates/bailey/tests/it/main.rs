@@ -39,6 +39,7 @@ mod relay;
 mod repositories;
 mod retention;
 mod review;
+mod reviews;
 mod run;
 mod secrets;
 mod sessions;

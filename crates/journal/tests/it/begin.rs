@@ -143,13 +143,19 @@ async fn a_yes_for_the_session_is_for_this_exact_action_here() {
     let sealed = effect(session, command("deploy a"));
     answered(&desk, &sealed, Answer::YesForSession).await;
     let again = effect(session, command("deploy a"));
-    let grant = desk.mint.standing_grant(&again, None).await.unwrap().unwrap();
+    let grant = desk.mint.standing_grant(&again, None, true).await.unwrap().unwrap();
     drop(desk.begin_approved(again, grant.clone()).await.unwrap());
     // It stays.
     let third = effect(session, command("deploy a"));
     drop(desk.begin_approved(third, grant).await.unwrap());
-    assert_eq!(desk.mint.standing_grant(&effect(session, command("deploy b")), None).await.unwrap(), None);
-    assert_eq!(desk.mint.standing_grant(&effect(elsewhere, command("deploy a")), None).await.unwrap(), None);
+    assert_eq!(
+        desk.mint.standing_grant(&effect(session, command("deploy b")), None, true).await.unwrap(),
+        None
+    );
+    assert_eq!(
+        desk.mint.standing_grant(&effect(elsewhere, command("deploy a")), None, true).await.unwrap(),
+        None
+    );
 }
 
 #[tokio::test]

@@ -74,8 +74,10 @@ async fn what_is_rebuilt_is_what_was_there() {
     assert_eq!(before, after);
     // A yes for the session is still one, and a used one still used.
     let again = effect(session, command("deploy 2"));
-    assert!(desk.mint.standing_grant(&again, None).await.unwrap().is_some());
-    assert!(desk.mint.standing_grant(&effect(session, command("deploy 0")), None).await.unwrap().is_none());
+    assert!(desk.mint.standing_grant(&again, None, true).await.unwrap().is_some());
+    assert!(
+        desk.mint.standing_grant(&effect(session, command("deploy 0")), None, true).await.unwrap().is_none()
+    );
     desk.journal.verify().await.unwrap();
 }
 

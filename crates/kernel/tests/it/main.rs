@@ -13,6 +13,7 @@ mod converse;
 mod endings;
 mod house_rules;
 mod labels;
+mod origins;
 mod questions;
 mod rules;
 mod support;

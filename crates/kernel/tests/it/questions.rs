@@ -218,3 +218,43 @@ async fn a_yes_for_a_pattern_covers_what_its_card_says() {
     let (scope, context) = changed.context("go").await;
     asked(&changed, &scope, &context, &Toy::run("git status b")).await;
 }
+
+/// Under compliance no yes lasts, none stands in for another, and each needs a reason; without it, the same answers do.
+#[tokio::test]
+async fn under_compliance_a_human_answers_each_question_with_a_reason() {
+    for compliance in [true, false] {
+        let setup = Setup { compliance, ..Setup::default().rule(ASK_GIT) };
+        let mut bench = Bench::new(setup).await;
+        let (scope, context) = bench.context("go").await;
+        let tool = Toy::run("git status -s");
+        let id = asked(&bench, &scope, &context, &tool).await;
+        let card = bench.happened().into_iter().find_map(|event| match event {
+            Happening::Ask { card, .. } => Some(card),
+            _ => None,
+        });
+        let card = card.unwrap();
+        assert_eq!((card.once, card.reasoned, card.pattern.is_some()), (compliance, compliance, !compliance));
+        for (answer, why) in
+            [(Answer::YesForSession, "fine"), (Answer::YesForPattern, "fine"), (Answer::Yes, " ")]
+        {
+            let given = bench.kernel.answer(&bench.connection, id, answer, "owner", why).await;
+            if compliance {
+                assert!(
+                    matches!(given, Err(Refused::Journal(JournalError::NoAnswer(..)))),
+                    "{answer:?}: {given:?}"
+                );
+            } else {
+                given.unwrap();
+                break;
+            }
+        }
+        if compliance {
+            bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "it only looks").await.unwrap();
+        }
+        bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
+        match compliance {
+            true => drop(asked(&bench, &scope, &context, &Toy::run("git status -s")).await),
+            false => drop(done(&bench, &scope, &context, &Toy::run("git status -s")).await),
+        }
+    }
+}

@@ -35,30 +35,34 @@ pub(super) struct Placed {
     pub(super) examples: Vec<(Place, Answer, Written)>,
 }
 
+/// What a file says.
+#[derive(Default)]
+pub(super) struct Read {
+    pub(super) compliance: bool,
+    pub(super) rules: Vec<Placed>,
+}
+
 /// Reads TOML.
-pub(super) fn toml(text: &str) -> Result<Vec<Placed>, (Place, String)> {
+pub(super) fn toml(text: &str) -> Result<Read, (Place, String)> {
     type Spanned<T> = toml::Spanned<T>;
     let file: RawFile<Spanned<RawRule<Spanned<RawExample>>>> = toml::from_str(text).map_err(|error| {
         let at = Place::of(text, error.span().map_or(0, |span| span.start));
         (at, error.message().replace('\n', ", "))
     })?;
-    Ok(file
-        .rule
-        .into_iter()
-        .map(|rule| {
-            let at = Place::of(text, rule.span().start);
-            rule.into_inner().placed(at, |example: Spanned<RawExample>| {
-                (Place::of(text, example.span().start), example.into_inner())
-            })
+    let placed = |rule: Spanned<RawRule<Spanned<RawExample>>>| {
+        let at = Place::of(text, rule.span().start);
+        rule.into_inner().placed(at, |example: Spanned<RawExample>| {
+            (Place::of(text, example.span().start), example.into_inner())
         })
-        .collect())
+    };
+    Ok(Read { compliance: file.compliance, rules: file.rule.into_iter().map(placed).collect() })
 }
 
 /// Reads YAML, within the parser's own budgets for aliases, depth and events.
-pub(super) fn yaml(text: &str) -> Result<Vec<Placed>, (Place, String)> {
+pub(super) fn yaml(text: &str) -> Result<Read, (Place, String)> {
     type Spanned<T> = serde_saphyr::Spanned<T>;
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-        return Ok(Vec::new());
+        return Ok(Read::default());
     }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let place = |at: serde_saphyr::Location| Place { line: number(at.line()), column: number(at.column()) };
@@ -68,7 +72,8 @@ pub(super) fn yaml(text: &str) -> Result<Vec<Placed>, (Place, String)> {
             (at, yaml_message(&error))
         })?;
     let example = |example: Spanned<RawExample>| (place(example.referenced), example.value);
-    Ok(file.rule.into_iter().map(|rule| rule.value.placed(place(rule.referenced), example)).collect())
+    let rules = file.rule.into_iter().map(|rule| rule.value.placed(place(rule.referenced), example));
+    Ok(Read { compliance: file.compliance, rules: rules.collect() })
 }
 
 /// What is wrong, in the same words as TOML's parser; the place is told elsewhere.
@@ -85,6 +90,9 @@ fn yaml_message(error: &serde_saphyr::Error) -> String {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile<R> {
+    /// The organisation's alone.
+    #[serde(default)]
+    compliance: bool,
     #[serde(default = "Vec::new", alias = "rules")]
     rule: Vec<R>,
 }

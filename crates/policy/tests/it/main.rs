@@ -18,6 +18,7 @@ mod programs;
 mod proofs;
 mod properties;
 mod random;
+mod reviewing;
 mod shape;
 mod support;
 mod tokens;

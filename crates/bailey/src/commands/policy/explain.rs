@@ -31,7 +31,9 @@ pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Resul
         Some(seq) => entry(home, &policy, seq, printer).await,
         None => {
             let (root, workspace) = project::find(asked.directory.as_deref(), home)?;
-            let config = Config::load(home)?;
+            let mut config = Config::load(home)?;
+            config.narrow(home, &root, printer)?;
+            let policy = policy.with_rules(config.approvals.narrowing());
             let action = action(&asked, &root, &config)?;
             let usual = match action {
                 Action::Diff { .. } | Action::Merge(_) => Role::Owner,

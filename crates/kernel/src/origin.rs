@@ -1,0 +1,206 @@
+//! Where the values of an action came from, for whoever is asked about it: each is looked for in what the person wrote and in what
+//! came in during this session, as the journal has it. A value that stands in neither is the model's own, or was put together
+//! of pieces; the card says that it was not found, and no more.
+
+use crate::{Kernel, Refused};
+use bailey_journal::{Fact, Recorded};
+use bailey_protocol::{Action, CallId, Command, Effect, Kind, Origin, OriginKind, Seq};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+/// A shorter value stands anywhere, and says nothing.
+const VALUE_CHARS_MIN: usize = 8;
+/// Values of one action that are looked for, and parts of each.
+const VALUES_MAX: usize = 24;
+/// Bytes of all texts that are looked through, the newest first.
+const TEXT_BYTES_MAX: usize = 16 << 20;
+/// Characters of a value, or of a command, that are named.
+const NAMED_CHARS_MAX: usize = 72;
+
+const NOT_FOUND: &str = "not found in anything you wrote or it read: the model's own words";
+
+/// A value of an action: as a whole, and by its parts where it is not found as a whole.
+struct Value {
+    whole: String,
+    parts: Vec<String>,
+}
+
+/// A text of the session, and what brought it.
+struct Source<'a> {
+    entry: Seq,
+    kind: OriginKind,
+    words: String,
+    text: Cow<'a, str>,
+}
+
+impl Kernel {
+    /// Where the values of what a tool call came to came from; of what the owner does, nothing is said.
+    pub(crate) async fn origins(&self, effect: &Effect) -> Result<Vec<Origin>, Refused> {
+        if effect.call.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut values = values(&effect.action);
+        values.truncate(VALUES_MAX);
+        // What is in the journal has no secret in it.
+        let redactor = self.journal().redactor();
+        let clean = |text: &mut String| *text = redactor.redact(text).text.into_owned();
+        for value in &mut values {
+            clean(&mut value.whole);
+            value.parts.truncate(VALUES_MAX);
+            value.parts.iter_mut().for_each(clean);
+        }
+        let entries = self.journal().sources(effect.session, TEXT_BYTES_MAX).await?;
+        let found = tokio::task::spawn_blocking(move || {
+            let sources = sources(&entries);
+            values.iter().flat_map(|value| value.origins(&sources)).collect()
+        });
+        found.await.map_err(|error| Refused::Failed(format!("where it came from cannot be told: {error}")))
+    }
+}
+
+impl Value {
+    fn new(whole: &str) -> Self {
+        Self { whole: whole.trim().into(), parts: Vec::new() }
+    }
+
+    /// The longest line of a text.
+    fn line(text: &str) -> Self {
+        let longest = text.lines().map(str::trim).max_by_key(|line| line.chars().count());
+        Self::new(longest.unwrap_or_default())
+    }
+
+    fn origins(&self, sources: &[Source<'_>]) -> Vec<Origin> {
+        if let Some(source) = find(&self.whole, sources) {
+            return vec![source.origin(&self.whole)];
+        }
+        let mut found: Vec<Origin> = Vec::new();
+        for part in &self.parts {
+            found.extend(find(part, sources).map(|source| source.origin(part)));
+        }
+        if is_telling(&self.whole) {
+            let value = if found.is_empty() { named(&self.whole) } else { "the rest".into() };
+            let words = NOT_FOUND.into();
+            found.push(Origin { value, kind: OriginKind::Model, words, entry: None });
+        }
+        found
+    }
+}
+
+impl Source<'_> {
+    fn origin(&self, value: &str) -> Origin {
+        Origin { value: named(value), kind: self.kind, words: self.words.clone(), entry: Some(self.entry) }
+    }
+}
+
+fn is_telling(value: &str) -> bool {
+    value.chars().count() >= VALUE_CHARS_MIN
+}
+
+/// The first text that has it; a person's before all others.
+fn find<'a>(value: &str, sources: &'a [Source<'a>]) -> Option<&'a Source<'a>> {
+    if !is_telling(value) {
+        return None;
+    }
+    let has = |source: &&Source<'_>| source.text.contains(value);
+    let persons = sources.iter().filter(|source| source.kind == OriginKind::Person);
+    persons.clone().find(has).or_else(|| sources.iter().find(has))
+}
+
+/// What there is to be looked for in an action.
+fn values(action: &Action) -> Vec<Value> {
+    match action {
+        Action::Exec(command) => of_command(command),
+        Action::Read { path } | Action::Stat { path } | Action::List { path } => of_path(&path.0),
+        Action::Search { root, pattern, glob } => {
+            let texts = [pattern.as_deref(), glob.as_deref()].into_iter().flatten().map(Value::new);
+            of_path(&root.0).into_iter().chain(texts).collect()
+        }
+        Action::Change { files } => files
+            .iter()
+            .flat_map(|file| {
+                let content = file.new.as_ref().map(|new| Value::line(&new.lossy()));
+                of_path(&file.path.0).into_iter().chain(content)
+            })
+            .collect(),
+        Action::Http(request) => vec![Value::new(&request.url), Value::line(&request.body.lossy())],
+        Action::Tool(tool) => vec![Value::line(&tool.args)],
+        Action::Diff { .. } | Action::Merge(_) | Action::Amend(_) | Action::Model { .. } => Vec::new(),
+    }
+}
+
+fn of_command(command: &Command) -> Vec<Value> {
+    let line = command.line();
+    let is_edge = |c: char| "'\"`;|&<>(){}$".contains(c);
+    let words = line.split_whitespace().flat_map(|word| {
+        let word = word.trim_matches(is_edge);
+        // `--url=VALUE`, `NAME=VALUE`.
+        [Some(word), word.split_once('=').map(|(_, value)| value.trim_matches(is_edge))]
+    });
+    let parts: BTreeSet<String> =
+        words.flatten().filter(|word| is_telling(word)).map(str::to_owned).collect();
+    let whole = Value { whole: line.trim().into(), parts: parts.into_iter().collect() };
+    let variables = command.env.values().map(|value| Value::new(value));
+    let input = command.stdin.as_ref().map(|stdin| Value::line(&stdin.lossy()));
+    [whole].into_iter().chain(variables).chain(input).collect()
+}
+
+/// A path, by its name where it stands nowhere as a whole: what was read may have named it otherwise.
+fn of_path(path: &str) -> Vec<Value> {
+    let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+    vec![Value { whole: path.into(), parts: vec![name] }]
+}
+
+/// The texts of a session, the oldest first, each with what brought it: a call's newest intent before it.
+fn sources(entries: &[Recorded]) -> Vec<Source<'_>> {
+    let mut done: BTreeMap<&CallId, (Kind, &str)> = BTreeMap::new();
+    let mut found = Vec::new();
+    for recorded in entries {
+        let fact = &recorded.entry.fact;
+        if let Fact::Intent { call: Some(call), kind, target, .. } = fact {
+            done.insert(call, (*kind, target));
+        } else if let Some((kind, words)) = source_of(fact, &done) {
+            let text = String::from_utf8_lossy(recorded.payload.as_deref().unwrap_or_default());
+            found.push(Source { entry: recorded.entry.seq, kind, words, text });
+        }
+    }
+    found
+}
+
+/// What brought the text of an entry, where it is one that brings something in. A refused call brought nothing, and what
+/// a change brings back is what was written.
+fn source_of(fact: &Fact, done: &BTreeMap<&CallId, (Kind, &str)>) -> Option<(OriginKind, String)> {
+    match fact {
+        Fact::Accepted { .. } | Fact::Pinned { .. } => Some((OriginKind::Person, "you wrote it".into())),
+        Fact::Guide { path, .. } => {
+            Some((OriginKind::Project, format!("the project's own {path}, which the model was shown")))
+        }
+        Fact::Observation { call, waits: None, .. } => {
+            let (kind, target) = done.get(call)?;
+            let target = named(target);
+            match kind {
+                Kind::Exec => Some((OriginKind::Command, format!("the output of `{target}`"))),
+                Kind::Read => Some((OriginKind::File, format!("the file {target}, read in this session"))),
+                Kind::Stat | Kind::List | Kind::Search | Kind::Diff => {
+                    Some((OriginKind::File, format!("what was found in {target}")))
+                }
+                Kind::Http => Some((OriginKind::Web, format!("the answer of {target}"))),
+                Kind::Change | Kind::Merge | Kind::Amend | Kind::Model | Kind::Tool => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A value as a line can name it: its ends, where it is long.
+fn named(value: &str) -> String {
+    let count = value.chars().count();
+    if count <= NAMED_CHARS_MAX {
+        return value.into();
+    }
+    let half = NAMED_CHARS_MAX / 2;
+    let head: String = value.chars().take(half).collect();
+    let tail: String = value.chars().skip(count - half).collect();
+    format!("{head} … {} characters … {tail}", count - 2 * half)
+}
