@@ -10,8 +10,9 @@ use crate::{
     bounds,
     cli::{Answering, TurnOptions},
     clock,
-    config::Config,
+    config::{Config, Step},
     extensions::Extensions,
+    herald::Herald,
     home::{Folder, Home},
     law::{self, Law},
     person::person,
@@ -25,7 +26,7 @@ use bailey_agent::{Loop, Patience, Retry};
 use bailey_journal::{
     Answerer, BeginError, Clock as _, Holder, Journal, JournalFile, NewSession, SystemClock,
 };
-use bailey_kernel::{Acted, Config as KernelConfig, Executor, Instruction, Kernel, Scope};
+use bailey_kernel::{Acted, Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Tell};
 use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{Action, Amendment, Answer, Event, SessionId, Status, WsPath};
@@ -270,6 +271,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let recording = record.map(recording).transpose()?;
     let witness = session.config.witness.as_ref().map(Witness::open);
     let person = person();
+    let escalation = escalation(&session.config.approvals.escalation)?;
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
     let unenforced = bounds::bind(&session, &folder, &file)?;
@@ -306,7 +308,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     if let Opening::New(id) = opening {
         walls.begin(id);
     }
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) =
+        Kernel::new(mint, rules, KernelConfig { escalation, ..kernel_config(home, config, &program) }).await?;
     let of_home = home.clone();
     registrar.extensions(Arc::new(runner));
     registrar.reread_rules(Box::new(move || {
@@ -370,6 +373,14 @@ fn recording(file: &Path) -> Result<Recording> {
         .with_context(|| format!("cannot write `{}`: choose another file to record to", file.display()))
 }
 
+/// The steps of a question that nobody answers, and the process that tells of them.
+fn escalation(steps: &[Step]) -> Result<Escalation> {
+    let after = steps.iter().map(|step| Duration::from_secs(step.after_seconds)).collect();
+    let herald = Herald::start(steps)?;
+    let tell = herald.map(|herald| -> Tell { Arc::new(move |step, id, kind| herald.tell(step, id, kind)) });
+    Ok(Escalation { after, tell })
+}
+
 pub(crate) fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {
     KernelConfig {
         user_home: home.user.display().to_string(),
@@ -379,6 +390,7 @@ pub(crate) fn kernel_config(home: &Home, config: &Config, program: &Path) -> Ker
         budgets: config.budgets.clone(),
         grace: GRACE,
         draw: bailey_tools::card,
+        escalation: Escalation::default(),
         narrowing: config.approvals.narrowing(),
     }
 }
@@ -431,7 +443,8 @@ pub(crate) async fn owner(
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     let (rules, _) = policy(home, &extensions)?;
     let door = door(config, &keys, &journal, endpoints)?;
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) =
+        Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     registrar.register(vec![Arc::new(door)]);
     let workspace = WsPath(home.root.display().to_string());
     let session = owner_session();
@@ -474,7 +487,8 @@ pub(crate) async fn amend(
         Err(_) => with_binding(file::Parsed::default())?.0,
     };
     let law = Law::new(journal.seal(), home);
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) =
+        Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     registrar.register(vec![Arc::new(law)]);
     let (session, workspace) = (law::session(), WsPath(home.policy().display().to_string()));
     open_owners(&journal, session, &workspace).await?;

@@ -13,7 +13,7 @@ mod models;
 mod origin;
 mod project;
 
-pub(crate) use approvals::Approvals;
+pub(crate) use approvals::{Approvals, Step};
 pub(crate) use document::Document;
 pub(crate) use environment::{known as known_variables, unknown as unknown_variables};
 pub(crate) use error::ConfigError;

@@ -15,6 +15,7 @@ mod extensions;
 mod front;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod herald;
 mod home;
 mod law;
 mod person;
@@ -39,6 +40,10 @@ pub fn main() -> ExitCode {
     }
     // The same of a probe, which an attack on the walls runs in.
     if let Some(code) = probe::main(std::env::args_os()) {
+        return code;
+    }
+    // And of a herald, which runs the owner's own programs.
+    if let Some(code) = herald::main(std::env::args_os()) {
         return code;
     }
     let cli = cli::Cli::typed();

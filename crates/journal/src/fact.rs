@@ -340,6 +340,15 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         person: Option<Person>,
     },
+    /// Nobody has answered a question, and it is taken further.
+    Escalated {
+        /// The question.
+        approval: ApprovalId,
+        /// Which step it is, from 1.
+        step: u32,
+        /// Whether a program of the owner's was asked to tell somebody.
+        told: bool,
+    },
     /// A tool call's result, as the model sees it. Payload: the text.
     Observation {
         /// The call.
@@ -474,6 +483,7 @@ impl Fact {
             Self::Outcome { .. } => "outcome",
             Self::Asked { .. } => "asked",
             Self::Answered { .. } => "answered",
+            Self::Escalated { .. } => "escalated",
             Self::Observation { .. } => "observation",
             Self::Reply { .. } => "reply",
             Self::Pinned { .. } => "pinned",

@@ -152,6 +152,7 @@ impl Replay {
             | Fact::Shortened { .. }
             | Fact::Summary { .. }
             | Fact::Warned { .. }
+            | Fact::Escalated { .. }
             | Fact::SigningBegun { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }

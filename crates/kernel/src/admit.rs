@@ -308,6 +308,7 @@ impl Kernel {
         let id = self.inner.mint.ask(&sealed, terms, stored, self.inner.config.question_lasts).await?;
         let call = sealed.effect().call.clone();
         self.tell(scope, Happening::Ask { id, call, card }).await?;
+        self.escalate(scope.session(), id, Some(sealed.effect().action.kind()));
         Ok(Admission::Waits(id, Box::new(Shown { sealed, named })))
     }
 

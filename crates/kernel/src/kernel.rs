@@ -1,7 +1,7 @@
 //! The kernel itself, and the registrar through which the composition root sets it up.
 
 use crate::{
-    Executor, Note, Question, Refused, Route, Scope, UserMessage,
+    Escalation, Executor, Note, Question, Refused, Route, Scope, UserMessage,
     call::Pending,
     extension::Extensions,
     scope::{Connection, Outlet},
@@ -45,6 +45,8 @@ pub struct Config {
     pub grace: Duration,
     /// Draws cards.
     pub draw: DrawCard,
+    /// The steps of a question that nobody answers.
+    pub escalation: Escalation,
     /// Rules of this process's session alone: reviews and denials beside the policy's, such as its project's.
     pub narrowing: Vec<Rule>,
 }

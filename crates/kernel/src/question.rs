@@ -53,6 +53,7 @@ impl Kernel {
         let id =
             self.inner.mint.ask_of(session, title, terms, stored, self.inner.config.question_lasts).await?;
         self.tell(scope, Happening::Ask { id, call: None, card }).await?;
+        self.escalate(session, id, None);
         Ok(id)
     }
 
@@ -166,6 +167,7 @@ impl Kernel {
     /// When it did not run out, or cannot be written.
     pub async fn ask_again(&self, scope: &Scope, id: ApprovalId) -> Result<(), Refused> {
         let again = self.inner.mint.ask_again(id, self.inner.config.question_lasts).await?;
+        self.escalate(scope.session(), again, None);
         self.show_question(scope, again).await
     }
 

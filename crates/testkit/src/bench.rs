@@ -4,8 +4,8 @@ use crate::{FakeClock, ModelServer, World};
 use bailey_egress::Egress;
 use bailey_journal::{Clock, Fact, Journal, NewSession, Query, Recorded};
 use bailey_kernel::{
-    Bound, Budgets, Config, Connection, Context, Holder, Instruction, Kernel, Registrar, Scope, Seal,
-    SessionLock, UserMessage,
+    Bound, Budgets, Config, Connection, Context, Escalation, Holder, Instruction, Kernel, Registrar, Scope,
+    Seal, SessionLock, UserMessage,
 };
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
@@ -287,6 +287,7 @@ fn config(setup: &Setup) -> Config {
         question_lasts: Duration::from_secs(300),
         budgets: Budgets { session: Bound::tokens(setup.limit), ..setup.budgets.clone() },
         grace: setup.grace,
+        escalation: Escalation::default(),
         narrowing: setup.narrowing.clone(),
         draw: |question| Card {
             title: question.action.kind().name().into(),

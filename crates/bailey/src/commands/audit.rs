@@ -201,6 +201,9 @@ fn describe(recorded: &Recorded) -> (Style, String) {
             format!("{} with entries {} to {} is gone, for room", file.name, file.first, file.last),
         ),
         Fact::Warned { .. } => (Style::Yellow, first()),
+        Fact::Escalated { step, told, .. } => {
+            (Style::Yellow, format!("step {step}{}", if *told { ": your program tells of it" } else { "" }))
+        }
         Fact::Revealed { path } => (Style::Yellow, path.0.clone()),
         Fact::SigningBegun { key } => (Style::Yellow, format!("with the key {key}")),
         Fact::TurnEnded { reason, .. } => (Style::Dim, reason.clone()),

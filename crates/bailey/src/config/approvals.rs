@@ -20,7 +20,24 @@ pub(crate) struct Approvals {
     compliance: bool,
     /// What the project wants looked at.
     project: Reviewing,
+    /// What happens while nobody answers, in order.
+    pub(crate) escalation: Vec<Step>,
 }
+
+/// A step of a question that nobody answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    /// How long after the question it begins.
+    pub(crate) after_seconds: u64,
+    /// A program of the owner's and its arguments, to which the question's first digits and the kind of what waits are added; none:
+    /// the step is written to the journal only.
+    #[serde(default)]
+    pub(crate) notify: Vec<String>,
+}
+
+/// The most steps of a question.
+const STEPS_MAX: usize = 16;
 
 /// Its shape in `config.toml`.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -31,6 +48,8 @@ pub(super) struct FileApprovals {
     review: Option<Reviewing>,
     review_by_trust: BTreeMap<Trust, Reviewing>,
     compliance: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    escalation: Vec<Step>,
 }
 
 impl Default for Approvals {
@@ -42,6 +61,7 @@ impl Default for Approvals {
             review_by_trust: BTreeMap::new(),
             compliance: false,
             project: Reviewing::Auto,
+            escalation: Vec::new(),
         }
     }
 }
@@ -72,6 +92,25 @@ impl Approvals {
         self.review = file.review;
         self.review_by_trust = file.review_by_trust;
         self.compliance = file.compliance.unwrap_or_default();
+        let mistake = |message: String| document.mistake("approvals.escalation", message);
+        let mut before = 0;
+        for Step { after_seconds, notify } in &file.escalation {
+            if *after_seconds <= before || *after_seconds >= self.answer_seconds {
+                return Err(mistake(format!(
+                    "a step begins after {after_seconds} s: it must be later than the one before it, and before the question \
+                     runs out after {} s, which is a no (`answer_seconds`)",
+                    self.answer_seconds
+                )));
+            }
+            if let Some(program) = notify.first().filter(|program| !program.starts_with('/')) {
+                return Err(mistake(format!("`{program}` is no whole path: name the program from `/` on")));
+            }
+            before = *after_seconds;
+        }
+        if file.escalation.len() > STEPS_MAX {
+            return Err(mistake(format!("more than {STEPS_MAX} steps")));
+        }
+        self.escalation = file.escalation;
         Ok(())
     }
 
@@ -102,6 +141,7 @@ impl Approvals {
             review: Some(review),
             review_by_trust: self.review_by_trust.clone(),
             compliance: Some(self.compliance),
+            escalation: self.escalation.clone(),
         }
     }
 

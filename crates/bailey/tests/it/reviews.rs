@@ -191,3 +191,47 @@ fn an_organisation_wants_compliance_of_every_home() {
         "{auto:?}"
     );
 }
+
+/// Each step is an entry, in order; the owner's program hears of a question its first digits and a kind, and has no key.
+#[test]
+fn a_question_that_nobody_answers_is_taken_further_and_then_is_a_no() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let heard = stage.folder().join("heard");
+    let program = stage.folder().join("tell");
+    let script = format!("#!/bin/sh\n(echo \"$# $*\"; env) > {0}.new && mv {0}.new {0}\n", heard.display());
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let step =
+        |after: u32, notify: &str| format!("[[approvals.escalation]]\nafter_seconds = {after}\n{notify}\n");
+    let notify = format!("notify = [\"{}\", \"me\"]", program.display());
+    configure(
+        &stage,
+        &format!("answer_seconds = 4\nreview = \"before-execute\"\n{}{}", step(1, ""), step(2, &notify)),
+    );
+    let _model = stage.model_beside(runs_a_command());
+    let mut bailey = stage.bailey(&["run", "--model", "test/model", "do it"]);
+    bailey.env("OTHER_API_KEY", "a-key-that-is-nobodys-business");
+    let Some(mut terminal) = Terminal::run(&stage, &bailey) else { return };
+    terminal.wait_for(QUESTION);
+    terminal.wait_for("Nobody answered in time");
+    terminal.keys("\n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    let trail = stage.trail();
+    let asked = trail.iter().find(|entry| entry["type"] == "asked").unwrap();
+    let of = |name: &str| trail.iter().filter(|entry| entry["type"] == name).cloned().collect::<Vec<Value>>();
+    let steps: Vec<_> =
+        of("escalated").iter().map(|entry| (entry["step"].clone(), entry["told"].clone())).collect();
+    assert_eq!(steps, [(json!(1), json!(false)), (json!(2), json!(true))]);
+    let answers = of("answered");
+    assert_eq!((&answers[0]["answer"], &answers[0]["by"]), (&json!("no"), &json!("bailey")));
+    let heard = fs::read_to_string(&heard).unwrap();
+    let id = &asked["approval"].as_str().unwrap()[..8];
+    assert_eq!(heard.lines().next(), Some(format!("3 me {id} exec").as_str()), "{heard}");
+    assert!(!heard.contains("OTHER_API_KEY") && heard.contains("PATH="), "{heard}");
+    for wrong in [step(4, ""), format!("{}{}", step(2, ""), step(1, "")), step(1, "notify = [\"tell\"]")] {
+        configure(&stage, &format!("answer_seconds = 4\n{wrong}"));
+        let refused = stage.ran(&["config", "show"]);
+        assert!(refused.code == Some(2), "{wrong}: {refused:?}");
+    }
+}
