@@ -10,6 +10,7 @@ use bailey_protocol::{
     Role::{self, Agent, Owner},
     Timestamp,
 };
+use std::slice;
 
 const LEVELS: [Reviewing; 4] =
     [Reviewing::Auto, Reviewing::BeforeMerge, Reviewing::BeforeExecute, Reviewing::EveryStep];
@@ -80,10 +81,14 @@ fn what_narrows_a_session_opens_and_lifts_nothing() {
     allow.priority = 1000;
     let review = rule("r", Review);
     assert_eq!(judged(&allow_all(), &[]), Allow, "control");
-    assert_eq!(judged(&allow_all(), &[review.clone()]), Review);
+    assert_eq!(judged(&allow_all(), slice::from_ref(&review)), Review);
     assert_eq!(judged(&allow_all(), &[rule("d", Deny)]), Deny);
-    assert_eq!(judged(&Policy::new(vec![], vec![]), &[allow.clone()]), Deny, "it opens nothing");
-    assert_eq!(judged(&Policy::new(vec![], vec![]), &[review.clone()]), Deny, "not to a question either");
+    assert_eq!(judged(&Policy::new(vec![], vec![]), slice::from_ref(&allow)), Deny, "it opens nothing");
+    assert_eq!(
+        judged(&Policy::new(vec![], vec![]), slice::from_ref(&review)),
+        Deny,
+        "not to a question either"
+    );
     assert_eq!(
         judged(&Policy::new(vec![], vec![review, rule("b", Allow)]), &[allow]),
         Review,
