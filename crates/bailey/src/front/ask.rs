@@ -205,7 +205,7 @@ pub(crate) fn draw(printer: &Printer, card: &Card) -> String {
     for Origin { value, kind, words, entry } in &card.origins {
         let entry = entry.map_or_else(String::new, |entry| format!(" (entry {entry})"));
         let style = if *kind == OriginKind::Person { Style::Dim } else { Style::Yellow };
-        let text = printer.redact(&format!("from: {}: {words}{entry}", one_line(value))).into_owned();
+        let text = printer.redact(&format!("from: `{}`: {words}{entry}", one_line(value))).into_owned();
         let cells = printer.columns().unwrap_or(usize::MAX).saturating_sub(2);
         let folded = fold(&one_line(&text), cells, 2);
         lines.push(printer.paint_lines(style, &format!("  {folded}")).join("\n"));

@@ -65,9 +65,10 @@ fn a_project_has_more_looked_at_and_never_less() {
         let _model = stage.model_beside(runs_a_command());
         stage.ran(&later).code
     };
+    configure(&stage, "");
     assert_eq!(ran(&stage), Some(0), "control: what nobody trusts is not obeyed");
     assert_eq!(stage.ran(&["trust", "add"]).code, Some(0));
-    fs::remove_file(stage.home().join("config.toml")).unwrap();
+    configure(&stage, "");
     assert_eq!(ran(&stage), Some(7), "its command waits for a human");
     assert_eq!(verdict(&stage, &["exec", "--", "ls"])["verdict"], "review");
     // The question stays good, whatever another project's session does meanwhile.
@@ -102,8 +103,11 @@ fn under_compliance_each_yes_of_a_terminal_has_a_reason_and_a_person() {
     terminal.wait_for("Why? The journal keeps it: ");
     terminal.keys("it is only a test\n");
     // What was changed is looked at, too, before it is applied.
-    terminal.wait_for("Apply");
-    drop(terminal.end());
+    terminal.wait_for("Apply 1 file");
+    terminal.wait_for(QUESTION);
+    terminal.keys("n not today\n");
+    terminal.end();
+    assert_eq!(fs::read_to_string(stage.project().join("a.txt")).unwrap(), "a\n");
     assert!(model.requests().last().unwrap().body.contains("exit code: 0"));
     let trail = stage.trail();
     let answered = trail.iter().find(|entry| entry["type"] == "answered").unwrap();
@@ -139,6 +143,7 @@ fn under_compliance_no_flag_of_another_terminal_answers_for_longer() {
     assert!(no.code != Some(0) && no.stderr.contains("--reason"), "a no needs one, too: {no:?}");
     let approved = stage.ran(&["approvals", "approve", &id, "--reason", "I looked at it"]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
+    configure(&stage, "compliance = true");
     let _model = stage.model_beside(vec![Reply::text("done")]);
     let resumed = stage.ran(&[&["sessions", "resume", &newest(&stage)], &later[..]].concat());
     assert_ne!(resumed.code, Some(2), "{resumed:?}");
