@@ -100,10 +100,13 @@ impl Bench {
             question_lasts: Duration::from_secs(300),
             budgets: Budgets { session: Bound::tokens(1_000_000), ..Budgets::default() },
             grace: Duration::from_secs(5),
+            escalation: bailey_kernel::Escalation::default(),
+            narrowing: vec![],
             draw: |_| Card {
                 title: String::new(),
                 reasons: vec![],
                 parts: vec![],
+                origins: vec![],
                 caveats: vec![],
                 once: false,
                 pattern: None,
