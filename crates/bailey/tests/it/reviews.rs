@@ -103,8 +103,8 @@ fn under_compliance_each_yes_of_a_terminal_has_a_reason_and_a_person() {
     terminal.wait_for("Why? The journal keeps it: ");
     terminal.keys("it is only a test\n");
     // What was changed is looked at, too, before it is applied.
-    terminal.wait_for("Apply 1 file");
-    terminal.wait_for(QUESTION);
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains("Apply 1 file"), "{card}");
     terminal.keys("n not today\n");
     terminal.end();
     assert_eq!(fs::read_to_string(stage.project().join("a.txt")).unwrap(), "a\n");
