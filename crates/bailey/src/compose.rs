@@ -309,7 +309,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         walls.begin(id);
     }
     let (kernel, registrar) =
-        Kernel::new(mint, rules, KernelConfig { escalation, ..kernel_config(home, config, &program) }).await?;
+        Kernel::new(mint, rules, KernelConfig { escalation, ..kernel_config(home, config, &program) })
+            .await?;
     let of_home = home.clone();
     registrar.extensions(Arc::new(runner));
     registrar.reread_rules(Box::new(move || {
@@ -443,8 +444,7 @@ pub(crate) async fn owner(
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     let (rules, _) = policy(home, &extensions)?;
     let door = door(config, &keys, &journal, endpoints)?;
-    let (kernel, registrar) =
-        Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     registrar.register(vec![Arc::new(door)]);
     let workspace = WsPath(home.root.display().to_string());
     let session = owner_session();
@@ -487,8 +487,7 @@ pub(crate) async fn amend(
         Err(_) => with_binding(file::Parsed::default())?.0,
     };
     let law = Law::new(journal.seal(), home);
-    let (kernel, registrar) =
-        Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     registrar.register(vec![Arc::new(law)]);
     let (session, workspace) = (law::session(), WsPath(home.policy().display().to_string()));
     open_owners(&journal, session, &workspace).await?;

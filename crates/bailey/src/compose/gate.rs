@@ -4,7 +4,7 @@ use super::{Keys, command_line, kernel_config, new_session, policy};
 use crate::{bounds, config::Config, extensions::Extensions, home::Home};
 use anyhow::{Context as _, Result};
 use bailey_journal::{BeginError, Clock as _, Holder, Journal, JournalFile, SessionLock, SystemClock};
-use bailey_kernel::{Connection, Escalation, Kernel, Registrar, Scope};
+use bailey_kernel::{Connection, Kernel, Registrar, Scope};
 use bailey_policy::Trust;
 use bailey_protocol::{SessionId, WsPath};
 use std::sync::Arc;
@@ -55,8 +55,7 @@ pub(crate) async fn gate(home: &Home, config: &Config, keys: Keys, trust: Option
     let holder = Holder { pid: std::process::id(), since: SystemClock.now(), command };
     let lock = SessionLock::take(session, &folder, &holder)?;
     let (rules, _) = policy(home, &extensions)?;
-    let (kernel, registrar) =
-        Kernel::new(mint, rules, kernel_config(home, config, &program, Escalation::default())).await?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     let of_home = home.clone();
     registrar.reread_rules(Box::new(move || {
         policy(&of_home, &extensions).map(|(policy, _)| policy).map_err(|error| format!("{error:#}"))
