@@ -109,7 +109,7 @@ impl Keys {
                 vault.insert(name, secret);
             }
         }
-        let redactor = Redactor::new(&vault);
+        let redactor = Redactor::with_shapes(&vault, &config.credentials);
         printer.hide(redactor.clone());
         Ok(Self { vault: Arc::new(vault), redactor })
     }

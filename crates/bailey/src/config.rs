@@ -5,6 +5,7 @@
 
 mod approvals;
 mod calls;
+mod credentials;
 mod document;
 mod environment;
 mod error;
@@ -27,6 +28,7 @@ use approvals::FileApprovals;
 use bailey_kernel::{Bound, Budgets};
 use bailey_protocol::{Limits, Money, Profile};
 use bailey_sandbox::Calls;
+use bailey_secrets::OwnShape;
 use extensions::FilePolicy;
 use origin::Origins;
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) calls: Calls,
     /// Where secrets are kept.
     pub(crate) secrets: Secrets,
+    /// Credentials of the human's own kinds, for the redactor.
+    pub(crate) credentials: Vec<OwnShape>,
     /// Who is told of each checkpoint of the journal.
     pub(crate) witness: Option<Witness>,
     /// What stays in the journal.
@@ -118,6 +122,8 @@ pub(crate) struct Secrets {
     pub(crate) store: Store,
     /// The key of the sealed store; without one it is sealed with a passphrase.
     pub(crate) key_file: Option<PathBuf>,
+    /// Credentials of the human's own kinds.
+    pattern: Vec<credentials::Pattern>,
 }
 
 /// A place for secrets.
@@ -205,6 +211,7 @@ impl Default for Config {
             profile: Profile::default().name().into(),
             calls: Calls::default(),
             secrets: Secrets::default(),
+            credentials: Vec::new(),
             witness: None,
             retention: Retention::default(),
             extensions: Vec::new(),
@@ -285,6 +292,7 @@ impl Config {
             self.find(&model).map_err(|error| document.mistake(&key, error.to_string()))?;
         }
         self.profile = sandbox.profile.unwrap_or_else(|| Profile::default().name().into());
+        self.credentials = credentials::shapes(document, &secrets.pattern)?;
         self.secrets = secrets;
         self.retention = retention(document, &journal)?;
         self.witness = journal.witness.map(|text| witness(document, &text)).transpose()?;

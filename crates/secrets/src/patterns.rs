@@ -3,7 +3,7 @@
 
 use crate::{
     known, mark,
-    shape::{CONTEXT, SHAPES},
+    shape::{CONTEXT, Shape},
     view::{Reading, View},
 };
 use aho_corasick::{
@@ -29,6 +29,7 @@ pub(crate) struct Patterns {
     /// None when it could not be built; then everything is masked.
     automaton: Option<Automaton>,
     patterns: Vec<Pattern>,
+    shapes: Vec<Shape>,
     /// The length of the longest literal.
     longest: usize,
 }
@@ -55,8 +56,8 @@ pub(crate) struct Match<'a> {
 }
 
 impl Patterns {
-    /// Patterns for the spellings of `values`, each with its name, and for every shape.
-    pub(crate) fn new<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+    /// Patterns for the spellings of `values`, each with its name, and for these shapes.
+    pub(crate) fn new<'a>(values: impl Iterator<Item = (&'a str, &'a str)>, shapes: Vec<Shape>) -> Self {
         let mut spellings: BTreeMap<Vec<u8>, Arc<str>> = BTreeMap::new();
         for (name, value) in values {
             let mark: Arc<str> = mark::mark(name).into();
@@ -65,15 +66,23 @@ impl Patterns {
             }
         }
         let known = spellings.into_iter().map(|(text, mark)| (text, Pattern { mark, what: What::Known }));
-        let shapes = SHAPES.iter().enumerate().map(|(index, shape)| {
-            let mark = mark::mark(shape.id).into();
+        let begins = shapes.iter().enumerate().map(|(index, shape)| {
+            let mark = mark::mark(&shape.id).into();
             (shape.prefix.as_bytes().to_vec(), Pattern { mark, what: What::Shape(index) })
         });
         let (literals, patterns): (Vec<_>, Vec<Pattern>) =
-            known.chain(shapes).map(|(text, pattern)| (Zeroizing::new(text), pattern)).unzip();
+            known.chain(begins).map(|(text, pattern)| (Zeroizing::new(text), pattern)).unzip();
         let known = patterns.iter().take_while(|pattern| matches!(pattern.what, What::Known)).count();
         let longest = literals.iter().map(|text| text.len()).max().unwrap_or_default();
-        Self { automaton: Automaton::new(&literals, known), patterns, longest }
+        Self { automaton: Automaton::new(&literals, known), patterns, shapes, longest }
+    }
+
+    /// The shape that a pattern begins; none for a known value.
+    pub(crate) fn shape(&self, pattern: &Pattern) -> Option<&Shape> {
+        match pattern.what {
+            What::Known => None,
+            What::Shape(index) => self.shapes.get(index),
+        }
     }
 
     /// How many bytes beside a cut may be a part of what is searched for: the longest literal with its line breaks, and

@@ -1,6 +1,11 @@
 //! The redactor: known secrets and credentials of known shapes, replaced by marks.
 
-use crate::{Vault, known, mark, patterns::Patterns, scan::Scan, shape::SHAPES};
+use crate::{
+    OwnShape, Vault, known, mark,
+    patterns::Patterns,
+    scan::Scan,
+    shape::{SHAPES, Shape},
+};
 use std::{
     borrow::Cow,
     fmt,
@@ -20,6 +25,7 @@ pub struct Redactor {
 struct Inner {
     values: Vec<(String, Zeroizing<String>)>,
     unmatched: Vec<String>,
+    own: Vec<Shape>,
     patterns: OnceLock<Arc<Patterns>>,
 }
 
@@ -40,8 +46,15 @@ impl Redactor {
     /// password, no part of a mark) and for every known shape.
     #[must_use]
     pub fn new(vault: &Vault) -> Self {
-        let marks: Vec<String> =
-            vault.names().chain(SHAPES.iter().map(|shape| shape.id)).map(mark::mark).collect();
+        Self::with_shapes(vault, &[])
+    }
+
+    /// The same, for credentials of the owner's own kinds, too.
+    #[must_use]
+    pub fn with_shapes(vault: &Vault, own: &[OwnShape]) -> Self {
+        let own: Vec<Shape> = own.iter().map(|own| own.0.clone()).collect();
+        let shapes = SHAPES.iter().chain(&own).map(|shape| &*shape.id);
+        let marks: Vec<String> = vault.names().chain(shapes).map(mark::mark).collect();
         let (mut values, mut unmatched) = (Vec::new(), Vec::new());
         for (name, secret) in vault.iter() {
             let value = secret.expose().trim();
@@ -51,7 +64,7 @@ impl Redactor {
                 unmatched.push(name.to_owned());
             }
         }
-        Self { inner: Arc::new(Inner { values, unmatched, patterns: OnceLock::new() }) }
+        Self { inner: Arc::new(Inner { values, unmatched, own, patterns: OnceLock::new() }) }
     }
 
     /// The names of secrets that are too weak to be matched exactly; the owner should know.
@@ -116,7 +129,8 @@ impl Redactor {
 
     fn patterns(&self) -> Arc<Patterns> {
         let values = || self.inner.values.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        Arc::clone(self.inner.patterns.get_or_init(|| Arc::new(Patterns::new(values()))))
+        let shapes = || SHAPES.iter().chain(&self.inner.own).cloned().collect();
+        Arc::clone(self.inner.patterns.get_or_init(|| Arc::new(Patterns::new(values(), shapes()))))
     }
 }
 

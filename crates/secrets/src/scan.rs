@@ -7,9 +7,9 @@
 
 use crate::{
     mark,
-    patterns::{Match, Patterns, What},
+    patterns::{Match, Patterns},
     pem::Block,
-    shape::{CONTEXT, Class, Found, Kind, SHAPES},
+    shape::{CONTEXT, Class, Found, Kind, Shape},
 };
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -52,7 +52,7 @@ impl Scan {
         let (literals, open) = patterns.find(&self.buffer, self.decided, end);
         let limit = if end { self.buffer.len() } else { open };
         let (matches, limit) = self.decide(literals, limit, end);
-        self.replace(&matches, limit, out);
+        self.replace(&patterns, &matches, limit, out);
         self.forget(limit);
     }
 
@@ -70,11 +70,11 @@ impl Scan {
     fn decide<'a>(&self, literals: Vec<Match<'a>>, limit: usize, end: bool) -> (Vec<Match<'a>>, usize) {
         let mut matches = Vec::new();
         for mut found in literals.into_iter().take_while(|found| found.start < limit) {
-            let shape = match found.pattern.what {
-                What::Known => None,
-                What::Shape(index) => SHAPES.get(index),
-            };
-            match shape.map_or(Found::Yes(found.length), |shape| shape.look(&self.buffer, found.start)) {
+            match self
+                .patterns
+                .shape(found.pattern)
+                .map_or(Found::Yes(found.length), |shape| shape.look(&self.buffer, found.start))
+            {
                 Found::Yes(length) => {
                     found.length = length;
                     matches.push(found);
@@ -86,7 +86,7 @@ impl Scan {
         (matches, limit)
     }
 
-    fn replace(&mut self, matches: &[Match<'_>], limit: usize, out: &mut Vec<u8>) {
+    fn replace(&mut self, patterns: &Patterns, matches: &[Match<'_>], limit: usize, out: &mut Vec<u8>) {
         let mut matches = matches.iter().filter(|found| found.start < limit).peekable();
         let mut at = self.decided;
         while at < limit {
@@ -105,7 +105,7 @@ impl Scan {
                     self.hits += 1;
                     hidden = true;
                 }
-                self.cover.add(found);
+                self.cover.add(found, patterns.shape(found.pattern));
             }
             if hidden {
                 self.covered += 1;
@@ -161,11 +161,10 @@ impl Cover {
         hidden
     }
 
-    fn add(&mut self, found: &Match<'_>) {
+    fn add(&mut self, found: &Match<'_>, shape: Option<&Shape>) {
         let end = found.start + found.length;
         self.until = self.until.max(end);
-        let What::Shape(index) = found.pattern.what else { return };
-        let Some(shape) = SHAPES.get(index) else { return };
+        let Some(shape) = shape else { return };
         if shape.kind == Kind::Pem {
             self.block = Some((end, Block::START));
         } else if let Some(slot) = self.runs.get_mut(shape.class as usize) {

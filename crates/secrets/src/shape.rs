@@ -5,6 +5,7 @@
 //! linear time.
 
 use crate::pem;
+use std::borrow::Cow;
 
 /// How many bytes before a match may be looked at.
 pub(crate) const CONTEXT: usize = 32;
@@ -27,10 +28,14 @@ pub(crate) enum Class {
     Dot,
     /// RFC 6750's `b64token`: letters, digits, `-._~+/` and `=`.
     Token,
+    /// Digits.
+    Digits,
+    /// Hexadecimal digits.
+    Hex,
 }
 
 impl Class {
-    pub(crate) const COUNT: usize = 6;
+    pub(crate) const COUNT: usize = 8;
 
     pub(crate) fn has(self, byte: u8) -> bool {
         match self {
@@ -39,6 +44,8 @@ impl Class {
             Self::Word => byte.is_ascii_alphanumeric() || byte == b'_',
             Self::Dash => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
             Self::Dot => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
+            Self::Digits => byte.is_ascii_digit(),
+            Self::Hex => byte.is_ascii_hexdigit(),
             Self::Token => byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte),
         }
     }
@@ -51,6 +58,8 @@ pub(crate) enum Kind {
     Plain,
     /// The same, with a digit among them: the prefix alone is too common.
     Digit,
+    /// `min` characters of the class, whatever they are.
+    Counted,
     /// A JSON Web Token (RFC 7519): a second part after a point.
     Jwt,
     /// A scheme and its value in an `Authorization` header, in whatever notation.
@@ -60,11 +69,11 @@ pub(crate) enum Kind {
 }
 
 /// One shape.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Shape {
     /// Its name in marks.
-    pub(crate) id: &'static str,
-    pub(crate) prefix: &'static str,
+    pub(crate) id: Cow<'static, str>,
+    pub(crate) prefix: Cow<'static, str>,
     pub(crate) class: Class,
     /// Characters of the class that must follow the prefix.
     pub(crate) min: usize,
@@ -72,17 +81,21 @@ pub(crate) struct Shape {
 }
 
 const fn plain(id: &'static str, prefix: &'static str, class: Class, min: usize) -> Shape {
-    Shape { id, prefix, class, min, kind: Kind::Plain }
+    of(id, prefix, class, min, Kind::Plain)
 }
 
 const fn authorization(prefix: &'static str) -> Shape {
-    Shape { id: "authorization", prefix, class: Class::Token, min: 12, kind: Kind::Authorization }
+    of("authorization", prefix, Class::Token, 12, Kind::Authorization)
+}
+
+const fn of(id: &'static str, prefix: &'static str, class: Class, min: usize, kind: Kind) -> Shape {
+    Shape { id: Cow::Borrowed(id), prefix: Cow::Borrowed(prefix), class, min, kind }
 }
 
 /// Every shape. The numbers are the shortest that the issuers have documented, or a little less.
-pub(crate) const SHAPES: &[Shape] = &[
+pub(crate) static SHAPES: &[Shape] = &[
     plain("anthropic-key", "sk-ant-", Class::Dash, 20),
-    Shape { id: "openai-key", prefix: "sk-", class: Class::Dash, min: 32, kind: Kind::Digit },
+    of("openai-key", "sk-", Class::Dash, 32, Kind::Digit),
     plain("stripe-key", "sk_live_", Class::Alnum, 16),
     plain("stripe-key", "sk_test_", Class::Alnum, 16),
     plain("stripe-key", "rk_live_", Class::Alnum, 16),
@@ -112,7 +125,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     plain("xai-key", "xai-", Class::Alnum, 40),
     plain("digitalocean-token", "dop_v1_", Class::Alnum, 64),
     plain("age-key", "AGE-SECRET-KEY-1", Class::Upper, 40),
-    Shape { id: "jwt", prefix: "eyJ", class: Class::Dot, min: 10, kind: Kind::Jwt },
+    of("jwt", "eyJ", Class::Dot, 10, Kind::Jwt),
     authorization("Bearer "),
     authorization("bearer "),
     authorization("BEARER "),
@@ -120,7 +133,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     authorization("basic "),
     authorization("Token "),
     authorization("token "),
-    Shape { id: "private-key", prefix: pem::BEGIN, class: Class::Token, min: 0, kind: Kind::Pem },
+    of("private-key", pem::BEGIN, Class::Token, 0, Kind::Pem),
 ];
 
 /// What is known of a shape at a place.
@@ -140,8 +153,8 @@ impl Shape {
         let before = bytes.get(at.saturating_sub(CONTEXT)..at).unwrap_or_default();
         let body = bytes.get(at + self.prefix.len()..).unwrap_or_default();
         let decided = match self.kind {
-            Kind::Plain | Kind::Digit if !is_edge(before) => Found::No,
-            Kind::Plain | Kind::Digit => self.look_at_run(body),
+            Kind::Plain | Kind::Digit | Kind::Counted if !is_edge(before) => Found::No,
+            Kind::Plain | Kind::Digit | Kind::Counted => self.look_at_run(body),
             Kind::Authorization if !names_authorization(before) => Found::No,
             Kind::Authorization => self.look_at_run(body),
             Kind::Jwt
@@ -166,7 +179,8 @@ impl Shape {
             return if run.len() == body.len() { Found::More } else { Found::No };
         }
         let digit = self.kind != Kind::Digit || run.iter().any(u8::is_ascii_digit);
-        if digit && looks_random(run) { Found::Yes(run.len()) } else { Found::No }
+        let mixed = self.kind == Kind::Counted || looks_random(run);
+        if digit && mixed { Found::Yes(run.len()) } else { Found::No }
     }
 }
 

@@ -338,3 +338,44 @@ fn a_command_inside_finds_no_key_and_a_weak_value_masks_nothing() {
     // A value that anybody could guess is not masked: masking would confirm the guess.
     assert!(seen.contains("a tiny word"), "{seen}");
 }
+
+#[test]
+fn credentials_of_ones_own_kind_reach_neither_model_nor_journal_nor_screen() {
+    const TICKET: &str = "tck_Ab3Cd4Ef5Gh6Ij7Kl8Mn9";
+    const PATTERN: &str = "\n[[secrets.pattern]]\nname = \"our-ticket\"\nprefix = \"tck_\"\ncharacters = \"alnum\"\nat_least = 12\n";
+    // Control: without the pattern it is a word like any other.
+    for pattern in ["", PATTERN] {
+        let stage = Stage::new(&[("notes.txt", &format!("the ticket is {TICKET}\n"))]);
+        let script = vec![
+            Reply::calls([("c1", "fs_read", json!({ "path": "notes.txt" }))]),
+            Reply::text(&format!("it says {TICKET}")),
+        ];
+        let model = stage.model(script);
+        let config = stage.home().join("config.toml");
+        let old = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, format!("{old}{pattern}")).unwrap();
+        let ran = stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "read it"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let request = model.requests().into_iter().nth(1).unwrap().json().to_string();
+        let journal = stage.ran(&["audit", "export"]).stdout;
+        for (place, text) in [("request", &request), ("journal", &journal), ("events", &ran.stdout)] {
+            assert_eq!(text.contains(TICKET), pattern.is_empty(), "{place}: {text}");
+            assert_eq!(text.contains("[redacted:our-ticket]"), !pattern.is_empty(), "{place}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_pattern_that_would_take_too_much_out_stops_the_start_where_it_stands() {
+    let stage = Stage::new(&[]);
+    std::fs::create_dir_all(stage.home()).unwrap();
+    let pattern =
+        "[[secrets.pattern]]\nname = \"all\"\nprefix = \"2026-\"\ncharacters = \"word\"\nat_least = 8\n";
+    std::fs::write(stage.home().join("config.toml"), pattern).unwrap();
+    let ran = stage.ran(&["config", "check"]);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stderr.contains("config.toml:1") && ran.stderr.contains("could begin a digest or a date"),
+        "{ran:?}"
+    );
+}

@@ -6,6 +6,7 @@ mod forms;
 mod guard;
 mod keyring;
 mod neutralise;
+mod own;
 mod redact;
 mod sealed;
 mod shapes;

@@ -1,0 +1,58 @@
+//! Credentials of the human's own kinds, which the redactor takes out: `[[secrets.pattern]]`.
+
+use super::{ConfigError, document::Document};
+use bailey_secrets::{Characters, OwnShape, OwnShapeError};
+use serde::{Deserialize, Serialize};
+
+/// The key of their tables.
+const KEY: &str = "secrets.pattern";
+/// The most that there may be.
+const PATTERNS_MAX: usize = 64;
+
+/// One kind of credential: what it begins with, and what follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pattern {
+    /// What marks show.
+    name: String,
+    /// What it begins with.
+    prefix: String,
+    /// What follows.
+    characters: Following,
+    /// How many of them at least.
+    at_least: usize,
+}
+
+/// The characters that follow a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Following {
+    Digits,
+    Hex,
+    Alnum,
+    Word,
+    Dash,
+}
+
+/// Makes them what the redactor looks for.
+pub(super) fn shapes(document: &Document, patterns: &[Pattern]) -> Result<Vec<OwnShape>, ConfigError> {
+    if patterns.len() > PATTERNS_MAX {
+        let message = format!("there are {} patterns, and {PATTERNS_MAX} at most", patterns.len());
+        return Err(document.mistake(KEY, message));
+    }
+    let mistake = |error: OwnShapeError| document.mistake(KEY, error.to_string());
+    patterns.iter().map(|pattern| pattern.shape().map_err(mistake)).collect()
+}
+
+impl Pattern {
+    fn shape(&self) -> Result<OwnShape, OwnShapeError> {
+        let characters = match self.characters {
+            Following::Digits => Characters::Digits,
+            Following::Hex => Characters::Hex,
+            Following::Alnum => Characters::Alnum,
+            Following::Word => Characters::Word,
+            Following::Dash => Characters::Dash,
+        };
+        OwnShape::new(&self.name, &self.prefix, characters, self.at_least)
+    }
+}
