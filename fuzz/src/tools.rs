@@ -52,6 +52,9 @@ fn drive(tool: &dyn Tool, call: ToolCall, file: &str) {
                 );
                 seen.extend(reads.iter().map(|action| answer(action, file)));
             }
+            Plan::Delegate(errand) => {
+                return assert!(!errand.task.trim().is_empty() && !errand.tools.is_empty());
+            }
             Plan::Act(action) => {
                 if let Action::Change { files } = &action {
                     let held = Digest::of(file.as_bytes());

@@ -52,6 +52,8 @@ impl Egress {
         report: &mut HttpReport,
     ) -> Result<(), Failure> {
         let (request, origin) = build(request, &self.endpoints, &self.vault)?;
+        // Whoever gives up while it is under way leaves it so.
+        report.sent = true;
         let answer = self.head(request, &origin).await;
         report.sent = answer.as_ref().err().is_none_or(Failure::is_after_sending);
         let (head, body) = answer?.into_parts();

@@ -102,8 +102,8 @@ impl Journal {
             .await?)
     }
 
-    /// What came into a session as text, with the intents that brought it, in the journal's order: the newest of it, up to so
-    /// many bytes. Of intents the payload is left out.
+    /// What came into a session as text, and into the conversations of its sub-agents, with the intents that brought it, in the
+    /// journal's order: the newest of it, up to so many bytes. Of intents the payload is left out.
     ///
     /// # Errors
     /// When the journal cannot be read, or an entry is of an unknown version.
@@ -113,7 +113,8 @@ impl Journal {
             .read(move |db| {
                 let mut statement = db.prepare_cached(
                     "SELECT body, CASE type WHEN 'intent' THEN NULL ELSE bytes END
-                     FROM entry LEFT JOIN payload USING (seq) WHERE entry.session = ?1
+                     FROM entry LEFT JOIN payload USING (seq)
+                     WHERE (entry.session = ?1 OR entry.session IN (SELECT id FROM session WHERE parent = ?1))
                      AND type IN ('accepted', 'pinned', 'guide', 'observation', 'intent') ORDER BY entry.seq DESC",
                 )?;
                 let mut left = bytes_max;

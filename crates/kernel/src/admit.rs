@@ -244,7 +244,12 @@ impl Kernel {
         let bare = Action::Exec(pattern.bare());
         let performer = self.performer(&bare)?;
         let program = performer.named(effect.session, &bare, review.isolation()).await;
-        let rules = asks.map(|reason| reason.rule.clone()).collect();
+        // A name is one rule's within its tier only.
+        let named = |reason: &Reason| match reason.source {
+            Source::Rule(tier) => format!("{} {}", tier.name(), reason.rule),
+            Source::Token | Source::Extension => reason.rule.clone(),
+        };
+        let rules = asks.map(named).collect();
         Ok(program.ok().map(|program| Wider { pattern, program, rules }))
     }
 

@@ -189,7 +189,8 @@ pub(crate) fn malformed(why: impl Into<String>) -> ModelError {
 }
 
 fn is_unanswered(report: &Report) -> bool {
-    matches!(report, Report::Http(answer) if answer.sent && answer.status == 0)
+    // A gateway that gave up may have passed it on.
+    matches!(report, Report::Http(answer) if answer.sent && matches!(answer.status, 0 | 502 | 504 | 524))
 }
 
 /// What a failed call was, by how far it got: nothing was sent, nobody answered, or the answer broke off.

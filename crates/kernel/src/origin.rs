@@ -4,7 +4,7 @@
 
 use crate::{Kernel, Refused};
 use bailey_journal::{Fact, Recorded};
-use bailey_protocol::{Action, CallId, Command, Effect, Kind, Origin, OriginKind, Seq};
+use bailey_protocol::{Action, CallId, Command, Effect, Kind, Origin, OriginKind, Seq, SessionId};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -18,6 +18,9 @@ const VALUES_MAX: usize = 24;
 const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Characters of a value, or of a command, that are named.
 const NAMED_CHARS_MAX: usize = 72;
+
+/// The names that models write for the tool by which they ask a sub-agent.
+const DELEGATING: [&str; 3] = ["agent_run", "agent.run", "task"];
 
 const NOT_FOUND: &str = "not found in anything you wrote or it read: the model's own words";
 
@@ -154,13 +157,14 @@ fn of_path(path: &str) -> Vec<Value> {
 
 /// The texts of a session, the oldest first, each with what brought it: a call's newest intent before it.
 fn sources(entries: &[Recorded]) -> Vec<Source<'_>> {
-    let mut done: BTreeMap<&CallId, (Kind, &str)> = BTreeMap::new();
+    let mut done = Done::new();
     let mut found = Vec::new();
     for recorded in entries {
-        let fact = &recorded.entry.fact;
-        if let Fact::Intent { call: Some(call), kind, target, .. } = fact {
-            done.insert(call, (*kind, target));
-        } else if let Some((kind, words)) = source_of(fact, &done) {
+        let (fact, session) = (&recorded.entry.fact, recorded.entry.session);
+        if let Fact::Intent { call: Some(call), kind, target, payer, .. } = fact {
+            // A sub-agent, whose conversation pays, numbers its calls for itself.
+            done.insert((payer.or(session), call), (*kind, target));
+        } else if let Some((kind, words)) = source_of(fact, session, &done) {
             let text = String::from_utf8_lossy(recorded.payload.as_deref().unwrap_or_default());
             found.push(Source { entry: recorded.entry.seq, kind, words, text });
         }
@@ -168,16 +172,22 @@ fn sources(entries: &[Recorded]) -> Vec<Source<'_>> {
     found
 }
 
+/// What was begun for each call, by the conversation that it is of.
+type Done<'a> = BTreeMap<(Option<SessionId>, &'a CallId), (Kind, &'a str)>;
+
 /// What brought the text of an entry, where it is one that brings something in. A refused call brought nothing, and what
 /// a change brings back is what was written.
-fn source_of(fact: &Fact, done: &BTreeMap<&CallId, (Kind, &str)>) -> Option<(OriginKind, String)> {
+fn source_of(fact: &Fact, session: Option<SessionId>, done: &Done<'_>) -> Option<(OriginKind, String)> {
     match fact {
         Fact::Accepted { .. } | Fact::Pinned { .. } => Some((OriginKind::Person, "you wrote it".into())),
         Fact::Guide { path, .. } => {
             Some((OriginKind::Project, format!("the project's own {path}, which the model was shown")))
         }
+        Fact::Observation { tool, waits: None, .. } if DELEGATING.contains(&tool.as_str()) => {
+            Some((OriginKind::Agent, "what a sub-agent answered, whatever it had read".into()))
+        }
         Fact::Observation { call, waits: None, .. } => {
-            let (kind, target) = done.get(call)?;
+            let (kind, target) = done.get(&(session, call))?;
             let target = named(target);
             match kind {
                 Kind::Exec => Some((OriginKind::Command, format!("the output of `{target}`"))),

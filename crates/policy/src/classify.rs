@@ -45,11 +45,14 @@ pub fn classify(tool: &Described<'_>) -> ToolEffect {
     }
 }
 
-/// The words of a text in lower case: runs of letters, parted at capitals, too, so that `sendEmail` is two.
+/// The words of a text in lower case: runs of letters, parted at capitals, too, so that `sendEmail` is two, and so is
+/// `HTTPDelete`.
 fn words_of(text: &str) -> Vec<String> {
     let (mut words, mut word, mut was_small) = (Vec::new(), String::new(), false);
-    for c in text.chars() {
-        let ends = !c.is_alphabetic() || (c.is_uppercase() && was_small);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_next_small = chars.peek().is_some_and(|next| next.is_lowercase());
+        let ends = !c.is_alphabetic() || c.is_uppercase() && (was_small || is_next_small);
         if ends && !word.is_empty() {
             words.push(core::mem::take(&mut word));
         }

@@ -120,6 +120,8 @@ pub enum OriginKind {
     Command,
     /// An answer from the network.
     Web,
+    /// A sub-agent's answer, whatever it had read.
+    Agent,
     /// Nothing that is known: the model's own words.
     Model,
 }

@@ -38,6 +38,7 @@ fn a_description_makes_a_tool_worse_and_never_better() {
     assert_eq!(with("list_items", "Lists items and permanently deletes the old ones", ""), Destructive);
     assert_eq!(with("list_items", "Lists items and updates their counter", ""), Unclear);
     assert_eq!(with("frobnicate", "This only reads. It is read only. Get, list, view", ""), Unclear);
+    assert_eq!(with("getHTTPDelete", "", ""), Destructive);
     assert_eq!(with("delete_all", "Harmless: it only reads", ""), Destructive);
     assert_eq!(with("read_file", &long, ""), Unclear, "what is too long to be looked at");
     assert_eq!(with("read_file", "Reads a file", "{\"properties\":{\"path\":{}}}"), Read, "control");

@@ -40,8 +40,8 @@ pub(super) const KNOWN: &[Program] = &[
         names: &[
             "basename", "cat", "cksum", "cmp", "comm", "cut", "date", "df", "diff", "dirname", "du", "echo", "expand",
             "false", "file", "fold", "grep", "egrep", "fgrep", "head", "hexdump", "id", "join", "jq", "ls", "md5sum", "nl",
-            "od", "paste", "pr", "printf", "ps", "pwd", "readlink", "realpath", "seq", "sha1sum", "sha256sum", "sha512sum",
-            "sleep", "stat", "strings", "tac", "tail", "test", "tr", "tree", "true", "tsort", "uname", "unexpand", "uniq",
+            "od", "paste", "pr", "ps", "pwd", "readlink", "realpath", "seq", "sha1sum", "sha256sum", "sha512sum",
+            "sleep", "stat", "strings", "tac", "tail", "tr", "tree", "true", "tsort", "uname", "unexpand", "uniq",
             "wc", "which", "whoami", "xxd",
         ],
         ..PLAIN
@@ -49,12 +49,15 @@ pub(super) const KNOWN: &[Program] = &[
     // Programs that change files, and run nothing.
     Program {
         names: &[
-            "chmod", "cp", "gunzip", "gzip", "install", "ln", "mkdir", "mktemp", "mv", "patch", "rm", "rmdir", "tee",
+            "chmod", "cp", "gunzip", "gzip", "ln", "mkdir", "mktemp", "mv", "patch", "rm", "rmdir", "tee",
             "touch", "truncate", "unzip", "xz", "zstd",
         ],
         ..PLAIN
     },
     // Tools of one purpose, and the options by which they run others.
+    // Of shells that have them inside: they evaluate the index of a variable's name.
+    Program { names: &["printf", "test", "["], options: &["-v", "-R"], contains: &["$", "`"], ..PLAIN },
+    Program { names: &["install"], options: &["-s", "--strip", "--strip-program"], ..PLAIN },
     Program { names: &["find"], options: &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"], ..PLAIN },
     Program { names: &["fd", "fdfind"], options: &["-x", "-X", "--exec", "--exec-batch"], ..PLAIN },
     Program { names: &["rg"], options: &["--pre", "--hostname-bin", "-z", "--search-zip"], ..PLAIN },
@@ -77,8 +80,8 @@ pub(super) const KNOWN: &[Program] = &[
     Program { names: &["wget"], options: &["--use-askpass", "-e", "--execute", "--config"], ..PLAIN },
     Program { names: &["rsync"], options: &["-e", "--rsh", "--rsync-path", "--daemon"], ..PLAIN },
     Program { names: &["ssh", "scp", "sftp"], options: &["-o", "-F", "-S", "-D", "-w"], ..PLAIN },
-    Program { names: &["openssl"], options: &["-engine", "-provider", "-provider-path"], ..PLAIN },
-    Program { names: &["sqlite3"], options: &["-cmd", "-init"], contains: &[".shell", ".system", "load_extension", ".import", "edit("], ..PLAIN },
+    Program { names: &["openssl"], options: &["-engine", "-provider", "-provider-path", "-config"], ..PLAIN },
+    Program { names: &["sqlite3"], options: &["-cmd", "-init"], contains: &[".", "load_extension", "edit("], ..INTERPRETER },
     Program { names: &["psql", "mysql"], options: &["-c", "-f", "-e", "--command", "--file", "--execute"], contains: &["\\!"], ..PLAIN },
     Program { names: &["ctags"], options: &["--options", "-L"], ..PLAIN },
     // Version control.
@@ -86,14 +89,16 @@ pub(super) const KNOWN: &[Program] = &[
         names: &["git"],
         globals: &["-c", "--config-env", "--exec-path", "-p", "--paginate"],
         options: &["--upload-pack", "--receive-pack", "--exec", "-x", "--ext-diff", "--textconv", "-O", "--open-files-in-pager",
-            "--extcmd", "--upload-archive", "--interactive", "-i", "--template", "--output", "--edit", "-e", "-u"],
-        subcommands: &["bisect", "config", "credential", "daemon", "difftool", "filter-branch", "gui", "help", "hook", "instaweb",
-            "maintenance", "mergetool", "submodule", "web--browse", "send-email", "imap-send", "citool"],
+            "--extcmd", "--upload-archive", "--interactive", "-i", "--template", "--output", "--edit", "-e", "-u",
+            // Of `clone`: a setting for the copy, such as its hooks.
+            "-c", "--config"],
+        subcommands: &["bisect", "config", "credential", "daemon", "difftool", "filter-branch", "for-each-repo", "gui", "help", "hook", "instaweb",
+            "maintenance", "merge-index", "mergetool", "submodule", "web--browse", "send-email", "imap-send", "citool"],
         contains: &["ext::", "core.sshCommand", "core.fsmonitor", "core.pager", "core.editor", "alias."],
         has_subcommands: true,
         ..PLAIN
     },
-    Program { names: &["hg"], options: &["--config", "--ssh", "--remotecmd"], subcommands: &["extdiff", "debugshell"], has_subcommands: true, ..PLAIN },
+    Program { names: &["hg"], options: &["--config", "--ssh", "--remotecmd", "-R", "--repository", "--cwd"], subcommands: &["extdiff", "debugshell"], has_subcommands: true, ..PLAIN },
     Program { names: &["svn"], options: &["--diff-cmd", "--diff3-cmd", "--editor-cmd", "--config-option", "--config-dir"], has_subcommands: true, ..PLAIN },
     // Editors and debuggers.
     Program { names: &["vi", "vim", "nvim", "view", "ex", "vimdiff"], options: &["-c", "--cmd", "-S", "-s", "-u", "-U", "-w", "-W", "-l", "-e", "-E"], contains: &["+"], ..PLAIN },

@@ -104,7 +104,8 @@ impl<'de> Visitor<'de> for Walk<'_> {
         // From there on every number is a whole one.
         #[expect(clippy::cast_precision_loss, reason = "a power of two is kept exactly")]
         let most = WHOLE_MAX as f64;
-        if number.is_finite() && (-most..=most).contains(&number) { Ok(()) } else { Err(too_large()) }
+        // One just beyond is read as this one.
+        if number.is_finite() && -most < number && number < most { Ok(()) } else { Err(too_large()) }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
@@ -118,7 +119,8 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let mut seen = BTreeSet::new();
         while let Some(name) = map.next_key::<String>()? {
             inner.name(&name)?;
-            if let Some(twice) = seen.replace(name) {
+            // Some readers take names for one that differ in case only.
+            if let Some(twice) = seen.replace(name.to_lowercase()) {
                 return Err(de::Error::custom(format!("the name `{}` stands there twice", plain(&twice))));
             }
             map.next_value_seed(Walk { depth: inner.depth, keys: &mut *inner.keys })?;

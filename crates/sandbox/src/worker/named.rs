@@ -1,7 +1,7 @@
 //! What a command names, by content: a person who says yes to `./deploy.sh prod` has seen that script, and not what stands there
 //! later.
 //!
-//! Named is the program, the interpreter of its first line, and each regular file that a word of the arguments leads to, also a
+//! Named is the program, that of a shell's line, too, the interpreter of its first line, and each regular file that a word of the arguments leads to, also a
 //! word of a shell's line. Whatever else a command reads is held by the walls and not by this.
 
 use super::{
@@ -37,7 +37,9 @@ const BETWEEN: &[char] =
 pub(super) fn named(command: &Command, path: &str) -> Result<Digest, Error> {
     let root = Root::open("/")?;
     let mut files = Files { root, cwd: &command.cwd.0, left: BYTES_MAX, found: BTreeMap::new() };
-    if let Some(program) = command.argv.first().filter(|program| !program.contains('/')) {
+    let line = command.argv.get(2).and_then(|line| line.split_whitespace().next());
+    let programs = command.argv.first().map(String::as_str).into_iter().chain(line);
+    for program in programs.filter(|program| !program.contains('/')) {
         for folder in path.split(':').filter(|folder| folder.starts_with('/')) {
             if files.take(&format!("{folder}/{program}"))? {
                 break;
@@ -125,4 +127,33 @@ fn interpreter(file: &mut File) -> Option<String> {
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let program = std::str::from_utf8(line).ok()?.split_whitespace().next()?;
     Some(program.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+    use bailey_protocol::{Command, Limits};
+    use std::{collections::BTreeMap, fs};
+
+    #[test]
+    fn a_lines_program_is_named_by_content_wherever_it_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        for program in ["tool", "other"] {
+            fs::write(folder.path().join(program), "as it was").unwrap();
+        }
+        let named = |argv: &[&str]| {
+            let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+            let (env, limits) = (BTreeMap::new(), Limits::default());
+            let command = Command { argv, cwd: "/".into(), env, stdin: None, network: false, limits };
+            named(&command, path).unwrap()
+        };
+        let lines: [&[&str]; 3] =
+            [&["tool", "status"], &["sh", "-c", "tool status"], &["sh", "-c", "other status"]];
+        let before = lines.map(&named);
+        fs::write(folder.path().join("tool"), "another one").unwrap();
+        let after = lines.map(&named);
+        assert!(before[0] != after[0] && before[1] != after[1], "the program is another one");
+        assert_eq!(before[2], after[2], "control");
+    }
 }

@@ -168,12 +168,35 @@ fn tools(raw: Option<&RawValue>) -> Result<Vec<Offered>, String> {
             None => classify(&Described {
                 name: &name,
                 description: said.description.as_deref().unwrap_or_default(),
-                schema: said.input_schema.map(RawValue::get).unwrap_or_default(),
+                schema: &said.input_schema.map(texts).unwrap_or_default(),
             }),
         };
         Ok(Offered { name, effect })
     };
     tools.into_iter().map(offered).collect()
+}
+
+/// All that a schema says, as a reader of JSON reads it: `\ndeletes` is a word, and not another one.
+fn texts(schema: &RawValue) -> String {
+    fn gather(value: &Value, text: &mut String) {
+        match value {
+            Value::String(said) => text.push_str(said),
+            Value::Array(items) => items.iter().for_each(|item| gather(item, text)),
+            Value::Object(fields) => fields.iter().for_each(|(name, field)| {
+                text.push_str(name);
+                text.push(' ');
+                gather(field, text);
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        text.push(' ');
+    }
+    let mut text = String::new();
+    match serde_json::from_str(schema.get()) {
+        Ok(value) => gather(&value, &mut text),
+        Err(_) => text.push_str(schema.get()),
+    }
+    text
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Tools<'a> {

@@ -48,6 +48,11 @@ fn tools_are_what_is_declared_or_what_their_words_tell() {
                    "get_x":{"input_schema":{"properties":{"url":{"type":"string"}}}}}"#;
     let expected = [("get_it", Read), ("get_x", Egress), ("odd", Unclear), ("wipe", Destructive)];
     assert_eq!(tools(told), expected.map(|(name, effect)| (name.to_owned(), effect)));
+    let wrapped = r#"{"read_it":{"input_schema":{"description":"Reads the file and\ndeletes it"}},
+                      "read_on":{"input_schema":{"description":"\u0064elete"}},
+                      "read_up":{"input_schema":{"description":"Reads the file"}}}"#;
+    let expected = [("read_it", Destructive), ("read_on", Destructive), ("read_up", Read)];
+    assert_eq!(tools(wrapped), expected.map(|(name, effect)| (name.to_owned(), effect)));
     assert_eq!(tools("null"), []);
 }
 
