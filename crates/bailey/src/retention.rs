@@ -12,7 +12,7 @@ use bailey_journal::{Archive, Holder, Idle, Journal, Kept, Room, SessionLock, Sh
 use bailey_protocol::{SessionId, Timestamp};
 use serde::Serialize;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     process::{Command, Stdio},
     time::{Duration, SystemTime},
 };
@@ -91,6 +91,9 @@ pub(crate) fn room(home: &Home, config: &Config) -> Option<String> {
     let percent = room.total().saturating_mul(100) / most.max(1);
     WARN_AT.iter().find(|at| percent >= **at)?;
     let advice = match room.archives {
+        _ if room.journal > most => {
+            "the journal alone takes more, so no archive goes: set `journal.keep_days`, remove sessions (bailey sessions rm), or raise it"
+        }
         0 => {
             "no archive is there that could go: set `journal.keep_days`, remove sessions (bailey sessions rm), or raise it"
         }
@@ -124,7 +127,9 @@ pub(crate) async fn run(home: &Home, journal: &Journal, shelf: &Shelf, limits: &
     clear(home, journal).await?;
     if let Some(most) = limits.max_bytes {
         for archive in journal.archives().await?.into_iter().filter(|archive| archive.removed.is_none()) {
-            if Room::of(&home.journal())?.total() <= most {
+            let room = Room::of(&home.journal())?;
+            // Where the journal alone is larger, no archive that goes would help.
+            if room.total() <= most || room.journal > most {
                 break;
             }
             journal.remove_archive(shelf, &archive).await?;
@@ -195,9 +200,7 @@ fn lock(home: &Home, journal: &Journal, sessions: &[SessionId]) -> Result<Vec<Se
 /// Removes the folders of sessions that are in archives: their layers, backups and temporary files. One that cannot go now is
 /// tried again with the next run.
 async fn clear(home: &Home, journal: &Journal) -> Result<()> {
-    let there: BTreeSet<SessionId> =
-        journal.sessions().await?.into_iter().map(|session| session.id).collect();
-    for id in journal.archived_sessions().await?.into_iter().filter(|id| !there.contains(id)) {
+    for id in journal.archived_sessions().await? {
         let Ok(_locks) = lock(home, journal, &[id]) else { continue };
         if let Some(folder) = home.existing(id)? {
             home.remove_session(id, &folder).ok();

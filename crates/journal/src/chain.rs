@@ -16,7 +16,7 @@ use bailey_protocol::{Blob, Digest, Timestamp, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const DOMAIN: &[u8] = b"bailey.journal.1";
 
@@ -216,6 +216,9 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
             Ok(fact) => fact,
             Err(broken) => return Ok(Err(broken)),
         };
+        if let Some(Fact::Archived { .. }) = fact {
+            walk.archives.insert(link.seq);
+        }
         if let Some(whole) = &mut whole
             && let Err(broken) = whole.step(tx, link.seq, &walk.previous, fact)?
         {
@@ -229,6 +232,11 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
     if let Some(later) = pointed_at(tx, from)?.filter(|later| *later > entries) {
         let what = format!("it is missing, though an effect still names entry {later}");
         return Ok(Err(Broken { seq: walk.expected, what }));
+    }
+    // The entry of an archive comes after what left for it, so it is among these, too; its list may go further back.
+    if let Some((archive, list)) = walk.left.iter().find(|(archive, _)| !walk.archives.contains(archive)) {
+        let what = format!("it is said to be in an archive that entry {archive} names, which names none");
+        return Ok(Err(Broken { seq: list.last, what }));
     }
     let Walk { previous: head, payloads, erased, left, .. } = walk;
     let (mut root, mut signed, mut archives) = (None, None, Vec::new());
@@ -318,11 +326,20 @@ struct Walk {
     erased: u64,
     /// What left, by the entry that names its archive.
     left: BTreeMap<u64, List>,
+    /// The entries that name an archive.
+    archives: BTreeSet<u64>,
 }
 
 impl Walk {
     fn after(from: u64, previous: Digest) -> Self {
-        Self { expected: from + 1, previous, payloads: 0, erased: 0, left: BTreeMap::new() }
+        Self {
+            expected: from + 1,
+            previous,
+            payloads: 0,
+            erased: 0,
+            left: BTreeMap::new(),
+            archives: BTreeSet::new(),
+        }
     }
 
     /// Of an entry in an archive only the hash is here: the next entry, the tree and the list of its archive hold it.

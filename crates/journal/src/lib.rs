@@ -471,6 +471,11 @@ pub enum JournalError {
     /// Archives that are not as they were written; the chain itself holds.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Archives(Vec<Damage>),
+    /// The journal names an archive as none is called, so that nothing is read or removed there.
+    #[error(
+        "the journal names an archive `{0}`, and no archive is called so: somebody else wrote that into it; restore the journal from a backup"
+    )]
+    NotAnArchive(String),
     /// An archive cannot be made.
     #[error("the archive `{name}` cannot be made: {why}")]
     NoArchive {

@@ -196,8 +196,11 @@ impl Journal {
         Ok(verified)
     }
 
-    /// The same without a look into the archives: the hashes of what they hold are here.
-    pub(crate) async fn verify_chain(&self) -> Result<Verified, JournalError> {
+    /// The same without a look into the archives: the hashes of what they hold are here. A copy of the journal alone holds by it.
+    ///
+    /// # Errors
+    /// [`JournalError::Broken`] names the first entry that does not fit.
+    pub async fn verify_chain(&self) -> Result<Verified, JournalError> {
         self.verify_after(0).await
     }
 

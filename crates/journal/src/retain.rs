@@ -10,7 +10,7 @@ use crate::{
     chain::{self, Broken},
     fact::{ArchiveFile, Payload, Stored},
     project,
-    shelf::{Shelf, Written},
+    shelf::{self, PART, Shelf, Written},
 };
 use bailey_protocol::{Digest, SessionId, Timestamp, number::Seq};
 use bailey_store::{Grade, StoreError, Tx, params};
@@ -103,15 +103,22 @@ impl Journal {
         sessions: &[SessionId],
         _locks: &[SessionLock],
     ) -> Result<Option<Archive>, JournalError> {
-        let signed = self.checkpoint().await?.statement();
-        let signed = signed.map_err(|forged| JournalError::Unsigned(forged.to_string()))?;
+        self.checkpoint().await?;
         let line = self.line().await?.ok_or(JournalError::NoCheckpoint(0))?;
+        // The last of the very line that goes into the file: another process may have signed more meanwhile.
+        let signed = line.checkpoints.last().ok_or(JournalError::NoCheckpoint(0))?.statement();
+        let signed = signed.map_err(|forged| JournalError::Unsigned(forged.to_string()))?;
         let name = self.next_name(shelf, day).await?;
         let (of, target) = (ids(sessions), shelf.part(&name)?);
         let written = self
             .store()
             .read(move |tx| Ok(Written::write(tx, target, &of, signed.entries, line.checkpoints)))
             .await??;
+        if day_of(&written.until).as_str() > day {
+            // Somebody came back to one of them since it was found idle.
+            shelf.remove(&format!("{name}{PART}"))?;
+            return Ok(None);
+        }
         shelf.finish(&name, &written, &line.first)?;
         let (until, file) = (written.until, written.file(name.clone()));
         let fact = Fact::Archived { file: file.clone(), list: written.list, until };
@@ -149,9 +156,10 @@ impl Journal {
     /// # Errors
     /// When the entry cannot be written or the file not be removed.
     pub async fn remove_archive(&self, shelf: &Shelf, archive: &Archive) -> Result<(), JournalError> {
+        let name = shelf::plain(&archive.file.name)?;
         let fact = Fact::ArchiveRemoved { archive: archive.entry, file: archive.file.clone() };
         self.append(Entry { session: None, effect: None, fact, payload: None }).await?;
-        shelf.remove(&archive.file.name)
+        shelf.remove(name)
     }
 
     /// All archives that the journal names, the oldest first.
@@ -163,13 +171,13 @@ impl Journal {
         Ok(named.into_iter().map(|(archive, _)| archive).collect())
     }
 
-    /// All sessions that are in archives.
+    /// All sessions that are in archives, and of which nothing is left here: an entry that somebody else wrote may name one that
+    /// never left.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub async fn archived_sessions(&self) -> Result<Vec<SessionId>, JournalError> {
-        let named = self.store().read(named).await?;
-        Ok(named.into_iter().flat_map(|(_, sessions)| sessions).collect())
+        Ok(self.store().read(gone).await?)
     }
 
     /// What to say of a session by this name that is in an archive.
@@ -230,13 +238,7 @@ impl Archives {
             let entry = Seq(seq);
             archives.push(Archive { entry, file, sessions: 0, removed: self.removed.get(&entry).copied() });
         }
-        match left.into_iter().next() {
-            None => Ok(archives),
-            Some((seq, list)) => {
-                let what = format!("it is said to be in an archive that entry {seq} names, which names none");
-                Err(Broken { seq: list.last, what })
-            }
-        }
+        Ok(archives)
     }
 }
 
@@ -277,6 +279,17 @@ fn named(tx: &Tx<'_>) -> Result<Vec<(Archive, Vec<SessionId>)>, StoreError> {
         }
     }
     Ok(found)
+}
+
+/// The sessions that archives name, without those that have an entry or a row here.
+fn gone(tx: &Tx<'_>) -> Result<Vec<SessionId>, StoreError> {
+    let here = format!(
+        "SELECT id FROM session UNION
+         SELECT session FROM entry WHERE session IS NOT NULL AND type NOT IN ({OF_HOME})"
+    );
+    let here: BTreeSet<String> = tx.query_all(&here, params![], |row| row.get(0))?.into_iter().collect();
+    let all = named(tx)?.into_iter().flat_map(|(_, sessions)| sessions);
+    Ok(all.filter(|id| !here.contains(&id.to_string())).collect())
 }
 
 pub(crate) fn stored(body: &[u8]) -> Result<Stored, StoreError> {

@@ -23,7 +23,7 @@ use std::{
 };
 
 /// What is behind the name of a file that is not whole yet.
-const PART: &str = ".part";
+pub(crate) const PART: &str = ".part";
 
 /// The file whose lock is the folder's, and that says how the last run ended.
 const LOCK: &str = "lock";
@@ -85,6 +85,8 @@ impl Shelf {
         if !fs::symlink_metadata(&folder).map_err(io)?.is_dir() {
             return Err(io(io::Error::new(io::ErrorKind::NotADirectory, "it is no folder")));
         }
+        // The disk has its own name too before rows are emptied for what lies in it.
+        synced(&folder.join("..")).map_err(io)?;
         fs::set_permissions(&folder, Permissions::from_mode(0o700)).map_err(io)?;
         let lock = folder.join(LOCK);
         let mut options = OpenOptions::new();
@@ -150,7 +152,7 @@ impl Shelf {
         }
         contents.check(key).map_err(|error| no(error.to_string()))?;
         fs::rename(&part, self.folder.join(name)).map_err(io)?;
-        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+        synced(&self.folder).map_err(io)?;
         #[cfg(feature = "controls")]
         Step::Named.reach(self.crash_at);
         Ok(())
@@ -158,7 +160,7 @@ impl Shelf {
 
     /// Removes a file of it, where it is there.
     pub(crate) fn remove(&self, name: &str) -> Result<(), JournalError> {
-        let path = self.folder.join(name);
+        let path = self.folder.join(plain(name)?);
         absent(fs::remove_file(&path)).map_err(|source| JournalError::Io { path, source })
     }
 
@@ -169,7 +171,7 @@ impl Shelf {
         for found in fs::read_dir(&self.folder).map_err(io)? {
             names.extend(found.map_err(io)?.file_name().into_string());
         }
-        names.retain(|name| name.starts_with("journal-"));
+        names.retain(|name| plain(name).is_ok());
         Ok(names)
     }
 
@@ -179,9 +181,21 @@ impl Shelf {
     }
 }
 
+/// Waits until the disk has the names in a folder.
+fn synced(folder: &Path) -> io::Result<()> {
+    File::open(folder).and_then(|folder| folder.sync_all())
+}
+
 /// Where the archives of a journal lie.
 fn folder(journal: &Path) -> PathBuf {
     journal.with_file_name("archive")
+}
+
+/// A name that can be one of an archive. It stands in the journal, and whoever can write there could name any file of the disk.
+pub(crate) fn plain(name: &str) -> Result<&str, JournalError> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    let is_name = name.starts_with("journal-") && name.bytes().all(is_plain) && !name.contains("..");
+    if is_name { Ok(name) } else { Err(JournalError::NotAnArchive(name.into())) }
 }
 
 fn absent(removed: io::Result<()>) -> io::Result<()> {
@@ -298,10 +312,13 @@ impl Journal {
     /// Whether each archive that is not removed is there, with every byte.
     pub(crate) async fn verify_archives(&self, archives: &[Archive]) -> Result<(), JournalError> {
         let folder = folder(self.store().path());
-        let kept: Vec<ArchiveFile> =
-            archives.iter().filter(|it| it.removed.is_none()).map(|it| it.file.clone()).collect();
+        let mut kept = Vec::new();
+        for Archive { file, removed, .. } in archives {
+            let path = folder.join(plain(&file.name)?);
+            kept.extend(removed.is_none().then(|| (path, file.clone())));
+        }
         // On a thread that may wait for the disk.
-        let look = move |_: &Tx<'_>| Ok(kept.iter().filter_map(|file| damage(&folder, file)).collect());
+        let look = move |_: &Tx<'_>| Ok(kept.iter().filter_map(|(path, file)| damage(path, file)).collect());
         let found: Vec<Damage> = self.store().read(look).await?;
         if found.is_empty() { Ok(()) } else { Err(JournalError::Archives(found)) }
     }
@@ -317,7 +334,7 @@ impl Journal {
         if archive.removed.is_some() {
             return Err(archive.holds(format!("entry {number}")));
         }
-        let path = folder(self.store().path()).join(&archive.file.name);
+        let path = folder(self.store().path()).join(plain(&archive.file.name)?);
         let damaged =
             |what: String| JournalError::Archives(vec![Damage { name: archive.file.name.clone(), what }]);
         let find = move |_: &Tx<'_>| {
@@ -342,8 +359,8 @@ fn open(path: &Path) -> io::Result<BufReader<File>> {
     Ok(BufReader::new(File::open(path)?))
 }
 
-fn damage(folder: &Path, known: &ArchiveFile) -> Option<Damage> {
-    let contents = open(&folder.join(&known.name)).map_err(ArchiveError::from).and_then(Contents::read);
+fn damage(path: &Path, known: &ArchiveFile) -> Option<Damage> {
+    let contents = open(path).map_err(ArchiveError::from).and_then(Contents::read);
     let what = match contents {
         Ok(contents) if contents.digest == known.digest => return None,
         Ok(_) => "is another file than the one that was written".to_owned(),

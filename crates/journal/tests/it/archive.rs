@@ -157,9 +157,13 @@ async fn what_somebody_needs_stays() {
     // The owner of a lock is not asked twice: what came meanwhile keeps it.
     let shelf = shelf(&desk);
     said(&desk, free, "somebody came back").await;
+    let came_back = desk.journal.archive(&shelf, "2026-01-02", &[free], &[]).await.unwrap();
+    assert_eq!(came_back, None, "it was used since it was found idle");
+    assert_eq!(fs::read_dir(desk.home.path().join("archive")).unwrap().count(), 1, "the lock alone");
     let list = desk.journal.archive(&shelf, "2026-01-02", &[unfinished], &[]).await.unwrap();
     assert_eq!(list, None, "an effect of it is under way");
     assert!(!desk.home.path().join("archive/journal-2026-01-02.jsonl").exists());
+    archived(&desk, &shelf, spent, "2026-01-02").await;
     desk.journal.verify().await.unwrap();
 }
 
@@ -257,6 +261,29 @@ async fn an_entry_that_is_made_to_look_archived_is_found() {
 }
 
 #[tokio::test]
+async fn an_entry_that_is_made_to_look_archived_is_found_at_the_start() {
+    let (desk, _) = two_archives().await;
+    let session = desk.session().await;
+    for _ in 0..300 {
+        said(&desk, session, "one of many").await;
+    }
+    desk.second().await.0.sound().await.expect("the control");
+    desk.tamper(|tx| {
+        let seq = "(SELECT max(seq) - 9 FROM entry)";
+        tx.execute(&format!("DELETE FROM payload WHERE seq = {seq}"), params![]).unwrap();
+        let of = "type = '', session = NULL, effect = NULL, body = x'', archive = seq + 1";
+        tx.execute(&format!("UPDATE entry SET {of} WHERE seq = {seq}"), params![]).unwrap()
+    })
+    .await;
+    let found = desk.second().await.0.sound().await.unwrap_err();
+    assert!(
+        matches!(&found, JournalError::Broken(broken) if broken.seq == desk.journal.newest() - 9),
+        "{found}"
+    );
+    assert!(found.to_string().contains("which names none"), "{found}");
+}
+
+#[tokio::test]
 async fn an_entry_put_between_an_archive_s_own_is_found() {
     let (desk, [one, other]) = two_archives().await;
     let (from, to) = (one.entry.0, other.entry.0);
@@ -281,6 +308,63 @@ async fn an_archive_that_went_for_room_is_named_and_the_chain_holds() {
     let gone = desk.journal.prove(one.file.first, false, None).await.unwrap_err();
     assert!(gone.to_string().contains("no room"), "{gone}");
     assert_eq!(desk.journal.rebuild().await.unwrap().repaired, Default::default());
+}
+
+/// Another name in the entry of an archive, and all that goes by its body left as it was: whoever can write the journal can do
+/// that, and what acts on the name does not ask the chain.
+async fn renamed(desk: &Desk, archive: &Archive, name: &str) {
+    let (seq, name) = (archive.entry.0, name.to_owned());
+    desk.tamper(move |tx| {
+        let sql =
+            "UPDATE entry SET body = CAST(json_set(CAST(body AS TEXT), '$.name', ?2) AS BLOB) WHERE seq = ?1";
+        tx.execute(sql, params![seq, name]).unwrap()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_name_that_leads_out_of_the_folder_of_archives_is_refused() {
+    let (desk, [one, other]) = two_archives().await;
+    let shelf = shelf(&desk);
+    let victim = desk.home.path().join("victim");
+    fs::write(&victim, "of the user").unwrap();
+    let absolute = victim.display().to_string();
+    for name in ["../victim", "journal-/../../victim", "journal-../victim", "lock", "", &absolute] {
+        renamed(&desk, &one, name).await;
+        let archive = desk.journal.archives().await.unwrap().remove(0);
+        assert_eq!(archive.file.name, name);
+        let before = desk.journal.newest();
+        let refused = desk.journal.remove_archive(&shelf, &archive).await.unwrap_err();
+        assert!(matches!(&refused, JournalError::NotAnArchive(of) if of == name), "{refused}");
+        assert_eq!(desk.journal.newest(), before, "nothing says that it went");
+        let unread = desk.journal.prove(one.file.first, false, None).await.unwrap_err();
+        assert!(matches!(&unread, JournalError::NotAnArchive(of) if of == name), "{unread}");
+    }
+    assert!(victim.exists() && desk.home.path().join("archive/lock").exists());
+    desk.journal.remove_archive(&shelf, &other).await.unwrap();
+    assert!(!file(&desk, &other).exists(), "the control");
+}
+
+#[tokio::test]
+async fn a_session_that_never_left_is_not_among_those_in_archives() {
+    let (desk, _) = two_archives().await;
+    let here = desk.session().await;
+    assert_eq!(desk.journal.archived_sessions().await.unwrap().len(), 2, "the control");
+    // As an entry would name it that somebody else wrote.
+    desk.tamper(move |tx| {
+        let payload = serde_json::json!([here]).to_string().into_bytes();
+        let sql =
+            "UPDATE payload SET bytes = ?1 WHERE seq = (SELECT max(seq) FROM entry WHERE type = 'archived')";
+        tx.execute(sql, params![payload]).unwrap()
+    })
+    .await;
+    assert_eq!(desk.journal.archived_sessions().await.unwrap().len(), 1);
+    // Nor when its row is gone too: its entries are here.
+    desk.tamper(move |tx| {
+        tx.execute("DELETE FROM session WHERE id = ?1", params![here.to_string()]).unwrap()
+    })
+    .await;
+    assert_eq!(desk.journal.archived_sessions().await.unwrap().len(), 1);
 }
 
 #[tokio::test]
