@@ -321,9 +321,10 @@ impl Folder {
             }
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             let (journal, _) = Journal::open(&taken.join("journal.db"), keys.redactor.clone(), clock).await?;
-            match journal.verify().await {
+            // The chain alone: archives lie beside the journal, and not beside its copy.
+            match journal.verify_chain().await {
                 // Somebody may have written meanwhile.
-                Err(_) if copied < COPIES_MAX => {}
+                Err(_) if copied < COPIES_MAX => fs::remove_dir_all(&taken)?,
                 found => {
                     found?;
                     return Ok(journal);

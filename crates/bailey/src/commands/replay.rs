@@ -6,7 +6,7 @@ use crate::{
     compose::{self, Keys},
     config::Config,
     exit,
-    front::diff_lines,
+    front::{Ended, diff_lines},
     home::Home,
     print::{Printer, Style},
     replay,
@@ -21,13 +21,30 @@ const LINES_MAX: usize = 60;
 pub(super) async fn run(home: &Home, asked: Replay, printer: &Printer) -> Result<ExitCode> {
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
+    // Heard before there is a folder: what ends this program takes the copy of the journal away first.
+    let mut ended = Ended::listen()?;
     let folder = replay::Folder::make()?;
-    let journal = folder.recorded(home, &keys).await?;
+    tokio::select! {
+        biased;
+        code = ended.heard() => Ok(ExitCode::from(code)),
+        done = again(home, &config, &keys, &folder, &asked, printer) => done,
+    }
+}
+
+async fn again(
+    home: &Home,
+    config: &Config,
+    keys: &Keys,
+    folder: &replay::Folder,
+    asked: &Replay,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let journal = folder.recorded(home, keys).await?;
     if !asked.policy.is_empty() {
-        return otherwise(home, &asked, &journal, printer).await;
+        return otherwise(home, asked, &journal, printer).await;
     }
     let rules = || Ok(compose::rules(home, &[])?.0.with_profile(config.calls.profile()));
-    let replay = replay::replay(home, &config, &keys, &journal, &folder, rules, &asked.session).await?;
+    let replay = replay::replay(home, config, keys, &journal, folder, rules, &asked.session).await?;
     let (entries, effects) = (replay.entries, replay.effects);
     if let Some((seq, why)) = replay.end {
         printer.note(&format!("run again up to the turn before entry {seq}: {why}"));

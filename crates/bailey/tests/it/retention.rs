@@ -3,6 +3,7 @@
 use crate::{
     attacks::actor::controls,
     stage::{Ran, Stage},
+    workspace::newest,
 };
 use bailey_journal::{Journal, NewSession};
 use bailey_protocol::{Labels, SessionId, TurnId};
@@ -230,9 +231,73 @@ fn past_its_room_the_oldest_archive_goes_and_an_entry_says_so() {
     let verified = stage.ran(&["audit", "verify"]);
     assert!(verified.code == Some(0) && verified.stdout.contains("went for room"), "{verified:?}");
     let says = stage.trail().into_iter().find(|entry| entry["type"] == "archive_removed").unwrap();
+    let named = format!(
+        "journal-2020-01-01.jsonl (entries {} to {}): entry {}, ",
+        says["first"].as_str().unwrap(),
+        says["last"].as_str().unwrap(),
+        says["seq"].as_str().unwrap()
+    );
+    assert!(verified.stdout.contains(&named), "no `{named}`: {verified:?}");
     for field in ["digest", "first", "last", "entries"] {
         assert_eq!(says[field], removed[0][field], "{says}");
     }
+}
+
+#[test]
+fn where_the_journal_alone_is_too_large_no_archive_goes() {
+    let (stage, _) = old(4, &"x".repeat(600 * 1024));
+    assert_eq!(stage.ran(&["audit", "archive", "--before", "2020-01-03"]).code, Some(0));
+    fs::write(stage.home().join("config.toml"), "[journal]\nmax_size_mib = 1\n").unwrap();
+    let removed = |before: &str| {
+        let ran = stage.ran(&["--json", "audit", "archive", "--before", before]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.lines()[0]["removed"].as_array().unwrap().len()
+    };
+    assert_eq!(removed("2020-01-01"), 0, "it would make no room");
+    assert_eq!(archives(&stage).len(), 2);
+    let checked = stage.ran(&["doctor", "--offline"]);
+    assert!(checked.stdout.contains("so no archive goes"), "{checked:?}");
+    assert!(removed("2020-02-01") > 0, "the control: with less in the journal they go");
+    assert!(!archives(&stage).is_empty());
+}
+
+#[test]
+fn a_session_is_run_again_where_others_are_in_archives() {
+    let (stage, sessions) = old(1, SAID);
+    let (ran, _) = stage.task(vec![Reply::text("done")], &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let session = newest(&stage);
+    let again = |session: &str| stage.ran(&["--json", "replay", session]);
+    assert_eq!(again(&session).lines()[0]["same"], true, "the control");
+    assert_eq!(stage.ran(&["audit", "archive", "--before", "2020-02-01"]).code, Some(0));
+    assert_eq!(archives(&stage).len(), 1);
+    let ran = again(&session);
+    assert!(ran.code == Some(0) && ran.lines()[0]["same"] == true, "{ran:?}");
+    let gone = again(&sessions[0].to_string());
+    assert!(gone.code == Some(1) && gone.stderr.contains("is in the archive"), "{gone:?}");
+}
+
+#[test]
+fn the_folder_of_archives_is_on_disk_before_rows_are_emptied() {
+    let (stage, _) = old(2, SAID);
+    let log = stage.folder().join("calls");
+    let bailey = stage.bailey(&[]);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-qq", "-e", "trace=mkdir,fsync,rename,renameat,renameat2", "-o"]).arg(&log);
+    strace.arg(bailey.get_program()).arg("--home").arg(stage.home());
+    strace.args(["audit", "archive", "--before", "2020-01-02"]).current_dir(stage.project());
+    let Ok(ran) = strace.output() else {
+        println!("SKIPPED: no strace");
+        return;
+    };
+    assert!(ran.status.success(), "{ran:?}");
+    let calls = fs::read_to_string(&log).unwrap();
+    let home = stage.home().canonicalize().unwrap().display().to_string();
+    let made = calls.split_once("/archive\", 0700)").unwrap_or_else(|| panic!("{calls}")).1;
+    let synced: Vec<&str> = made.lines().filter(|line| line.contains("fsync(")).collect();
+    assert!(synced[0].contains(&format!("<{home}>")), "the folder's own name first: {calls}");
+    let named = made.split_once("rename").unwrap().1;
+    assert!(named.contains(&format!("<{home}/archive>")), "and those in it: {calls}");
 }
 
 #[test]

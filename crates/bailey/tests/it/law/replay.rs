@@ -12,7 +12,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 fn replay(stage: &Stage, arguments: &[&str]) -> Ran {
@@ -85,6 +85,34 @@ fn a_session_of_reads_writes_questions_and_denials_is_the_same_again_and_touches
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left behind");
     let shown = past.stage.ran(&["replay", &newest(&past.stage)]);
     assert!(shown.stdout.contains("effects, same decisions"), "{shown:?}");
+}
+
+#[test]
+fn who_is_asked_to_end_takes_the_copy_of_the_journal_away_first() {
+    let past = Past::new();
+    let session = newest(&past.stage);
+    let temporary = past.outside.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let left = || fs::read_dir(&temporary).unwrap().count();
+    // A machine that has much to do may let it come to its end before it is asked: then once more.
+    let is_asked = (0..20).any(|_| {
+        let mut replay = past.stage.bailey(&["replay", &session]);
+        let replay = replay.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut replay = replay.spawn().unwrap();
+        let mut ended = None;
+        while left() == 0 && ended.is_none() {
+            ended = replay.try_wait().unwrap();
+        }
+        let pid = replay.id().to_string();
+        if ended.is_none() {
+            Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        }
+        let ended = replay.wait().unwrap();
+        assert!(matches!(ended.code(), Some(0 | 143)), "{ended:?}");
+        assert_eq!(left(), 0, "the copy is gone");
+        ended.code() == Some(143)
+    });
+    assert!(is_asked, "it always came to its end before");
 }
 
 #[test]
