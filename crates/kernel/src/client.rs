@@ -266,6 +266,9 @@ fn in_parts(names: Vec<String>) -> Vec<Vec<String>> {
     parts
 }
 
+/// Takes one of what waits.
+type Which = fn(&mut VecDeque<(EffectId, Verdict)>) -> Option<(EffectId, Verdict)>;
+
 /// The newest verdicts whose tools have not reported, by tool and arguments.
 #[derive(Debug, Default)]
 struct Remembered {
@@ -287,21 +290,22 @@ impl Remembered {
                 .and_then(|waiting| waiting.front())
                 .is_some_and(|(of, _)| *of == oldest)
         {
-            self.first(key);
+            self.pop(key, VecDeque::pop_front);
         }
     }
 
+    /// The newest of this use: where it was denied later, it was not used as it was allowed before.
     fn take(&mut self, name: &str, args: &str) -> Option<(EffectId, Verdict)> {
-        self.first(key(name, args))
+        self.pop(key(name, args), VecDeque::pop_back)
     }
 
-    fn first(&mut self, key: Digest) -> Option<(EffectId, Verdict)> {
+    fn pop(&mut self, key: Digest, which: Which) -> Option<(EffectId, Verdict)> {
         let waiting = self.verdicts.get_mut(&key)?;
-        let first = waiting.pop_front();
+        let taken = which(waiting);
         if waiting.is_empty() {
             self.verdicts.remove(&key);
         }
-        first
+        taken
     }
 }
 

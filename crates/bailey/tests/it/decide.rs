@@ -340,6 +340,11 @@ fn other_rules_count_from_the_next_question_on_and_the_token_is_dead() {
     Client::start(&stage).say(r#"{"op":"hello"}"#);
     let after = client.decide("send_email", json!({}));
     assert!(decision(&after) == "deny" && reason(&after).contains("rule `no-mail`: deny"), "{after}");
+    client.observe("send_email", json!({}), "sent all the same");
+    client.observe("send_email", json!({}), "and as it was allowed before");
+    let reported = entries(&stage, "reported");
+    let after: Vec<&Value> = reported.iter().map(|entry| &entry["after"]).collect();
+    assert_eq!(after, [&json!("denied"), &json!("allowed")], "the newest verdict is what it was told");
     let other = client.decide("read_file", json!({}));
     assert!(
         decision(&other) == "allow" && reason(&other).contains("rule `all`: allow"),
@@ -376,6 +381,34 @@ match = { action = "tool", tool = "send_*", trust = "internal" }
         assert_eq!(decision(&client.decide("frobnicate", json!({}))), "deny", "nobody knows what it does");
         client.end();
     }
+}
+
+#[test]
+fn what_another_runtime_was_told_is_what_was_decided_then() {
+    let stage = Stage::new(&[]);
+    let all =
+        "[[rule]]\nname = \"all\"\nanswer = \"allow\"\nmatch = { action = \"tool\", tool = \"read_*\" }\n";
+    rules(&stage, all);
+    let mut client = Client::start(&stage);
+    client.begin(tools());
+    assert_eq!(decision(&client.decide("read_file", json!({}))), "allow");
+    assert_eq!(decision(&client.decide("send_email", json!({}))), "deny");
+    client.end();
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let draft = stage.folder().join("own.toml");
+    let changes = |text: &str| {
+        fs::write(&draft, text).unwrap();
+        let ran = stage.ran(&["--json", "replay", &session, "--policy", draft.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let mut lines = ran.lines();
+        assert_eq!(lines.pop().unwrap()["judged"], 2, "{ran:?}");
+        let text = |line: &Value, field: &str| line[field].as_str().unwrap().to_owned();
+        lines.retain(|line| line["was"].is_string());
+        lines.iter().map(|line| ["was", "would"].map(|field| text(line, field))).collect::<Vec<_>>()
+    };
+    assert_eq!(changes(all), Vec::<[String; 2]>::new(), "by the same rules nothing is otherwise");
+    let other = all.replace("read_*", "send_*");
+    assert_eq!(changes(&other), [["allow", "deny"], ["deny", "allow"]].map(|it| it.map(String::from)));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
 use anyhow::{Context as _, Result};
 use bailey_journal::{Fact, Journal, Recorded, fact::Admitted};
 use bailey_policy::{Answer, Facts, Judged, Places, Policy, Reply, Rule, Verdict};
-use bailey_protocol::{Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath};
+use bailey_protocol::{Effect, EffectId, Kind, Sealed, SessionId, Timestamp, Verdict as Told, WsPath};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,6 +204,9 @@ impl Case {
         let then = match &recorded.entry.fact {
             Fact::Denied { .. } => Answer::Deny,
             Fact::Intent { admitted: Admitted::Allowed, .. } => Answer::Allow,
+            // Of what another program asked, what it was told.
+            Fact::Judged { verdict: Told::Denied, .. } => Answer::Deny,
+            Fact::Judged { verdict: Told::Allowed, .. } => Answer::Allow,
             _ => Answer::Review,
         };
         let effect = Sealed::new(effect).map_err(|_| lost("it cannot be put together again"))?;
