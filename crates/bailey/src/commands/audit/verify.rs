@@ -10,12 +10,13 @@ use crate::{
 };
 use anyhow::{Result, bail};
 use bailey_journal::{
-    Archive, Journal, Verified, Vouched,
+    Archive, Journal, Query, Verified, Vouched,
     checkpoint::PublicKey,
     witness::{Testimony, Told},
 };
+use bailey_protocol::{Seq, Timestamp};
 use serde_json::json;
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 pub(super) async fn run(
     home: &Home,
@@ -46,7 +47,9 @@ pub(super) async fn run(
             "witness": witness.map(|name| json!({ "name": name, "vouches": testimony })),
         }));
     } else {
-        show(printer, &verified, config.witness.as_ref().map(|witness| (witness, testimony.as_ref())));
+        let removals = removals(&journal, &verified.archives).await?;
+        let witness = config.witness.as_ref().map(|witness| (witness, testimony.as_ref()));
+        show(printer, &verified, &removals, witness);
     }
     // What holds by itself was said; what was asked for is known only in part.
     unasked.map_or(Ok(ExitCode::SUCCESS), Err)
@@ -87,7 +90,22 @@ fn follows_from(signed: Option<&Vouched>, key: &PublicKey) -> Result<()> {
     }
 }
 
-fn show(printer: &Printer, verified: &Verified, witness: Option<(&Witness, Option<&Testimony>)>) {
+/// When each archive that is gone is said to have gone.
+async fn removals(journal: &Journal, archives: &[Archive]) -> Result<BTreeMap<Seq, Timestamp>> {
+    let mut times = BTreeMap::new();
+    for seq in archives.iter().filter_map(|archive| archive.removed) {
+        let query = Query { after: seq.0.saturating_sub(1), first: Some(1), ..Query::default() };
+        times.extend(journal.entries(query).await?.iter().map(|it| (it.entry.seq, it.entry.time)));
+    }
+    Ok(times)
+}
+
+fn show(
+    printer: &Printer,
+    verified: &Verified,
+    removals: &BTreeMap<Seq, Timestamp>,
+    witness: Option<(&Witness, Option<&Testimony>)>,
+) {
     printer.line(format!(
         "{} {} entries and {} payloads fit together; the newest is {}",
         printer.paint(Style::Green, "verified:"),
@@ -111,23 +129,7 @@ fn show(printer: &Printer, verified: &Verified, witness: Option<(&Witness, Optio
             ));
         }
     }
-    let (gone, there): (Vec<_>, Vec<_>) = verified.archives.iter().partition(|it| it.removed.is_some());
-    let entries = |archives: &[&Archive]| archives.iter().map(|it| it.file.entries).sum::<u64>();
-    if !there.is_empty() {
-        printer.line(format!(
-            "{} of them are in {} archives, each verified there",
-            entries(&there),
-            there.len()
-        ));
-    }
-    if !gone.is_empty() {
-        let line = format!(
-            "{} of them were in {} archives that went for room: only their hashes are here",
-            entries(&gone),
-            gone.len()
-        );
-        printer.line(printer.paint(Style::Yellow, &line));
-    }
+    show_archives(printer, &verified.archives, removals);
     match witness {
         None => printer.line(printer.paint(
             Style::Dim,
@@ -143,5 +145,25 @@ fn show(printer: &Printer, verified: &Verified, witness: Option<(&Witness, Optio
             "the witness {witness} vouches up to entry {} (checkpoint {} of {checkpoints} that it has, at {})",
             newest.entries, newest.epoch, newest.time,
         )),
+    }
+}
+
+fn show_archives(printer: &Printer, archives: &[Archive], removals: &BTreeMap<Seq, Timestamp>) {
+    let (gone, there): (Vec<_>, Vec<_>) = archives.iter().partition(|it| it.removed.is_some());
+    let entries = |archives: &[&Archive]| archives.iter().map(|it| it.file.entries).sum::<u64>();
+    if !there.is_empty() {
+        let (entries, count) = (entries(&there), there.len());
+        printer.line(format!("{entries} of them are in {count} archives, each verified there"));
+    }
+    if gone.is_empty() {
+        return;
+    }
+    let told = |line: String| printer.line(printer.paint(Style::Yellow, &line));
+    let (all, count) = (entries(&gone), gone.len());
+    told(format!("{all} of them were in {count} archives that went for room: only their hashes are here"));
+    for Archive { file, removed, .. } in gone {
+        let Some(removed) = removed else { continue };
+        let time = removals.get(removed).map(ToString::to_string).unwrap_or_default();
+        told(format!("  {} (entries {} to {}): entry {removed}, {time}", file.name, file.first, file.last));
     }
 }
