@@ -269,7 +269,7 @@ fn a25_a_runtime_that_is_killed_leaves_nothing(who: Who) {
 fn wait_until(holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < Duration::from_secs(10), "it does not come");
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not come");
         thread::sleep(Duration::from_millis(20));
     }
 }
