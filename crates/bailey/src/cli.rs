@@ -113,9 +113,10 @@ rules, 5 the journal is broken.";
 
 const UPDATE_HELP: &str = "\
 The new rules are read with all other files of the home, their examples are tried, and they judge again the last 100 decisions
-of the journal (see `bailey policy simulate`). Where more than five are BREAKING, or anything OPENS, a phrase must be typed on
-the terminal, or given with --confirm. The change is recorded before and after it is made; the file is replaced whole or not at
-all, and running sessions obey from their next action on.
+of the journal (see `bailey policy simulate`). Where more than five are BREAKING, anything OPENS, or nothing was recorded yet, a
+phrase must be typed on the terminal, or given with --confirm; under compliance always, on the terminal and with a reason. The
+change is recorded before and after it is made; the file is replaced whole or not at all, and running sessions obey from their
+next action on.
 
 Exit codes: 0 done or nothing to do, 1 not done, 2 the rules have mistakes or break an example, 3 not confirmed or denied.";
 

@@ -21,7 +21,7 @@ mod story;
 mod terminal;
 mod text;
 
-pub(crate) use ask::{Asker, confirm, diff_lines, draw as draw_card, one_line, type_phrase};
+pub(crate) use ask::{Asker, confirm, diff_lines, draw as draw_card, one_line, type_phrase, type_reason};
 pub(crate) use chat::{Chat, Leave};
 pub(crate) use draw::{barred, packets, short};
 pub(crate) use history::History;

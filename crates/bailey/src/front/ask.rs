@@ -128,13 +128,24 @@ async fn ask_terminal(text: &str, choice: Choice) -> std::io::Result<(Answer, St
             terminal.write(&format!("  Please type {keys}.\n")).await?;
             continue;
         };
-        let mut why = why.trim().to_owned();
-        while choice.reasoned && why.is_empty() {
-            terminal.write("  Why? The journal keeps it: ").await?;
-            let Some(line) = terminal.read_line().await? else { return closed() };
-            why = line.trim().to_owned();
+        let why = why.trim().to_owned();
+        if choice.reasoned && why.is_empty() {
+            let Some(why) = reason(&terminal).await? else { return closed() };
+            return Ok((answer, why));
         }
         return Ok((answer, why));
+    }
+}
+
+/// Asks why until something is said; none when the terminal is closed.
+async fn reason(terminal: &Terminal) -> std::io::Result<Option<String>> {
+    loop {
+        terminal.write("  Why? The journal keeps it: ").await?;
+        let Some(line) = terminal.read_line().await? else { return Ok(None) };
+        let why = line.trim();
+        if !why.is_empty() {
+            return Ok(Some(why.to_owned()));
+        }
     }
 }
 
@@ -176,6 +187,11 @@ pub(crate) async fn type_phrase(phrase: &str) -> bool {
     };
     let line: std::io::Result<Option<String>> = asked.await;
     line.ok().flatten().is_some_and(|line| line.trim() == phrase)
+}
+
+/// Has a person say why on the controlling terminal; none where that is closed.
+pub(crate) async fn type_reason() -> Option<String> {
+    reason(&Terminal::open().ok()?).await.ok().flatten()
 }
 
 /// A card as a person reads it.

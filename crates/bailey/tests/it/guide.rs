@@ -35,7 +35,7 @@ fn put(stage: &Stage, Part { fence, text }: &Part) {
     assert!(!tried.stdout.contains("warning"), "{tried:?}");
 }
 
-/// Runs what stands behind each `$ bailey`, and looks for the lines below it, in their order.
+/// Runs what stands behind each `$ bailey`, and looks for the lines below it, in their order; `…` stands for anything.
 fn follow(stage: &Stage, text: &str) {
     for step in text.split("$ bailey ").skip(1) {
         let (line, printed) = step.split_once('\n').unwrap();
@@ -45,7 +45,7 @@ fn follow(stage: &Stage, text: &str) {
         let ran = Ran::of(stage.bailey(&words).env("HOME", &home).output().unwrap());
         let shown = format!("{}{}", ran.stdout, ran.stderr);
         let mut rest = shown.as_str();
-        for expected in printed.lines().filter(|line| !line.is_empty()) {
+        for expected in printed.split(['\n', '…']).filter(|part| !part.is_empty()) {
             let found = rest.find(expected);
             let found = found.unwrap_or_else(|| panic!("bailey {line}\nprints no `{expected}`:\n{shown}"));
             rest = &rest[found + expected.len()..];

@@ -67,7 +67,7 @@ pub(crate) struct Change {
 pub(crate) struct Comparison {
     pub(crate) changes: Vec<Change>,
     /// How many effects were judged.
-    judged: usize,
+    pub(crate) judged: usize,
     /// How many of them are not recorded to the last byte.
     partial: usize,
     /// How many of them extensions would be asked about.

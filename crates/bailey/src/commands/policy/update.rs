@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     exit,
     extensions::Extensions,
-    front::{Asker, diff_lines, type_phrase},
+    front::{Asker, diff_lines, type_phrase, type_reason},
     home::{Home, make_private},
     law,
     print::{Printer, Style},
@@ -38,6 +38,13 @@ struct Change {
     warnings: Vec<String>,
 }
 
+/// What a human says before a change is made.
+struct Needed {
+    phrase: Option<String>,
+    /// Whether it is typed, with a reason.
+    is_compliance: bool,
+}
+
 pub(super) async fn run(home: &Home, asked: Update, printer: &Printer) -> Result<ExitCode> {
     let config = Config::load(home)?;
     let extensions = Extensions::read(&config);
@@ -60,22 +67,17 @@ pub(super) async fn run(home: &Home, asked: Update, printer: &Printer) -> Result
     if let Some(comparison) = &comparison {
         comparison.print(&record.lost, printer);
     }
-    let phrase = change.phrase(comparison.as_ref());
+    let is_compliance = compose::is_compliance(&config)?;
+    let needed = Needed { phrase: change.phrase(comparison.as_ref(), is_compliance), is_compliance };
     if asked.dry_run {
-        tell_dry(printer, phrase.as_deref());
+        needed.tell(printer);
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(phrase) = &phrase
-        && !is_confirmed(&asked, phrase, printer).await?
-    {
+    let Some(why) = needed.why(&asked, printer).await else {
         printer.note("nothing was changed");
         return Ok(ExitCode::from(exit::DENIED));
-    }
-    drop(journal);
-    let why = match &phrase {
-        Some(phrase) => format!("confirmed with `{phrase}`"),
-        None => "no phrase is needed for it".into(),
     };
+    drop(journal);
     let amended = compose::amend(home, &config, keys, &extensions, change.amendment(home), why).await?;
     amended.remarks.iter().for_each(|remark| printer.warn(remark));
     if let Some(reasons) = amended.refused {
@@ -150,7 +152,7 @@ impl Change {
     }
 
     /// What must be typed before this is done: it says what it means, and fits no other change. None where nothing must.
-    fn phrase(&self, comparison: Option<&Comparison>) -> Option<String> {
+    fn phrase(&self, comparison: Option<&Comparison>, is_compliance: bool) -> Option<String> {
         let of = |policy: &Policy| policy.digest();
         let old = self.old.as_ref().map_or(Digest([0; 32]), of);
         let (breaking, opening) = comparison.map_or((0, 0), |it| (it.breaking(), it.opening()));
@@ -161,6 +163,9 @@ impl Change {
             }
             Some(_) if opening > 0 => format!("open {opening}"),
             Some(_) if breaking > BREAKING_MAX => format!("break {breaking}"),
+            // Nothing says what it would open.
+            Some(it) if it.judged == 0 => "change what was never tried".to_owned(),
+            Some(_) if is_compliance => "change the rules".to_owned(),
             Some(_) => return None,
         };
         let digests = [old, of(&self.new), self.draft.old.digest(), self.draft.new.digest()];
@@ -183,36 +188,53 @@ impl Change {
     }
 }
 
-fn tell_dry(printer: &Printer, phrase: Option<&str>) {
-    if printer.is_json() {
-        return printer.json(&json!({ "dry_run": true, "confirm": phrase }));
-    }
-    match phrase {
-        Some(phrase) => {
-            printer.line(format!("to do it: the same without --dry-run, and --confirm \"{phrase}\""))
+impl Needed {
+    fn tell(&self, printer: &Printer) {
+        let Self { phrase, is_compliance } = self;
+        // Under compliance none can be given.
+        let confirm = phrase.as_ref().filter(|_| !is_compliance);
+        if printer.is_json() {
+            return printer
+                .json(&json!({ "dry_run": true, "confirm": confirm, "compliance": is_compliance }));
         }
-        None => printer.line("to do it: the same without --dry-run"),
+        printer.line(match confirm {
+            Some(phrase) => format!("to do it: the same without --dry-run, and --confirm \"{phrase}\""),
+            None if *is_compliance => {
+                "to do it: the same without --dry-run, on a terminal, where a phrase and why are typed".into()
+            }
+            None => "to do it: the same without --dry-run".into(),
+        });
     }
-}
 
-/// Whether the phrase was given, or is typed now.
-async fn is_confirmed(asked: &Update, phrase: &str, printer: &Printer) -> Result<bool> {
-    match &asked.confirm {
-        Some(given) if given == phrase => Ok(true),
-        Some(given) => {
-            printer.warn(&format!(
+    /// Why it is done, once the phrase was given, or is typed now; none where it is not to be done.
+    async fn why(&self, asked: &Update, printer: &Printer) -> Option<String> {
+        let Some(phrase) = &self.phrase else { return Some("no phrase is needed for it".into()) };
+        let refuse = |why: &str| {
+            printer.warn(why);
+            None
+        };
+        let why = format!("confirmed with `{phrase}`");
+        let is_here = Asker::new(Answering::Ask).is_here();
+        match &asked.confirm {
+            Some(_) if self.is_compliance => refuse(
+                "`--confirm` answers in the place of a human, which compliance does not let it: leave it out, and type the \
+                 phrase and why on a terminal",
+            ),
+            Some(given) if given == phrase => Some(why),
+            Some(given) => refuse(&format!(
                 "`{given}` is not the phrase of this change: the rules, or what was recorded, are not what they were; look \
                  again with --dry-run"
-            ));
-            Ok(false)
-        }
-        None if !Asker::new(Answering::Ask).is_here() => {
-            printer.warn(
+            )),
+            None if !is_here && self.is_compliance => refuse(
+                "under compliance a human types a phrase and why on a terminal, and there is none: do it on one",
+            ),
+            None if !is_here => refuse(
                 "this needs a phrase, and there is no terminal to type it on: --dry-run shows what would change and prints \
                  the phrase for --confirm",
-            );
-            Ok(false)
+            ),
+            None if !type_phrase(phrase).await => None,
+            None if self.is_compliance => Some(format!("{} ({why})", type_reason().await?)),
+            None => Some(why),
         }
-        None => Ok(type_phrase(phrase).await),
     }
 }

@@ -1,7 +1,10 @@
 //! Rule files that `bailey policy update` changes: what that needs, what it leaves when it is killed, and who obeys when.
 
 use super::{NO_READS, Past, changes};
-use crate::{stage::Ran, terminal::Terminal};
+use crate::{
+    stage::{Ran, Stage},
+    terminal::Terminal,
+};
 use bailey_policy::DEFAULT_RULES;
 use bailey_testkit::{Gate, Message, Reply};
 use serde_json::{Value, json};
@@ -119,6 +122,57 @@ fn a_human_types_the_phrase_and_hears_when_the_rules_changed_under_it() {
         assert!(code == i32::from(meanwhile) && screen.contains(expected), "{code}: {screen}");
         assert_eq!(past.own().is_some(), !meanwhile);
     }
+}
+
+/// No flag answers for a human under compliance; without it, the same change needs nobody.
+#[test]
+fn under_compliance_a_change_of_the_rules_is_typed_with_a_reason() {
+    let past = Past::new();
+    let draft = past.draft("own.toml", NO_READS);
+    assert_eq!(past.update(&[&draft]).code, Some(0), "control: without compliance");
+    let config = past.stage.home().join("config.toml");
+    let before = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{before}\n[approvals]\ncompliance = true\n")).unwrap();
+    let draft = past.draft("more.toml", &NO_READS.replace("no-a", "no-b"));
+    let is_there = || past.rules("more.toml").exists();
+    let bare = past.update(&[&draft]);
+    assert!(bare.code == Some(3) && bare.stderr.contains("types a phrase and why"), "{bare:?}");
+    let dry = past.update(&[&draft, "--dry-run"]).lines().pop().unwrap();
+    assert_eq!((&dry["confirm"], &dry["compliance"]), (&Value::Null, &json!(true)), "{dry}");
+    let Some(mut terminal) = Terminal::start(&past.stage, &["policy", "update", &draft]) else { return };
+    let asked = terminal.wait_for("> ");
+    let typed = asked.rsplit("type: ").next().unwrap().lines().next().unwrap().trim().to_owned();
+    assert!(typed.starts_with("change the rules "), "{asked}");
+    let flag = past.update(&[&draft, "--confirm", &typed]);
+    assert!(flag.code == Some(3) && flag.stderr.contains("`--confirm` answers in the place"), "{flag:?}");
+    terminal.keys(&format!("{typed}\n"));
+    terminal.wait_for("Why? The journal keeps it: ");
+    terminal.keys(" \n");
+    terminal.wait_for("Why? The journal keeps it: ");
+    assert!(!is_there());
+    terminal.keys("nobody reads it\n");
+    let (code, screen) = terminal.end();
+    assert!(code == 0 && is_there(), "{screen}");
+    let log = past.stage.ran(&["audit", "export"]).stdout;
+    assert!(log.contains(&format!("nobody reads it (confirmed with `{typed}`)")), "{log}");
+}
+
+/// What nothing was recorded for cannot be seen to open anything.
+#[test]
+fn where_nothing_was_recorded_a_change_needs_a_phrase() {
+    let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let draft = stage.folder().join("own.toml");
+    fs::write(&draft, "[[rule]]\nname = \"all\"\nanswer = \"allow\"\npriority = 10\nmatch = {}\n").unwrap();
+    let draft = draft.display().to_string();
+    let update = |more: &[&str]| stage.ran(&[&["--json", "policy", "update", &draft], more].concat());
+    let own = stage.home().join("policy/own.toml");
+    let bare = update(&[]);
+    assert!(bare.code == Some(3) && !own.exists(), "{bare:?}");
+    let told = phrase(&update(&["--dry-run"]));
+    assert!(told.starts_with("change what was never tried "), "{told}");
+    assert_eq!(update(&["--confirm", &told]).code, Some(0), "control: with it");
+    assert!(own.exists());
 }
 
 #[test]
