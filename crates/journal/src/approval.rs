@@ -92,11 +92,17 @@ impl Mint {
         self.write_question(asking, lasts, |entry| entry).await
     }
 
-    /// Asks once more what has run out: the same card about the same effect, as a new question.
+    /// Asks once more what has run out: the same effect, as a new question, on terms that are no wider than today's rules
+    /// would have them, which `compliance` says, and with the card of those terms. No yes is for a pattern then.
     ///
     /// # Errors
     /// [`JournalError::NotRunOut`] when it did not run out, or is of an older journal.
-    pub async fn ask_again(&self, id: ApprovalId, lasts: Duration) -> Result<ApprovalId, JournalError> {
+    pub async fn ask_again(
+        &self,
+        id: ApprovalId,
+        lasts: Duration,
+        compliance: bool,
+    ) -> Result<ApprovalId, JournalError> {
         let found = self
             .journal()
             .store()
@@ -124,7 +130,13 @@ impl Mint {
         if until > self.journal().clock().now() || !self.ran_out(id).await? {
             return Err(JournalError::NotRunOut(id));
         }
-        let card = serde_json::from_slice(&card).map_err(json)?;
+        let (once, reasoned) = (terms.once || compliance, terms.reasoned || compliance);
+        let terms = Terms { pattern: None, once, reasoned, ..terms };
+        let mut card: serde_json::Value = serde_json::from_slice(&card).map_err(json)?;
+        if let Some(card) = card.as_object_mut() {
+            card.remove("pattern");
+            card.extend([("once", once), ("reasoned", reasoned)].map(|(term, is)| (term.into(), is.into())));
+        }
         let asking = Asking { session, digest, action, target, call, terms, again: Some(id), card };
         self.write_question(asking, lasts, move |entry| match effect {
             Some(effect) => entry.about(effect),

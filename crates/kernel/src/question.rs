@@ -166,7 +166,8 @@ impl Kernel {
     /// # Errors
     /// When it did not run out, or cannot be written.
     pub async fn ask_again(&self, scope: &Scope, id: ApprovalId) -> Result<(), Refused> {
-        let again = self.inner.mint.ask_again(id, self.inner.config.question_lasts).await?;
+        let compliance = self.policy().await?.is_compliance();
+        let again = self.inner.mint.ask_again(id, self.inner.config.question_lasts, compliance).await?;
         self.escalate(scope.session(), again, None);
         self.show_question(scope, again).await
     }

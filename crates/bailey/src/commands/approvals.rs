@@ -37,7 +37,8 @@ pub(super) async fn run(home: &Home, command: Approvals, printer: &Printer) -> R
         }
         Approvals::Reject { question, reason } => desk.answer(&question, Answer::No, &reason).await,
         Approvals::Again { question } => {
-            desk.again(&question, Duration::from_secs(config.approvals.answer_seconds)).await
+            let lasts = Duration::from_secs(config.approvals.answer_seconds);
+            desk.again(&question, lasts, compose::is_compliance(&config)?).await
         }
     }
 }
@@ -143,9 +144,9 @@ impl Desk<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn again(&self, name: &str, lasts: Duration) -> Result<ExitCode> {
+    async fn again(&self, name: &str, lasts: Duration, compliance: bool) -> Result<ExitCode> {
         let question = self.journal.question(name).await?;
-        let id = self.mint.ask_again(question.id, lasts).await?;
+        let id = self.mint.ask_again(question.id, lasts, compliance).await?;
         if self.printer.is_json() {
             self.printer
                 .json(&json!({ "question": id, "session": question.session, "instead_of": question.id }));

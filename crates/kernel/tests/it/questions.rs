@@ -3,7 +3,8 @@
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{JournalError, NewSession, Refused, Step};
 use bailey_protocol::{Answer, Happening, SessionId};
-use bailey_testkit::{Bench, Setup};
+use bailey_testkit::{Bench, FakeClock, Setup};
+use std::{sync::Arc, time::Duration};
 
 async fn bench() -> Bench {
     Bench::new(Setup::default().rule(ASK_DEPLOY)).await
@@ -255,6 +256,41 @@ async fn under_compliance_a_human_answers_each_question_with_a_reason() {
         match compliance {
             true => drop(asked(&bench, &scope, &context, &Toy::run("git status -s")).await),
             false => drop(done(&bench, &scope, &context, &Toy::run("git status -s")).await),
+        }
+    }
+}
+
+/// What is asked once more is asked on today's terms, not on those of the day on which it ran out.
+#[tokio::test]
+async fn what_is_asked_once_more_is_asked_under_the_compliance_of_today() {
+    for compliance in [true, false] {
+        let clock = Arc::new(FakeClock::default());
+        let setup = Setup { clock: clock.clone(), ..Setup::default().rule(ASK_GIT) };
+        let bench = Bench::new(setup.clone()).await;
+        let (scope, context) = bench.context("go").await;
+        let id = asked(&bench, &scope, &context, &Toy::run("git status -s")).await;
+        clock.advance(Duration::from_secs(300));
+        bench.kernel.settlement(&scope, id).await.unwrap();
+        let mut bench = Bench::over(bench.close(), Setup { compliance, ..setup }).await;
+        let (scope, _) = bench.context("go").await;
+        bench.happened();
+        bench.kernel.ask_again(&scope, id).await.unwrap();
+        let shown = bench.happened().into_iter().find_map(|event| match event {
+            Happening::Ask { id, card, .. } => Some((id, card)),
+            _ => None,
+        });
+        let (again, card) = shown.unwrap();
+        assert_eq!((card.once, card.reasoned, card.pattern), (compliance, compliance, None));
+        for answer in [Answer::YesForPattern, Answer::YesForSession, Answer::Yes] {
+            let given = bench.kernel.answer(&bench.connection, again, answer, "owner", "").await;
+            let is_taken = !compliance && answer == Answer::YesForSession;
+            assert_eq!(given.is_ok(), is_taken, "{compliance}, {answer:?}: {given:?}");
+            if is_taken {
+                break;
+            }
+        }
+        if compliance {
+            bench.kernel.answer(&bench.connection, again, Answer::Yes, "owner", "it looks").await.unwrap();
         }
     }
 }
