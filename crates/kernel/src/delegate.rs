@@ -59,14 +59,16 @@ impl Kernel {
     ) -> Result<Delegate, Refused> {
         let context = Context::new(instruction);
         let now = self.journal().clock().now();
-        let title: String = errand.task.lines().next().unwrap_or_default().chars().take(80).collect();
+        let title = errand.task.lines().next().unwrap_or_default().chars().take(80);
+        // People read it among the reasons of rules: nothing in it ends the quotation.
+        let title: String = title.map(|c| if "\"“”„‟«»＂".contains(c) { '\'' } else { c }).collect();
         let hosts =
             models.iter().filter_map(|model| host(&model.encode(&context, &[]).request.url)).collect();
         let caveat = Caveat {
             scope: Some(conditions(kinds, &errand.paths, hosts)?),
             operations: Some(errand.operations),
             expires: now.checked_add(errand.lasts).ok(),
-            holder: Some(format!("a sub-agent: {title}")),
+            holder: Some(format!("a sub-agent, whose task begins (the model's words) \"{title}\"")),
             ..Caveat::default()
         };
         let token = self.mint_token(scope, caveat).await?;
