@@ -32,6 +32,12 @@ pub(crate) fn of_warden(
     let Session { home, workspace, .. } = session;
     let mut revealed: BTreeSet<WsPath> = session.revealed.iter().cloned().collect();
     for path in session.options.iter().flat_map(|options| &options.reveal) {
+        if compose::is_compliance(session.config)? {
+            bail!(
+                "`--reveal` answers in the place of a human, which compliance does not let it: leave it out, and each read of \
+                 the file is a question"
+            );
+        }
         revealed.insert(masked(workspace, path)?);
     }
     let yard = Yard { project: PathBuf::from(&workspace.0), folder: folder.to_path_buf() };

@@ -300,6 +300,7 @@ impl Kernel {
             reasons,
             red,
             isolation: review.isolation(),
+            once: compliance,
             seen,
         });
         let origins = self.origins(sealed.effect()).await?;

@@ -25,6 +25,8 @@ pub struct Question<'a> {
     pub red: &'a [WsPath],
     /// What the walls open for it.
     pub isolation: &'a Isolation,
+    /// Whether a yes counts for this one effect only.
+    pub once: bool,
     /// What was read for it.
     pub seen: &'a [Output],
 }

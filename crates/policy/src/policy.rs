@@ -80,6 +80,9 @@ impl Policy {
     /// Judges one effect as far as rules and a token go. Extensions are asked only where nothing has denied yet and no
     /// token stands in for them.
     pub fn judge<'a>(&'a self, facts: &Facts<'a>) -> Judged<'a> {
+        // Under compliance no yes of before stands in for another, so nothing stays revealed.
+        let revealed = if self.compliance { &[] } else { facts.revealed };
+        let facts = &Facts { revealed, ..*facts };
         guard(|| self.weigh(facts), || Judged::Decided(self.failed(facts)))
     }
 

@@ -32,15 +32,18 @@ const NAMED_CHARS_MAX: usize = 40;
 /// about stand first.
 #[must_use]
 pub fn card(question: &Question<'_>) -> Card {
-    let Question { action, reasons, red, isolation, seen } = *question;
+    let Question { action, reasons, red, isolation, once, seen } = *question;
     let red: HashSet<&WsPath> = red.iter().collect();
     let mut draft = Draft { parts: Vec::new(), caveats: Vec::new(), lines: CARD_LINES_MAX };
     let title = match action {
         Action::Exec(command) => draft.exec(command),
         Action::Read { path } => {
             draft.field("path", &path.0);
-            let is_revealed = isolation.revealed.contains(path);
-            let access = if is_revealed { FOR_THE_SESSION } else { "bound read-only, for this one effect" };
+            let access = match isolation.revealed.contains(path) {
+                true if once => "revealed, for this one effect",
+                true => FOR_THE_SESSION,
+                false => "bound read-only, for this one effect",
+            };
             draft.field("access", access);
             format!("Read {path}")
         }

@@ -119,6 +119,37 @@ fn under_compliance_each_yes_of_a_terminal_has_a_reason_and_a_person() {
     assert!(auto.code != Some(0) && auto.stderr.contains("`approvals.review = \"auto\"`"), "{auto:?}");
 }
 
+/// The yes to a masked file counts once: a second read is asked about, and a command does not see it.
+#[test]
+fn under_compliance_a_masked_file_is_revealed_for_one_read() {
+    let stage = Stage::new(&[(".env", "WORD=swordfish\n")]);
+    let read = |id| Reply::calls([(id, "fs_read", json!({ "path": ".env" }))]);
+    let command = json!({ "command": "cat .env 2>&1 | tr a-z A-Z" });
+    let model = stage.model_beside(vec![
+        read("c1"),
+        read("c2"),
+        Reply::calls([("c3", "command_run", command)]),
+        Reply::text("done"),
+    ]);
+    let run = ["run", "--model", "test/model", "do it"];
+    configure(&stage, "compliance = true");
+    let flag = stage.ran(&[&run[..], &["--reveal", ".env"]].concat());
+    assert!(flag.code == Some(1) && flag.stderr.contains("`--reveal` answers in the place"), "{flag:?}");
+    let Some(mut terminal) = Terminal::start(&stage, &run) else { return };
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains("revealed, for this one effect"), "{card}");
+    terminal.keys("y its port is needed\n");
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains("revealed, for this one effect"), "it is asked about again: {card}");
+    terminal.keys("n once is enough\n");
+    let card = terminal.wait_for(QUESTION);
+    assert!(card.contains("cat .env"), "{card}");
+    terminal.keys("y it sees nothing\n");
+    terminal.end();
+    let body = model.requests().last().unwrap().body.clone();
+    assert!(body.matches("swordfish").count() == 1 && !body.contains("SWORDFISH"), "{body}");
+}
+
 #[test]
 fn under_compliance_no_flag_of_another_terminal_answers_for_longer() {
     let stage = Stage::new(&[("a.txt", "a\n")]);

@@ -140,6 +140,18 @@ fn home_secrets() {
     assert_eq!(answer(&decide(&guarded(), Agent, read("/home/ann/proj/.npmrc"))), Allow);
 }
 
+/// Nor does a file stay revealed for a command.
+#[test]
+fn under_compliance_nothing_stays_revealed() {
+    let revealed = [WsPath::from("/home/ann/proj/.env")];
+    for (policy, is_asked) in [(guarded(), false), (guarded().with_compliance(), true)] {
+        let again = decide_in(&policy, &places(), &revealed, Agent, read(&revealed[0].0));
+        assert_eq!(answer(&again) == Review, is_asked, "{again:?}");
+        let command = decide_in(&policy, &places(), &revealed, Agent, exec(&["ls"]));
+        assert_eq!(isolation(&command).revealed.is_empty(), is_asked, "{command:?}");
+    }
+}
+
 #[test]
 fn workspace_secrets_are_reviewed_until_revealed() {
     let env = WsPath::from("/home/ann/proj/.env");

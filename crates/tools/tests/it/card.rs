@@ -20,7 +20,7 @@ fn drawn_red(action: &Action, red: &[WsPath], seen: &[Output]) -> String {
 /// The same, with what the walls open for it.
 fn drawn_behind(isolation: &Isolation, action: &Action, red: &[WsPath], seen: &[Output]) -> String {
     let reasons = &["rule `x` asks".to_owned()];
-    let question = Question { action, reasons, red, isolation, seen };
+    let question = Question { action, reasons, red, isolation, once: false, seen };
     let Card { title, reasons, parts, caveats, .. } = card(&question);
     let part = |part: CardPart| match part {
         CardPart::Field { name, value } => format!("{name}: {value}"),
@@ -216,7 +216,8 @@ fn every_other_action_has_a_title() {
         ),
     ] {
         let isolation = &Isolation::default();
-        let question = Question { action: &action, reasons: &[], red: &[], isolation, seen: &[] };
+        let question =
+            Question { action: &action, reasons: &[], red: &[], isolation, once: false, seen: &[] };
         assert_eq!(card(&question).title, title);
     }
 }
