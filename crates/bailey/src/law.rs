@@ -198,9 +198,11 @@ pub(crate) async fn recover(home: &Home, mint: &Mint, lock: &SessionLock) -> Res
             mint.give_up(lock, &lost).await?;
             continue;
         };
+        let Ok(is_done) = is_done(&home.policy(), &amendment) else {
+            mint.give_up(lock, &lost).await?;
+            continue;
+        };
         let path = Path::new(&amendment.path.0);
-        let there = fs::read(path).ok();
-        let is_done = there.as_deref() == amendment.new.as_ref().map(|text| text.0.as_slice());
         let (status, how) = match is_done {
             true => (Status::Done, "the new text is in its place"),
             false => {
@@ -218,3 +220,22 @@ pub(crate) async fn recover(home: &Home, mint: &Mint, lock: &SessionLock) -> Res
     }
     Ok(told)
 }
+
+/// Whether what a change wanted is there.
+///
+/// # Errors
+/// When it names no rule file of the home: a journal that somebody wrote in may name anything, and nothing is read then.
+fn is_done(folder: &Path, Amendment { path, new, .. }: &Amendment) -> Result<bool> {
+    let path = Path::new(&path.0);
+    name_in(folder, path)?;
+    let about = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(new.is_none()),
+        about => about?,
+    };
+    let Some(new) = new else { return Ok(false) };
+    // A text of another length is another one, however long it is.
+    Ok(usize::try_from(about.len()) == Ok(new.0.len()) && fs::read(path)? == new.0)
+}
+
+#[cfg(test)]
+mod tests;
