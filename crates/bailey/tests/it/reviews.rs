@@ -125,6 +125,7 @@ fn under_compliance_a_masked_file_is_revealed_for_one_read() {
     let stage = Stage::new(&[(".env", "WORD=swordfish\n")]);
     let read = |id| Reply::calls([(id, "fs_read", json!({ "path": ".env" }))]);
     let command = json!({ "command": "cat .env 2>&1 | tr a-z A-Z" });
+    configure(&stage, "compliance = true");
     let model = stage.model_beside(vec![
         read("c1"),
         read("c2"),
@@ -132,7 +133,6 @@ fn under_compliance_a_masked_file_is_revealed_for_one_read() {
         Reply::text("done"),
     ]);
     let run = ["run", "--model", "test/model", "do it"];
-    configure(&stage, "compliance = true");
     let flag = stage.ran(&[&run[..], &["--reveal", ".env"]].concat());
     assert!(flag.code == Some(1) && flag.stderr.contains("`--reveal` answers in the place"), "{flag:?}");
     let Some(mut terminal) = Terminal::start(&stage, &run) else { return };
