@@ -4,9 +4,9 @@
 use crate::{
     condense::Summary,
     screen,
-    segment::{Note, Segment},
+    segment::{Note, Observation, Segment},
 };
-use bailey_protocol::{Integrity, Labels, Secrecy, Seq};
+use bailey_protocol::{CallId, Integrity, Labels, Secrecy, Seq, ToolCall};
 
 /// A standing instruction: Bailey's own words, with facts that the composition root knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +86,21 @@ impl Context {
         self.segments.push(segment);
     }
 
+    /// Adds the result of one of these calls, which came in any order: results stand in the order of their calls.
+    pub(crate) fn push_result(&mut self, result: Observation, calls: &[ToolCall]) {
+        let place = |id: &CallId| calls.iter().position(|call| call.id == *id);
+        let own = place(&result.call);
+        let is_later =
+            |segment: &&Segment| matches!(segment, Segment::Observation(other) if place(&other.call) > own);
+        let later = self.segments.iter().rev().take_while(is_later).count();
+        self.push(result);
+        if let Some(tail) =
+            self.segments.len().checked_sub(later + 1).and_then(|at| self.segments.get_mut(at..))
+        {
+            tail.rotate_right(1);
+        }
+    }
+
     /// A pinned message is an ordinary one from now on. What is no pinned message stays as it is.
     pub fn unpin(&mut self, entry: Seq) {
         for segment in &mut self.segments {
@@ -132,5 +147,41 @@ pub struct Provenance {
 impl Provenance {
     pub(crate) fn labels(&self) -> &Labels {
         &self.labels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Context, Instruction, Observation, Segment};
+    use bailey_protocol::{CallId, Labels, Seq, ToolCall};
+
+    #[test]
+    fn results_stand_in_the_order_of_their_calls_whichever_came_first() {
+        let call = |id: &str| ToolCall { id: CallId(id.into()), name: "t".into(), arguments: "{}".into() };
+        let result = |id: &str| Observation {
+            entry: Seq(1),
+            call: CallId(id.into()),
+            tool: "t".into(),
+            ok: true,
+            text: String::new(),
+            labels: Labels::default(),
+        };
+        let calls = ["a", "b", "c"].map(call);
+        for came in [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"], ["c", "a", "b"]] {
+            let mut context = Context::new(Instruction::fixed("a test"));
+            // Of a reply before, whose calls had the same names.
+            context.push_result(result("c"), &calls);
+            context.push(crate::Note::warning(Seq(2), "between".into()));
+            came.iter().for_each(|id| context.push_result(result(id), &calls));
+            let order: Vec<&str> = context
+                .segments()
+                .iter()
+                .filter_map(|segment| match segment {
+                    Segment::Observation(seen) => Some(seen.call.0.as_str()),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(order, ["c", "a", "b", "c"], "{came:?}");
+        }
     }
 }

@@ -61,7 +61,7 @@ impl Kernel {
                 }
                 _ => self.tie_up(scope, &tape, &call, find).await?,
             };
-            tape.context.push(observation);
+            tape.context.push_result(observation, &tape.calls);
         }
         // Nobody takes up what else that process asked.
         for question in questions.iter().filter(|question| question.standing == Standing::Open) {
@@ -135,7 +135,8 @@ struct Tape {
     context: Context,
     /// What was said during a step, and is seen when the model is asked next.
     said: Vec<UserMessage>,
-    /// Calls of the last reply that have no result yet.
+    /// Calls of the last reply, and those of them that have no result yet.
+    calls: Vec<ToolCall>,
     open: Vec<ToolCall>,
     /// Calls that were answered with "waiting".
     waiting: Vec<Waits>,
@@ -151,6 +152,7 @@ impl Tape {
         let mut tape = Self {
             context,
             said: Vec::new(),
+            calls: Vec::new(),
             open: Vec::new(),
             waiting: Vec::new(),
             asked: Vec::new(),
@@ -181,6 +183,7 @@ impl Tape {
                 // A fork holds the replies, and not the calls of models that brought them.
                 self.see(|said| labels.sources.contains(&said.entry));
                 let answer: Answer = parse(recorded)?;
+                self.calls.clone_from(&answer.calls);
                 self.open.clone_from(&answer.calls);
                 self.outcomes.clear();
                 let labels = labels.clone().from_entry(entry.seq);
@@ -228,7 +231,8 @@ impl Tape {
         let call = self.open.remove(place);
         self.asked.extend(waits.map(|_| call.clone()));
         self.waiting.extend(waits.map(|question| Waits { question, call }));
-        self.context.push(seen);
+        // As the loop itself puts them, whichever came first.
+        self.context.push_result(seen, &self.calls);
     }
 
     fn say(&mut self, recorded: &Recorded, labels: &Labels, pinned: bool) {
