@@ -142,7 +142,7 @@ fn a_listing_is_sorted_and_bounded() {
 #[test]
 fn other_kinds_are_not_performed() {
     let action = Action::Tool(ToolUse { name: "x".into(), effect: None, args: "{}".into() });
-    assert!(perform(action).unwrap_err().contains("`foreign` is not an action on files"));
+    assert!(perform(action).unwrap_err().contains("`tool` is not an action on files"));
 }
 
 fn timed<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static, ms: u64) -> Option<T> {
