@@ -63,7 +63,8 @@ fn archives(stage: &Stage) -> Vec<PathBuf> {
 
 fn python(file: &Path, key: &str) -> Option<(Option<i32>, String)> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/audit_check.py");
-    let output = Command::new("python3").arg(script).arg(file).arg(key).current_dir("/").output().ok()?;
+    let output =
+        Command::new("python3").args(["-B", script]).arg(file).arg(key).current_dir("/").output().ok()?;
     let text =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     Some((output.status.code(), text))
