@@ -45,6 +45,7 @@ mod secrets;
 mod sessions;
 mod several;
 mod stage;
+mod steps;
 #[cfg(target_arch = "x86_64")]
 mod takeover;
 mod terminal;
