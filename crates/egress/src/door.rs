@@ -52,9 +52,7 @@ impl Egress {
         report: &mut HttpReport,
     ) -> Result<(), Failure> {
         let (request, origin) = build(request, &self.endpoints, &self.vault)?;
-        // Whoever gives up while it is under way leaves it so.
-        report.sent = true;
-        let answer = self.head(request, &origin).await;
+        let answer = self.head(request, &origin, &mut report.sent).await;
         report.sent = answer.as_ref().err().is_none_or(Failure::is_after_sending);
         let (head, body) = answer?.into_parts();
         report.status = head.status.as_u16();
@@ -64,11 +62,13 @@ impl Egress {
         self.body(body, &origin, out, &mut report.body.0).await
     }
 
-    /// Waits for the head of the answer: so long for a connection, then so long for the first byte.
+    /// Waits for the head of the answer: so long for a connection, then so long for the first byte. `sent` is set as soon
+    /// as there is a connection: whoever gives up after that leaves it so, and before it nothing has left.
     async fn head(
         &self,
         mut request: Request<Full<Bytes>>,
         origin: &Origin,
+        sent: &mut bool,
     ) -> Result<Response<Incoming>, Failure> {
         let Config { connect_timeout, first_byte_timeout, .. } = self.config;
         let first_byte_timeout = self.endpoints.first_byte_timeout(origin).unwrap_or(first_byte_timeout);
@@ -86,6 +86,7 @@ impl Egress {
                 if !in_time {
                     return Err(Failure::ConnectTimeout(origin.clone(), connect_timeout));
                 }
+                *sent = true;
                 timeout(first_byte_timeout, answer)
                     .await
                     .map_err(|_| Failure::FirstByteTimeout(origin.clone(), first_byte_timeout))?

@@ -110,7 +110,8 @@ impl Kernel {
             let answer = match &output.outcome().status {
                 Status::Done => decoder.end().map(|answer| count.priced(answer)),
                 Status::Cancelled => {
-                    kernel.finish(receipt, output, count.reserved, Vec::new()).await?;
+                    let used = if is_unsent(output.report()) { Cost::default() } else { count.reserved };
+                    kernel.finish(receipt, output, used, Vec::new()).await?;
                     return Err(Refused::Cancelled);
                 }
                 Status::Failed { reason } => Err(failed(reason, output.report(), decoder)),
@@ -191,6 +192,11 @@ pub(crate) fn malformed(why: impl Into<String>) -> ModelError {
 fn is_unanswered(report: &Report) -> bool {
     // A gateway that gave up may have passed it on.
     matches!(report, Report::Http(answer) if answer.sent && matches!(answer.status, 0 | 502 | 504 | 524))
+}
+
+/// Whether it was given up before anything had left.
+fn is_unsent(report: &Report) -> bool {
+    matches!(report, Report::Http(answer) if !answer.sent)
 }
 
 /// What a failed call was, by how far it got: nothing was sent, nobody answered, or the answer broke off.

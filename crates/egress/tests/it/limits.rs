@@ -106,6 +106,41 @@ async fn a_cancelled_stream_ends_at_once() {
     assert_eq!(server.log.closed.load(Ordering::SeqCst), 1, "the connection is closed");
 }
 
+/// What a request that was given up used is told by this: until a connection stands nothing has left.
+#[tokio::test]
+async fn what_was_given_up_says_whether_it_was_sent() {
+    let patient = |url: &str| bailey_egress::Config {
+        connect_timeout: Duration::from_secs(60),
+        first_byte_timeout: Duration::from_secs(60),
+        ..config(&[url])
+    };
+    // A server that hears the beginning of a secure connection and says nothing to it.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let bench = Bench::new(patient(&url)).await;
+    let scope = bench.scope();
+    let mute = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.readable().await.unwrap();
+        scope.cancel().cancel();
+        stream
+    };
+    let (seen, _stream) = tokio::join!(bench.send_in(&scope, get(&url)), mute);
+    assert_eq!((seen.status, seen.report.sent), (Status::Cancelled, false));
+    // The control: one that has the request and does not answer.
+    let server = serve(vec![Step::Hang]).await;
+    let bench = Bench::new(patient(&server.url)).await;
+    let scope = bench.scope();
+    let asked = async {
+        while server.log.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        scope.cancel().cancel();
+    };
+    let (seen, ()) = tokio::join!(bench.send_in(&scope, get(&server.url)), asked);
+    assert_eq!((seen.status, seen.report.sent), (Status::Cancelled, true));
+}
+
 #[tokio::test]
 async fn whoever_does_not_read_holds_the_server_back() {
     let size = 8 << 20;

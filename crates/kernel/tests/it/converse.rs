@@ -175,3 +175,42 @@ async fn what_was_sent_counts_though_nobody_answers() {
     bench.kernel.converse(&scope, &context, &*provider, &[]).await.unwrap_err();
     assert_eq!(used(&bench).await, 0);
 }
+
+/// A gateway that gave up may have passed the request on: what was sent counts, and no answer that was not written.
+#[tokio::test]
+async fn what_a_gateway_gave_up_counts_as_sent() {
+    for wire in [Wire::Anthropic, Wire::OpenAiChat] {
+        let used_at = async |status| {
+            let (bench, server) = with(Reply::error(status, "api_error", "the gateway gave up")).await;
+            ask(&bench, &server, wire).await.unwrap_err();
+            let read = match bench.facts("outcome").await.pop() {
+                Some(Fact::Outcome { used, .. }) => used.tokens,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((used(&bench).await, server.requests().len()), (read, 1), "{status}");
+            read
+        };
+        for status in [502, 504, 524] {
+            let sent = used_at(status).await;
+            assert!((1..1000).contains(&sent), "{status}: what was sent, not the whole reservation: {sent}");
+        }
+        // Controls: who refuses says so itself, and reads nothing.
+        for status in [400, 401, 429, 503, 529] {
+            assert_eq!(used_at(status).await, 0, "{status}");
+        }
+    }
+}
+
+/// Given up before anything left it counts nothing; the control is `a_cancelled_call_ends_at_once_and_is_recorded`, where the
+/// server has the request.
+#[tokio::test]
+async fn a_call_that_was_cancelled_before_it_was_sent_counts_nothing() {
+    let (bench, server) = with(Reply::text("late")).await;
+    let (scope, context) = bench.context("go").await;
+    scope.cancel().cancel();
+    let provider = bench.provider(&server, Wire::Anthropic, 1000);
+    let ended = bench.kernel.converse(&scope, &context, &*provider, &[]).await;
+    assert!(matches!(ended, Err(Refused::Cancelled)), "{ended:?}");
+    let Some(Fact::Outcome { status, .. }) = bench.facts("outcome").await.pop() else { panic!("no outcome") };
+    assert_eq!((status, server.requests().len(), used(&bench).await), (Status::Cancelled, 0, 0));
+}
