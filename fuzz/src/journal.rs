@@ -1,7 +1,7 @@
-//! Proofs and capability tokens, which come from strangers.
+//! Proofs, archives and capability tokens, which come from strangers.
 
 use bailey_journal::{
-    BadToken, Macaroon, TOKEN_BYTES_MAX,
+    BadToken, Macaroon, TOKEN_BYTES_MAX, archive,
     checkpoint::PublicKey,
     proof::{Proof, Proven},
 };
@@ -19,6 +19,21 @@ pub(crate) fn proof(data: &[u8]) {
             assert!(number <= signed.entries && body.contains(&format!("\"seq\":\"{number}\"")), "{body}");
         }
         Ok(Proven::Growth { from, to }) => assert!(from.entries <= to.entries && from.epoch < to.epoch),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// The key of the archives that the seeds are, of nine entries and of six.
+const ARCHIVED: &str = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
+
+/// Whatever is done to an archive, what it shows was signed.
+pub(crate) fn archive(data: &[u8]) {
+    let key = PublicKey::parse(ARCHIVED).expect("the key is one");
+    match archive::check(data, &key) {
+        Ok(sealed) => {
+            assert!([6, 9].contains(&sealed.signed.entries), "{sealed:?}");
+            assert!(sealed.first <= sealed.last && sealed.last.0 <= sealed.signed.entries, "{sealed:?}");
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

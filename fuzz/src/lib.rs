@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod approvals;
 mod journal;
 mod redactor;
 mod secrets;
@@ -52,6 +53,9 @@ pub const TARGETS: &[Target] = &[
     target("reply", bailey_sandbox::fuzz::reply),
     target("extension", bailey_sandbox::fuzz::extension),
     target("proof", journal::proof),
+    target("archive", journal::archive),
+    target("approval", |data| text(data, approvals::pattern)),
+    target("card", |data| text(data, bailey::fuzz::card)),
     target("token", |data| text(data, journal::token)),
     target("decide", bailey::fuzz::line),
     target("git-index", bailey_sandbox::fuzz::index),

@@ -1,7 +1,7 @@
 //! Entries for the fuzz targets into what the program reads: its settings, a terminal's bytes, a model's markdown. Only the
 //! feature `fuzz` has them. Each does what the program does with such a text, and fails when a promise is broken.
 
-pub use crate::front::fuzz::{keys, markdown};
+pub use crate::front::fuzz::{card, keys, markdown};
 
 use crate::{
     commands::decide::{self, Asked},

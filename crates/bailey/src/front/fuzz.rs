@@ -1,10 +1,12 @@
 //! Entries for the fuzz targets into what the terminal sends and shows.
 
 use super::{
+    ask,
     keys::{Key, Keys},
     markdown::Markdown,
 };
 use crate::{cli::Color, print::Printer};
+use bailey_protocol::Card;
 
 /// Bytes from a terminal, in two reads: no key is a control character, and a paste is bounded.
 pub fn keys(bytes: &[u8]) {
@@ -31,4 +33,14 @@ pub fn markdown(text: &str) {
     for (_, span) in rows.iter().flatten() {
         assert!(!span.chars().any(char::is_control), "a control character in {span:?}");
     }
+}
+
+/// A card as it is kept: what is drawn of it acts on no terminal, and nothing in it draws a line that looks like another part.
+pub fn card(text: &str) {
+    let Ok(card) = serde_json::from_str::<Card>(text) else { return };
+    let printer = Printer::new(false, Color::Never);
+    let drawn = ask::draw(&printer, &card);
+    let acts = |c: char| c != '\n' && c.is_control();
+    assert!(!drawn.chars().any(acts), "{drawn:?}");
+    assert!(drawn.lines().skip(2).all(|line| line.is_empty() || line.starts_with("  ")), "{drawn:?}");
 }

@@ -1,0 +1,46 @@
+//! What a human grants beyond one exact command.
+
+use bailey_policy::Pattern;
+use bailey_protocol::{Command, Limits, WsPath};
+use std::collections::BTreeMap;
+
+/// Programs that are there to run others, or code.
+const LAUNCHERS: [&str; 12] =
+    ["sh", "bash", "env", "xargs", "sudo", "python3", "perl", "node", "nohup", "timeout", "find", "awk"];
+
+/// Two commands, a line each, with a tab between their words. The pattern around the first covers it; of the second it covers
+/// only what begins with the same program, and none that runs others.
+pub(crate) fn pattern(text: &str) {
+    let mut lines = text.splitn(2, '\n').map(command);
+    let (Some(asked), Some(other)) = (lines.next(), lines.next()) else { return };
+    let Ok(pattern) = Pattern::around(&asked) else { return };
+    assert!(pattern.covers(&asked), "{asked:?} is not covered by {pattern}");
+    let written = serde_json::to_string(&pattern).expect("it can be written");
+    assert_eq!(serde_json::from_str::<Pattern>(&written).ok().as_ref(), Some(&pattern), "{written}");
+    for command in [&asked, &other].into_iter().filter(|command| pattern.covers(command)) {
+        let program = first(command);
+        assert_eq!(program, first(&asked), "{pattern} covers {command:?}");
+        assert!(!LAUNCHERS.contains(&program), "{pattern} covers {command:?}");
+        assert!(Pattern::around(command).is_ok(), "{pattern} covers {command:?}, which has none of its own");
+    }
+}
+
+fn command(line: &str) -> Command {
+    Command {
+        argv: line.split('\t').map(ToOwned::to_owned).collect(),
+        cwd: WsPath("/p".into()),
+        env: BTreeMap::new(),
+        stdin: None,
+        network: false,
+        limits: Limits::default(),
+    }
+}
+
+/// The first word, of a shell's line that of the line.
+fn first(command: &Command) -> &str {
+    match command.argv.as_slice() {
+        [_, dash_c, line] if dash_c == "-c" => line.split_whitespace().next().unwrap_or_default(),
+        [program, ..] => program,
+        [] => "",
+    }
+}
