@@ -259,7 +259,7 @@ impl Kernel {
         let change =
             |path: &WsPath| FileChange { path: path.clone(), base: None, new: Some(Blob::default()) };
         let files = read.action.paths().into_iter().map(change).collect();
-        let effect = Effect { id: self.new_effect_id()?, action: Action::Change { files }, ..read.clone() };
+        let effect = Effect { action: Action::Change { files }, ..read.clone() };
         let sealed = Sealed::new(effect).map_err(Refused::Failed)?;
         let Decided { verdict, reasons, .. } = self.suppose(scope, &sealed).await?.decided;
         Ok(matches!(verdict, Verdict::Deny(_)).then(|| deciding(&reasons)))
