@@ -57,7 +57,9 @@ impl Pattern {
         let words = plain(command)?;
         let program = words.first().map_or("", String::as_str);
         let is_word = |word: &&String| {
-            !word.starts_with('-') && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            !word.is_empty()
+                && !word.starts_with('-')
+                && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
         };
         let prefix = match words.get(1).filter(is_word) {
             _ if !Programs::KNOWN.has_subcommands(program) => CommandPrefix::new(program),

@@ -211,7 +211,7 @@ pub(crate) fn draw(printer: &Printer, card: &Card) -> String {
             CardPart::Field { name, value } => {
                 lines.push(format!(
                     "  {}: {}",
-                    printer.paint(Style::Bold, name),
+                    printer.paint(Style::Bold, &one_line(name)),
                     printer.paint(Style::Plain, &one_line(value))
                 ));
             }

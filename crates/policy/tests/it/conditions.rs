@@ -29,9 +29,14 @@ fn commands() {
     assert_eq!(git(&["git"]), NO);
     assert_eq!(git(&["git", "push", "status"]), NO);
     assert_eq!(git(&["gitk", "status"]), NO);
+    assert_eq!(git(&["legit", "status"]), NO);
+    assert_eq!(git(&["./legit", "status"]), NO);
     assert_eq!(git(&["./git", "status"]), UNSURE, "some file of that name");
     assert_eq!(git(&["sudo", "git", "status"]), UNSURE);
     assert_eq!(git(&["/usr/bin/env", "rm"]), UNSURE);
+    let named = |argv: &[&str]| matched(command(&["bin/ls"]), exec(argv));
+    assert_eq!(named(&["bin/ls"]), YES);
+    assert_eq!(named(&["/usr/bin/ls"]), NO, "with a folder in it, it is a path");
 }
 
 #[test]

@@ -195,6 +195,10 @@ fn a13_a_pattern_never_widens() {
     for text in ["./git status", "/tmp/ls", "deploy a", "git", "git -s"] {
         assert!(Pattern::around(&words(text)).is_err(), "{text}");
     }
+    // A word of nothing is no subcommand: a pattern without one would be for all of them.
+    for text in ["git~", "git~~push", "sh~-c~git \"\" push"] {
+        assert!(Pattern::around(&line(text)).is_err(), "{text}");
+    }
     for text in ["sh~-c~git status; rm x", "sh~-c~git $X", "sh~-c~git status > x"] {
         assert!(Pattern::around(&line(text)).is_err(), "{text}");
     }
