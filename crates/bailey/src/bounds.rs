@@ -4,6 +4,7 @@
 use crate::{
     compose::{self, Session},
     config::Config as Settings,
+    extensions::Extensions,
     home::{Home, make_private, places},
 };
 use anyhow::{Context as _, Result, bail};
@@ -76,12 +77,18 @@ fn break_walls(mut config: Config) -> Result<Config> {
 }
 
 /// Binds this process to what the session needs; returns what the kernel is too old for.
-pub(crate) fn bind(session: &Session<'_>, folder: &Path, journal: &JournalFile) -> Result<Vec<&'static str>> {
+pub(crate) fn bind(
+    session: &Session<'_>,
+    folder: &Path,
+    journal: &JournalFile,
+    extensions: &Extensions,
+) -> Result<Vec<&'static str>> {
     if !session.is_bound {
         return Ok(Vec::new());
     }
     let mut needs = of_client(session.home, session.config, journal)?;
     needs.writes.push(lock(folder)?);
+    needs.reads.extend(extensions.files().cloned());
     let model = session.options.and_then(|options| options.model.as_deref());
     needs.reads.extend(model.and_then(|model| model.strip_prefix("replay:")).map(PathBuf::from));
     enforce(&needs)

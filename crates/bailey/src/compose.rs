@@ -125,13 +125,17 @@ pub(crate) async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey
     Ok(Journal::open(&home.journal(), keys.redactor.clone(), Arc::new(SystemClock)).await?)
 }
 
-/// Signs what a session wrote, at its end, and tells the witness. That it cannot be done undoes nothing of it, and is said.
+/// Ends a session's extensions, signs what it wrote, and tells the witness. That it cannot be done undoes nothing of it, and is said.
 pub(crate) async fn sign(
     journal: &Journal,
     witness: Option<&Post>,
     owner: Option<(&Kernel, &Scope)>,
     printer: &Printer,
 ) {
+    // To tell a witness is an effect, which an extension may have to judge.
+    if witness.is_none() {
+        end_extensions(owner, printer).await;
+    }
     if let Err(error) = journal.checkpoint().await {
         printer.warn(&format!("the journal is not signed up to its end: {error}"));
     }
@@ -139,6 +143,17 @@ pub(crate) async fn sign(
         && let Err(error) = witness.deliver(journal, owner).await
     {
         printer.warn(&format!("{error:#}; it is told with the next session"));
+    }
+    if witness.is_some() {
+        end_extensions(owner, printer).await;
+    }
+}
+
+async fn end_extensions(owner: Option<(&Kernel, &Scope)>, printer: &Printer) {
+    if let Some((kernel, scope)) = owner
+        && let Err(error) = kernel.end_extensions(scope).await
+    {
+        printer.warn(&format!("the end of the extensions is not written: {error}"));
     }
 }
 
@@ -264,6 +279,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
     let mut settled = extensions.settle(session.home)?;
+    let has_extensions = !settled.leases.is_empty();
     let told = bounds::of_warden(&session, id, &folder, std::mem::take(&mut settled.leases))?;
     let warden = Warden::start(Path::new("/proc/self/exe"), &told)?;
     let idle = law::idle(session.home, SystemClock.now());
@@ -274,7 +290,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let escalation = escalation(&session.config.approvals.escalation)?;
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
-    let unenforced = bounds::bind(&session, &folder, &file)?;
+    let unenforced = bounds::bind(&session, &folder, &file, &extensions)?;
     let Session { home, config, keys, workspace, opening, options, unattended, any_model, .. } = session;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     #[cfg(feature = "controls")]
@@ -300,10 +316,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         native.prepare(id)?;
     }
     let path = std::env::var("PATH").unwrap_or_default();
-    let runner = settled.run(&native);
-    if options.is_some() {
-        runner.prepare();
-    }
+    let runner = settled.run(&native, journal.seal());
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
     if let Opening::New(id) = opening {
         walls.begin(id);
@@ -350,6 +363,11 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         opening,
     )
     .await?;
+    if has_extensions && options.is_some() {
+        let (kernel, owner) = (kernel.clone(), host.owner());
+        // What goes wrong is found again, and told, by the first question.
+        tokio::spawn(async move { kernel.start_extensions(&owner).await });
+    }
     Ok(Open { host, kernel, events, remarks, unenforced, witness })
 }
 

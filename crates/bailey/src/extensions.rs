@@ -7,9 +7,10 @@ use crate::{
     home::Home,
 };
 use anyhow::{Context as _, Result};
+use bailey_kernel::Seal;
 use bailey_policy::{Extension, INSIDE, Policy};
 use bailey_protocol::{Command, Digest, Isolation, Limits, SessionId, WsPath};
-use bailey_sandbox::{Guest, Lease, Native, Runner, Yard};
+use bailey_sandbox::{Employed, Guest, Lease, Native, Runner, Yard};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
@@ -63,6 +64,11 @@ impl Extensions {
         self.approvals.join(policy).with_extensions(self.all.iter().map(of).collect())
     }
 
+    /// What is looked at again before one is started again.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.all.iter().flat_map(|found| &found.reads)
+    }
+
     /// A place for each, with nothing in it, which the warden removes at its end.
     ///
     /// # Errors
@@ -78,7 +84,13 @@ impl Extensions {
             let yard = Yard { project, folder };
             settled.leases.insert(id, Lease { guest: Some(guest), is_scratch: true, ..yard.into() });
             let within = Duration::from_millis(found.declared.within_ms);
-            settled.desks.push((found.declared.name.clone(), id, within));
+            let declared = found.declared.clone();
+            settled.employed.push(Employed {
+                name: declared.name.clone(),
+                lease: id,
+                within,
+                look: Arc::new(move || Found::of(&declared).program),
+            });
         }
         Ok(settled)
     }
@@ -89,13 +101,13 @@ impl Extensions {
 pub(crate) struct Settled {
     /// What the warden is told of them.
     pub(crate) leases: BTreeMap<SessionId, Lease>,
-    desks: Vec<(String, SessionId, Duration)>,
+    employed: Vec<Employed>,
 }
 
 impl Settled {
-    /// Whoever asks them.
-    pub(crate) fn run(self, native: &Arc<Native>) -> Runner {
-        Runner::new(native, self.desks)
+    /// Whoever starts and asks them, by permits of the journal with this seal.
+    pub(crate) fn run(self, native: &Arc<Native>, seal: Seal) -> Runner {
+        Runner::new(native, seal, self.employed)
     }
 }
 

@@ -319,7 +319,7 @@ impl Kernel {
     }
 
     /// Refuses. A token that it was asked under was used by it.
-    async fn deny(
+    pub(crate) async fn deny(
         &self,
         scope: &Scope,
         sealed: &Sealed,

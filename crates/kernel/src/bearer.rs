@@ -8,7 +8,7 @@ use bailey_journal::{BadToken, JournalError, Macaroon, Presented, Uses};
 use bailey_policy::{
     Answer, Caller, Caveat, Decided, Facts, InvalidToken, Judged, Reason, Reply, Source, Trust,
 };
-use bailey_protocol::{SandboxId, Sealed, TokenId};
+use bailey_protocol::{Isolation, SandboxId, Sealed, TokenId};
 
 /// By what somebody acts who may do nothing else.
 #[derive(Debug, Clone)]
@@ -17,6 +17,8 @@ pub(crate) struct Bearer {
     pub(crate) sandbox: Option<SandboxId>,
     /// Whether nothing else is its: without a token that holds it does nothing. Else the rules are heard then.
     pub(crate) is_confined: bool,
+    /// The walls of what it starts, where those are not the rules' to choose.
+    pub(crate) walls: Option<Isolation>,
 }
 
 /// A decision, and the use of a token that it was.
@@ -31,12 +33,19 @@ impl Scope {
     #[must_use]
     pub fn confined(&self, token: Macaroon, sandbox: Option<SandboxId>) -> Self {
         let cancel = self.cancel.child_token();
-        Self { bearer: Some(Bearer { token, sandbox, is_confined: true }), cancel, ..self.clone() }
+        Self {
+            bearer: Some(Bearer { token, sandbox, is_confined: true, walls: None }),
+            cancel,
+            ..self.clone()
+        }
     }
 
     /// The same authority, for which a token stands in for the file rules as long as it holds.
     pub(crate) fn bearing(&self, token: Macaroon) -> Self {
-        Self { bearer: Some(Bearer { token, sandbox: None, is_confined: false }), ..self.clone() }
+        Self {
+            bearer: Some(Bearer { token, sandbox: None, is_confined: false, walls: None }),
+            ..self.clone()
+        }
     }
 
     /// Who it is that asks, for people, where that is not the session's own agent.
@@ -115,6 +124,7 @@ impl Kernel {
             revealed: &revealed,
             caller: &caller,
             narrowing: &self.inner.config.narrowing,
+            walls: scope.bearer.as_ref().and_then(|bearer| bearer.walls.as_ref()),
             ..Facts::new(sealed, now, &places)
         };
         if let Some(held) = held {

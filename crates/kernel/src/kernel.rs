@@ -4,6 +4,7 @@ use crate::{
     Escalation, Executor, Note, Question, Refused, Route, Scope, UserMessage,
     call::Pending,
     extension::Extensions,
+    post::Post,
     scope::{Connection, Outlet},
 };
 use bailey_journal::{Budgets, Entry, Fact, Gauge, Journal, Mint, Payload};
@@ -64,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) executors: OnceLock<BTreeMap<Route, Arc<dyn Executor>>>,
     pub(crate) extensions: OnceLock<Arc<dyn Extensions>>,
+    /// What is known of each extension's starts, by its name; none once no more are wanted.
+    pub(crate) posts: Mutex<Option<BTreeMap<String, Arc<tokio::sync::Mutex<Post>>>>>,
     pub(crate) pending: Mutex<HashMap<ApprovalId, Pending>>,
     /// Wakes whoever waits for an answer that was given here.
     pub(crate) answered: Notify,
@@ -97,6 +100,7 @@ impl Kernel {
             config,
             executors: OnceLock::new(),
             extensions: OnceLock::new(),
+            posts: Mutex::new(Some(BTreeMap::new())),
             pending: Mutex::default(),
             answered: Notify::new(),
             told: Mutex::default(),

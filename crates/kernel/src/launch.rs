@@ -110,7 +110,8 @@ impl Run {
     }
 }
 
-fn unknown() -> Output {
+/// Of an effect whose end nobody saw.
+pub(crate) fn unknown() -> Output {
     Output::new(Outcome { status: Status::Unknown, enforced: None, duration_ms: 0, report: Report::Nothing })
 }
 

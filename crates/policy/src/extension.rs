@@ -60,6 +60,8 @@ pub enum Reply {
     TooLong,
     /// It is disabled.
     Disabled,
+    /// It does not run, and may not be started: why.
+    Barred(String),
 }
 
 impl Extension {
@@ -80,6 +82,9 @@ impl Extension {
             Some(Reply::Garbled) => failed("its answer cannot be read"),
             Some(Reply::TooLong) => failed("this is too long for it to be asked about"),
             Some(Reply::Disabled) => failed("it is disabled until you enable it again"),
+            Some(Reply::Barred(why)) => {
+                (Answer::Deny, beginning(&alloc::format!("it is not started: {why}"), REASON_CHARS))
+            }
             None => failed("nobody asked it"),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{Places, Rule, Token};
 use alloc::{collections::BTreeSet, string::String};
-use bailey_protocol::{Action, Role, SandboxId, Sealed, Timestamp, WsPath};
+use bailey_protocol::{Action, Isolation, Role, SandboxId, Sealed, Timestamp, WsPath};
 use serde::{Deserialize, Serialize};
 
 /// Everything that a decision depends on.
@@ -28,6 +28,8 @@ pub struct Facts<'a> {
     pub token: Option<&'a Token>,
     /// Rules of this session alone: reviews and denials beside the policy's own, which lift nothing and allow nothing.
     pub narrowing: &'a [Rule],
+    /// The walls that it needs, where the owner's declaration says which: those of an extension's program.
+    pub walls: Option<&'a Isolation>,
     /// The newest time that is on disk. While `now` lies before it, the clock was put back, and no token holds.
     pub newest: Timestamp,
 }
@@ -47,6 +49,7 @@ impl<'a> Facts<'a> {
             state: None,
             token: None,
             narrowing: &[],
+            walls: None,
             newest: Timestamp::MIN,
         }
     }

@@ -182,6 +182,11 @@ impl Policy {
         self.compliance
     }
 
+    /// The extensions that have a say.
+    pub fn extensions(&self) -> impl Iterator<Item = &Extension> {
+        self.extensions.iter()
+    }
+
     /// The extensions that judge this kind. A change of the rules is the owner's, and asked of none: nobody else could mend
     /// what keeps one from answering.
     pub(crate) fn asked(&self, kind: Kind) -> impl Iterator<Item = &Extension> {
@@ -237,6 +242,9 @@ impl Policy {
 
     /// What the walls need so that the effect can be done at all: the revealed files, and what it reads outside.
     fn isolation(&self, facts: &Facts<'_>) -> Isolation {
+        if let Some(walls) = facts.walls {
+            return walls.clone();
+        }
         let mut isolation =
             Isolation { profile: self.profile, revealed: facts.revealed.to_vec(), ..Isolation::default() };
         let action = &facts.effect.effect().action;

@@ -43,6 +43,8 @@ pub struct Caveat {
     pub expires: Option<Timestamp>,
     /// In which walls.
     pub sandbox: Option<SandboxId>,
+    /// The very action that it is for, by its digest: one command with all its arguments, in one place, with its limits.
+    pub action: Option<Digest>,
     /// How many operations. The ledger counts them; a decision sees what it leaves, [`Token::operations_left`].
     pub operations: Option<u64>,
     /// Whose narrowing it is, for people; two that say the same count their operations together unless this differs.
@@ -100,7 +102,9 @@ impl Token {
         resources: &[Resource<'_>],
     ) -> Result<(), InvalidToken> {
         self.stands(policy, facts)?;
-        let covered = self.caveats.iter().all(|it| it.covers(subject, resources));
+        let action = facts.effect.action_digest();
+        let is_it = |it: &Caveat| it.action.is_none_or(|only| only == action);
+        let covered = self.caveats.iter().all(|it| is_it(it) && it.covers(subject, resources));
         if covered { Ok(()) } else { Err(InvalidToken::OutOfScope) }
     }
 

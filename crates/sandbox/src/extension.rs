@@ -1,83 +1,192 @@
-//! The policy's extensions, run: each a guest that says when it is ready, is asked one question at a time, and has a fixed
-//! time for its answer.
+//! The policy's extensions, run: each a guest that is started by a permit, says when it is ready, is asked one question at a
+//! time, and has a fixed time for its answer.
 //!
 //! Whatever it does else ends it: to end, to write what is no answer, to answer what it was not asked, to take no question.
-//! One that was merely late lives on, and what it still answers then is dropped by its number. A guest that ended is started
-//! again by the next question; whether there may be one is not decided here.
+//! One that was merely late lives on, and what it still answers then is dropped by its number. Nothing starts here by
+//! itself: a question to a guest that does not run is given back, and whether there may be one is the kernel's to decide.
 
 use crate::{
+    config::Guest,
     frame::{FrameError, Frames, Said, frame, ready, said},
     guest::Visit,
     native::Native,
 };
 use bailey_kernel::{
-    BoxFuture,
-    extension::{Extensions, Heard, Reply},
+    BoxFuture, Output, Permit, Redeemed, Seal,
+    extension::{Extensions, Heard, Program, Reply},
 };
-use bailey_protocol::SessionId;
+use bailey_protocol::{Action, Digest, SessionId};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout, timeout_at},
 };
+use tokio_util::sync::CancellationToken;
 
 /// How long one may take from its start to being ready.
 const READY: Duration = Duration::from_secs(10);
 /// Said of one that is not there any more, where nothing better is known.
 const ENDED: &str = "it ended";
+/// Said where nobody has it.
+const NOBODY: &str = "nobody here runs it";
 /// Questions that may wait for one extension.
 const WAITING_MAX: usize = 64;
+
+/// Looks at a program's files as they are now.
+pub type Look = Arc<dyn Fn() -> Digest + Send + Sync>;
+
+/// An extension that may be run.
+pub struct Employed {
+    /// Its name.
+    pub name: String,
+    /// The lease that it is the guest of.
+    pub lease: SessionId,
+    /// How long it may take to answer.
+    pub within: Duration,
+    /// Names what would be started now, as the policy does.
+    pub look: Look,
+}
+
+impl fmt::Debug for Employed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Employed").field("name", &self.name).finish_non_exhaustive()
+    }
+}
 
 /// Runs extensions, each by its name.
 #[derive(Debug)]
 pub struct Runner {
-    desks: BTreeMap<String, mpsc::Sender<Order>>,
+    native: Arc<Native>,
+    seal: Seal,
+    counters: BTreeMap<String, Counter>,
 }
 
+/// Where one of them is spoken to.
 #[derive(Debug)]
-enum Order {
-    /// Be ready for questions.
-    Prepare,
-    Ask(Value, oneshot::Sender<Heard>),
+struct Counter {
+    employed: Employed,
+    orders: mpsc::Sender<Order>,
+    runs: Arc<AtomicBool>,
+    closing: CancellationToken,
 }
+
+enum Order {
+    Start(Guest, Ended, oneshot::Sender<Result<(), Heard>>),
+    Ask(Value, oneshot::Sender<Result<Heard, Value>>),
+    End(oneshot::Sender<()>),
+}
+
+/// Who is told how it ended.
+type Ended = oneshot::Sender<Output>;
 
 impl Runner {
-    /// Those of these names, each with the lease that it is the guest of and how long it may take to answer. Nothing starts
-    /// yet. It must be called inside a runtime, and its extensions end with it.
+    /// Those that may be run, by permits of the journal with this seal. Nothing starts yet. It must be called inside a
+    /// runtime, and its extensions end with it.
     #[must_use]
-    pub fn new(native: &Arc<Native>, extensions: Vec<(String, SessionId, Duration)>) -> Self {
-        let desk = |(name, lease, within)| {
+    pub fn new(native: &Arc<Native>, seal: Seal, all: Vec<Employed>) -> Self {
+        let counter = |employed: Employed| {
             let (orders, waiting) = mpsc::channel(WAITING_MAX);
-            tokio::spawn(
-                Desk { native: native.clone(), lease, within, live: None, number: 0 }.serve(waiting),
-            );
-            (name, orders)
+            let (runs, closing) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
+            let desk = Desk {
+                native: native.clone(),
+                lease: employed.lease,
+                within: employed.within,
+                live: None,
+                runs: runs.clone(),
+                closing: closing.clone(),
+                number: 0,
+            };
+            tokio::spawn(desk.serve(waiting));
+            (employed.name.clone(), Counter { employed, orders, runs, closing })
         };
-        Self { desks: extensions.into_iter().map(desk).collect() }
+        Self { native: native.clone(), seal, counters: all.into_iter().map(counter).collect() }
     }
 
-    /// Starts them, so that the first question need not wait for that.
-    pub fn prepare(&self) {
-        // A queue that is full has questions in it, which start it too.
-        self.desks.values().for_each(|desk| drop(desk.try_send(Order::Prepare)));
+    /// What a permit lets begin, and nothing else.
+    fn redeemed(&self, permit: Permit) -> Result<Guest, String> {
+        let Redeemed { effect, isolation, .. } =
+            permit.redeem(&self.seal).map_err(|error| error.to_string())?;
+        match effect.action {
+            Action::Exec(command) => Ok(Guest { command, isolation }),
+            action => Err(format!("`{}` is no program", action.kind().name())),
+        }
     }
 }
 
 impl Extensions for Runner {
-    fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Heard> {
+    fn runs(&self, name: &str) -> bool {
+        self.counters.get(name).is_some_and(|counter| counter.runs.load(Ordering::Acquire))
+    }
+
+    fn program<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Program>> {
         Box::pin(async move {
-            let nobody = || Heard { reply: Reply::Crashed, told: "nobody here runs it".into() };
-            let Some(desk) = self.desks.get(name) else { return nobody() };
-            let (reply, heard) = oneshot::channel();
-            desk.send(Order::Ask(question, reply)).await.ok();
-            heard.await.unwrap_or_else(|_| nobody())
+            let employed = &self.counters.get(name)?.employed;
+            let Guest { command, isolation } = self.native.guest(employed.lease)?.clone();
+            let look = employed.look.clone();
+            // It reads files.
+            let digest = tokio::task::spawn_blocking(move || look()).await.ok()?;
+            Some(Program { command, isolation, digest })
         })
     }
+
+    fn start<'a>(
+        &'a self,
+        name: &'a str,
+        permit: Permit,
+        ended: oneshot::Sender<Output>,
+    ) -> BoxFuture<'a, Result<(), Heard>> {
+        Box::pin(async move {
+            let counter = self.counters.get(name).ok_or_else(|| NOBODY.to_owned());
+            let (counter, guest) = match counter.and_then(|it| Ok((it, self.redeemed(permit)?))) {
+                Ok(both) => both,
+                Err(why) => return Err(not_started(ended, why)),
+            };
+            let (reply, heard) = oneshot::channel();
+            counter.orders.send(Order::Start(guest, ended, reply)).await.ok();
+            heard.await.unwrap_or_else(|_| Err(crashed(NOBODY)))
+        })
+    }
+
+    fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>> {
+        Box::pin(async move {
+            let Some(counter) = self.counters.get(name) else { return Err(question) };
+            let (reply, heard) = oneshot::channel();
+            counter.orders.send(Order::Ask(question, reply)).await.ok();
+            heard.await.unwrap_or_else(|_| Ok(crashed(NOBODY)))
+        })
+    }
+
+    fn end<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(counter) = self.counters.get(name) else { return };
+            counter.closing.cancel();
+            let (reply, done) = oneshot::channel();
+            counter.orders.send(Order::End(reply)).await.ok();
+            done.await.ok();
+        })
+    }
+}
+
+fn crashed(why: impl Into<String>) -> Heard {
+    Heard { reply: Reply::Crashed, told: why.into() }
+}
+
+fn not_started(ended: Ended, why: String) -> Heard {
+    ended.send(Output::failed(&why)).ok();
+    crashed(why)
+}
+
+fn closed() -> Failed {
+    Failed::Ended("the session ended".into())
 }
 
 /// Where one extension is asked, one question after the other, whoever waits for the answer or does not any more.
@@ -86,13 +195,18 @@ struct Desk {
     lease: SessionId,
     within: Duration,
     live: Option<Live>,
+    /// Whether it is there, for those who only want to know that.
+    runs: Arc<AtomicBool>,
+    /// The session ends.
+    closing: CancellationToken,
     /// Of the newest question.
     number: u64,
 }
 
-/// An extension that said that it is ready.
+/// An extension that said that it is ready, or has yet to say it.
 struct Live {
     visit: Visit,
+    ended: Ended,
     frames: Frames,
     /// Questions whose answers are not waited for any more.
     late: BTreeSet<u64>,
@@ -117,24 +231,55 @@ impl Desk {
     async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
         while let Some(order) = orders.recv().await {
             match order {
-                Order::Prepare => {
-                    if let Err(failed) = self.prepare().await {
-                        // The next question tries again, and tells.
-                        self.failed(failed).await;
-                    }
-                }
+                Order::Start(guest, ended, reply) => drop(reply.send(self.start(guest, ended).await)),
                 Order::Ask(question, reply) => drop(reply.send(self.ask(question).await)),
+                Order::End(reply) => {
+                    self.part(false).await;
+                    reply.send(()).ok();
+                }
             }
         }
     }
 
-    async fn ask(&mut self, question: Value) -> Heard {
-        match self.exchange(question).await {
+    async fn start(&mut self, guest: Guest, ended: Ended) -> Result<(), Heard> {
+        if self.live.is_some() {
+            return Err(not_started(ended, "it runs already".into()));
+        }
+        let visit = match self.native.receive(self.lease, guest) {
+            Ok(visit) => visit,
+            Err(error) => return Err(not_started(ended, format!("it did not start: {error}"))),
+        };
+        let live = self.live.insert(Live { visit, ended, frames: Frames::default(), late: BTreeSet::new() });
+        let late = |_| Failed::Ended(format!("it was not ready within {} s", READY.as_secs()));
+        let readied = tokio::select! {
+            biased;
+            readied = timeout(READY, live.ready()) => readied.map_err(late).flatten(),
+            () = self.closing.cancelled() => Err(closed()),
+        };
+        match readied {
+            Ok(()) => {
+                self.runs.store(true, Ordering::Release);
+                Ok(())
+            }
+            Err(failed) => Err(self.failed(failed).await),
+        }
+    }
+
+    /// What it answers. The question comes back where it does not run.
+    async fn ask(&mut self, question: Value) -> Result<Heard, Value> {
+        let Some(live) = &mut self.live else { return Err(question) };
+        self.number += 1;
+        let answered = tokio::select! {
+            biased;
+            answered = live.exchange(self.number, question, self.within) => answered,
+            () = self.closing.cancelled() => Err(closed()),
+        };
+        Ok(match answered {
             Ok(Said { answer, reason, .. }) => {
                 Heard { reply: Reply::Said { answer: answer.into(), reason }, told: String::new() }
             }
             Err(failed) => self.failed(failed).await,
-        }
+        })
     }
 
     /// What a failure counts as. Whoever did anything but come late is ended.
@@ -145,10 +290,8 @@ impl Desk {
             Failed::Ended(why) => (Reply::Crashed, why),
             Failed::Garbled(why) => (Reply::Garbled, why),
         };
-        let last = match self.live.take() {
-            Some(live) => live.visit.end(reply == Reply::Crashed).await,
-            None => String::new(),
-        };
+        let by_itself = reply == Reply::Crashed && !self.closing.is_cancelled();
+        let last = self.part(by_itself).await;
         let told = match (why.as_str(), last.as_str()) {
             (_, "") => why,
             // How it ended says that it did.
@@ -158,45 +301,39 @@ impl Desk {
         Heard { reply, told }
     }
 
-    async fn exchange(&mut self, mut question: Value) -> Result<Said, Failed> {
-        self.number += 1;
-        let (number, within) = (self.number, self.within);
+    /// Ends it where it runs, and tells whoever waits for that; what is known of how it ended by itself.
+    async fn part(&mut self, by_itself: bool) -> String {
+        self.runs.store(false, Ordering::Release);
+        let Some(Live { visit, ended, .. }) = self.live.take() else { return String::new() };
+        let parting = visit.end(by_itself).await;
+        ended.send(Output::new(parting.outcome)).ok();
+        parting.told
+    }
+}
+
+impl Live {
+    async fn exchange(&mut self, number: u64, mut question: Value, within: Duration) -> Result<Said, Failed> {
         if let Value::Object(fields) = &mut question {
             fields.insert("number".into(), number.into());
         }
         let frame = frame(&question).ok_or(Failed::TooLong)?;
-        let live = self.prepare().await?;
-        live.hear_unasked()?;
+        self.hear_unasked()?;
         let until = Instant::now() + within;
-        match timeout_at(until, live.visit.write(&frame)).await {
+        match timeout_at(until, self.visit.write(&frame)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Err(Failed::Ended(ENDED.into())),
             // What it has of the question is no whole frame: nothing more can be asked.
             Err(_) => return Err(Failed::Ended("it did not read the question".into())),
         }
-        match timeout_at(until, live.answer(number)).await {
+        match timeout_at(until, self.answer(number)).await {
             Ok(answer) => answer,
             Err(_) => {
-                live.late.insert(number);
+                self.late.insert(number);
                 Err(Failed::Late)
             }
         }
     }
 
-    /// The extension, started where it does not live.
-    async fn prepare(&mut self) -> Result<&mut Live, Failed> {
-        if self.live.is_none() {
-            let visit = self.native.receive(self.lease);
-            let visit = visit.map_err(|error| Failed::Ended(format!("it did not start: {error}")))?;
-            let live = self.live.insert(Live { visit, frames: Frames::default(), late: BTreeSet::new() });
-            let late = || Failed::Ended(format!("it was not ready within {} s", READY.as_secs()));
-            timeout(READY, live.ready()).await.map_err(|_| late())??;
-        }
-        self.live.as_mut().ok_or_else(|| Failed::Ended("it did not start".into()))
-    }
-}
-
-impl Live {
     async fn ready(&mut self) -> Result<(), Failed> {
         loop {
             if let Some(json) = self.frames.next()? {

@@ -2,14 +2,18 @@
 //! was told of at its start, and ends with the hand that holds it.
 
 use crate::{
-    native::Native,
+    config::Guest,
+    native::{self, Native},
     running::{Running, Source, Story, hear, pump},
     wire::{Job, Task},
 };
-use bailey_protocol::SessionId;
+use bailey_protocol::{Outcome, SessionId, Stream};
 use bytes::BytesMut;
 use rustix::pipe::PipeFlags;
-use std::{io, time::Duration};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{
@@ -34,23 +38,33 @@ pub(crate) struct Visit {
     stdout: Receiver,
     control: UnixDatagram,
     story: Story,
-    told: JoinHandle<bailey_protocol::Stream>,
+    told: JoinHandle<Stream>,
+    begin: Instant,
+}
+
+/// How a visit ended.
+#[derive(Debug)]
+pub(crate) struct Parting {
+    /// What is known of how it ended by itself, and what it last wrote to its standard error.
+    pub(crate) told: String,
+    /// The same for the journal.
+    pub(crate) outcome: Outcome,
 }
 
 impl Native {
-    /// Starts the one program of a lease that is a guest's.
+    /// The one program of a lease that is a guest's.
+    pub(crate) fn guest(&self, lease: SessionId) -> Option<&Guest> {
+        self.warden().sessions().get(&lease).and_then(|lease| lease.guest.as_ref())
+    }
+
+    /// Starts it. The warden compares: no other program runs there.
     ///
     /// # Errors
     /// When the warden was not told of it, or is gone. That it was refused is heard later.
-    pub(crate) fn receive(&self, lease: SessionId) -> io::Result<Visit> {
-        let guest = self.warden().sessions().get(&lease).and_then(|lease| lease.guest.as_ref());
-        let guest = guest.ok_or_else(|| io::Error::other("the maker of sandboxes was not told of it"))?;
-        let job = Job {
-            task: Task::Run(guest.command.clone()),
-            isolation: guest.isolation.clone(),
-            limits: guest.command.limits.clone(),
-            is_first: false,
-        };
+    pub(crate) fn receive(&self, lease: SessionId, guest: Guest) -> io::Result<Visit> {
+        let Guest { command, isolation } = guest;
+        let limits = command.limits.clone();
+        let job = Job { task: Task::Run(command), isolation, limits, is_first: false };
         let (theirs, stdin) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let Running { stdout, mut stderr, control } = self.launch(lease, &job, Some(theirs))?;
         // Read all the time, so that it need not wait to be heard; nobody is shown it while it lives.
@@ -58,7 +72,8 @@ impl Native {
             let (out, _) = mpsc::channel(1);
             pump(&mut stderr, Source::Stderr, TOLD_BYTES, out, &CancellationToken::new()).await
         });
-        Ok(Visit { stdin: Sender::from_owned_fd(stdin)?, stdout, control, story: Story::default(), told })
+        let (stdin, begin) = (Sender::from_owned_fd(stdin)?, Instant::now());
+        Ok(Visit { stdin, stdout, control, story: Story::default(), told, begin })
     }
 }
 
@@ -82,27 +97,29 @@ impl Visit {
         }
     }
 
-    /// Ends it, with all that it started; tells what is known of how it ended by itself, and what it last wrote to its
-    /// standard error.
-    pub(crate) async fn end(mut self, by_itself: bool) -> String {
-        if by_itself {
-            let heard = async {
-                while let Some(message) = hear(&self.control).await {
-                    self.story.take(message);
-                }
-            };
-            timeout(END, heard).await.ok();
-        }
-        let Self { stdin, stdout, control, story, told } = self;
+    /// Ends it, with all that it started.
+    pub(crate) async fn end(mut self, by_itself: bool) -> Parting {
+        // What it was started in was said before anything ran; how it ended comes last.
+        let is_told = |story: &Story| !by_itself && story.enforced.is_some();
+        let heard = async {
+            while !is_told(&self.story) {
+                let Some(message) = hear(&self.control).await else { return };
+                self.story.take(message);
+            }
+        };
+        timeout(END, heard).await.ok();
+        let Self { stdin, stdout, control, story, told, begin } = self;
         drop((stdin, stdout, control));
-        let mut lines: Vec<String> = ended(&story).filter(|_| by_itself).into_iter().collect();
-        if let Ok(Ok(told)) = timeout(END, told).await {
-            let bytes = [told.head.0, told.tail.0].concat();
-            lines.extend(
-                Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()).filter(|told| !told.is_empty()),
-            );
+        let stderr = timeout(END, told).await.ok().and_then(Result::ok).unwrap_or_default();
+        let last =
+            String::from_utf8_lossy(&[&*stderr.head.0, &*stderr.tail.0].concat()).trim_end().to_owned();
+        let lines =
+            ended(&story).filter(|_| by_itself).into_iter().chain(Some(last).filter(|it| !it.is_empty()));
+        let lines: Vec<String> = lines.collect();
+        Parting {
+            told: lines.join("\n"),
+            outcome: native::outcome(story, Stream::default(), stderr, !by_itself, begin),
         }
-        lines.join("\n")
     }
 }
 

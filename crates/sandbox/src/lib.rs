@@ -50,7 +50,7 @@ pub mod worker;
 pub use config::{Config, Guest, Lease, Yard};
 pub use confine::{ConfineError, Confined, Confinement};
 pub use executor::Walls;
-pub use extension::Runner;
+pub use extension::{Employed, Look, Runner};
 pub use frame::FRAME_BYTES_MAX;
 pub use native::{Native, WorkError};
 pub use running::{Piece, Source};

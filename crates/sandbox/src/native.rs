@@ -221,7 +221,13 @@ impl Native {
     }
 }
 
-fn outcome(story: Story, stdout: Stream, stderr: Stream, was_cancelled: bool, begin: Instant) -> Outcome {
+pub(crate) fn outcome(
+    story: Story,
+    stdout: Stream,
+    stderr: Stream,
+    was_cancelled: bool,
+    begin: Instant,
+) -> Outcome {
     let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     if let Some(reason) = story.refusal() {
         let was_in_time = was_cancelled && story.refused.is_none();

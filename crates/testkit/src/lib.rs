@@ -12,9 +12,11 @@
 mod bench;
 mod clock;
 mod model;
+mod permits;
 mod world;
 
 pub use bench::{Bench, Setup, tool_call};
 pub use clock::FakeClock;
 pub use model::{Call, Gate, Message, ModelServer, Reply, Request};
+pub use permits::Permits;
 pub use world::{Hook, Span, World, output};

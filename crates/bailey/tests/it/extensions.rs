@@ -1,7 +1,7 @@
 //! Extensions of the policy in whole sessions, and the page about them, whose programs are run as they stand.
 
 use crate::stage::{Ran, Stage};
-use bailey_testkit::{ModelServer, Reply};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -207,6 +207,81 @@ fn one_that_crashes_twice_is_disabled_for_every_process_until_a_human_enables_it
     assert!(enabled.code == Some(0) && enabled.stdout.contains("x is asked again"), "{enabled:?}");
     let (ran, _model) = run(&stage, &[&["echo", "hello"]]);
     assert!(ran.results()[0].contains("hello"), "{ran:?}");
+}
+
+/// The starts of extensions that the journal has, each with whether it has an outcome.
+fn starts(stage: &Stage) -> Vec<(Value, bool)> {
+    let trail = stage.trail();
+    let ended = |effect: &Value| trail.iter().any(|it| it["type"] == "outcome" && it["effect"] == *effect);
+    let intents = trail.iter().filter(|it| it["type"] == "intent" && it["under"].is_object());
+    intents.map(|it| (it.clone(), ended(&it["effect"]))).collect()
+}
+
+#[test]
+fn each_start_is_an_entry_under_a_token_and_a_session_without_extensions_has_none() {
+    let (Some(python), stage) = (python(), Stage::new(&[])) else { return };
+    declare(&stage, &[python], "");
+    fs::write(stage.home().join("config.toml"), "").unwrap();
+    run(&stage, &[&["echo", "hello"]]);
+    assert!(starts(&stage).is_empty() && entries(&stage, "token_minted").is_empty());
+    let file = program(&stage, "x.py", &judging("return \"pass\", \"\""));
+    declare(&stage, &[python, file.to_str().unwrap()], PATIENT);
+    let (ran, _model) = run(&stage, &[&["echo", "hello"], &["echo", "again"]]);
+    assert!(ran.results()[1].contains("again"), "{ran:?}");
+    let starts = starts(&stage);
+    let [(start, true)] = &starts[..] else { panic!("{starts:?}") };
+    let python = fs::canonicalize(python).unwrap();
+    assert_eq!(start["target"], json!(format!("{} {}", python.display(), file.display())));
+    assert_eq!((&start["role"], &start["purpose"]), (&json!("owner"), &json!("own")));
+    let log = stage.ran(&["audit", "log", "-n", "1000"]).stdout;
+    assert!(log.contains("for the extension `x`: 2 operations until"), "{log}");
+    assert_eq!(entries(&stage, "token_ended").len(), 1);
+    let verified = stage.ran(&["--json", "audit", "verify"]).lines().remove(0);
+    assert_eq!(verified["signed"]["newest"]["entries"], verified["entries"], "its end is signed, too");
+    let rebuilt = stage.ran(&["--json", "audit", "rebuild"]).lines().remove(0);
+    assert_eq!(rebuilt["repaired"], json!({}));
+}
+
+#[test]
+fn a_program_that_was_changed_meanwhile_is_not_started_again() {
+    let Some(python) = python() else { return };
+    let crashes =
+        judging("sys.exit(1) if action[\"argv\"][-1] == \"x\" else None\n    return \"pass\", \"\"");
+    for is_changed in [false, true] {
+        let stage = Stage::new(&[]);
+        let file = program(&stage, "x.py", &crashes);
+        declare(&stage, &[python, file.to_str().unwrap()], PATIENT);
+        let gate = Gate::default();
+        let call = |name, word| [(name, "command_run", json!({ "argv": ["echo", word] }))];
+        let model = stage.model_beside(vec![
+            Reply::calls(call("c1", "x")),
+            Reply::Held(gate.clone(), Message::calls(call("c2", "hello"))),
+            Reply::text("done"),
+        ]);
+        let arguments = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
+        let ran = std::thread::scope(|scope| {
+            let running = scope.spawn(|| stage.ran(&arguments));
+            model.wait_for(2);
+            if is_changed {
+                // In its place, so that whoever may read it still may.
+                fs::write(&file, format!("{crashes}\n# another one")).unwrap();
+            }
+            gate.open();
+            running.join().unwrap()
+        });
+        let results = ran.results();
+        assert!(results[0].contains("it crashed"), "{ran:?}");
+        let log = stage.ran(&["audit", "log", "-n", "1000"]).stdout;
+        if is_changed {
+            let why = "its program or a file of it is not what it was when this session began";
+            assert!(results[1].contains("it is not started") && results[1].contains(why), "{ran:?}");
+            assert!(log.contains(why), "{log}");
+            assert_eq!(starts(&stage).len(), 1);
+        } else {
+            assert!(results[1].contains("hello"), "the control: {ran:?} {log}");
+            assert_eq!(starts(&stage).len(), 2);
+        }
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{
-    Acted, BoxFuture, Caveat, Claims, Conclusion, Condition, Glob, Offered, Output, Plan, RED_FILES_MAX,
-    Step, Tool, extension::Heard,
+    Acted, BoxFuture, Caveat, Claims, Conclusion, Condition, Glob, Offered, Output, Permit, Plan,
+    RED_FILES_MAX, Step, Tool,
+    extension::{Heard, Program},
 };
 use bailey_policy::{Late, Policy, Trust, built_in_rules, file};
 use bailey_protocol::{
@@ -16,6 +17,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
+use tokio::sync::oneshot;
 
 /// A token for reads in the project.
 fn reads() -> Caveat {
@@ -207,15 +209,36 @@ async fn a_card_names_each_red_file_or_there_is_none() {
     assert!(!matches!(undo, Acted::Denied(_)), "{undo:?}");
 }
 
-/// An extension that denies, and counts how often it was asked.
+/// An extension that runs already, denies, and counts how often it was asked.
 #[derive(Default)]
 struct Denies(AtomicUsize);
 
 impl bailey_kernel::extension::Extensions for Denies {
-    fn ask<'a>(&'a self, _: &'a str, _: Value) -> BoxFuture<'a, Heard> {
+    fn runs(&self, _: &str) -> bool {
+        true
+    }
+
+    fn program<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Option<Program>> {
+        Box::pin(async { None })
+    }
+
+    fn start<'a>(
+        &'a self,
+        _: &'a str,
+        _: Permit,
+        _: oneshot::Sender<Output>,
+    ) -> BoxFuture<'a, Result<(), Heard>> {
+        Box::pin(async { panic!("it runs") })
+    }
+
+    fn ask<'a>(&'a self, _: &'a str, _: Value) -> BoxFuture<'a, Result<Heard, Value>> {
         self.0.fetch_add(1, Ordering::SeqCst);
         let reply = bailey_policy::Reply::Said { answer: bailey_policy::Answer::Deny, reason: "no".into() };
-        Box::pin(async move { Heard { reply, told: String::new() } })
+        Box::pin(async move { Ok(Heard { reply, told: String::new() }) })
+    }
+
+    fn end<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
     }
 }
 

@@ -11,6 +11,7 @@ mod calls;
 mod compile;
 mod converse;
 mod endings;
+mod extensions;
 mod gate;
 mod house_rules;
 mod labels;

@@ -29,6 +29,7 @@ fn whatever_is_no_answer_denies() {
         (Some(Reply::Garbled), "its answer cannot be read"),
         (Some(Reply::TooLong), "this is too long for it to be asked about"),
         (Some(Reply::Disabled), "it is disabled until you enable it again"),
+        (Some(Reply::Barred("no token".into())), "it is not started: no token"),
         (None, "nobody asked it"),
     ] {
         assert_eq!(replied(Late::Deny, reply), (Deny, format!("{why} (extension `x`: deny)")));
@@ -45,7 +46,13 @@ fn only_slowness_can_be_made_to_count_for_less() {
         (Allow, "it did not answer in time (extension `x`: pass)"),
         "and is told"
     );
-    for reply in [Some(Reply::Crashed), Some(Reply::Garbled), Some(Reply::Disabled), None] {
+    for reply in [
+        Some(Reply::Crashed),
+        Some(Reply::Garbled),
+        Some(Reply::Disabled),
+        Some(Reply::Barred(String::new())),
+        None,
+    ] {
         assert_eq!(replied(Late::Pass, reply).0, Deny);
     }
 }

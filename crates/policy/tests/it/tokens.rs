@@ -5,7 +5,7 @@ use bailey_policy::{
     Answer::{Allow, Deny},
     CAVEATS_MAX, Caller, Caveat, Decided, InvalidToken, Policy, Token,
 };
-use bailey_protocol::{Action, Digest, Kind};
+use bailey_protocol::{Action, Digest, Kind, Role};
 
 const FILE: &str = "/home/ann/proj/a/b.rs";
 
@@ -72,6 +72,15 @@ fn a_narrowing_is_one_more_condition_and_never_one_less() {
     let long = |held: &mut Token| held.caveats.resize(CAVEATS_MAX + 1, Caveat::default());
     invalid(InvalidToken::TooLong, read(FILE), long);
     valid(read(FILE), |held| held.caveats.resize(CAVEATS_MAX, Caveat::default()));
+}
+
+#[test]
+fn one_for_a_single_action_covers_that_one_to_the_last_word() {
+    let only = sealed(Role::Agent, read(FILE)).action_digest();
+    let narrow = |held: &mut Token| held.caveats.push(Caveat { action: Some(only), ..Caveat::default() });
+    valid(read(FILE), narrow);
+    invalid(InvalidToken::OutOfScope, read("/home/ann/proj/a/c.rs"), narrow);
+    valid(read("/home/ann/proj/a/c.rs"), |_| {});
 }
 
 #[test]

@@ -1,17 +1,23 @@
 //! Extensions of the policy as guests: what they see, and what becomes of those that misbehave.
 
 use crate::house::{As, House, STRANGER, everyone, is_root};
+use bailey_kernel::Output;
 use bailey_kernel::extension::{Answer, Extensions as _, Heard, Reply};
-use bailey_protocol::{Command, Isolation, Limits, Profile, SessionId, Wall, WsPath};
-use bailey_sandbox::{Guest, Lease, Runner, Yard};
-use serde_json::json;
+use bailey_protocol::{
+    Action, Command, Digest, Isolation, Limits, Profile, Report, SessionId, Status, Wall, WsPath,
+};
+use bailey_sandbox::{Employed, Guest, Lease, Look, Runner, Yard};
+use bailey_testkit::Permits;
+use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
     os::unix::fs::chown,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
+use tokio::sync::oneshot;
 
 /// Long enough for whatever else the machine does.
 const PATIENT: Duration = Duration::from_secs(10);
@@ -36,23 +42,26 @@ def say(question, answer="allow", reason=""):
     send({"number": question["number"], "answer": answer, "reason": reason})
 "#;
 
-/// A house with one extension, and whoever asks it.
+/// A house with one extension, and whoever starts and asks it.
 struct Office {
     runner: Runner,
     house: House,
+    permits: Permits,
+    guest: Guest,
 }
 
 impl Office {
-    fn new(body: &str, within: Duration) -> Option<Self> {
-        Self::with(if is_root() { As::Root } else { As::User }, body, within, &[])
+    async fn new(body: &str, within: Duration) -> Option<Self> {
+        Self::with(if is_root() { As::Root } else { As::User }, body, within, &[]).await
     }
 
-    fn with(who: As, body: &str, within: Duration, without: &[Wall]) -> Option<Self> {
+    async fn with(who: As, body: &str, within: Duration, without: &[Wall]) -> Option<Self> {
         if !Path::new("/usr/bin/python3").exists() {
             println!("SKIPPED: there is no /usr/bin/python3");
             return None;
         }
         let id = SessionId::new(7, [7; 10]);
+        let mut declared = None;
         let house = House::with(who, |config| {
             let root = config.user_home.parent().unwrap().to_owned();
             let script = root.join("x.py");
@@ -80,15 +89,37 @@ impl Office {
                 limits: Limits { wall_ms: u64::MAX, pids: 16, memory_bytes: 256 << 20, ..Limits::default() },
             };
             config.without.extend(without);
-            let guest = Some(Guest { command, isolation });
+            let guest = declared.insert(Guest { command, isolation }).clone().into();
             config.sessions.insert(id, Lease { guest, is_scratch: true, ..Yard { project, folder }.into() });
         });
-        let runner = Runner::new(&house.native, vec![("x".into(), id, within)]);
-        Some(Self { runner, house })
+        let permits = Permits::new().await;
+        let look: Look = Arc::new(|| Digest::of(b"x"));
+        let employed = Employed { name: "x".into(), lease: id, within, look };
+        let runner = Runner::new(&house.native, permits.seal(), vec![employed]);
+        Some(Self { runner, house, permits, guest: declared? })
     }
 
     async fn ask(&self) -> Heard {
-        self.runner.ask("x", json!({ "action": { "kind": "exec" } })).await
+        self.about(json!({ "action": { "kind": "exec" } })).await
+    }
+
+    /// Its reply, after a start where it does not run.
+    async fn about(&self, question: Value) -> Heard {
+        let mut question = question;
+        loop {
+            match self.runner.ask("x", question).await {
+                Ok(heard) => return heard,
+                Err(back) => question = back,
+            }
+            if let Err(heard) = self.start(&self.guest, oneshot::channel().0).await {
+                return heard;
+            }
+        }
+    }
+
+    async fn start(&self, guest: &Guest, ended: oneshot::Sender<Output>) -> Result<(), Heard> {
+        let permit = self.permits.of(Action::Exec(guest.command.clone()), &guest.isolation).await;
+        self.runner.start("x", permit, ended).await
     }
 
     async fn reply(&self) -> Reply {
@@ -110,7 +141,7 @@ while True:
 #[tokio::test]
 async fn an_extension_is_asked_one_question_after_the_other() {
     for who in everyone() {
-        let Some(office) = Office::with(who, HONEST, PATIENT, &[]) else { return };
+        let Some(office) = Office::with(who, HONEST, PATIENT, &[]).await else { return };
         for _ in 0..3 {
             assert_eq!(
                 office.ask().await,
@@ -123,9 +154,49 @@ async fn an_extension_is_asked_one_question_after_the_other() {
             2,
             "an init and one process, not one for each question"
         );
-        let nobody = office.runner.ask("y", json!({})).await;
-        assert_eq!(nobody.reply, Reply::Crashed);
+        assert_eq!(office.runner.ask("y", json!(7)).await, Err(json!(7)), "nobody has it");
     }
+}
+
+#[tokio::test]
+async fn it_starts_by_a_permit_for_itself_and_tells_how_it_ended() {
+    let Some(office) = Office::new(HONEST, PATIENT).await else { return };
+    let question = json!({ "action": { "kind": "exec" } });
+    assert_eq!(office.runner.ask("x", question.clone()).await, Err(question), "nothing starts by itself");
+    let other = Guest {
+        command: Command { argv: vec!["/usr/bin/true".into()], ..office.guest.command.clone() },
+        isolation: office.guest.isolation.clone(),
+    };
+    let (ended, told) = oneshot::channel();
+    let refused = office.start(&other, ended).await.unwrap_err();
+    assert!(refused.told.contains("this place is one program's"), "{refused:?}");
+    assert!(matches!(told.await.unwrap().outcome().status, Status::Failed { .. }));
+    // A permit of another journal opens nothing.
+    let strangers = Permits::new().await;
+    let permit = strangers.of(Action::Exec(office.guest.command.clone()), &office.guest.isolation).await;
+    let refused = office.runner.start("x", permit, oneshot::channel().0).await.unwrap_err();
+    assert!(refused.told.contains("made by another journal") && !office.runner.runs("x"), "{refused:?}");
+    // The control.
+    let (ended, told) = oneshot::channel();
+    office.start(&office.guest, ended).await.unwrap();
+    assert!(office.runner.runs("x"));
+    assert_eq!(office.reply().await, said(Answer::Deny, "exec"));
+    office.runner.end("x").await;
+    let output = told.await.unwrap();
+    assert_eq!(output.outcome().status, Status::Cancelled);
+    assert!(output.outcome().enforced.is_some(), "{output:?}");
+    assert!(!office.runner.runs("x"));
+    // One that ends by itself.
+    let Some(office) = Office::new("send({'ready': 1})\nread()\nsys.exit('on fire')", PATIENT).await else {
+        return;
+    };
+    let (ended, told) = oneshot::channel();
+    office.start(&office.guest, ended).await.unwrap();
+    assert_eq!(office.reply().await, Reply::Crashed);
+    let output = told.await.unwrap();
+    let Report::Exec(report) = output.report() else { panic!("{output:?}") };
+    assert_eq!((report.exit, output.outcome().status.clone()), (Some(1), Status::Done));
+    assert!(String::from_utf8_lossy(&report.stderr.head.0).contains("on fire"));
 }
 
 #[tokio::test]
@@ -136,10 +207,11 @@ while True:
     question = read()
     say(question, "allow", question["mine"])
 "#;
-    let Some(office) = Office::new(body, PATIENT) else { return };
+    let Some(office) = Office::new(body, PATIENT).await else { return };
+    office.start(&office.guest, oneshot::channel().0).await.unwrap();
     let asked = (0..100).map(|n| {
         let office = &office;
-        async move { (n, office.runner.ask("x", json!({ "mine": n.to_string() })).await.reply) }
+        async move { (n, office.about(json!({ "mine": n.to_string() })).await.reply) }
     });
     let mut waiting: Vec<_> = asked.map(Box::pin).collect();
     // Half of those who ask go away; the others' answers are theirs.
@@ -159,7 +231,7 @@ send({"ready": 1})
 read()
 sys.exit("the rules are on fire")
 "#;
-    let Some(office) = Office::new(body, PATIENT) else { return };
+    let Some(office) = Office::new(body, PATIENT).await else { return };
     for _ in 0..2 {
         let heard = office.ask().await;
         assert_eq!(heard.reply, Reply::Crashed, "{heard:?}");
@@ -168,14 +240,16 @@ sys.exit("the rules are on fire")
             "{heard:?}"
         );
     }
-    let Some(office) = Office::new("sys.exit(3)", PATIENT) else { return };
+    let Some(office) = Office::new("sys.exit(3)", PATIENT).await else { return };
     let heard = office.ask().await;
     assert!(heard.reply == Reply::Crashed && heard.told.contains("exit code 3"), "{heard:?}");
 }
 
 #[tokio::test]
 async fn one_that_hangs_is_late_and_its_late_answer_is_nobodys() {
-    let Some(office) = Office::new("send({'ready': 1})\nread()\ntime.sleep(1000)", SHORT) else { return };
+    let Some(office) = Office::new("send({'ready': 1})\nread()\ntime.sleep(1000)", SHORT).await else {
+        return;
+    };
     for _ in 0..2 {
         let begin = Instant::now();
         assert_eq!(office.reply().await, Reply::Late);
@@ -192,7 +266,7 @@ while True:
         say(question, "deny", "now")
     last = question
 "#;
-    let Some(office) = Office::new(body, PATIENT.min(Duration::from_secs(2))) else { return };
+    let Some(office) = Office::new(body, PATIENT.min(Duration::from_secs(2))).await else { return };
     assert_eq!(office.reply().await, Reply::Late);
     assert_eq!(office.reply().await, Reply::Late);
     assert_eq!(office.reply().await, said(Answer::Deny, "now"), "and not what was said to the first two");
@@ -200,12 +274,12 @@ while True:
 
 #[tokio::test]
 async fn a_question_that_is_not_read_or_cannot_be_asked_is_no_answer() {
-    let Some(office) = Office::new("send({'ready': 1})\ntime.sleep(1000)", SHORT) else { return };
+    let Some(office) = Office::new("send({'ready': 1})\ntime.sleep(1000)", SHORT).await else { return };
     let long = json!({ "long": "x".repeat(900_000) });
-    let heard = office.runner.ask("x", long).await;
+    let heard = office.about(long).await;
     assert!(heard.reply == Reply::Crashed && heard.told.contains("did not read the question"), "{heard:?}");
-    let Some(office) = Office::new(HONEST, PATIENT) else { return };
-    assert_eq!(office.runner.ask("x", json!({ "long": "x".repeat(1 << 20) })).await.reply, Reply::TooLong);
+    let Some(office) = Office::new(HONEST, PATIENT).await else { return };
+    assert_eq!(office.about(json!({ "long": "x".repeat(1 << 20) })).await.reply, Reply::TooLong);
     assert_eq!(office.reply().await, said(Answer::Deny, "exec"), "the control, and it lives");
 }
 
@@ -227,7 +301,7 @@ async fn what_is_no_answer_to_the_question_ends_whoever_wrote_it() {
     ];
     for (name, attack) in attacks {
         let body = format!("send({{'ready': 1}})\nwhile True:\n    question = read()\n    {attack}\n");
-        let Some(office) = Office::new(&body, PATIENT) else { return };
+        let Some(office) = Office::new(&body, PATIENT).await else { return };
         let mut heard = office.ask().await;
         if heard.reply == said(Answer::Allow, "") {
             // What came beside the answer, when the next question comes at the latest.
@@ -240,15 +314,16 @@ async fn what_is_no_answer_to_the_question_ends_whoever_wrote_it() {
         }
         assert_eq!(heard.reply, Reply::Garbled, "{name}: {heard:?}");
     }
-    let Some(office) = Office::new("raw(struct.pack('>I', 100) + b'{')\ntime.sleep(1000)", PATIENT) else {
+    let Some(office) = Office::new("raw(struct.pack('>I', 100) + b'{')\ntime.sleep(1000)", PATIENT).await
+    else {
         return;
     };
     let unready = office.ask();
     assert!(tokio::time::timeout(SHORT, unready).await.is_err(), "half a frame is not being ready");
     let body = "send({'ready': 1})\nread()\nraw(struct.pack('>I', 100) + b'{')\ntime.sleep(1000)";
-    let Some(office) = Office::new(body, SHORT) else { return };
+    let Some(office) = Office::new(body, SHORT).await else { return };
     assert_eq!(office.reply().await, Reply::Late, "half a frame is no answer");
-    let Some(office) = Office::new("send({'ready': 2})", PATIENT) else { return };
+    let Some(office) = Office::new("send({'ready': 2})", PATIENT).await else { return };
     assert_eq!(office.reply().await, Reply::Garbled, "it speaks another version");
 }
 
@@ -268,7 +343,7 @@ except OSError:
 say(question, "allow", str(made))
 read()
 "#;
-    let Some(office) = Office::new(body, PATIENT) else { return };
+    let Some(office) = Office::new(body, PATIENT).await else { return };
     let Reply::Said { reason, .. } = office.reply().await else { panic!("no answer") };
     let made: u32 = reason.parse().unwrap();
     assert!((1..=18).contains(&made), "{made} processes");
@@ -295,7 +370,7 @@ while True:
 async fn an_extension_sees_its_own_files_and_nothing_of_the_project_or_the_home() {
     for who in everyone() {
         let stolen = async |without: &[Wall]| {
-            let office = Office::with(who, THIEF, PATIENT, without)?;
+            let office = Office::with(who, THIEF, PATIENT, without).await?;
             let key = office.house.home.join(".ssh/id");
             fs::create_dir_all(key.parent().unwrap()).unwrap();
             fs::write(&key, "the key").unwrap();
@@ -303,9 +378,9 @@ async fn an_extension_sees_its_own_files_and_nothing_of_the_project_or_the_home(
             let file = office.house.write("a.txt", "the project");
             let paths = [key, file, office.house.folder.clone()];
             let own = office.house.home.parent().unwrap().join("x.py");
-            let reply = office.runner.ask("x", json!({ "paths": paths })).await.reply;
+            let reply = office.about(json!({ "paths": paths })).await.reply;
             let Reply::Said { reason, .. } = reply else { panic!("{reply:?}") };
-            let read = office.runner.ask("x", json!({ "paths": [own] })).await.reply;
+            let read = office.about(json!({ "paths": [own] })).await.reply;
             assert!(matches!(read, Reply::Said { reason, .. } if reason.contains("attempt")), "its own file");
             Some(reason)
         };
@@ -329,10 +404,10 @@ while True:
     except OSError as error:
         say(question, "allow", error.strerror)
 "#;
-    let Some(office) = Office::new(body, PATIENT) else { return };
+    let Some(office) = Office::new(body, PATIENT).await else { return };
     let Reply::Said { reason, .. } = office.reply().await else { panic!("no answer") };
     assert_ne!(reason, "a socket");
     let who = office.house.who;
-    let control = Office::with(who, body, PATIENT, &[Wall::Seccomp]).unwrap().reply().await;
+    let control = Office::with(who, body, PATIENT, &[Wall::Seccomp]).await.unwrap().reply().await;
     assert_eq!(control, said(Answer::Allow, "a socket"), "the control");
 }
