@@ -150,3 +150,6 @@ fn does(own: &ToolEffect, given: &ToolEffect) -> Fit {
 fn same<T: PartialEq>(own: &T, given: &T) -> Fit {
     (own == given).into()
 }
+
+#[cfg(test)]
+mod tests;
