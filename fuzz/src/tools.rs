@@ -1,6 +1,6 @@
 //! What models write: arguments of tools, patches, edits.
 
-use bailey_kernel::{Output, Plan, Tool};
+use bailey_kernel::{Output, Plan, Redactor, Tool};
 use bailey_protocol::{
     Action, CallId, Digest, FileKind, FileReport, Limits, Outcome, Report, StatReport, Status, ToolCall,
 };
@@ -61,7 +61,7 @@ fn drive(tool: &dyn Tool, call: ToolCall, file: &str) {
                     assert!(files.iter().all(|change| change.base.is_none_or(|base| base == held)));
                 }
                 let output = Output::failed("not done");
-                return assert!(!tool.conclude(&call, &seen, &output).text.is_empty());
+                return assert!(!tool.conclude(&call, &seen, &output, &Redactor::default()).text.is_empty());
             }
         }
     }

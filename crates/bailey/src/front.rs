@@ -5,6 +5,7 @@
 //! being written there.
 
 mod ask;
+mod card;
 mod chat;
 mod draw;
 #[cfg(feature = "fuzz")]
@@ -21,7 +22,8 @@ mod story;
 mod terminal;
 mod text;
 
-pub(crate) use ask::{Asker, confirm, diff_lines, draw as draw_card, one_line, type_phrase, type_reason};
+pub(crate) use ask::{Asker, confirm, type_phrase, type_reason};
+pub(crate) use card::{diff_lines, draw as draw_card, one_line};
 pub(crate) use chat::{Chat, Leave};
 pub(crate) use draw::{barred, packets, short};
 pub(crate) use history::History;

@@ -87,7 +87,22 @@ impl Printer {
 
     /// How many cells wide standard output is; none where it is no terminal, or does not say.
     pub(crate) fn columns(&self) -> Option<usize> {
-        columns(&io::stdout())
+        self.size().map(|(columns, _)| columns)
+    }
+
+    /// The same, with no end where it does not say.
+    pub(crate) fn cells(&self) -> usize {
+        self.columns().unwrap_or(usize::MAX)
+    }
+
+    /// How many cells wide and rows high standard output is; none where it is no terminal, or does not say.
+    pub(crate) fn size(&self) -> Option<(usize, usize)> {
+        size(&io::stdout())
+    }
+
+    /// What takes secrets out of whatever is printed.
+    pub(crate) fn redactor(&self) -> Redactor {
+        self.redactor.get().cloned().unwrap_or_default()
     }
 
     /// From now on it is remembered when nothing can be printed any more; before, the program ends there.
@@ -222,8 +237,8 @@ impl Printer {
         }
         let label = "error:";
         let text = format!("{label} {}", neutralise(&text));
-        let text = columns(&io::stderr())
-            .map_or_else(|| text.clone(), |columns| fold(&text, columns - 2.min(columns), 0));
+        let text = size(&io::stderr())
+            .map_or_else(|| text.clone(), |(columns, _)| fold(&text, columns - 2.min(columns), 0));
         // What an error quotes may have lines; none of them stands where another error would.
         let rest = text.strip_prefix(label).unwrap_or(&text).replace('\n', "\n  ");
         let line = format!("{}{rest}\n", paint(self.err_color, Style::Red, label));
@@ -231,10 +246,10 @@ impl Printer {
     }
 }
 
-/// How many cells wide a terminal is; none where it is no terminal, or does not say.
-fn columns(stream: &impl AsFd) -> Option<usize> {
-    let size = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0);
-    size.map(|size| usize::from(size.ws_col))
+/// How many cells wide and rows high a terminal is; none where it is no terminal, or does not say.
+pub(crate) fn size(stream: &impl AsFd) -> Option<(usize, usize)> {
+    let size = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0)?;
+    Some((usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
 /// An error with its causes, each said once: many a message holds its cause's words already.

@@ -302,6 +302,7 @@ impl Kernel {
             isolation: review.isolation(),
             once: compliance,
             seen,
+            redactor: self.journal().redactor(),
         });
         let origins = self.origins(sealed.effect()).await?;
         let pattern = wider.as_ref().map(|wider| wider.pattern.words());

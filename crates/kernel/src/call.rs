@@ -223,8 +223,9 @@ impl Kernel {
                 ended("its end was not seen: it may have happened; look before you do it again")
             }
             Status::Done | Status::Failed { .. } => {
-                let clean = cut::to_conclude(self.journal().redactor(), &finished.output);
-                tool::conclude(tool, call, seen, clean.as_ref().unwrap_or(&finished.output))
+                let redactor = self.journal().redactor();
+                let clean = cut::to_conclude(redactor, &finished.output);
+                tool::conclude(tool, call, seen, clean.as_ref().unwrap_or(&finished.output), redactor)
             }
         };
         // What a workspace holds is data of the workspace, whatever it says.

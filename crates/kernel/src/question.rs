@@ -5,6 +5,7 @@ use crate::Output;
 use crate::{Connection, Kernel, Observation, Refused, Scope, context::Provenance, screen, tool::Conclusion};
 use bailey_journal::{Answerer, JournalError, Settlement, Standing, Terms};
 use bailey_protocol::{Action, Answer, ApprovalId, CallId, Card, Happening, Isolation, ToolCall, WsPath};
+use bailey_secrets::Redactor;
 use std::{sync::PoisonError, time::Duration};
 
 /// The most Red files that one question may be about: as many as a card names. A change or an apply of more is refused,
@@ -29,6 +30,8 @@ pub struct Question<'a> {
     pub once: bool,
     /// What was read for it.
     pub seen: &'a [Output],
+    /// Takes secrets out of a text; whoever shortens one does it before, for nobody knows half of a secret.
+    pub redactor: &'a Redactor,
 }
 
 /// A call whose result comes later: the model was told that a human is asked, and works on.

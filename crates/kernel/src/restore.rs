@@ -94,8 +94,9 @@ impl Kernel {
             Some(Some(outcome)) => match (&outcome.status, find(&call.name)) {
                 (Status::Done | Status::Failed { .. }, Some(tool)) => {
                     let output = Output::new(outcome.clone());
-                    let clean = cut::to_conclude(self.journal().redactor(), &output);
-                    tool::conclude(&*tool, call, &[], clean.as_ref().unwrap_or(&output))
+                    let redactor = self.journal().redactor();
+                    let clean = cut::to_conclude(redactor, &output);
+                    tool::conclude(&*tool, call, &[], clean.as_ref().unwrap_or(&output), redactor)
                 }
                 (Status::Cancelled, _) => told("cancelled: the user ended this turn"),
                 _ => may_have_happened(),

@@ -2,6 +2,7 @@
 
 use crate::{Errand, Output};
 use bailey_protocol::{Action, Kind, ToolCall, ToolSpec, WsPath};
+use bailey_secrets::Redactor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a call will read and write, for running calls of one reply in parallel. Paths may be relative to the
@@ -53,8 +54,9 @@ pub trait Tool: Send + Sync + 'static {
     fn claims(&self, call: &ToolCall) -> Claims;
     /// What the call comes to, given what was read so far.
     fn plan(&self, call: &ToolCall, seen: &[Output]) -> Plan;
-    /// What the model is told of the effect. `seen` is what `plan` asked for before.
-    fn conclude(&self, call: &ToolCall, seen: &[Output], output: &Output) -> Conclusion;
+    /// What the model is told of the effect. `seen` is what `plan` asked for before. A text that is shortened goes through the
+    /// redactor before that: nobody knows half of a secret.
+    fn conclude(&self, call: &ToolCall, seen: &[Output], output: &Output, redactor: &Redactor) -> Conclusion;
 }
 
 /// What a call will read and write. A tool that panics claims everything: its plan will say so.
@@ -68,13 +70,19 @@ pub(crate) fn plan(tool: &dyn Tool, call: &ToolCall, seen: &[Output]) -> Plan {
     guarded(call, || tool.plan(call, seen)).unwrap_or_else(Plan::Refuse)
 }
 
-pub(crate) fn conclude(tool: &dyn Tool, call: &ToolCall, seen: &[Output], output: &Output) -> Conclusion {
+pub(crate) fn conclude(
+    tool: &dyn Tool,
+    call: &ToolCall,
+    seen: &[Output],
+    output: &Output,
+    redactor: &Redactor,
+) -> Conclusion {
     let bug = |text: String| Conclusion {
         ok: false,
         summary: text.clone(),
         text: format!("{text}; what it was to do has been done: look before you do it again"),
     };
-    guarded(call, || tool.conclude(call, seen, output)).unwrap_or_else(bug)
+    guarded(call, || tool.conclude(call, seen, output, redactor)).unwrap_or_else(bug)
 }
 
 /// A tool that panics fails its call, not the turn.

@@ -134,6 +134,13 @@ impl Redactor {
     }
 }
 
+/// One that knows every shape, and no value.
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::new(&Vault::default())
+    }
+}
+
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Redactor({} values)", self.inner.values.len())

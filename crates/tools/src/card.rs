@@ -5,12 +5,14 @@ use crate::{
     diff,
     typed::{count, first_line},
 };
-use bailey_kernel::{Output, Question, RED_FILES_MAX};
+use bailey_kernel::{Output, Question, RED_FILES_MAX, Redactor};
 use bailey_protocol::{
     Action, Amendment, Blob, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState, HttpRequest,
     Merge, MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
 };
 use std::collections::HashSet;
+
+mod looks;
 
 /// What becomes of a masked file.
 const FOR_THE_SESSION: &str = "revealed: from now on everything in this session can read it";
@@ -20,21 +22,15 @@ const DIFF_LINES_MAX: usize = 400;
 const CARD_LINES_MAX: usize = 2_000;
 /// Most files that are shown one by one: the Red ones first, and there are no more of those.
 const FILES_MAX: usize = RED_FILES_MAX;
-/// Most lines of one value.
-const VALUE_LINES_MAX: usize = 60;
-/// Most characters of one line of a value.
-const LINE_CHARS_MAX: usize = 2_000;
-/// Most characters of a word that is spelled out.
-const NAMED_CHARS_MAX: usize = 40;
 
 /// The card of a question. What was read on the way is in `seen`: contents of files that change, the comparison that a
 /// merge is made of. What is not in it is shown by its new content alone, and the card says so. Files that the gate asks
 /// about stand first.
 #[must_use]
 pub fn card(question: &Question<'_>) -> Card {
-    let Question { action, reasons, red, isolation, once, seen } = *question;
+    let Question { action, reasons, red, isolation, once, seen, redactor } = *question;
     let red: HashSet<&WsPath> = red.iter().collect();
-    let mut draft = Draft { parts: Vec::new(), caveats: Vec::new(), lines: CARD_LINES_MAX };
+    let mut draft = Draft { parts: Vec::new(), caveats: Vec::new(), lines: CARD_LINES_MAX, redactor };
     let title = match action {
         Action::Exec(command) => draft.exec(command),
         Action::Read { path } => {
@@ -76,7 +72,7 @@ pub fn card(question: &Question<'_>) -> Card {
         }
     };
     Card {
-        title: first_line(&title),
+        title: first_line(&redactor.redact(&title).text),
         reasons: reasons.to_vec(),
         parts: draft.parts,
         caveats: draft.caveats,
@@ -87,25 +83,37 @@ pub fn card(question: &Question<'_>) -> Card {
     }
 }
 
-struct Draft {
+struct Draft<'a> {
     parts: Vec<CardPart>,
     caveats: Vec<String>,
     /// Lines of diffs that still fit.
     lines: usize,
+    /// Whatever is shortened goes through it before.
+    redactor: &'a Redactor,
 }
 
-impl Draft {
+impl Draft<'_> {
     fn field(&mut self, name: &str, value: &str) {
-        let (text, whole) = ends(value);
+        let value = &self.redactor.redact(value).text;
+        let (text, blanks) = looks::gathered(value);
+        let (text, whole) = looks::ends(&text);
         if !whole {
             let (lines, bytes) = (value.lines().count(), value.len());
             self.caveats.push(format!(
                 "`{name}` is longer than what is shown: {lines} lines, {bytes} bytes; its beginning and its end are shown"
             ));
         }
-        self.caveats
-            .extend(mixed(value).map(|word| format!("`{name}` has letters that look like others: {word}")));
+        if blanks {
+            self.caveats
+                .push(format!("`{name}` has long runs of blanks or marks, of which the number is shown"));
+        }
+        self.remark_alike(name, value);
         self.parts.push(CardPart::Field { name: name.into(), value: text });
+    }
+
+    fn remark_alike(&mut self, name: &str, value: &str) {
+        let word = looks::alike(value);
+        self.caveats.extend(word.map(|word| format!("`{name}` has letters that look like others: {word}")));
     }
 
     fn optional(&mut self, name: &str, value: Option<&str>) {
@@ -120,7 +128,7 @@ impl Draft {
         let (old, new) = (text(&amendment.old), text(&amendment.new));
         let name = amendment.path.0.rsplit('/').next().unwrap_or_default();
         self.field("policy", &amendment.to.to_string());
-        let diff = diff::difference(name, old.as_deref(), new.as_deref(), self.lines);
+        let diff = diff::difference(name, old.as_deref(), new.as_deref(), self.lines, self.redactor);
         self.parts.push(CardPart::Diff { path: amendment.path.0.clone(), diff });
         format!("Change the rules in {}", amendment.path)
     }
@@ -162,12 +170,13 @@ impl Draft {
 
     fn change(&mut self, files: &[FileChange], red: &HashSet<&WsPath>, seen: &[Output]) -> String {
         for file in first(files, |file| red.contains(&file.path)) {
-            let (diff, known) = diff::of_change(file, seen, DIFF_LINES_MAX.min(self.lines));
+            let (diff, known) = diff::of_change(file, seen, DIFF_LINES_MAX.min(self.lines), self.redactor);
             if !known {
                 let path = &file.path;
                 self.caveats
                     .push(format!("the present content of {path} is not at hand; its new content is shown"));
             }
+            self.remark_alike("path", &file.path.0);
             self.diff(&file.path.0, diff);
         }
         self.rest(files.len(), red.len());
@@ -225,13 +234,18 @@ impl Draft {
             (Some(None), Some(None)) => {}
             (Some(old), Some(new)) => {
                 let lines = DIFF_LINES_MAX.min(self.lines);
-                self.diff(path, diff::between(path, old.as_deref(), new.as_deref(), lines));
+                self.diff(path, diff::between(path, old.as_deref(), new.as_deref(), lines, self.redactor));
             }
             _ => self.caveats.push(format!("the content of {path} is too large to show")),
         }
     }
 
     fn diff(&mut self, path: &str, diff: diff::Diff) {
+        // Below the two lines with the names.
+        let mut new = diff.text.lines().skip(2).filter(|line| line.starts_with('+'));
+        if let Some(word) = new.find_map(looks::alike_letters) {
+            self.caveats.push(format!("what is new in {path} has letters that look like others: {word}"));
+        }
         self.lines = self.lines.saturating_sub(diff.text.lines().count());
         if !diff.whole {
             self.caveats.push(format!("the change of {path} is not shown whole"));
@@ -256,54 +270,6 @@ impl Draft {
         self.field("address", &request.url);
         self.field("body", &format!("{} bytes", request.body.0.len()));
     }
-}
-
-/// A value by its beginning and its end, where it is long: what matters may stand in either. Whether it is all of it.
-fn ends(value: &str) -> (String, bool) {
-    let lines: Vec<&str> = value.lines().collect();
-    let half = VALUE_LINES_MAX / 2;
-    let (head, tail, left_out) = match lines.len() {
-        0..=VALUE_LINES_MAX => (lines.as_slice(), &[][..], 0),
-        all => (
-            lines.get(..half).unwrap_or_default(),
-            lines.get(all - half..).unwrap_or_default(),
-            all - 2 * half,
-        ),
-    };
-    let mut shown: Vec<String> = head.iter().map(|line| line_ends(line)).collect();
-    if left_out > 0 {
-        shown.push(format!("… {left_out} lines left out …"));
-    }
-    shown.extend(tail.iter().map(|line| line_ends(line)));
-    let text = shown.join("\n");
-    let whole = left_out == 0 && lines.iter().all(|line| line.chars().count() <= LINE_CHARS_MAX);
-    (text, whole)
-}
-
-fn line_ends(line: &str) -> String {
-    let count = line.chars().count();
-    if count <= LINE_CHARS_MAX {
-        return line.into();
-    }
-    let half = LINE_CHARS_MAX / 2;
-    let head: String = line.chars().take(half).collect();
-    let tail: String = line.chars().skip(count - half).collect();
-    format!("{head}… {} characters left out …{tail}", count - 2 * half)
-}
-
-/// The first word in which letters of the Latin alphabet stand beside Cyrillic or Greek ones, or ones of full width, with those
-/// spelled out: `pаypal` is another word than `paypal`.
-fn mixed(value: &str) -> Option<String> {
-    let alike =
-        |c: char| matches!(c, '\u{370}'..='\u{52f}' | '\u{ff01}'..='\u{ff5e}' | '\u{1d400}'..='\u{1d7ff}');
-    let words = value.split(|c: char| !c.is_alphanumeric());
-    let is_mixed = |word: &&str| word.contains(|c: char| c.is_ascii_alphabetic()) && word.contains(alike);
-    let word = words.clone().find(is_mixed)?;
-    let spelled = word.chars().take(NAMED_CHARS_MAX).map(|c| match alike(c) {
-        true => format!("\\u{{{:x}}}", u32::from(c)),
-        false => c.to_string(),
-    });
-    Some(spelled.collect())
 }
 
 /// As many as a card shows, those in front that it asks about.

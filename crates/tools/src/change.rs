@@ -3,10 +3,10 @@
 
 use crate::{
     diff,
-    typed::{count, unexpected},
+    typed::{Done, count, unexpected},
 };
 use bailey_kernel::{Conclusion, Output, Plan};
-use bailey_protocol::{Action, Blob, FileChange, FileReport, Outcome, Report, Status, WsPath};
+use bailey_protocol::{Action, Blob, FileChange, FileReport, Report, Status, WsPath};
 use std::collections::BTreeMap;
 
 /// Most lines of the diff of one file.
@@ -81,9 +81,9 @@ pub(crate) fn plan(files: Vec<NewContent<'_>>) -> Result<Plan, String> {
 }
 
 /// What the model is told of a change.
-pub(crate) fn conclude(action: Option<&Action>, seen: &[Output], outcome: &Outcome) -> Conclusion {
-    let Report::Changed { files: changed } = &outcome.report else { return unexpected() };
-    let Some(Action::Change { files }) = action else {
+pub(crate) fn conclude<A>(done: &Done<'_, A>) -> Conclusion {
+    let Report::Changed { files: changed } = &done.outcome.report else { return unexpected() };
+    let Some(Action::Change { files }) = done.action else {
         let lines: Vec<String> = changed.iter().map(|file| format!("changed {}", file.path)).collect();
         return Conclusion { ok: true, summary: count(changed.len(), "file"), text: lines.join("\n") };
     };
@@ -94,7 +94,7 @@ pub(crate) fn conclude(action: Option<&Action>, seen: &[Output], outcome: &Outco
         if is_silent(file) {
             continue;
         }
-        let (diff, _) = diff::of_change(file, seen, DIFF_LINES_MAX.min(room));
+        let (diff, _) = diff::of_change(file, done.seen, DIFF_LINES_MAX.min(room), done.redactor);
         room = room.saturating_sub(diff.text.lines().count());
         parts.push(diff.text);
     }

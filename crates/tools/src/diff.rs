@@ -1,7 +1,7 @@
 //! Unified diffs for people and models: the same for both, and the same every time (no clock decides how hard
 //! to try).
 
-use bailey_kernel::Output;
+use bailey_kernel::{Output, Redactor};
 use bailey_protocol::{Digest, FileChange, FileReport, Report, quoted};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
@@ -13,6 +13,8 @@ const MYERS_LINES_MAX: usize = 4_000;
 const BYTES_MAX: usize = 4 << 20;
 /// Most characters shown of one line.
 const LINE_CHARS_MAX: usize = 500;
+/// Stands for a change of which nothing can be shown.
+const HIDDEN: &str = "(what changes is part of a secret)";
 
 /// A diff to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +27,16 @@ pub(crate) struct Diff {
 
 /// The diff of one planned change. What a file holds now is looked up by digest in what was read; the second
 /// value says whether it was found.
-pub(crate) fn of_change(file: &FileChange, seen: &[Output], lines_max: usize) -> (Diff, bool) {
+pub(crate) fn of_change(
+    file: &FileChange,
+    seen: &[Output],
+    lines_max: usize,
+    redactor: &Redactor,
+) -> (Diff, bool) {
     let old = file.base.map(|digest| content_of(digest, seen));
     let known = !matches!(old, Some(None));
     let new = file.new.as_ref().map(|blob| blob.0.as_slice());
-    (between(&file.path.0, old.flatten(), new, lines_max), known)
+    (between(&file.path.0, old.flatten(), new, lines_max, redactor), known)
 }
 
 /// The file with this content among what was read.
@@ -42,14 +49,26 @@ fn content_of(digest: Digest, seen: &[Output]) -> Option<&[u8]> {
     })
 }
 
-/// The unified diff of a file's texts, none where there is no such file, cut to `lines_max` lines.
+/// The unified diff of a file's texts, none where there is no such file, without secrets, cut to `lines_max` lines.
 #[must_use]
-pub fn difference(path: &str, old: Option<&str>, new: Option<&str>, lines_max: usize) -> String {
-    between(path, old.map(str::as_bytes), new.map(str::as_bytes), lines_max).text
+pub fn difference(
+    path: &str,
+    old: Option<&str>,
+    new: Option<&str>,
+    lines_max: usize,
+    redactor: &Redactor,
+) -> String {
+    between(path, old.map(str::as_bytes), new.map(str::as_bytes), lines_max, redactor).text
 }
 
-/// The diff from `old` to `new`, where none means that there is no file, cut to `lines_max` lines.
-pub(crate) fn between(path: &str, old: Option<&[u8]>, new: Option<&[u8]>, lines_max: usize) -> Diff {
+/// The diff from `old` to `new`, where none means that there is no file, without secrets, then cut to `lines_max` lines.
+pub(crate) fn between(
+    path: &str,
+    old: Option<&[u8]>,
+    new: Option<&[u8]>,
+    lines_max: usize,
+    redactor: &Redactor,
+) -> Diff {
     let size =
         |bytes: Option<&[u8]>| bytes.map_or("nothing".into(), |bytes| format!("{} bytes", bytes.len()));
     let (from, to) = (old.unwrap_or_default(), new.unwrap_or_default());
@@ -65,7 +84,22 @@ pub(crate) fn between(path: &str, old: Option<&[u8]>, new: Option<&[u8]>, lines_
             whole: false,
         };
     };
-    cut(&format!("{header}{}", hunks(from, to)), lines_max)
+    let (hunks, all) = clean_hunks(from, to, redactor);
+    let Diff { text, whole } = cut(&redactor.redact(&format!("{header}{hunks}")).text, lines_max);
+    Diff { text, whole: whole && all }
+}
+
+/// The hunks, where secrets can still be taken out of them, and whether all that changes is in them. Of a secret of several lines
+/// a hunk may hold a part, which nobody would know for one: where there is such a secret the texts are compared without it.
+fn clean_hunks(old: &str, new: &str, redactor: &Redactor) -> (String, bool) {
+    let clean = [old, new].map(|text| redactor.redact(text).text);
+    let has_lines = |text: &str, clean: &str| text.lines().count() != clean.lines().count();
+    let [old_clean, new_clean] = &clean;
+    if !has_lines(old, old_clean) && !has_lines(new, new_clean) {
+        return (hunks(old, new), true);
+    }
+    let hunks = hunks(old_clean, new_clean);
+    (if hunks.is_empty() && old != new { HIDDEN.into() } else { hunks }, false)
 }
 
 /// The two lines with the names.

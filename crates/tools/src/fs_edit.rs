@@ -64,6 +64,6 @@ impl Typed for FsEdit {
     }
 
     fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
-        change::conclude(done.action, done.seen, done.outcome)
+        change::conclude(done)
     }
 }

@@ -67,7 +67,7 @@ impl Typed for FsPatch {
     }
 
     fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
-        change::conclude(done.action, done.seen, done.outcome)
+        change::conclude(done)
     }
 }
 

@@ -62,7 +62,7 @@ impl Typed for FsWrite {
     }
 
     fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
-        change::conclude(done.action, done.seen, done.outcome)
+        change::conclude(done)
     }
 }
 

@@ -2,7 +2,7 @@
 //! arguments nobody knows are handled here, once, for all of them.
 
 use crate::arguments;
-use bailey_kernel::{Claims, Conclusion, Output, Plan, Tool};
+use bailey_kernel::{Claims, Conclusion, Output, Plan, Redactor, Tool};
 use bailey_protocol::{Action, Kind, Outcome, Report, Status, ToolCall, ToolSpec, WsPath};
 use serde::de::DeserializeOwned;
 
@@ -33,6 +33,8 @@ pub(crate) struct Done<'a, A> {
     pub(crate) seen: &'a [Output],
     /// How it ended and what it brought.
     pub(crate) outcome: &'a Outcome,
+    /// Takes secrets out of a text that is shortened.
+    pub(crate) redactor: &'a Redactor,
 }
 
 /// A [`Typed`] tool behind the kernel's seam.
@@ -73,7 +75,7 @@ impl<T: Typed> Tool for Parsed<T> {
         plan.unwrap_or_else(Plan::Refuse)
     }
 
-    fn conclude(&self, call: &ToolCall, seen: &[Output], output: &Output) -> Conclusion {
+    fn conclude(&self, call: &ToolCall, seen: &[Output], output: &Output, redactor: &Redactor) -> Conclusion {
         let outcome = output.outcome();
         match &outcome.status {
             Status::Failed { reason } => return failed(reason),
@@ -87,7 +89,8 @@ impl<T: Typed> Tool for Parsed<T> {
         };
         let plan = self.tool.plan(&parsed.args, seen);
         let action = if let Ok(Plan::Act(action)) = &plan { Some(action) } else { None };
-        let mut conclusion = self.tool.conclude(&Done { args: &parsed.args, action, seen, outcome });
+        let done = Done { args: &parsed.args, action, seen, outcome, redactor };
+        let mut conclusion = self.tool.conclude(&done);
         if let Some(note) = parsed.note() {
             conclusion.text.push_str(&note);
         }

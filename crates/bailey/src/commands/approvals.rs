@@ -84,7 +84,9 @@ impl Desk<'_> {
         }
         let id = short_question(question.id);
         match &question.card {
-            Some(card) => draw_card(self.printer, card).lines().for_each(|line| self.printer.line(line)),
+            Some(card) => draw_card(self.printer, card, self.printer.size())
+                .lines()
+                .for_each(|line| self.printer.line(line)),
             None => self.printer.line(one_line(&question.target)),
         }
         let standing = standing(&question, self.journal.clock().now());

@@ -65,8 +65,9 @@ async fn again(
     } else {
         printer.line(printer.paint(Style::Red, &format!("it parts from the recording at entry {seq}")));
         let name = format!("entry {seq}");
-        let diff = bailey_tools::difference(&name, Some(&recorded), Some(&now), LINES_MAX);
-        diff_lines(printer, &diff).iter().for_each(|line| printer.line(line));
+        let diff =
+            bailey_tools::difference(&name, Some(&recorded), Some(&now), LINES_MAX, &printer.redactor());
+        diff_lines(printer, &diff, printer.cells()).iter().for_each(|line| printer.line(line));
         if recorded.contains("sha256:") {
             printer.note(
                 "what was sent to the model is another text: where all before is the same, the standing instruction, a tool's \

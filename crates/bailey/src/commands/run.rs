@@ -148,7 +148,9 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
     }
     printer.line("");
     for change in &changes.changes {
-        crate::front::diff_lines(printer, &change.diff).iter().for_each(|line| printer.line(line));
+        crate::front::diff_lines(printer, &change.diff, printer.cells())
+            .iter()
+            .for_each(|line| printer.line(line));
         if let Some(why) = stays(change) {
             say(printer, Style::Yellow, 4, &why);
         }
@@ -173,7 +175,7 @@ fn stays(change: &Change) -> Option<String> {
 /// A line of foreign text behind so many blanks, broken between words where it is wider than the terminal.
 fn say(printer: &Printer, style: Style, indent: usize, text: &str) {
     let text = format!("{:indent$}{}", "", one_line(&printer.redact(text)));
-    let cells = printer.columns().unwrap_or(usize::MAX);
+    let cells = printer.cells();
     let lines = printer.paint_lines(style, &fold(&text, cells, indent));
     lines.iter().for_each(|line| printer.line(line));
 }

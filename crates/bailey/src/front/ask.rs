@@ -1,11 +1,8 @@
 //! Cards: answered on the controlling terminal only, after what was typed ahead is thrown away.
 
-use super::terminal::Terminal;
-use crate::{
-    cli::Answering,
-    print::{Printer, Style, fold},
-};
-use bailey_protocol::{Answer, Card, CardPart, Origin, OriginKind};
+use super::{card::draw, terminal::Terminal};
+use crate::{cli::Answering, print::Printer};
+use bailey_protocol::{Answer, Card};
 
 /// Who answers cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +63,7 @@ impl Asker {
             Self::Never => return (Answer::No, "`--approve never` asks nobody".into()),
             Self::Nobody => return (Answer::No, "there is no terminal to ask on".into()),
         }
-        match ask_terminal(&draw(printer, card), Choice::of(card)).await {
+        match ask_terminal(printer, card).await {
             Ok(answer) => answer,
             Err(error) => (Answer::No, format!("the terminal could not be read: {error}")),
         }
@@ -111,9 +108,9 @@ impl Choice {
     }
 }
 
-async fn ask_terminal(text: &str, choice: Choice) -> std::io::Result<(Answer, String)> {
-    let terminal = Terminal::open()?;
-    terminal.write(text).await?;
+async fn ask_terminal(printer: &Printer, card: &Card) -> std::io::Result<(Answer, String)> {
+    let (terminal, choice) = (Terminal::open()?, Choice::of(card));
+    terminal.write(&draw(printer, card, terminal.size())).await?;
     // What was typed before the question was seen is no answer to it.
     terminal.flush()?;
     let (line, keys) = choice.words();
@@ -192,61 +189,4 @@ pub(crate) async fn type_phrase(phrase: &str) -> bool {
 /// Has a person say why on the controlling terminal; none where that is closed.
 pub(crate) async fn type_reason() -> Option<String> {
     reason(&Terminal::open().ok()?).await.ok().flatten()
-}
-
-/// A card as a person reads it.
-pub(crate) fn draw(printer: &Printer, card: &Card) -> String {
-    let mut lines =
-        vec![String::new(), printer.paint(Style::Yellow, &format!("? {}", one_line(&card.title)))];
-    // Without keys before it is folded: what is broken up is no longer known for one.
-    let remark = |text: &str| {
-        let text = printer.redact(text);
-        let cells = printer.columns().unwrap_or(usize::MAX).saturating_sub(2);
-        let folded = fold(&one_line(&text), cells, 2);
-        printer.paint_lines(Style::Dim, &format!("  {folded}")).join("\n")
-    };
-    lines.extend(card.reasons.iter().map(|reason| remark(reason)));
-    for part in &card.parts {
-        match part {
-            CardPart::Field { name, value } => {
-                lines.push(format!(
-                    "  {}: {}",
-                    printer.paint(Style::Bold, &one_line(name)),
-                    printer.paint(Style::Plain, &one_line(value))
-                ));
-            }
-            CardPart::Diff { diff, .. } => lines.extend(diff_lines(printer, diff)),
-        }
-    }
-    for Origin { value, kind, words, entry } in &card.origins {
-        let entry = entry.map_or_else(String::new, |entry| format!(" (entry {entry})"));
-        let style = if *kind == OriginKind::Person { Style::Dim } else { Style::Yellow };
-        let text = printer.redact(&format!("from: `{}`: {words}{entry}", one_line(value))).into_owned();
-        let cells = printer.columns().unwrap_or(usize::MAX).saturating_sub(2);
-        let folded = fold(&one_line(&text), cells, 2);
-        lines.push(printer.paint_lines(style, &format!("  {folded}")).join("\n"));
-    }
-    if let Some(pattern) = card.pattern.as_ref().filter(|_| !card.once) {
-        lines.push(remark(&format!("a yes for the pattern covers {pattern}")));
-    }
-    lines.extend(card.caveats.iter().map(|caveat| remark(&format!("note: {caveat}"))));
-    lines.push(String::new());
-    lines.join("\n")
-}
-
-/// A diff's lines, indented and coloured. Secrets are taken out of the whole: one may have several lines.
-pub(crate) fn diff_lines(printer: &Printer, diff: &str) -> Vec<String> {
-    let style = |line: &str| match line.as_bytes().first() {
-        Some(b'+') => Style::Green,
-        Some(b'-') => Style::Red,
-        Some(b'@') => Style::Cyan,
-        _ => Style::Dim,
-    };
-    let diff = printer.redact(diff);
-    diff.lines().map(|line| format!("    {}", printer.paint(style(line), line))).collect()
-}
-
-/// A value on one line: a line feed in it cannot draw a line of its own.
-pub(crate) fn one_line(text: &str) -> String {
-    text.replace('\n', "\\n").replace('\t', " ")
 }

@@ -461,7 +461,7 @@ impl Front<'_> {
             return self.note(Style::Plain, "  this session changes nothing");
         }
         self.drawing.end_text(&mut self.screen);
-        for line in super::diff_lines(self.printer, diff) {
+        for line in super::diff_lines(self.printer, diff, self.screen.cells()) {
             self.screen.line(&line);
         }
         let counts = self.drawing.story.changes(self.printer);

@@ -1,7 +1,7 @@
 //! Draws what happens for a person.
 
 use super::{
-    ask::{diff_lines, one_line},
+    card::{diff_lines, one_line},
     markdown::Markdown,
     pins::Pins,
     screen::{Row, Screen},
@@ -297,7 +297,8 @@ impl<'a> Drawing<'a> {
             self.line(screen, Style::Dim, &format!("    {}", one_line(&why)));
         }
         if ok && let Some(diff) = diff_of(&call.tool, text) {
-            diff_lines(self.printer, diff).iter().take(DIFF_LINES_MAX).for_each(|line| screen.line(line));
+            let rows = diff_lines(self.printer, diff, screen.cells());
+            rows.iter().take(DIFF_LINES_MAX).for_each(|row| screen.line(row));
         }
         let refused = matches!(call.verdict, Some(Verdict::Denied | Verdict::Asked));
         let Call { tool, target, is_command, .. } = call;

@@ -1,7 +1,7 @@
 //! Entries for the fuzz targets into what the terminal sends and shows.
 
 use super::{
-    ask,
+    card::draw,
     keys::{Key, Keys},
     markdown::Markdown,
 };
@@ -39,8 +39,12 @@ pub fn markdown(text: &str) {
 pub fn card(text: &str) {
     let Ok(card) = serde_json::from_str::<Card>(text) else { return };
     let printer = Printer::new(false, Color::Never);
-    let drawn = ask::draw(&printer, &card);
-    let acts = |c: char| c != '\n' && c.is_control();
-    assert!(!drawn.chars().any(acts), "{drawn:?}");
-    assert!(drawn.lines().skip(2).all(|line| line.is_empty() || line.starts_with("  ")), "{drawn:?}");
+    for size in [None, Some((40, 10))] {
+        let drawn = draw(&printer, &card, size);
+        let acts = |c: char| c != '\n' && c.is_control();
+        assert!(!drawn.chars().any(acts), "{drawn:?}");
+        let rest = drawn.lines().skip(2).filter(|line| !line.is_empty() && !line.starts_with("  "));
+        // A card that is higher than the terminal begins once more at its end.
+        assert!(rest.count() <= usize::from(size.is_some()), "{drawn:?}");
+    }
 }

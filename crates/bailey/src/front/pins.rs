@@ -1,6 +1,6 @@
 //! What is pinned, as a person sees it: by numbers, in the order in which it was pinned.
 
-use super::{ask::one_line, text::cut};
+use super::{card::one_line, text::cut};
 use bailey_protocol::{PinnedLine, Seq};
 
 /// The longest piece of pinned words that is shown, in cells; `bailey sessions context` shows all of it.

@@ -1,7 +1,7 @@
 //! The story at the end: what was asked, done, refused, changed and spent, and the way back, on one screen.
 
 use super::{
-    ask::one_line,
+    card::one_line,
     draw::{duration, short},
     spent::Spent,
     text::{self, Span, cut, span},

@@ -1,12 +1,13 @@
 //! The controlling terminal: its keys one by one while a message is written, whole lines while a card is answered. Every
 //! read can be given up, so that nothing waits for a person behind the scenes.
 
+use crate::print;
 use anyhow::{Context as _, Result};
 use rustix::{
     fs::OFlags,
     termios::{
         InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush,
-        tcgetattr, tcgetwinsize, tcsetattr,
+        tcgetattr, tcsetattr,
     },
 };
 use std::{
@@ -72,6 +73,11 @@ impl Terminal {
     /// Whole lines again, as the terminal gave them before.
     pub(super) fn lines(&self) {
         restore();
+    }
+
+    /// How many cells wide and rows high it is; none where it does not say.
+    pub(super) fn size(&self) -> Option<(usize, usize)> {
+        print::size(self.file.get_ref())
     }
 
     /// Throws away what was typed and not read.
@@ -151,6 +157,5 @@ pub(crate) fn restore() {
 
 /// How many cells wide and high standard output is; 80 by 24 where it does not say.
 pub(super) fn size() -> (usize, usize) {
-    let size = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
-    size.map_or((80, 24), |size| (usize::from(size.ws_col), usize::from(size.ws_row)))
+    print::size(&io::stdout()).filter(|(_, rows)| *rows > 0).unwrap_or((80, 24))
 }

@@ -1,6 +1,6 @@
 //! What is waited for, told on a terminal once it takes over a second.
 
-use super::{Printer, Style, columns, paint};
+use super::{Printer, Style, paint, size};
 use bailey_secrets::neutralise;
 use std::{
     future::Future,
@@ -47,7 +47,7 @@ impl Printer {
     }
 
     fn tell(&self, what: &str, since: Instant) {
-        let cells = columns(&io::stderr()).unwrap_or(80).saturating_sub(1);
+        let cells = size(&io::stderr()).map(|(columns, _)| columns).unwrap_or(80).saturating_sub(1);
         let (text, end) = match self.is_dumb {
             true => (format!("… {what}"), "\n"),
             false => (format!("… {what} {} s", since.elapsed().as_secs()), ""),

@@ -16,6 +16,7 @@ mod chat;
 mod commands;
 mod config;
 mod context;
+mod cuts;
 mod days;
 mod decide;
 mod delegates;

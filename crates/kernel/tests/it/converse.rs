@@ -171,7 +171,10 @@ async fn what_was_sent_counts_though_nobody_answers() {
     let (bench, server) = with(Reply::Gone).await;
     let (scope, context) = bench.context("go").await;
     let provider = bench.provider(&server, Wire::Anthropic, 1000);
+    let address = server.base_url().replace("http://", "");
     drop(server);
+    // Its socket is closed by its own thread.
+    while std::net::TcpStream::connect(&address).is_ok() {}
     bench.kernel.converse(&scope, &context, &*provider, &[]).await.unwrap_err();
     assert_eq!(used(&bench).await, 0);
 }

@@ -3,7 +3,7 @@
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{
     Acted, BoxFuture, Caveat, Claims, Conclusion, Condition, Glob, Offered, Output, Permit, Plan,
-    RED_FILES_MAX, Step, Tool,
+    RED_FILES_MAX, Redactor, Step, Tool,
     extension::{Heard, Program},
 };
 use bailey_policy::{Late, Policy, Trust, built_in_rules, file};
@@ -156,8 +156,8 @@ impl Tool for Rewrites {
         self.0.plan(call, seen)
     }
 
-    fn conclude(&self, call: &ToolCall, seen: &[Output], output: &Output) -> Conclusion {
-        self.0.conclude(call, seen, output)
+    fn conclude(&self, call: &ToolCall, seen: &[Output], output: &Output, redactor: &Redactor) -> Conclusion {
+        self.0.conclude(call, seen, output, redactor)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Small tools, and short ways to use a bench.
 
-use bailey_kernel::{Claims, Conclusion, Context, Observation, Output, Plan, Scope, Step, Tool};
+use bailey_kernel::{Claims, Conclusion, Context, Observation, Output, Plan, Redactor, Scope, Step, Tool};
 use bailey_protocol::{Action, ApprovalId, Command, Limits, Report, Status, ToolCall, ToolSpec};
 use bailey_testkit::{Bench, tool_call};
 use serde_json::json;
@@ -61,7 +61,7 @@ impl Tool for Toy {
         (self.plan)(seen)
     }
 
-    fn conclude(&self, _: &ToolCall, _: &[Output], output: &Output) -> Conclusion {
+    fn conclude(&self, _: &ToolCall, _: &[Output], output: &Output, _: &Redactor) -> Conclusion {
         let bytes = content(output);
         self.brought.lock().unwrap().push(bytes.clone());
         let ok = output.outcome().status == Status::Done;

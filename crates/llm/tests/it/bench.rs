@@ -148,7 +148,7 @@ impl Tool for ReadFile {
         }
     }
 
-    fn conclude(&self, _: &ToolCall, _: &[Output], output: &Output) -> Conclusion {
+    fn conclude(&self, _: &ToolCall, _: &[Output], output: &Output, _: &Redactor) -> Conclusion {
         let text = match output.report() {
             Report::File(file) => file.content.lossy().into_owned(),
             _ => "nothing".into(),

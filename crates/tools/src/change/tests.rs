@@ -1,5 +1,5 @@
 use super::*;
-use bailey_protocol::Digest;
+use bailey_protocol::{Digest, Outcome};
 
 fn file(content: &[u8]) -> FileReport {
     let (size, digest) = (content.len() as u64, Some(Digest::of(content)));

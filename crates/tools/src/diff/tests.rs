@@ -2,7 +2,7 @@ use super::*;
 use bailey_protocol::{Blob, Outcome, Status};
 
 fn diff(old: Option<&str>, new: Option<&str>) -> String {
-    between("src/x.rs", old.map(str::as_bytes), new.map(str::as_bytes), 200).text
+    between("src/x.rs", old.map(str::as_bytes), new.map(str::as_bytes), 200, &Redactor::default()).text
 }
 
 #[test]
@@ -38,27 +38,31 @@ fn shows_what_changed() {
 
 #[test]
 fn an_absolute_path_keeps_its_name() {
-    let diff = between("/w/x", Some(b"a\n"), Some(b"b\n"), 200);
+    let diff = between("/w/x", Some(b"a\n"), Some(b"b\n"), 200, &Redactor::default());
     assert!(diff.text.starts_with("--- /w/x\n+++ /w/x\n"), "{}", diff.text);
 }
 
 #[test]
 fn is_cut_to_size_and_says_so() {
     let new = "line\n".repeat(500);
-    let cut = between("x", None, Some(new.as_bytes()), 50);
+    let cut = between("x", None, Some(new.as_bytes()), 50, &Redactor::default());
     assert!(!cut.whole);
     assert!(cut.text.ends_with("… 453 lines left out …"), "{}", cut.text);
-    assert!(between("x", None, Some(new.as_bytes()), 600).whole);
-    let long = between("x", None, Some("y".repeat(2_000).as_bytes()), 50);
+    assert!(between("x", None, Some(new.as_bytes()), 600, &Redactor::default()).whole);
+    let long = between("x", None, Some("y".repeat(2_000).as_bytes()), 50, &Redactor::default());
     assert!(!long.whole && long.text.contains("… 1501 bytes of this line left out …"), "{}", long.text);
 }
 
 #[test]
 fn bytes_that_are_no_text_are_counted() {
-    let diff = between("x", Some(&[0xff, 0]), Some(b"a"), 50);
+    let diff = between("x", Some(&[0xff, 0]), Some(b"a"), 50, &Redactor::default());
     assert_eq!(diff.text, "--- a/x\n+++ b/x\n(not text: 2 bytes become 1 bytes)");
     let large = vec![b'a'; BYTES_MAX + 1];
-    assert!(between("x", None, Some(&large), 50).text.contains("too large to show: nothing become"));
+    assert!(
+        between("x", None, Some(&large), 50, &Redactor::default())
+            .text
+            .contains("too large to show: nothing become")
+    );
 }
 
 #[test]
@@ -80,7 +84,24 @@ fn what_a_file_holds_is_found_by_its_digest() {
     let seen = [Output::failed("no"), Output::new(outcome)];
     let change =
         |base: &[u8]| FileChange { path: "x".into(), base: Some(Digest::of(base)), new: Some("b\n".into()) };
-    assert_eq!(of_change(&change(b"a\n"), &seen, 50).0.text, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b");
-    assert!(of_change(&change(b"a\n"), &seen, 50).1);
-    assert!(!of_change(&change(b"other"), &seen, 50).1);
+    assert_eq!(
+        of_change(&change(b"a\n"), &seen, 50, &Redactor::default()).0.text,
+        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b"
+    );
+    assert!(of_change(&change(b"a\n"), &seen, 50, &Redactor::default()).1);
+    assert!(!of_change(&change(b"other"), &seen, 50, &Redactor::default()).1);
+}
+
+#[test]
+fn a_change_within_a_secret_is_told_and_not_shown() {
+    let key = |middle: &str| {
+        let line = |text: &str| format!("{}\n", text.repeat(64 / text.len()));
+        let body = [line("MIIEvQIB"), line(middle), line("BgkqhkiG")].concat();
+        format!("a\n-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\nz\n")
+    };
+    let text = diff(Some(&key("AAAAAAAA")), Some(&key("BBBBBBBB")));
+    assert!(text.ends_with(HIDDEN) && !text.contains("AAAA"), "{text}");
+    // What changes beside it is shown, without what stands before it.
+    let text = diff(Some(&key("AAAA")), Some(&key("AAAA").replace('z', "y")));
+    assert!(text.ends_with("-z\n+y") && !text.contains("AAAA") && !text.contains("Bgkq"), "{text}");
 }

@@ -4,6 +4,7 @@ use bailey_protocol::{
     Action, Blob, Card, CardPart, DiffReport, Digest, FileChange, FileDiff, FileKind, FileState, HeaderValue,
     HttpRequest, Isolation, Merge, MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
 };
+use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::card;
 use serde_json::json;
 
@@ -19,8 +20,19 @@ fn drawn_red(action: &Action, red: &[WsPath], seen: &[Output]) -> String {
 
 /// The same, with what the walls open for it.
 fn drawn_behind(isolation: &Isolation, action: &Action, red: &[WsPath], seen: &[Output]) -> String {
+    drawn_without(&Redactor::default(), isolation, action, red, seen)
+}
+
+/// The same, without what the redactor knows.
+fn drawn_without(
+    redactor: &Redactor,
+    isolation: &Isolation,
+    action: &Action,
+    red: &[WsPath],
+    seen: &[Output],
+) -> String {
     let reasons = &["rule `x` asks".to_owned()];
-    let question = Question { action, reasons, red, isolation, once: false, seen };
+    let question = Question { action, reasons, red, isolation, once: false, seen, redactor };
     let Card { title, reasons, parts, caveats, .. } = card(&question);
     let part = |part: CardPart| match part {
         CardPart::Field { name, value } => format!("{name}: {value}"),
@@ -216,8 +228,15 @@ fn every_other_action_has_a_title() {
         ),
     ] {
         let isolation = &Isolation::default();
-        let question =
-            Question { action: &action, reasons: &[], red: &[], isolation, once: false, seen: &[] };
+        let question = Question {
+            action: &action,
+            reasons: &[],
+            red: &[],
+            isolation,
+            once: false,
+            seen: &[],
+            redactor: &Redactor::default(),
+        };
         assert_eq!(card(&question).title, title);
     }
 }
@@ -243,4 +262,63 @@ fn red_files_stand_first_and_no_file_is_left_out_in_silence() {
     );
     // The control: without Red ones the order is the merge's.
     assert!(drawn(&action, &[]).contains("create: /w/099"));
+}
+
+/// Nobody knows half of a secret for one, so secrets are taken out before anything is shortened.
+#[test]
+fn half_of_a_secret_never_stands_beside_a_cut() {
+    let key = "q7Zt-41xW_mmB9.kPdV0LrYc";
+    let lines: String = (0..8).map(|n| format!("{n}Vx8-kQ2{n}zPw9{n}LmT\n")).collect();
+    let vault: Vault = [("KEY", key), ("LINES", &lines)]
+        .map(|(name, value)| (name.into(), Secret::new(value.into())))
+        .into_iter()
+        .collect();
+    let half = &key[..12];
+    let exec = |command: String| act("command.run", json!({ "command": command }), &[]);
+    let write = |text: String| act("fs.write", json!({ "path": "/w/n", "content": text }), &[stat(None)]);
+    let seen = [file(format!("{lines}end\n"))];
+    let beside = act("fs.edit", json!({ "path": "/w/a", "old": "end", "new": "END" }), &seen);
+    let cases = [
+        (exec(format!("{}{key}", "x".repeat(160 - "Run ".len() - 12))), half, "a title"),
+        (exec(format!("{}{key}{}", "x".repeat(1_000 - 12), "y".repeat(2_000))), half, "the head of a value"),
+        (exec(format!("{}{key}{}", "x".repeat(2_000), "y".repeat(1_000 - 12))), &key[12..], "its tail"),
+        (write(format!("{}{key}{}", "x".repeat(499 - 12), "y".repeat(100))), half, "a line of a diff"),
+        (beside, "7Vx8-kQ27zPw97LmT", "the lines around a change"),
+    ];
+    for (action, part, place) in cases {
+        let drawn = |redactor: &Redactor| drawn_without(redactor, &Isolation::default(), &action, &[], &seen);
+        let shown = drawn(&Redactor::new(&vault));
+        assert!(!shown.contains(part), "{place}: {shown}");
+        let control = drawn(&Redactor::default());
+        assert!(control.contains(part), "{place}: the control: {control}");
+    }
+    // A change of which nothing can be shown is one all the same.
+    let other = lines.replace("0Vx8", "1Vx8");
+    let vault: Vault = [("A", &lines), ("B", &other)]
+        .map(|(name, value)| (name.into(), Secret::new(value.clone())))
+        .into_iter()
+        .collect();
+    let seen = [file(&lines)];
+    let action = act("fs.edit", json!({ "path": "/w/a", "old": "0Vx8", "new": "1Vx8" }), &seen);
+    let shown = drawn_without(&Redactor::new(&vault), &Isolation::default(), &action, &[], &seen);
+    assert!(!shown.contains("Vx8") && shown.contains("redacted"), "{shown}");
+    assert!(shown.contains("is not shown whole"), "{shown}");
+}
+
+/// Attack A64: what matters stands behind a wall of something else.
+#[test]
+fn a64_what_would_push_the_rest_away_is_counted_and_said() {
+    let command = format!("echo fine{}; rm -rf ~", " ".repeat(1_900));
+    let shown = drawn(&act("command.run", json!({ "command": command }), &[]), &[]);
+    assert!(shown.contains("command: echo fine⟨1900 blanks⟩; rm -rf ~\n"), "{shown}");
+    assert!(shown.contains("! `command` has long runs of blanks or marks"), "{shown}");
+    // Twins of letters, in a path and in what is new in a file, too.
+    let path = "/w/\u{41c}akefile";
+    let twins = act("fs.write", json!({ "path": path, "content": "if p\u{430}ss { }" }), &[stat(None)]);
+    let shown = drawn(&twins, &[]);
+    assert!(shown.contains(r"! `path` has letters that look like others: \u{41c}akefile"), "{shown}");
+    assert!(shown.contains(r"! what is new in ") && shown.contains(r"others: p\u{430}ss"), "{shown}");
+    // The control: neither says anything of what is plain.
+    let plain = act("fs.write", json!({ "path": "/w/Makefile", "content": "if pass { }" }), &[stat(None)]);
+    assert!(!drawn(&plain, &[]).contains("look like others"));
 }

@@ -1,5 +1,5 @@
 use crate::world::{call, claims, done, plan, refusal, toolbox, with_status};
-use bailey_kernel::{Claims, Output, Plan};
+use bailey_kernel::{Claims, Output, Plan, Redactor};
 use bailey_protocol::{Report, Status};
 use serde_json::{Value, json};
 
@@ -174,7 +174,8 @@ fn what_did_not_happen_is_no_success() {
     ] {
         for (output, expected) in &cases {
             let tool = toolbox().find(name).unwrap().clone();
-            let conclusion = tool.conclude(&call(name, arguments.clone()), seen, output);
+            let conclusion =
+                tool.conclude(&call(name, arguments.clone()), seen, output, &Redactor::default());
             assert_eq!((conclusion.ok, conclusion.text.as_str()), (false, *expected), "{name}");
         }
     }

@@ -1,6 +1,6 @@
 //! Canned outputs, and short ways to ask a tool.
 
-use bailey_kernel::{Claims, Conclusion, Output, Plan};
+use bailey_kernel::{Claims, Conclusion, Output, Plan, Redactor};
 use bailey_protocol::{
     Action, Blob, CallId, Digest, Enforced, ExecReport, FileKind, FileReport, Limits, Outcome, Report,
     StatReport, Status, Stream, ToolCall,
@@ -57,7 +57,7 @@ pub(crate) fn claims(name: &str, arguments: Value) -> Claims {
 }
 
 pub(crate) fn conclude(name: &str, arguments: Value, seen: &[Output], output: &Output) -> Conclusion {
-    toolbox().find(name).unwrap().conclude(&call(name, arguments), seen, output)
+    toolbox().find(name).unwrap().conclude(&call(name, arguments), seen, output, &Redactor::default())
 }
 
 pub(crate) fn done(report: Report) -> Output {

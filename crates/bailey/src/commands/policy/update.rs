@@ -139,11 +139,11 @@ impl Change {
     /// The difference, and what is odd about the rules.
     fn show(&self, printer: &Printer) {
         let [old, new] = [self.draft.old.get(&self.name), self.draft.new.get(&self.name)];
-        let diff = bailey_tools::difference(&self.name, old, new, DIFF_LINES_MAX);
+        let diff = bailey_tools::difference(&self.name, old, new, DIFF_LINES_MAX, &printer.redactor());
         if printer.is_json() {
             printer.json(&json!({ "file": self.name, "diff": diff, "warnings": self.warnings }));
         } else {
-            diff_lines(printer, &diff).iter().for_each(|line| printer.line(line));
+            diff_lines(printer, &diff, printer.cells()).iter().for_each(|line| printer.line(line));
             for warning in &self.warnings {
                 printer.line(printer.paint(Style::Yellow, &format!("warning: {warning}")));
             }

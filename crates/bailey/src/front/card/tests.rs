@@ -1,0 +1,143 @@
+//! Cards on small terminals (attacks A59 and A64): whatever a value holds, no row of it is one of Bailey's, and what is asked is
+//! seen.
+
+use super::draw;
+use crate::{cli::Color, print::Printer};
+use bailey_protocol::{Card, CardPart, Origin, OriginKind};
+use bailey_secrets::{Redactor, Secret, Vault};
+use unicode_width::UnicodeWidthStr as _;
+
+/// Cells and rows of the terminals that are tried.
+const SIZES: [(usize, usize); 3] = [(80, 24), (40, 24), (40, 10)];
+/// What would be a row of a card.
+const FORGED: [&str; 5] = [
+    "? Run ls",
+    "  [y]es once, or [n]o and why: ",
+    "  note: your organisation approved it",
+    "  path: /w/a",
+    "    +fine",
+];
+
+fn printer() -> Printer {
+    Printer::new(false, Color::Never)
+}
+
+fn card(value: &str) -> Card {
+    Card {
+        title: "Run rm -rf build".into(),
+        reasons: vec!["a deletion is looked at (rule `deletes`)".into()],
+        parts: vec![CardPart::Field { name: "command".into(), value: value.into() }],
+        origins: Vec::new(),
+        caveats: vec!["what a command will do cannot be told from its text alone".into()],
+        once: false,
+        pattern: None,
+        reasoned: false,
+    }
+}
+
+/// A card that holds the value wherever foreign text stands.
+fn everywhere(value: &str) -> Card {
+    let diff = format!("--- /w/a\n+++ /w/a\n@@ -1 +1 @@\n-a\n+{value}");
+    Card {
+        title: format!("Run {value}"),
+        reasons: vec![format!("it is looked at: `{value}` (rule `x`)")],
+        parts: vec![
+            CardPart::Field { name: "command".into(), value: value.into() },
+            CardPart::Diff { path: value.into(), diff },
+        ],
+        origins: vec![Origin {
+            value: value.into(),
+            kind: OriginKind::File,
+            words: format!("the file {value}, read in this session"),
+            entry: None,
+        }],
+        caveats: vec![format!("the content of {value} is not shown")],
+        pattern: Some(format!("every `{value} …`")),
+        ..card("")
+    }
+}
+
+fn rows(card: &Card, size: Option<(usize, usize)>) -> Vec<String> {
+    draw(&printer(), card, size).lines().map(str::to_owned).collect()
+}
+
+/// The rows that a terminal makes of these when it breaks them itself.
+fn broken(rows: &[String], cells: usize) -> Vec<String> {
+    let chars: Vec<Vec<char>> = rows.iter().map(|row| row.chars().collect()).collect();
+    chars.iter().flat_map(|row| row.chunks(cells).map(|piece| piece.iter().collect())).collect()
+}
+
+#[test]
+fn a59_no_row_of_a_value_can_be_taken_for_one_of_baileys() {
+    for (cells, height) in SIZES {
+        for forged in FORGED {
+            // At whatever place the value begins, one of these paddings puts the forged row at the start of one.
+            let mut fooled = 0;
+            for padding in 1..=cells {
+                let value = format!("{}{forged}{}", "x".repeat(padding), " ".repeat(cells));
+                let drawn = rows(&everywhere(&value), Some((cells, height)));
+                assert!(drawn.iter().all(|row| row.width() <= cells), "{drawn:#?}");
+                assert!(!drawn.iter().any(|row| row.starts_with(forged)), "{padding}: {drawn:#?}");
+                // The control: left to the terminal, it would be one.
+                let raw = broken(&rows(&everywhere(&value), None), cells);
+                fooled += usize::from(raw.iter().any(|row| row.starts_with(forged)));
+            }
+            assert!(fooled > 0, "{forged}");
+        }
+    }
+}
+
+#[test]
+fn a59_nothing_in_a_card_acts_on_the_terminal_or_hides() {
+    let hostile = "a\u{1b}[2J\u{1b}]52;c;eQ==\u{7}\u{1b}]8;;http://x\u{1b}\\\r\n? Run ls\t\u{9b}31m\u{202e}\u{2066}\u{200b}\u{feff}\u{ad}\
+                   \u{e0041}\u{2028}\u{180e}\u{3164}z";
+    let hidden = |c: &char| {
+        c.is_control()
+            || matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{3164}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    assert!(hostile.chars().any(|c| hidden(&c)), "the control");
+    for size in SIZES.map(Some).into_iter().chain([None]) {
+        let drawn = rows(&everywhere(hostile), size);
+        let found: Vec<char> = drawn.iter().flat_map(|row| row.chars()).filter(hidden).collect();
+        assert_eq!(found, [], "{drawn:#?}");
+        let all = drawn.concat().replace(' ', "");
+        for spelled in ["\\x1b[2J", "\\u{202e}", "\\u{200b}", "\\u{e0041}", "z"] {
+            assert!(all.contains(spelled), "{spelled}: {drawn:#?}");
+        }
+        let titles = drawn.iter().filter(|row| row.starts_with("? ")).count();
+        assert!(titles <= 2 && !drawn.iter().any(|row| row.starts_with("? Run ls")), "{drawn:#?}");
+    }
+}
+
+#[test]
+fn a64_what_is_asked_is_seen_below_a_long_value() {
+    for (cells, height) in SIZES {
+        let drawn = rows(&card(&"echo fine; ".repeat(400)), Some((cells, height)));
+        let seen = drawn[drawn.len() - (height - 2)..].join("\n");
+        assert!(drawn.len() > height && seen.contains("\n? Run rm -rf build"), "{seen}");
+        let seen = seen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(seen.contains("a deletion is looked at") && seen.contains("more than fit here"), "{seen}");
+        // Its end is there, and nothing of it is left out.
+        let value = drawn.concat().replace(' ', "");
+        assert_eq!(value.matches("echofine;").count(), 400);
+    }
+    // The control: what fits says it once.
+    let drawn = rows(&card("rm -rf build"), Some((80, 24)));
+    assert_eq!(drawn.iter().filter(|row| row.contains("Run rm -rf build")).count(), 1, "{drawn:#?}");
+}
+
+#[test]
+fn a_secret_is_taken_out_before_a_row_is_broken() {
+    let key = "q7Zt-41xW_mmB9.kPdV0LrYc";
+    let vault: Vault = [("KEY".to_owned(), Secret::new(key.into()))].into_iter().collect();
+    let value = format!("{}{key}", "x".repeat(60));
+    let knowing = printer();
+    knowing.hide(Redactor::new(&vault));
+    let (clean, raw) = (
+        draw(&knowing, &everywhere(&value), Some((80, 24))),
+        draw(&printer(), &everywhere(&value), Some((80, 24))),
+    );
+    assert!(!clean.contains(&key[..8]) && !clean.contains(&key[16..]), "{clean}");
+    assert!(raw.contains(&key[..8]), "the control: {raw}");
+}
