@@ -1,4 +1,5 @@
-//! What a project says about itself to agents: `AGENTS.md` at its root, and in each directory that the agent touches.
+//! What a project says about itself to agents: `AGENTS.md` at its root, and in each directory that the agent touches; and what
+//! the agent's own file of the home says.
 
 use crate::Hands;
 use bailey_kernel::{Context, Kernel, Refused, Scope, Segment, claims};
@@ -13,14 +14,53 @@ const NAME: &str = "AGENTS.md";
 /// The most guides that one session looks for: each is an effect.
 const LOOKS_MAX: usize = 64;
 
+/// The agent's own file, as far as this process knows it. Clones are one.
+#[derive(Debug, Clone)]
+pub struct Own {
+    path: WsPath,
+    text: Arc<Mutex<Option<String>>>,
+}
+
+impl Own {
+    /// The file, and what it holds; none where it is not there.
+    #[must_use]
+    pub fn new(path: WsPath, text: Option<String>) -> Self {
+        Self { path, text: Arc::new(Mutex::new(text)) }
+    }
+
+    /// The file, absolute.
+    #[must_use]
+    pub fn path(&self) -> &WsPath {
+        &self.path
+    }
+
+    /// What it holds; none where it is not there.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// It holds this now. The model is shown it at the next turn.
+    pub fn set(&self, text: Option<String>) {
+        *self.text.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+}
+
 /// Where was looked for guides. Clones are one.
 #[derive(Debug, Clone, Default)]
 pub struct Guides {
+    own: Option<Own>,
     looked: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Guides {
-    /// Reads the root's guide, and those that the context holds already, where they say something new. For the
+    /// The same with the agent's own file, which only its person's own session is shown.
+    #[must_use]
+    pub fn with(own: Option<Own>) -> Self {
+        Self { own, ..Self::default() }
+    }
+
+    /// Reads the agent's own file, the root's guide, and those that the context holds already, where they say something new. For the
     /// beginning of a turn.
     ///
     /// # Errors
@@ -35,12 +75,18 @@ impl Guides {
         let mut paths = vec![in_directory(&root)];
         for segment in context.segments() {
             if let Segment::Guide(guide) = segment
+                && !guide.is_own()
                 && !paths.contains(guide.path())
             {
                 paths.push(guide.path().clone());
             }
         }
         self.looked.lock().unwrap_or_else(PoisonError::into_inner).insert(root);
+        if let Some(own) = &self.own
+            && let Some(guide) = kernel.own_guide(scope, context, own.path(), own.text().as_deref()).await?
+        {
+            context.push(guide);
+        }
         for path in paths {
             if let Some(guide) = kernel.guide(scope, context, &path).await? {
                 context.push(guide);

@@ -20,7 +20,7 @@ mod waiting;
 mod waves;
 
 pub use budget::{Budget, Ceiling};
-pub use guides::Guides;
+pub use guides::{Guides, Own};
 pub use hands::{Hands, News};
 pub use models::{ModelRole, Models, Route};
 pub use retry::Retry;

@@ -52,6 +52,7 @@ pub(crate) fn of_warden(
         masks: bailey_policy::SECRET_LOOKING.iter().map(|&glob| glob.to_owned()).collect(),
         sessions: guests.into_iter().chain([(id, lease)]).collect(),
         hidden: hidden(home, folder),
+        agent_file: session.options.map(|_| home.agent_file()),
         calls: session.config.calls.clone(),
         hidden_in_home: bailey_policy::protected_in_home().map(str::to_owned).collect(),
         ..Config::default()

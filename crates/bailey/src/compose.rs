@@ -7,6 +7,7 @@ pub(crate) use gate::{Gate, gate};
 pub(crate) use models::{by_role, catalogue, door, endpoint};
 
 use crate::{
+    agent_file::{self, AgentFile},
     bounds,
     cli::{Answering, TurnOptions},
     clock,
@@ -286,6 +287,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
     let witness = session.config.witness.as_ref().map(Witness::open);
+    // Bound, this process reaches none of it.
+    let (own, left_out) = agent_file::own(session.home);
     let person = person();
     let escalation = escalation(&session.config.approvals.escalation)?;
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
@@ -306,8 +309,14 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         None => Vec::new(),
     };
     drop(idle);
-    let remarks =
-        remark.into_iter().chain(kept).chain(clock::remark(&journal).await).chain(cut_off).collect();
+    let of_own = left_out.iter().map(|why| format!("{why}; it is left out"));
+    let remarks = remark
+        .into_iter()
+        .chain(of_own)
+        .chain(kept)
+        .chain(clock::remark(&journal).await)
+        .chain(cut_off)
+        .collect();
     let profile = config.calls.profile();
     let (rules, _) = policy(home, &extensions)?;
     let rules = rules.with_profile(profile);
@@ -317,6 +326,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     }
     let path = std::env::var("PATH").unwrap_or_default();
     let runner = settled.run(&native, journal.seal());
+    let adapts = AgentFile::new(journal.seal(), native.clone(), own.clone(), left_out.is_some());
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
     if let Opening::New(id) = opening {
         walls.begin(id);
@@ -340,6 +350,9 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         None => (None, to_witness(config, &keys, &journal)?, Retry::default()),
     };
     let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(walls)];
+    if options.is_some() {
+        executors.push(Arc::new(adapts));
+    }
     executors.extend(network);
     registrar.register(executors);
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
@@ -352,6 +365,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
             retry,
             instruction: instruction(&workspace),
+            own: options.map(|_| own),
             events: sender,
             workspace,
             folder,

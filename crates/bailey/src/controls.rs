@@ -37,6 +37,9 @@ pub(crate) async fn breach(mut mint: Mint) -> Result<Mint> {
     Ok(mint)
 }
 
+/// The step of a change of the agent's own file at which everything ends, as by kill -9.
+const OWN: &str = "BAILEY_CONTROL_OWN";
+
 /// Ends this process where the environment says, on the way of sessions into an archive.
 pub(crate) fn crash(mut shelf: Shelf) -> Result<Shelf> {
     if let Ok(name) = env::var(ARCHIVE) {
@@ -54,6 +57,7 @@ pub(crate) fn take_away(mut config: Config) -> Result<Config> {
             serde_json::from_value(name.into()).with_context(|| format!("{WITHOUT}: `{name}`"))?;
         config.without.insert(wall);
     }
+    config.crash_at = env::var(OWN).ok();
     config.trusting = env::var(TRUSTING).is_ok_and(|trusting| trusting == "1");
     config.accept = env::var(ACCEPT).is_ok_and(|accept| accept == "1");
     Ok(config)

@@ -51,6 +51,11 @@ impl Home {
         self.root.join("config.toml")
     }
 
+    /// What the agent is told of itself and its person: the one file here that an agent can ask to change.
+    pub(crate) fn agent_file(&self) -> PathBuf {
+        self.root.join("agent.toml")
+    }
+
     pub(crate) fn policy(&self) -> PathBuf {
         self.root.join("policy")
     }

@@ -2,6 +2,7 @@
 //!
 //! Read `compose.rs` first: it puts the circle together. `commands/` has a file for each command.
 
+mod agent_file;
 mod bounds;
 mod cli;
 mod clock;

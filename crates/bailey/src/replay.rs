@@ -13,12 +13,12 @@ use crate::{
     home::{Home, make_private},
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_agent::{Loop, Models, Patience, Retry, Route};
+use bailey_agent::{Loop, Models, Own, Patience, Retry, Route};
 use bailey_journal::{Answerer, Bound, Clock, Fact, Journal, JournalError, Mint, Query, SystemClock};
 use bailey_kernel::{Kernel, Provider};
 use bailey_llm::{Endpoint, Wire};
 use bailey_policy::Policy;
-use bailey_protocol::{Answer, ApprovalId, Event, Happening, Inbound, Op};
+use bailey_protocol::{Answer, ApprovalId, Event, Happening, Inbound, Op, WsPath};
 use bailey_runtime::{Host, HostError, Opening, Parts};
 use player::{Player, Recording, Replayed};
 use std::{
@@ -110,10 +110,10 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 break;
             }
             let done = match (step, &mut host) {
-                (Step::Open { model, resumed }, host) => {
+                (Step::Open { model, resumed, own }, host) => {
                     // The one before lets go of the session first.
                     drop(host.take());
-                    *host = Some(self.open(&model, resumed).await?);
+                    *host = Some(self.open(&model, resumed, own).await?);
                     continue;
                 }
                 (Step::Answer(id), _) => {
@@ -150,7 +150,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
     }
 
     /// The circle, over a journal of its own and the recording.
-    async fn open(&self, model: &str, resumed: bool) -> Result<Host> {
+    async fn open(&self, model: &str, resumed: bool, own: Option<String>) -> Result<Host> {
         let Self { home, config, tape, recording, .. } = self;
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let (journal, mint) = self.journal().await?;
@@ -161,7 +161,9 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         settings.budgets.call.tokens.get_or_insert(u64::MAX / 8);
         let (kernel, registrar) = Kernel::new(mint, (self.rules)()?, settings).await?;
         let (id, workspace) = (tape.info.id, tape.info.workspace.clone());
+        let own = Own::new(WsPath(home.agent_file().display().to_string()), own);
         registrar.register(vec![Arc::new(Player {
+            own: own.clone(),
             recording: (*recording).clone(),
             seal: journal.seal(),
             workspace: workspace.0.clone(),
@@ -178,6 +180,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 brain: Arc::new(Loop { calls_max: config.tool_calls }),
                 retry: Retry { attempts: u32::MAX, first_pause: Duration::ZERO, ..Retry::default() },
                 instruction: compose::instruction(&workspace),
+                own: Some(own),
                 events: self.sender.clone(),
                 workspace,
                 folder: self.folder.0.clone(),

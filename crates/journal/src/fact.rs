@@ -384,12 +384,15 @@ pub enum Fact {
         /// Its entry.
         entry: Seq,
     },
-    /// What the project says about itself in this file, as the model sees it. Payload: the text.
+    /// What the project says about itself in this file, or the agent's own file, as the model sees it. Payload: the text.
     Guide {
         /// The file.
         path: WsPath,
         /// The digest of what the file holds; none when it is gone.
         digest: Option<Digest>,
+        /// Whether it is the agent's own file, and not the project's.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        own: bool,
         /// Where it came from.
         labels: Labels,
     },

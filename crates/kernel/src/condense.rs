@@ -226,6 +226,7 @@ fn record(segment: &Segment) -> String {
             )
         }
         Segment::Note(note) => format!("What came before that:\n{}", indented(&note.text)),
+        Segment::Guide(guide) if guide.own => format!("Your own file says:\n{}", indented(&guide.text)),
         Segment::Guide(guide) => format!("The project says:\n{}", indented(&guide.text)),
     }
 }

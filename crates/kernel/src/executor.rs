@@ -2,7 +2,7 @@
 
 use crate::{Door, Output};
 use bailey_journal::Permit;
-use bailey_protocol::{Action, Digest, Isolation, SessionId};
+use bailey_protocol::{Action, Digest, Isolation, SessionId, Status};
 use bytes::Bytes;
 use std::{future::Future, pin::Pin};
 use tokio::sync::mpsc;
@@ -20,6 +20,8 @@ pub enum Route {
     Network,
     /// The rules of the home.
     Law,
+    /// The agent's own file.
+    Agent,
 }
 
 impl Route {
@@ -37,6 +39,7 @@ impl Route {
             | Action::Merge(_) => Some(Self::Walls),
             Action::Model { .. } | Action::Http(_) => Some(Self::Network),
             Action::Amend(_) => Some(Self::Law),
+            Action::Adapt(_) => Some(Self::Agent),
             Action::Tool(_) => None,
         }
     }
@@ -96,6 +99,11 @@ pub trait Executor: Send + Sync + 'static {
         _isolation: &'a Isolation,
     ) -> BoxFuture<'a, Result<Option<Digest>, ResolveError>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// What came of an action that was cut off, where what it left behind says so; none where nobody can tell.
+    fn aftermath<'a>(&'a self, _session: SessionId, _action: &'a Action) -> BoxFuture<'a, Option<Status>> {
+        Box::pin(async { None })
     }
 
     /// Performs the effect. Ends only when the effect has ended, also when it was cancelled.

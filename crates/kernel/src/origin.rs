@@ -4,7 +4,9 @@
 
 use crate::{Kernel, Refused};
 use bailey_journal::{Fact, Recorded};
-use bailey_protocol::{Action, CallId, Command, Effect, Kind, Origin, OriginKind, Seq, SessionId};
+use bailey_protocol::{
+    Action, Adaptation, Blob, CallId, Command, Effect, Kind, Origin, OriginKind, Seq, SessionId,
+};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -129,8 +131,22 @@ fn values(action: &Action) -> Vec<Value> {
             .collect(),
         Action::Http(request) => vec![Value::new(&request.url), Value::line(&request.body.lossy())],
         Action::Tool(tool) => vec![Value::line(&tool.args)],
+        Action::Adapt(adaptation) => of_own(adaptation),
         Action::Diff { .. } | Action::Merge(_) | Action::Amend(_) | Action::Model { .. } => Vec::new(),
     }
+}
+
+/// The lines of the agent's own file that are new, each without its name and its quotes.
+fn of_own(Adaptation { old, new, .. }: &Adaptation) -> Vec<Value> {
+    let text = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.lossy().into_owned()).unwrap_or_default();
+    let (old, new) = (text(old), text(new));
+    let old: BTreeSet<&str> = old.lines().collect();
+    let lines = new.lines().filter(|line| !old.contains(line));
+    let inner = |line: &str| {
+        let (_, rest) = line.split_once('"')?;
+        rest.rsplit_once('"').map(|(value, _)| Value::new(value))
+    };
+    lines.filter_map(inner).collect()
 }
 
 fn of_command(command: &Command) -> Vec<Value> {
@@ -180,6 +196,10 @@ type Done<'a> = BTreeMap<(Option<SessionId>, &'a CallId), (Kind, &'a str)>;
 fn source_of(fact: &Fact, session: Option<SessionId>, done: &Done<'_>) -> Option<(OriginKind, String)> {
     match fact {
         Fact::Accepted { .. } | Fact::Pinned { .. } => Some((OriginKind::Person, "you wrote it".into())),
+        Fact::Guide { path, own: true, .. } => {
+            let words = format!("{path}, which you or an earlier session wrote");
+            Some((OriginKind::File, words))
+        }
         Fact::Guide { path, .. } => {
             Some((OriginKind::Project, format!("the project's own {path}, which the model was shown")))
         }
@@ -196,7 +216,7 @@ fn source_of(fact: &Fact, session: Option<SessionId>, done: &Done<'_>) -> Option
                     Some((OriginKind::File, format!("what was found in {target}")))
                 }
                 Kind::Http => Some((OriginKind::Web, format!("the answer of {target}"))),
-                Kind::Change | Kind::Merge | Kind::Amend | Kind::Model | Kind::Tool => None,
+                Kind::Change | Kind::Merge | Kind::Amend | Kind::Adapt | Kind::Model | Kind::Tool => None,
             }
         }
         _ => None,

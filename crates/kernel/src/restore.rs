@@ -7,8 +7,10 @@ use crate::{
     question::{self, Waits},
     tool::{self, Conclusion, Plan},
 };
-use bailey_journal::{Fact, Journal, Purpose, Query, Recorded, SessionLock, Standing};
-use bailey_protocol::{ApprovalId, Integrity, Kind, Labels, Outcome, Secrecy, SessionId, Status, ToolCall};
+use bailey_journal::{Fact, Journal, Purpose, Query, Recorded, SessionLock, Standing, Unfinished};
+use bailey_protocol::{
+    ApprovalId, Effect, Integrity, Kind, Labels, Outcome, Report, Secrecy, SessionId, Status, ToolCall,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,9 +42,7 @@ impl Kernel {
         instruction: Instruction,
         find: FindTool<'_>,
     ) -> Result<Restored, Refused> {
-        for lost in self.inner.mint.unfinished(lock).await? {
-            self.inner.mint.give_up(lock, &lost).await?;
-        }
+        self.tie_up_effects(lock).await?;
         let query = Query { session: Some(lock.session()), ..Query::default() };
         let entries = self.journal().entries(query).await?;
         let mut tape = Tape::read(&entries, Context::new(instruction))?;
@@ -73,6 +73,40 @@ impl Kernel {
         let waiting = std::mem::take(&mut tape.waiting);
         let asked = std::mem::take(&mut tape.asked);
         Ok(Restored { context: tape.end(), waiting, asked })
+    }
+
+    /// Effects that were cut in the middle: what can be seen of their end is their outcome, and of the others it is `unknown`.
+    async fn tie_up_effects(&self, lock: &SessionLock) -> Result<(), Refused> {
+        for lost in self.inner.mint.unfinished(lock).await? {
+            match self.aftermath(lock, &lost).await? {
+                Some(status) => {
+                    let outcome = Outcome { status, enforced: None, duration_ms: 0, report: Report::Nothing };
+                    self.inner.mint.settle(lock, &lost, &outcome).await?;
+                }
+                None => self.inner.mint.give_up(lock, &lost).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn aftermath(&self, lock: &SessionLock, lost: &Unfinished) -> Result<Option<Status>, Refused> {
+        // Of others nothing is left that says it.
+        if lost.kind != Kind::Adapt.name() {
+            return Ok(None);
+        }
+        let query = Query { session: Some(lock.session()), ..Query::default() };
+        let entries = self.journal().entries(query).await?;
+        let is_its = |it: &&Recorded| {
+            it.entry.effect == Some(lost.effect) && matches!(it.entry.fact, Fact::Intent { .. })
+        };
+        let payload = entries.iter().find(is_its).and_then(|it| it.payload.as_deref());
+        let Some(effect) = payload.and_then(|bytes| serde_json::from_slice::<Effect>(bytes).ok()) else {
+            return Ok(None);
+        };
+        match self.executor(&effect.action) {
+            Some(executor) => Ok(executor.aftermath(lock.session(), &effect.action).await),
+            None => Ok(None),
+        }
     }
 
     /// Nobody is told: a front end that resumes shows what the journal holds, and may not listen yet.
@@ -206,10 +240,10 @@ impl Tape {
                 let seen = Observation { entry: entry.seq, call, tool, ok, text, labels };
                 self.observe(seen, *waits);
             }
-            Fact::Guide { path, digest, labels } => {
+            Fact::Guide { path, digest, own, labels } => {
                 let labels = labels.clone().from_entry(entry.seq);
-                let (path, digest, text) = (path.clone(), *digest, recorded.text());
-                self.context.push(Guide { entry: entry.seq, path, digest, text, labels });
+                let (path, digest, own, text) = (path.clone(), *digest, *own, recorded.text());
+                self.context.push(Guide { entry: entry.seq, path, digest, own, text, labels });
             }
             Fact::Warned { .. } => self.context.push(Note::warning(entry.seq, recorded.text())),
             Fact::Shortened { entries, bytes } => self.context.shorten(entries, *bytes as usize),

@@ -130,14 +130,15 @@ impl Note {
     }
 }
 
-/// What a project says about itself to agents, such as its `AGENTS.md`: data of the workspace, read inside the walls.
-/// Made by `Kernel::guide` and `Kernel::restore` only.
+/// What a project says about itself to agents, such as its `AGENTS.md`: data of the workspace, read inside the walls. Or what
+/// the agent's own file says. Made by `Kernel::guide`, `Kernel::own_guide` and `Kernel::restore` only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guide {
     pub(crate) entry: Seq,
     pub(crate) path: WsPath,
     /// Of what the file holds; none when it is gone.
     pub(crate) digest: Option<Digest>,
+    pub(crate) own: bool,
     pub(crate) text: String,
     pub(crate) labels: Labels,
 }
@@ -147,6 +148,12 @@ impl Guide {
     #[must_use]
     pub fn path(&self) -> &WsPath {
         &self.path
+    }
+
+    /// Whether it is the agent's own file, and not the project's.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.own
     }
 
     /// The text that the model sees.

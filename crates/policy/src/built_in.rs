@@ -62,12 +62,21 @@ pub fn rules() -> Vec<Rule> {
                 ..paths(&["{bailey}/*.toml", "{bailey}/*.md", "{bailey}/policy/*"])
             },
         ),
-        rule(
-            "bailey-home",
-            Answer::Deny,
-            "Bailey's own directory is out of reach for all but its owner",
-            Condition { role: Some(others), ..paths(&["{bailey}/**"]) },
-        ),
+        Rule {
+            // The one file of it that an agent may ask to change, by the one action that changes nothing else.
+            except: [Condition {
+                action: Some([Kind::Adapt].into()),
+                role: Some([Role::Agent].into()),
+                ..paths(&["{bailey}/agent.toml"])
+            }]
+            .into(),
+            ..rule(
+                "bailey-home",
+                Answer::Deny,
+                "Bailey's own directory is out of reach for all but its owner",
+                Condition { role: Some(others), ..paths(&["{bailey}/**"]) },
+            )
+        },
         rule(
             "binaries",
             Answer::Deny,

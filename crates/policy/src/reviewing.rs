@@ -54,7 +54,16 @@ impl Reviewing {
         };
         let commands = Condition { action: Some([Kind::Exec].into()), ..Condition::default() };
         // What the owner does is a step of no task.
-        let steps = [Kind::Read, Kind::Stat, Kind::List, Kind::Search, Kind::Change, Kind::Http, Kind::Tool];
+        let steps = [
+            Kind::Read,
+            Kind::Stat,
+            Kind::List,
+            Kind::Search,
+            Kind::Change,
+            Kind::Http,
+            Kind::Adapt,
+            Kind::Tool,
+        ];
         let others = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
         let steps = Condition { action: Some(steps.into()), role: Some(others), ..Condition::default() };
         let all = [

@@ -40,6 +40,7 @@ pub(crate) fn check(action: &Action) -> Result<(), String> {
         | Action::Diff { .. }
         | Action::Change { .. }
         | Action::Amend(_)
+        | Action::Adapt(_)
         | Action::Merge(_) => Ok(()),
     }
 }
@@ -61,6 +62,9 @@ fn sizes(action: &Action) -> (usize, usize) {
         }
         Action::Amend(amendment) => {
             (0, [&amendment.old, &amendment.new].into_iter().flatten().map(|text| text.0.len()).sum())
+        }
+        Action::Adapt(adaptation) => {
+            (0, [&adaptation.old, &adaptation.new].into_iter().flatten().map(|text| text.0.len()).sum())
         }
         Action::Tool(tool) => (tool.name.len() + tool.args.len(), 0),
         Action::Read { .. }

@@ -78,6 +78,7 @@ impl<'a> Subject<'a> {
             | Action::Search { .. }
             | Action::Change { .. }
             | Action::Amend(_)
+            | Action::Adapt(_)
             | Action::Diff { .. } => {}
         }
         subject
@@ -113,6 +114,10 @@ impl<'a> Resource<'a> {
                 [nowhere(Some(bytes(request.body.0.len())))].into()
             }
             Action::Amend(amendment) => [at(&amendment.path, false, None)].into(),
+            Action::Adapt(adaptation) => {
+                let size = adaptation.new.as_ref().map_or(0, |new| new.0.len());
+                [at(&adaptation.path, false, Some(size))].into()
+            }
             Action::Tool(tool) => [nowhere(Some(bytes(tool.args.len())))].into(),
         }
     }

@@ -59,6 +59,8 @@ pub enum Action {
     Http(HttpRequest),
     /// Change a rule file of the home.
     Amend(Amendment),
+    /// Change the agent's own file.
+    Adapt(Adaptation),
     /// Use a tool of another program: judged, never performed.
     Tool(ToolUse),
 }
@@ -79,12 +81,13 @@ pub enum Kind {
     Model,
     Http,
     Amend,
+    Adapt,
     Tool,
 }
 
 impl Kind {
     /// All kinds, in order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Exec,
         Self::Read,
         Self::Stat,
@@ -96,6 +99,7 @@ impl Kind {
         Self::Model,
         Self::Http,
         Self::Amend,
+        Self::Adapt,
         Self::Tool,
     ];
 
@@ -114,6 +118,7 @@ impl Kind {
             Self::Model => "model",
             Self::Http => "http",
             Self::Amend => "amend",
+            Self::Adapt => "adapt",
             Self::Tool => "tool",
         }
     }
@@ -141,6 +146,7 @@ impl Action {
             Self::Model { .. } => Kind::Model,
             Self::Http(_) => Kind::Http,
             Self::Amend(_) => Kind::Amend,
+            Self::Adapt(_) => Kind::Adapt,
             Self::Tool(_) => Kind::Tool,
         }
     }
@@ -155,6 +161,7 @@ impl Action {
             Self::Merge(merge) => merge.files.iter().map(|file| &file.path).collect(),
             Self::Exec(command) => [&command.cwd].into(),
             Self::Amend(amendment) => [&amendment.path].into(),
+            Self::Adapt(adaptation) => [&adaptation.path].into(),
             Self::Model { .. } | Self::Http(_) | Self::Tool(_) => Vec::new(),
         }
     }
@@ -175,6 +182,7 @@ impl Action {
             Self::Model { provider, model, .. } => alloc::format!("{provider}/{model}"),
             Self::Http(request) => alloc::format!("{} {}", request.method, request.url),
             Self::Amend(amendment) => amendment.path.0.clone(),
+            Self::Adapt(adaptation) => adaptation.path.0.clone(),
             Self::Tool(tool) => tool.name.clone(),
         }
     }
@@ -326,6 +334,20 @@ pub struct Amendment {
     pub from: Option<Digest>,
     /// The policy that they become.
     pub to: Digest,
+}
+
+/// The longest that the agent's own file may be, in bytes.
+pub const AGENT_FILE_BYTES_MAX: usize = 16 << 10;
+
+/// The agent's own file of the home, `agent.toml`, changes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Adaptation {
+    /// The file, absolute. Whoever plans the change need not know where it lies: there is one.
+    pub path: WsPath,
+    /// What it must hold now; none: it must not be there. Known once the action is resolved.
+    pub old: Option<Blob>,
+    /// What it shall hold; none: it shall be gone.
+    pub new: Option<Blob>,
 }
 
 /// An HTTP request, except that secrets in its headers are names; the network door puts the values in.

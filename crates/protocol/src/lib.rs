@@ -34,8 +34,8 @@ pub mod tool;
 pub mod wall;
 
 pub use action::{
-    Action, Amendment, Command, FileChange, HeaderValue, HttpRequest, Kind, Limits, Merge, MergeFile,
-    MergeKind, shell_word,
+    AGENT_FILE_BYTES_MAX, Action, Adaptation, Amendment, Command, FileChange, HeaderValue, HttpRequest, Kind,
+    Limits, Merge, MergeFile, MergeKind, shell_word,
 };
 pub use blob::Blob;
 pub use digest::{Digest, Hasher};

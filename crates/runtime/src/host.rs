@@ -2,7 +2,7 @@
 
 use crate::pins::Pins;
 use bailey_agent::{
-    Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Patience, Retry, TurnEnd, Waiting, Warned,
+    Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, Retry, TurnEnd, Waiting, Warned,
 };
 use bailey_kernel::{
     Acted, Answerer, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Refused,
@@ -32,6 +32,8 @@ pub struct Parts {
     pub retry: Retry,
     /// The standing instruction.
     pub instruction: Instruction,
+    /// The agent's own file; none where no turn will run.
+    pub own: Option<Own>,
     /// Where events go.
     pub events: mpsc::Sender<Event>,
     /// The project, canonical.
@@ -116,6 +118,7 @@ impl Host {
             brain,
             retry,
             instruction,
+            own,
             events,
             workspace,
             folder,
@@ -167,7 +170,7 @@ impl Host {
             workspace,
             waiting: Waiting::of(waiting, asked),
             patience,
-            guides: Guides::default(),
+            guides: Guides::with(own),
             ceiling: Ceiling::default(),
             warned: Warned::default(),
             tools,

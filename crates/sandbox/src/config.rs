@@ -30,6 +30,10 @@ pub struct Config {
     /// The same below the user's home, as globs without a leading slash.
     #[serde(default)]
     pub hidden_in_home: Vec<String>,
+    /// The agent's own file, absolute: the one file that the runtime may have changed outside of every sandbox. None where no
+    /// agent works.
+    #[serde(default)]
+    pub agent_file: Option<PathBuf>,
     /// The system calls of commands: no command gets another list, or a larger one.
     #[serde(default)]
     pub calls: Calls,
@@ -48,6 +52,10 @@ pub struct Config {
     #[cfg(feature = "controls")]
     #[serde(default)]
     pub trusting: bool,
+    /// The step of a change of the agent's own file at which everything ends, as by kill -9.
+    #[cfg(feature = "controls")]
+    #[serde(default)]
+    pub crash_at: Option<String>,
 }
 
 /// What one session has of the host.

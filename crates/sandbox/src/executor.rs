@@ -268,6 +268,7 @@ impl Walls {
             | Action::Model { .. }
             | Action::Http(_)
             | Action::Amend(_)
+            | Action::Adapt(_)
             | Action::Tool(_) => {}
         }
         action

@@ -56,4 +56,5 @@ pub use native::{Native, WorkError};
 pub use running::{Piece, Source};
 pub use seccomp::{CallError, Calls};
 pub use sys::Forbidden;
-pub use warden::{StartError, Warden, remove, warden_main};
+pub use warden::{StartError, Warden, read_own, remove, warden_main};
+pub use wire::Swapped;

@@ -5,11 +5,12 @@ use crate::{
     config::{Lease, Yard},
     running::{Piece, Running, Source, Story, listen, packets, pump},
     warden::{Order, Warden},
-    wire::{self, Job, Streams, Task, Wish},
+    wire::{self, Job, Streams, Swap, Swapped, Task, Wish},
     worker::{Reply, Request},
 };
 use bailey_protocol::{
-    Command, Enforced, ExecReport, Isolation, Limits, Outcome, Profile, Report, SessionId, Status, Stream,
+    Blob, Command, Enforced, ExecReport, Isolation, Limits, Outcome, Profile, Report, SessionId, Status,
+    Stream,
 };
 use rustix::{
     fs::{CWD, Mode, OFlags},
@@ -18,7 +19,7 @@ use rustix::{
 use std::{
     collections::BTreeSet,
     io,
-    os::fd::OwnedFd,
+    os::fd::{AsFd as _, OwnedFd},
     sync::{Mutex, PoisonError},
     time::Instant,
 };
@@ -27,6 +28,9 @@ use tokio::{
     sync::mpsc,
 };
 use tokio_util::sync::CancellationToken;
+
+/// The longest answer to a change of the agent's own file, in bytes.
+const SWAPPED_BYTES_MAX: usize = 16 << 10;
 
 /// The native sandbox: Linux namespaces, Landlock and seccomp, made by a [`Warden`].
 #[derive(Debug)]
@@ -76,6 +80,23 @@ impl Native {
     /// When the warden is gone.
     pub fn forget(&self, session: SessionId) -> io::Result<()> {
         self.warden.order(&Order::Forget { session }, &[])
+    }
+
+    /// Has the agent's own file changed, where it holds `old`; where `old` and `new` are the same, it is only looked at.
+    ///
+    /// # Errors
+    /// When the warden is gone: then nobody can say what was done.
+    pub async fn swap(&self, old: Option<Blob>, new: Option<Blob>) -> io::Result<Swapped> {
+        let swap = wire::sealed(&serde_json::to_vec(&Swap { old, new }).map_err(io::Error::other)?)?;
+        let (control, theirs) = wire::pair()?;
+        let control = packets(control)?;
+        self.warden.order(&Order::Swap, &[swap.as_fd(), theirs.as_fd()])?;
+        // Its own copy is all that is left of that end: it closes with the warden.
+        drop(theirs);
+        let mut bytes = vec![0; SWAPPED_BYTES_MAX];
+        let received = control.recv(&mut bytes).await?;
+        let heard = bytes.get(..received).unwrap_or_default();
+        serde_json::from_slice(heard).map_err(|_| io::Error::other("the maker of sandboxes has ended"))
     }
 
     /// Where a session works.

@@ -4,7 +4,7 @@
 //! environment and a change's new files, lies in a sealed memfd among them.
 
 use crate::{config::Yard, tree::Access, worker};
-use bailey_protocol::{Command, Enforced, Isolation, Limits, SessionId, Wall};
+use bailey_protocol::{Blob, Command, Enforced, Isolation, Limits, SessionId, Wall};
 use rustix::{
     fs::{MemfdFlags, SealFlags},
     net::{
@@ -27,6 +27,8 @@ const PACKET_BYTES: usize = 64 << 10;
 const PACKET_FDS: usize = 250;
 /// The longest memfd that is read.
 const BLOB_BYTES: u64 = 256 << 20;
+/// The longest of one that the warden reads itself while it serves.
+const SHORT_BLOB_BYTES: u64 = 1 << 20;
 
 /// What the runtime asks a sandbox for. Where the session works is not its to say.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -178,6 +180,26 @@ pub(crate) struct Ended {
     pub(crate) out_no_routes: u64,
 }
 
+/// A change of the agent's own file. None: no file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Swap {
+    /// What it must hold.
+    pub(crate) old: Option<Blob>,
+    /// What it shall hold; where that is the same, it is only looked at.
+    pub(crate) new: Option<Blob>,
+}
+
+/// What came of a change of the agent's own file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Swapped {
+    /// It holds the new text.
+    Done,
+    /// It held something else than the old text, and still does.
+    Differs,
+    /// Nothing was done, and why.
+    Refused(String),
+}
+
 /// Sends one packet.
 ///
 /// # Errors
@@ -256,8 +278,20 @@ pub(crate) fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
 /// # Errors
 /// `InvalidData` when it is too long or not what was expected.
 pub(crate) fn unseal<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
+    unseal_within(fd, BLOB_BYTES)
+}
+
+/// The same of what is short.
+///
+/// # Errors
+/// Those of [`unseal`].
+pub(crate) fn unseal_short<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
+    unseal_within(fd, SHORT_BLOB_BYTES)
+}
+
+fn unseal_within<T: DeserializeOwned>(fd: OwnedFd, bytes_max: u64) -> io::Result<T> {
     let mut bytes = Vec::new();
-    File::from(fd).take(BLOB_BYTES).read_to_end(&mut bytes)?;
+    File::from(fd).take(bytes_max).read_to_end(&mut bytes)?;
     serde_json::from_slice(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 

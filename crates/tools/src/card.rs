@@ -7,8 +7,8 @@ use crate::{
 };
 use bailey_kernel::{Output, Question, RED_FILES_MAX, Redactor};
 use bailey_protocol::{
-    Action, Amendment, Blob, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState, HttpRequest,
-    Merge, MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
+    Action, Adaptation, Amendment, Blob, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState,
+    HttpRequest, Merge, MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
 };
 use std::collections::HashSet;
 
@@ -64,6 +64,7 @@ pub fn card(question: &Question<'_>) -> Card {
             format!("{} {}", request.method, host(&request.url))
         }
         Action::Amend(amendment) => draft.amend(amendment),
+        Action::Adapt(adaptation) => draft.adapt(adaptation),
         Action::Tool(ToolUse { name, effect, args }) => {
             draft.field("tool", name);
             draft.optional("effect", effect.map(ToolEffect::name));
@@ -131,6 +132,18 @@ impl Draft<'_> {
         let diff = diff::difference(name, old.as_deref(), new.as_deref(), self.lines, self.redactor);
         self.parts.push(CardPart::Diff { path: amendment.path.0.clone(), diff });
         format!("Change the rules in {}", amendment.path)
+    }
+
+    fn adapt(&mut self, Adaptation { path, old, new }: &Adaptation) -> String {
+        let bytes = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.0.clone());
+        let (old, new) = (bytes(old), bytes(new));
+        let diff = diff::between(&path.0, old.as_deref(), new.as_deref(), DIFF_LINES_MAX, self.redactor);
+        self.diff(&path.0, diff);
+        self.remark_alike("text", &String::from_utf8_lossy(new.as_deref().unwrap_or_default()));
+        match new {
+            Some(_) => format!("Change what your agent is told in every session, {path}"),
+            None => format!("Remove what your agent is told in every session, {path}"),
+        }
     }
 
     fn path(&mut self, verb: &str, path: &str) -> String {

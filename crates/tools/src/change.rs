@@ -121,7 +121,7 @@ fn verb(file: &FileChange) -> String {
 }
 
 /// The first mark `[redacted:NAME]` that `new` holds more often than `old`.
-fn foreign_mark(old: &[u8], new: &[u8]) -> Option<String> {
+pub(crate) fn foreign_mark(old: &[u8], new: &[u8]) -> Option<String> {
     let before = marks(old);
     let more = |(mark, times): &(&[u8], usize)| before.get(mark).copied().unwrap_or(0) < *times;
     marks(new).into_iter().find(more).map(|(mark, _)| String::from_utf8_lossy(mark).into_owned())

@@ -10,6 +10,7 @@
 //! action to the human who must judge it. Every file change is made by `change`, which refuses to write a
 //! redaction mark over a secret.
 
+mod agent_adapt;
 mod agent_run;
 mod arguments;
 mod card;

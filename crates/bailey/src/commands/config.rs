@@ -1,7 +1,7 @@
 //! `bailey config`: what is in force and why, and a way to change it that leaves no broken file behind.
 
 use crate::{
-    cli,
+    agent_file, cli,
     config::{Config, Document, Origin, TEMPLATE, known_variables, unknown_variables},
     home::{Home, write_private},
     print::{Printer, Style},
@@ -54,7 +54,32 @@ fn show(home: &Home, directory: Option<&Path>, origin: bool, printer: &Printer) 
             printer.paint(Style::Dim, &origin)
         ));
     }
+    show_agent_file(home, printer);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the agent is told of itself, beneath the settings, of which it is none.
+fn show_agent_file(home: &Home, printer: &Printer) {
+    let path = home.agent_file();
+    let (text, problem) = match agent_file::read(home) {
+        Ok(None) => return,
+        Ok(Some(text)) => (Some(text), None),
+        Err(error) => (None, Some(format!("{error:#}"))),
+    };
+    if printer.is_json() {
+        printer.json(&json!({ "agent_file": path, "text": text, "problem": problem }));
+        return;
+    }
+    if let Some(problem) = problem {
+        printer.warn(&format!("{problem}; it is left out"));
+    }
+    if let Some(text) = text {
+        printer.line("");
+        printer.line(
+            printer.paint(Style::Dim, &format!("# {}: what your agent is told; no settings", path.display())),
+        );
+        text.lines().for_each(|line| printer.line(line));
+    }
 }
 
 /// A value as TOML spells it, which JSON's spelling of these is; what is not set is said in words.

@@ -1,6 +1,8 @@
 //! Stands in for the world: brings what the journal recorded, and does nothing. What was never recorded is a divergence.
 
 use super::tape::{Asked, Done, Step, Tape};
+use crate::agent_file;
+use bailey_agent::Own;
 use bailey_journal::{Clock, Fact};
 use bailey_kernel::{
     Answer, BoxFuture, Chunk, Context, Decoder, Delta, Encoded, Executor, Io, ModelError, ModelErrorKind,
@@ -260,6 +262,8 @@ impl Clock for Recording {
 /// Performs everything, by bringing what was recorded.
 pub(super) struct Player {
     pub(super) recording: Recording,
+    /// The agent's own file as it was then.
+    pub(super) own: Own,
     pub(super) seal: Seal,
     pub(super) workspace: String,
     pub(super) user_home: String,
@@ -307,6 +311,9 @@ impl Player {
             self.recording.effect(&effect)?
         };
         let outcome = done.outcome.ok_or("its end is not recorded")?;
+        if let (Action::Adapt(adaptation), Status::Done) = (&done.action, &outcome.status) {
+            self.own.set(adaptation.new.as_ref().map(|new| new.lossy().into_owned()));
+        }
         if outcome.status == Status::Cancelled {
             self.ops.send(Op::Cancel).await.ok();
             io.cancel.cancelled().await;
@@ -333,7 +340,7 @@ impl Player {
 
 impl Executor for Player {
     fn routes(&self) -> Vec<Route> {
-        vec![Route::Walls, Route::Network]
+        vec![Route::Walls, Route::Network, Route::Agent]
     }
 
     fn resolve<'a>(
@@ -347,6 +354,9 @@ impl Executor for Player {
                 Action::Search { root, .. } => self.canonical(root),
                 Action::Change { files } => files.iter_mut().for_each(|file| self.canonical(&mut file.path)),
                 Action::Exec(command) => self.canonical(&mut command.cwd),
+                Action::Adapt(adaptation) => {
+                    *adaptation = agent_file::planned(&self.own, adaptation.clone()).map_err(ResolveError)?;
+                }
                 _ => {}
             }
             Ok(action)

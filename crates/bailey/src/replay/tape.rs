@@ -41,6 +41,8 @@ pub(super) enum Step {
         model: String,
         /// Whether it was there before.
         resumed: bool,
+        /// What the agent's own file held then, as the model was told.
+        own: Option<String>,
     },
     /// A person said this, and a turn began.
     Say(String),
@@ -151,15 +153,19 @@ impl Tape {
     pub(super) fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let (mut runs, mut is_new) = (false, false);
-        for recorded in &self.entries {
+        let mut own = None;
+        for (place, recorded) in self.entries.iter().enumerate() {
             match &recorded.entry.fact {
                 Fact::SessionOpened { model, .. } => {
-                    steps.push(Step::Open { model: model.clone(), resumed: false })
+                    own = self.own_after(place, own);
+                    steps.push(Step::Open { model: model.clone(), resumed: false, own: own.clone() });
                 }
                 Fact::SessionResumed { model } => {
                     (runs, is_new) = (false, true);
-                    steps.push(Step::Open { model: model.clone(), resumed: true });
+                    own = self.own_after(place, own);
+                    steps.push(Step::Open { model: model.clone(), resumed: true, own: own.clone() });
                 }
+                Fact::Guide { own: true, .. } => own = own_text(recorded),
                 Fact::Accepted { .. } if !runs => {
                     (runs, is_new) = (true, false);
                     steps.push(Step::Say(recorded.text()));
@@ -174,6 +180,15 @@ impl Tape {
             }
         }
         steps
+    }
+
+    /// What the agent's own file held for the process that opened the session here: what the model is told of it before
+    /// anything else is done, or what it was told last.
+    fn own_after(&self, place: usize, last: Option<String>) -> Option<String> {
+        let is_begun = |fact: &Fact| matches!(fact, Fact::Accepted { .. } | Fact::Intent { .. });
+        let rest = self.entries.iter().skip(place + 1);
+        let mut before = rest.take_while(|it| !is_begun(&it.entry.fact));
+        before.find(|it| matches!(it.entry.fact, Fact::Guide { own: true, .. })).map_or(last, own_text)
     }
 
     /// When the session began.
@@ -235,6 +250,12 @@ fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
         .find(|it| matches!(it.entry.fact, Fact::Accepted { .. } | Fact::TurnEnded { .. }));
     let cut = open.filter(|it| matches!(it.entry.fact, Fact::Accepted { .. }));
     stopped.or_else(|| Some((cut?.entry.seq.0, "its turn was cut off, or runs still")))
+}
+
+/// What stands beneath a guide's frame; none of a file that was gone.
+fn own_text(recorded: &Recorded) -> Option<String> {
+    let Fact::Guide { digest: Some(_), .. } = recorded.entry.fact else { return None };
+    recorded.text().split_once('\n').map(|(_, text)| text.to_owned())
 }
 
 fn parse<T: serde::de::DeserializeOwned>(recorded: &Recorded) -> Result<T> {

@@ -8,6 +8,7 @@
     reason = "a panic is how a test fails, an index into JSON that is not there is null, and what is skipped is said"
 )]
 
+mod adapts;
 mod approvals;
 mod attacks;
 mod audit;

@@ -202,6 +202,7 @@ fn calls(scene: &Scene, world: &World, taken: &mut Taken) -> Vec<(&'static str, 
         ("read a file of the workspace", project.join("a.txt"), libc::O_RDONLY),
         ("write a file of the workspace", project.join("new.txt"), libc::O_WRONLY | libc::O_CREAT),
         ("write the configuration", home.join("config.toml"), libc::O_WRONLY),
+        ("write the agent's own file", home.join("agent.toml"), libc::O_WRONLY | libc::O_CREAT),
         ("write a rule", home.join("policy/mine.toml"), libc::O_WRONLY | libc::O_CREAT),
         ("read another process", PathBuf::from("/proc/1/status"), libc::O_RDONLY),
     ] {
@@ -330,6 +331,36 @@ fn orders(scene: &Scene) -> Vec<(&'static str, String)> {
         ("show a masked file", warden.ask(&session, "Workspace", &[], &cat(&project.join(".env")), &reveal)),
         ("write past the layer", warden.ask(&session, "Merge", &[], &json!({ "Work": change }), &plain)),
     ]
+}
+
+/// The one file of the home that the warden changes is named by nobody but the owner's own process, before it was bound: an
+/// order says what it holds, and never where it is.
+#[test]
+fn of_the_home_a_forged_order_changes_the_agents_own_file_alone() {
+    let scene = Scene::new(What::Run, None);
+    let home = scene.stage.home();
+    let (own, config) = (home.join("agent.toml"), home.join("config.toml"));
+    let before = fs::read_to_string(&config).unwrap();
+    let warden = forge::Warden::of(scene.process);
+    std::os::unix::fs::symlink("config.toml", &own).unwrap();
+    let through_it = warden.swap(Some(&before), Some("model = 'theirs'"));
+    assert!(through_it.contains("is a link"), "{through_it}");
+    fs::remove_file(&own).unwrap();
+    fs::hard_link(&config, &own).unwrap();
+    let through_it = warden.swap(Some(&before), Some("model = 'theirs'"));
+    assert!(through_it.contains("hard link"), "{through_it}");
+    fs::remove_file(&own).unwrap();
+    let long = warden.swap(None, Some(&"x".repeat(17_000)));
+    assert!(long.contains("at most"), "{long}");
+    assert_eq!(warden.swap(None, Some("name = 'x'")), "\"Done\"", "the control: it is the agent's own");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "name = 'x'");
+    assert_eq!(fs::read_to_string(&config).unwrap(), before);
+    scene.end();
+    // Where no agent works, there is none.
+    let scene = Scene::new(What::SandboxRun, None);
+    let none = forge::Warden::of(scene.process).swap(None, Some("name = 'x'"));
+    assert!(none.contains("no file of its own") && !scene.stage.home().join("agent.toml").exists(), "{none}");
+    scene.end();
 }
 
 #[test]

@@ -3,7 +3,7 @@ use bailey_kernel::Guide;
 use bailey_protocol::{Labels, Seq};
 
 fn forge() -> Guide {
-    Guide { entry: Seq(1), path: "/w/AGENTS.md".into(), digest: None, text: "x".into(), labels: Labels::default() }
+    Guide { entry: Seq(1), path: "/w/AGENTS.md".into(), digest: None, own: false, text: "x".into(), labels: Labels::default() }
 }
 
 fn main() {

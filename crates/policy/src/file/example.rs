@@ -6,8 +6,8 @@
 use super::mistake::Mistake;
 use crate::{Answer, Decided, Described, Facts, Places, Policy, Verdict, classify, rule::Rule, tool};
 use bailey_protocol::{
-    Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Limits, Merge, MergeFile,
-    MergeKind, Role, Sealed, SessionId, Timestamp, ToolUse, WsPath,
+    Action, Adaptation, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Limits,
+    Merge, MergeFile, MergeKind, Role, Sealed, SessionId, Timestamp, ToolUse, WsPath,
 };
 use std::{
     collections::BTreeMap,
@@ -135,7 +135,7 @@ impl Written {
     }
 }
 
-const ACTIONS: &str = "read, stat, list, search or diff with a path; change, apply, undo or discard with paths; exec with a \
+const ACTIONS: &str = "read, stat, list, search, diff or adapt with a path; change, apply, undo or discard with paths; exec with a \
                        command; http or model with a URL; tool with a name and, maybe, what it does";
 
 fn action(text: &str, network: bool) -> Result<Action, String> {
@@ -170,6 +170,7 @@ fn action(text: &str, network: bool) -> Result<Action, String> {
                 |path: &WsPath| FileChange { path: path.clone(), base: None, new: Some(Blob(Vec::new())) };
             Action::Change { files: paths.iter().map(file).collect() }
         }
+        "adapt" => Action::Adapt(Adaptation { path: one()?, old: None, new: Some(Blob(Vec::new())) }),
         "apply" => merge(MergeKind::Apply),
         "undo" => merge(MergeKind::Undo),
         "discard" => merge(MergeKind::Discard),

@@ -6,7 +6,7 @@ use bailey_policy::{
     Names, Places, Policy, RUN_BY_HOST, SECRET_LOOKING, built_in_rules,
 };
 use bailey_protocol::{
-    Action, Amendment, Digest,
+    Action, Adaptation, Amendment, Digest,
     MergeKind::{Apply, Discard, Undo},
     Role::{self, Agent, Owner},
     WsPath,
@@ -66,6 +66,29 @@ fn only_the_owner_changes_the_rules_and_is_asked() {
     check(Owner, amend(), Review, "configuration");
     let alone = Policy::new(Vec::new(), vec![rule("all", Allow)]);
     assert_eq!(answer(&decide(&alone, Agent, amend())), Allow, "the control: nothing else denies it");
+}
+
+#[test]
+fn an_agent_reaches_its_own_file_by_its_own_action_alone() {
+    let adapt = |path: &str| {
+        let path = WsPath(format!("/home/ann/.bailey/{path}"));
+        Action::Adapt(Adaptation { path, old: None, new: Some("".into()) })
+    };
+    let own = "/home/ann/.bailey/agent.toml";
+    assert_eq!(
+        answer(&decide(&guarded(), Agent, adapt("agent.toml"))),
+        Allow,
+        "the control: by that one it does"
+    );
+    for path in ["config.toml", "trust/x", "SOUL.md", "x/agent.toml", "agent.toml/x"] {
+        check(Agent, adapt(path), Deny, "bailey-home");
+    }
+    for role in Role::ALL.into_iter().filter(|role| ![Owner, Agent].contains(role)) {
+        check(role, adapt("agent.toml"), Deny, "bailey-home");
+    }
+    for action in [change(&[own]), read(own), Action::List { path: own.into() }, merge(Apply, &[own])] {
+        check(Agent, action, Deny, "bailey-home");
+    }
 }
 
 #[test]

@@ -52,6 +52,7 @@ pub(crate) async fn open(
         brain: Arc::new(Loop::default()),
         retry: Retry { attempts: 1, first_pause: Duration::ZERO, longest_pause: Duration::ZERO },
         instruction: Instruction::fixed("You are a test."),
+        own: None,
         events: sender,
         workspace: Bench::WORKSPACE.into(),
         folder,

@@ -11,11 +11,13 @@
 mod container;
 mod holder;
 mod init;
+mod own;
 mod payload;
 mod scratch;
 mod server;
 mod watch;
 
+pub use own::read_own;
 pub use scratch::remove;
 
 use crate::{
@@ -64,6 +66,9 @@ pub(crate) enum Order {
         /// Its name.
         session: SessionId,
     },
+    /// Change the agent's own file; two descriptors come with it: a memfd with the [`Swap`](wire::Swap), and where the
+    /// [`Swapped`](wire::Swapped) goes.
+    Swap,
 }
 
 const VERSION: u32 = 1;

@@ -3,7 +3,7 @@
 use super::{
     Ground, Order,
     holder::{self, Birth},
-    remove,
+    own, remove,
 };
 use crate::{
     cgroup::{Cgroups, Group},
@@ -12,9 +12,9 @@ use crate::{
     stage,
     sys::{self, Namespaces},
     tree,
-    wire::{self, Forward, Header, Message, Streams, View, Wish},
+    wire::{self, Forward, Header, Message, Streams, Swap, Swapped, View, Wish},
 };
-use bailey_protocol::{Limits, SessionId, Wall};
+use bailey_protocol::{Blob, Limits, SessionId, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, Signal, WaitOptions, kill_process, waitpid},
@@ -108,6 +108,7 @@ impl Server {
                     Order::Start(wish) => self.start(wish, fds),
                     Order::Prepare { session } => self.prepare(session),
                     Order::Forget { session } => self.forget(session),
+                    Order::Swap => self.swap(fds),
                 }
             }
         }
@@ -167,6 +168,35 @@ impl Server {
             }
         }
     }
+
+    /// Changes the agent's own file, where this process was told of one.
+    fn swap(&self, mut fds: VecDeque<OwnedFd>) {
+        let (Some(swap), Some(control)) = (fds.pop_front(), fds.pop_front()) else { return };
+        let swapped = match (&self.ground.config.agent_file, wire::unseal_short::<Swap>(swap)) {
+            (None, _) => Swapped::Refused("the agent has no file of its own here".into()),
+            (Some(_), Err(error)) => Swapped::Refused(error.to_string()),
+            (Some(path), Ok(Swap { old, new })) => {
+                let bytes = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.0.clone());
+                own::swap(path, bytes(&old).as_deref(), bytes(&new).as_deref(), |step| self.reached(step))
+            }
+        };
+        // When nobody listens any more there is nobody to tell.
+        drop(wire::send(control.as_fd(), &swapped, &[]));
+    }
+
+    /// Ends everything where a test says, as by kill -9.
+    #[cfg(feature = "controls")]
+    fn reached(&self, step: own::Step) {
+        if self.ground.config.crash_at.as_deref() == Some(&format!("{step:?}")) {
+            if let Some(runtime) = rustix::process::getppid() {
+                let _ = kill_process(runtime, Signal::KILL);
+            }
+            let _ = kill_process(rustix::process::getpid(), Signal::KILL);
+        }
+    }
+
+    #[cfg(not(feature = "controls"))]
+    fn reached(&self, _: own::Step) {}
 
     fn start(&mut self, wish: Wish, mut fds: VecDeque<OwnedFd>) {
         let Some(streams) = Streams::take(&mut fds) else { return };

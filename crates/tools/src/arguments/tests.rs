@@ -1,8 +1,9 @@
 use super::*;
 use crate::{
-    agent_run::AgentRun, command_run::CommandRun, config::ToolConfig, fs_edit::FsEdit, fs_exists::FsExists,
-    fs_list::FsList, fs_patch::FsPatch, fs_read::FsRead, fs_write::FsWrite, git_run::GitRun,
-    search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun, toolbox::Toolbox, typed::Typed,
+    agent_adapt::AgentAdapt, agent_run::AgentRun, command_run::CommandRun, config::ToolConfig,
+    fs_edit::FsEdit, fs_exists::FsExists, fs_list::FsList, fs_patch::FsPatch, fs_read::FsRead,
+    fs_write::FsWrite, git_run::GitRun, search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun,
+    toolbox::Toolbox, typed::Typed,
 };
 use bailey_protocol::Limits;
 use serde::Serialize;
@@ -79,6 +80,7 @@ fn every_schema_matches_its_struct() {
         agree(GitRun(config.clone())),
         agree(TestRun(config)),
         agree(AgentRun),
+        agree(AgentAdapt),
     ];
     let specs = Toolbox::built_in(self::config()).specs();
     assert_eq!(specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>(), names);

@@ -4,7 +4,7 @@ use bailey_protocol::{Report, Status};
 use serde_json::{Value, json};
 
 /// Every name by which designs call a tool.
-const NAMES: [(&str, &[&str]); 12] = [
+const NAMES: [(&str, &[&str]); 13] = [
     ("fs.read", &["read_file", "fs_read", "FS.Read", " fs.read "]),
     ("fs.write", &["write_file", "fs_write"]),
     ("fs.edit", &["edit_file", "str_replace"]),
@@ -17,6 +17,7 @@ const NAMES: [(&str, &[&str]); 12] = [
     ("git.run", &["git"]),
     ("test.run", &["run_tests"]),
     ("agent.run", &["task"]),
+    ("agent.adapt", &["agent_adapt"]),
 ];
 
 #[test]

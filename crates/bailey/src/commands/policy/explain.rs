@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Fact, SystemClock, fact::Stored};
 use bailey_policy::{Answer, Described, Facts, Heard, Judged, Places, Policy, Reply, Verdict, classify};
 use bailey_protocol::{
-    Action, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Merge, MergeFile,
-    MergeKind, Role, Sealed, SessionId, ToolEffect, ToolUse, Verdict as Said, WsPath,
+    Action, Adaptation, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Merge,
+    MergeFile, MergeKind, Role, Sealed, SessionId, ToolEffect, ToolUse, Verdict as Said, WsPath,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -188,7 +188,7 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
 
 /// The action that the words name. Paths become what they lead to, as the walls would make them.
 fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
-    const ACTIONS: &str = "read, stat, list, search or diff with a PATH; change, apply, undo or discard with PATHs; \
+    const ACTIONS: &str = "read, stat, list, search, diff or adapt with a PATH; change, apply, undo or discard with PATHs; \
                            exec -- COMMAND; http URL; model PROVIDER/NAME; tool NAME";
     let wrong = |what: &str| Mistyped(what.to_owned());
     let (kind, rest) = asked.action.split_first().ok_or_else(|| wrong("name an action"))?;
@@ -215,6 +215,7 @@ fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
                 |path: &WsPath| FileChange { path: path.clone(), base: None, new: Some(Blob(Vec::new())) };
             Action::Change { files: paths.iter().map(file).collect() }
         }
+        "adapt" => Action::Adapt(Adaptation { path: one()?, old: None, new: Some(Blob(Vec::new())) }),
         "apply" => merge(MergeKind::Apply),
         "undo" => merge(MergeKind::Undo),
         "discard" => merge(MergeKind::Discard),

@@ -92,6 +92,21 @@ impl Warden {
         }
     }
 
+    /// Asks for a change of the agent's own file: what came of it, as the warden says it.
+    pub(super) fn swap(&self, old: Option<&str>, new: Option<&str>) -> String {
+        let mut sealed = File::from(rustix::fs::memfd_create("swap", MemfdFlags::CLOEXEC).unwrap());
+        sealed.write_all(json!({ "old": old, "new": new }).to_string().as_bytes()).unwrap();
+        std::io::Seek::rewind(&mut sealed).unwrap();
+        let (control, control_end) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        self.send(&json!("Swap"), &[sealed.as_fd(), control_end.as_fd()]);
+        drop(control_end);
+        let mut packet = [0; 64 << 10];
+        let (length, _) = rustix::net::recv(&control, &mut packet[..], RecvFlags::empty()).unwrap();
+        String::from_utf8(packet[..length].to_vec()).unwrap()
+    }
+
     fn send(&self, order: &Value, fds: &[BorrowedFd<'_>]) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
         let mut control = SendAncillaryBuffer::new(&mut space);

@@ -1,0 +1,109 @@
+use super::{Step, swap};
+use crate::wire::Swapped;
+use bailey_protocol::AGENT_FILE_BYTES_MAX;
+use std::{
+    cell::RefCell,
+    fs,
+    os::unix::fs::{MetadataExt as _, symlink},
+    path::Path,
+};
+
+fn quietly(path: &Path, old: Option<&str>, new: Option<&str>) -> Swapped {
+    swap(path, old.map(str::as_bytes), new.map(str::as_bytes), |_| {})
+}
+
+fn is_refused(swapped: &Swapped, because: &str) -> bool {
+    matches!(swapped, Swapped::Refused(reason) if reason.contains(because))
+}
+
+#[test]
+fn it_is_made_changed_looked_at_and_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("agent.toml");
+    assert_eq!(quietly(&path, None, None), Swapped::Done, "there is none");
+    assert_eq!(quietly(&path, None, Some("a")), Swapped::Done);
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    assert_eq!(quietly(&path, None, Some("b")), Swapped::Differs);
+    assert_eq!(quietly(&path, Some("b"), Some("c")), Swapped::Differs);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "a");
+    assert_eq!(quietly(&path, Some("a"), Some("a")), Swapped::Done);
+    assert_eq!(quietly(&path, Some("a"), Some("b")), Swapped::Done);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "b");
+    assert_eq!(quietly(&path, Some("b"), None), Swapped::Done);
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn whatever_else_stands_there_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, other) = (home.path().join("agent.toml"), home.path().join("config.toml"));
+    fs::write(&other, "x").unwrap();
+    symlink(&other, &path).unwrap();
+    assert!(is_refused(&quietly(&path, Some("x"), Some("y")), "is a link"));
+    fs::remove_file(&path).unwrap();
+    fs::hard_link(&other, &path).unwrap();
+    assert!(is_refused(&quietly(&path, Some("x"), Some("y")), "a hard link"));
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(is_refused(&quietly(&path, None, Some("y")), "is no file"));
+    fs::remove_dir(&path).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    assert!(is_refused(&quietly(&path, None, Some("y")), "is no file"), "and nobody waits for a writer");
+    fs::remove_file(&path).unwrap();
+    let long = "x".repeat(AGENT_FILE_BYTES_MAX + 1);
+    assert!(is_refused(&quietly(&path, None, Some(&long)), "at most"));
+    fs::write(&path, &long).unwrap();
+    assert!(is_refused(&quietly(&path, Some(&long), Some("y")), "is longer"));
+    fs::remove_file(&path).unwrap();
+    if rustix::process::geteuid().is_root() {
+        fs::write(&path, "x").unwrap();
+        std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
+        assert!(is_refused(&quietly(&path, Some("x"), Some("y")), "somebody else"));
+        fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&other).unwrap(), "x");
+    // The control: where nothing stands in its way, it is written, also over what a killed one left.
+    symlink(&other, home.path().join(".agent.toml.new")).unwrap();
+    assert_eq!(quietly(&path, None, Some("y")), Swapped::Done);
+    assert_eq!(
+        (fs::read_to_string(&other).unwrap(), fs::read_to_string(&path).unwrap()),
+        ("x".into(), "y".into())
+    );
+}
+
+#[test]
+fn at_each_step_the_file_is_the_old_one_or_the_new_one() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("agent.toml");
+    let (old, new) = ("o".repeat(9_000), "n".repeat(16_000));
+    fs::write(&path, &old).unwrap();
+    let seen = RefCell::new(Vec::new());
+    let look = |step: Step| seen.borrow_mut().push((step, fs::read_to_string(&path).unwrap()));
+    assert_eq!(swap(&path, Some(old.as_bytes()), Some(new.as_bytes()), look), Swapped::Done);
+    let expected =
+        [(Step::Asked, old.clone()), (Step::Beside, old), (Step::Renamed, new.clone()), (Step::Done, new)];
+    assert_eq!(seen.into_inner(), expected);
+}
+
+#[test]
+fn of_two_sessions_at_once_one_changes_it() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("agent.toml");
+    let second = RefCell::new(Vec::new());
+    let meanwhile = |step: Step| {
+        if step == Step::Beside {
+            second.borrow_mut().push(quietly(&path, None, Some("second")));
+        }
+    };
+    assert_eq!(swap(&path, None, Some(b"first"), meanwhile), Swapped::Done);
+    assert!(is_refused(&second.borrow()[0], "another session"), "{second:?}");
+    assert_eq!(quietly(&path, None, Some("second")), Swapped::Differs, "it is the first one's");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+}
