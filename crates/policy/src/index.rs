@@ -134,3 +134,6 @@ impl Found {
 fn last_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
+
+#[cfg(test)]
+mod tests;

@@ -273,9 +273,11 @@ fn files_that_the_host_runs() {
 #[test]
 fn fifty_red_files_are_all_named() {
     let paths: Vec<_> = (0..50).map(|i| format!("/home/ann/proj/{i}/build.rs")).collect();
-    let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+    let paths: Vec<_> = paths.iter().map(String::as_str).chain(["/home/ann/proj/src/a.rs"]).collect();
     let decided = decide(&guarded(), Owner, merge(Apply, &paths));
     assert!(decided.reasons[0].text.ends_with("`49/build.rs`"), "{}", decided.reasons[0].text);
+    let red: Vec<_> = decided.red.iter().map(|path| path.0.as_str()).collect();
+    assert_eq!(red, paths[..50]);
 }
 
 #[test]

@@ -100,6 +100,7 @@ fn what_narrows_a_session_opens_and_lifts_nothing() {
 fn compliance_is_part_of_the_policy_and_the_organisations_files_alone_say_it() {
     let policy = allow_all();
     let before = policy.digest();
+    assert!(!policy.is_compliance());
     let policy = policy.with_compliance();
     assert!(policy.is_compliance() && policy.digest() != before);
     assert_eq!(policy.with_extensions(vec![]).digest(), allow_all().with_compliance().digest());

@@ -162,7 +162,7 @@ fn missing_and_doubled_paths() {
 #[test]
 fn too_many_steps() {
     let rules = |count: usize| {
-        let one = |i| rule(&format!("r{i}"), Allow).on(path(&["{workspace}/**", "/tmp/**"]));
+        let one = |i| rule(&format!("r{i}"), Allow).on(command(&["a", "b"]));
         Policy::new(vec![], (0..count).map(one).collect())
     };
     let paths: Vec<_> = (0..1000).map(|i| format!("/home/ann/proj/{i}")).collect();
@@ -171,7 +171,8 @@ fn too_many_steps() {
     let decided = decide(&rules(most + 1), Agent, all.clone());
     assert_eq!(answer(&decided), Deny);
     assert_eq!(decided.reasons[0].text, "1000 paths are too many for so many rules");
-    assert_eq!(answer(&decide(&rules(10), Agent, all)), Allow, "control");
+    let decided = decide(&rules(most), Agent, all);
+    assert_eq!(decided.reasons[0].rule, "default", "control: {:?}", decided.reasons);
 }
 
 fn with(args: &str) -> Action {
