@@ -39,8 +39,14 @@ fn command(line: &str) -> Command {
 /// The first word, of a shell's line that of the line.
 fn first(command: &Command) -> &str {
     match command.argv.as_slice() {
-        [_, dash_c, line] if dash_c == "-c" => line.split_whitespace().next().unwrap_or_default(),
+        [shell, dash_c, line] if dash_c == "-c" && is_shell(shell) => {
+            line.split_whitespace().next().unwrap_or_default()
+        }
         [program, ..] => program,
         [] => "",
     }
+}
+
+fn is_shell(program: &str) -> bool {
+    ["sh", "bash", "dash", "zsh", "ksh", "ash"].contains(&program.rsplit('/').next().unwrap_or(program))
 }

@@ -5,9 +5,8 @@
 use crate::Output;
 use bailey_protocol::{Blob, FOUND_BYTES_MAX, Report, Stream};
 use bailey_secrets::Redactor;
+use std::borrow::Cow;
 
-/// A file larger than this may have a line that a tool shows a part of, in bytes.
-const WHOLE_BYTES_MAX: usize = 64 << 10;
 /// A line that was shortened at a character's boundary is so many bytes shorter at most.
 const CHARACTER_BYTES_MAX: usize = 4;
 
@@ -33,13 +32,11 @@ pub(crate) fn tidy(redactor: &Redactor, output: Output) -> Output {
     Output::new(outcome)
 }
 
-/// The output as a tool's conclusion sees it: of a large file it may show a part. Tools that plan a change see it as it is.
+/// The output as a tool's conclusion sees it: it may show a part of a file, such as one line of a key. None: as it is, for there is
+/// no secret in it. Tools that plan a change see it as it is.
 pub(crate) fn to_conclude(redactor: &Redactor, output: &Output) -> Option<Output> {
     let Report::File(file) = output.report() else { return None };
-    if file.content.0.len() <= WHOLE_BYTES_MAX {
-        return None;
-    }
-    let clean = redactor.redact_bytes(&file.content.0).into_owned();
+    let Cow::Owned(clean) = redactor.redact_bytes(&file.content.0) else { return None };
     let mut outcome = output.outcome().clone();
     if let Report::File(shown) = &mut outcome.report {
         // Whether all of it is there is told by the two sizes.
