@@ -147,6 +147,10 @@ pub(crate) async fn sign(
     }
     if witness.is_some() {
         end_extensions(owner, printer).await;
+        // The witness hears of it with the next session.
+        if let Err(error) = journal.checkpoint().await {
+            printer.warn(&format!("the end of the extensions is not signed: {error}"));
+        }
     }
 }
 

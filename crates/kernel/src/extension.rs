@@ -93,17 +93,25 @@ impl Kernel {
             return Ok(Some(Reply::Disabled));
         }
         let Some(extensions) = self.extensions() else { return Ok(None) };
-        let Heard { reply, told } = self.hear(scope, extensions, name, question).await?;
+        let heard = self.hear(scope, extensions, name, question).await?;
+        self.note_failure(scope, name, heard).await.map(Some)
+    }
+
+    /// The reply, once it is written down where it is none.
+    pub(crate) async fn note_failure(
+        &self,
+        scope: &Scope,
+        name: &str,
+        Heard { reply, told }: Heard,
+    ) -> Result<Reply, Refused> {
         let failure = match reply {
             Reply::Late => Failure::Late,
             Reply::Crashed => Failure::Crashed,
             Reply::Garbled => Failure::Garbled,
-            Reply::Said { .. } | Reply::TooLong | Reply::Disabled | Reply::Barred(_) => {
-                return Ok(Some(reply));
-            }
+            Reply::Said { .. } | Reply::TooLong | Reply::Disabled | Reply::Barred(_) => return Ok(reply),
         };
         self.inner.mint.extension_failed(scope.session(), name, failure, told).await?;
-        Ok(Some(reply))
+        Ok(reply)
     }
 
     /// Asks one, which is started where it does not run.

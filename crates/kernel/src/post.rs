@@ -64,8 +64,7 @@ enum Start {
 }
 
 impl Kernel {
-    /// Has the extensions started, so that the first question need not wait for that. One that cannot be is found out by that
-    /// question.
+    /// Has the extensions started, so that the first question need not wait for that. One that cannot be counts as crashed.
     ///
     /// # Errors
     /// When the journal cannot be read or written.
@@ -77,10 +76,15 @@ impl Kernel {
             if !self.journal().extension(&extension.name).await?.is_disabled() {
                 let (kernel, extensions) = (self.clone(), extensions.clone());
                 let (scope, name) = (scope.clone(), extension.name.clone());
-                starts.spawn(async move { kernel.start_extension(&scope, &extensions, &name).await });
+                starts.spawn(async move {
+                    match kernel.start_extension(&scope, &extensions, &name).await? {
+                        Ok(()) => Ok(()),
+                        Err(heard) => kernel.note_failure(&scope, &name, heard).await.map(drop),
+                    }
+                });
             }
         }
-        starts.join_all().await.into_iter().try_for_each(|started| started.map(drop))
+        starts.join_all().await.into_iter().collect()
     }
 
     /// Ends the extensions and their tokens, at the end of the session that they ran in.
@@ -140,10 +144,7 @@ impl Kernel {
             };
             let (permit, receipt) = match self.engage(scope, &mut post, name, program).await? {
                 Ok(begun) => begun,
-                Err(why) => {
-                    post.closed = Some(why.clone());
-                    return Ok(Err(barred(why)));
-                }
+                Err(why) => return Ok(Err(barred(why))),
             };
             let (ended, told) = oneshot::channel();
             post.running = Some(tokio::spawn(self.clone().see_out(receipt, told)));
@@ -170,6 +171,7 @@ impl Kernel {
             let policy = self.policy().await?;
             if !is_named(&policy, name, digest) {
                 self.refuse(scope, &sealed, vec![CHANGED.into()], None).await?;
+                post.closed = Some(CHANGED.into());
                 return Ok(Err(CHANGED.into()));
             }
             let is_first = post.token.is_none();
@@ -186,6 +188,7 @@ impl Kernel {
                 Start::Denied(reasons, uses) if !is_first || self.is_in_force(&policy).await? => {
                     let why = reasons.join("; ");
                     self.refuse(scope, &sealed, reasons, uses).await?;
+                    post.closed = Some(why.clone());
                     return Ok(Err(why));
                 }
                 Start::Denied(..) | Start::Again => {}
@@ -195,7 +198,10 @@ impl Kernel {
                 post.token = None;
             }
         }
-        Ok(Err("the rules change all the time".into()))
+        // That passes: the next question has it tried again.
+        let why = "the rules change all the time";
+        self.refuse(scope, &sealed, vec![why.into()], None).await?;
+        Ok(Err(why.into()))
     }
 
     /// Decides about a start, and begins it.

@@ -52,8 +52,14 @@ impl Reviewing {
             direction: Some([MergeKind::Apply, MergeKind::Undo].into()),
             ..Condition::default()
         };
-        let commands = Condition { action: Some([Kind::Exec].into()), ..Condition::default() };
-        // What the owner does is a step of no task.
+        // What the owner does is a step of no task: a command of their own, the start of an extension that they declared. Only
+        // who names the owner's own trust means the owner's commands.
+        let others: Vec<Role> = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
+        let commands = Condition {
+            action: Some([Kind::Exec].into()),
+            role: Some(others.clone()).filter(|_| trust.is_none()),
+            ..Condition::default()
+        };
         let steps = [
             Kind::Read,
             Kind::Stat,
@@ -64,7 +70,6 @@ impl Reviewing {
             Kind::Adapt,
             Kind::Tool,
         ];
-        let others = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
         let steps = Condition { action: Some(steps.into()), role: Some(others), ..Condition::default() };
         let all = [
             (Self::BeforeMerge, merges, "what reaches the project is looked at first"),

@@ -6,7 +6,7 @@ use bailey_kernel::{
     BoxFuture, Context, NewSession, Output, Permit, STARTS_MAX, Scope, Seal,
     extension::{Answer, Extensions, Heard, Program, Reply},
 };
-use bailey_policy::{DEFAULT_RULES, Extension, Late, Policy, built_in_rules, file};
+use bailey_policy::{DEFAULT_RULES, Extension, Late, Policy, Reviewing, Tier, built_in_rules, file};
 use bailey_protocol::{
     Action, Command, Digest, Isolation, Kind, Limits, Outcome, Profile, Report, SessionId, Status,
 };
@@ -305,4 +305,13 @@ async fn its_declaration_stands_in_for_the_owners_rules_and_for_no_binding_one()
         assert!(play.troupe.starts() == 0 && play.refused().await.len() == 1);
         assert!(play.bench.journal.questions(None).await.unwrap().is_empty(), "nobody is asked");
     }
+}
+
+#[tokio::test]
+async fn a_review_of_what_agents_run_is_none_of_what_the_owner_declared() {
+    let reviewed = Reviewing::BeforeExecute.rules(Tier::Organisation, None);
+    let play = Play::new(policy("").with_rules(reviewed)).await;
+    crate::support::asked(&play.bench, &play.scope, &play.context, &Toy::run("echo hi")).await;
+    play.bench.kernel.start_extensions(&play.scope).await.unwrap();
+    assert_eq!((play.troupe.starts(), play.refused().await), (1, Vec::new()));
 }
