@@ -38,7 +38,7 @@ where
     let spec = tool.spec();
     let properties = spec.schema["properties"].as_object().unwrap();
     let required: Vec<&str> =
-        spec.schema["required"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
+        spec.schema["required"].as_array().into_iter().flatten().map(|r| r.as_str().unwrap()).collect();
     let full: Map<String, Value> =
         properties.iter().map(|(name, schema)| (name.clone(), sample(schema))).collect();
     let read =
