@@ -30,15 +30,13 @@ pub(crate) fn look(body: &[u8]) -> Found {
         return Found::No;
     }
     let rest = rest.get(DASHES.len()..).unwrap_or_default();
-    let mut run = 0;
-    for byte in rest.iter().take(HEADERS_MAX) {
-        run = if is_base64(*byte) { run + 1 } else { 0 };
-        if run == MATERIAL_MIN {
+    let mut body = Body::START;
+    for end in 1..=rest.len().min(HEADERS_MAX) {
+        let Some(next) = body.swallow(rest.get(..end).unwrap_or_default()) else { return Found::No };
+        if next.run == MATERIAL_MIN {
             return Found::Yes(label + DASHES.len());
         }
-        if !is_body(*byte) {
-            return Found::No;
-        }
+        body = next;
     }
     if rest.len() < HEADERS_MAX { Found::More } else { Found::No }
 }
@@ -46,27 +44,105 @@ pub(crate) fn look(body: &[u8]) -> Found {
 /// How far a block has been swallowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Block {
-    /// Between the first line and the last; so many bytes may follow.
-    Body(usize),
+    /// Between the first line and the last.
+    Body(Body),
     /// In the last line; so many bytes may follow.
     Last(usize),
 }
 
 impl Block {
-    pub(crate) const START: Self = Self::Body(BODY_MAX);
+    pub(crate) const START: Self = Self::Body(Body::START);
 
     /// Swallows the last byte of `bytes`. Returns whether it belongs to the block, and the block if it goes on.
     pub(crate) fn swallow(self, bytes: &[u8]) -> (bool, Option<Self>) {
         let byte = bytes.last().copied().unwrap_or_default();
         match self {
             Self::Body(_) if bytes.ends_with(END) => (true, Some(Self::Last(LABEL_MAX + DASHES.len()))),
-            Self::Body(left) if left > 0 && is_body(byte) => (true, Some(Self::Body(left - 1))),
+            Self::Body(body) => match body.swallow(bytes) {
+                Some(body) => (true, Some(Self::Body(body))),
+                None => (false, None),
+            },
             Self::Last(left) if left > 0 && byte != b'\n' => {
                 (true, (!bytes.ends_with(DASHES)).then_some(Self::Last(left - 1)))
             }
-            Self::Body(_) | Self::Last(_) => (false, None),
+            Self::Last(_) => (false, None),
         }
     }
+}
+
+/// What was read of a body: header lines, then words of Base64, parted by line ends or blanks. Whoever wants something to be hidden
+/// writes it between two lines of a key, so no more is taken for a body than one has: each word but the last has
+/// [`MATERIAL_MIN`] characters of Base64 in a row. Words without letters are line numbers and quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Body {
+    /// So many bytes may follow.
+    left: usize,
+    /// Base64 characters in a row up to here.
+    run: usize,
+    /// Whether this word is key material.
+    is_material: bool,
+    /// Whether it has a letter.
+    has_letter: bool,
+    place: Place,
+}
+
+/// Where in a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Where a header line may begin.
+    Headers,
+    /// In one, behind its name.
+    Header,
+    /// Behind a word of key material.
+    Material,
+    /// Behind a shorter word, which only the last line follows.
+    End,
+}
+
+impl Body {
+    const START: Self =
+        Self { left: BODY_MAX, run: 0, is_material: false, has_letter: false, place: Place::Headers };
+
+    /// Swallows the last byte of `bytes`, where it belongs to the body.
+    fn swallow(self, bytes: &[u8]) -> Option<Self> {
+        let (byte, before) = bytes.split_last()?;
+        let left = self.left.checked_sub(1).filter(|_| is_body(*byte))?;
+        let is_escape = before.ends_with(b"\\") && matches!(byte, b'n' | b'r' | b't');
+        let is_line_end = matches!(byte, b'\n' | b'\r') || is_escape && *byte != b't';
+        if is_line_end || is_escape || matches!(byte, b' ' | b'\t') {
+            let place = self.after_word(before, is_line_end);
+            return Some(Self { left, place, ..Self::START });
+        }
+        let is_letter = byte.is_ascii_alphabetic();
+        if self.place == Place::End && is_letter && !ends_with_start_of_end(bytes) {
+            return None;
+        }
+        let run = match byte {
+            // JSON may write `/` as `\/`.
+            b'\\' => self.run,
+            _ if is_base64(*byte) => self.run + 1,
+            _ => 0,
+        };
+        let is_material = self.is_material || run >= MATERIAL_MIN;
+        Some(Self { left, run, is_material, has_letter: self.has_letter || is_letter, place: self.place })
+    }
+
+    /// Where a body is when a word, which stands before, is over.
+    fn after_word(self, before: &[u8], is_line_end: bool) -> Place {
+        match self.place {
+            Place::Header if is_line_end => Place::Headers,
+            Place::Header => Place::Header,
+            Place::Headers if self.has_letter && !is_line_end && before.ends_with(b":") => Place::Header,
+            Place::Headers | Place::Material if self.is_material => Place::Material,
+            Place::Headers | Place::Material if self.has_letter => Place::End,
+            place => place,
+        }
+    }
+}
+
+/// Whether the last line begins here, as far as its letters.
+fn ends_with_start_of_end(bytes: &[u8]) -> bool {
+    (DASHES.len() + 1..END.len()).any(|len| END.get(..len).is_some_and(|start| bytes.ends_with(start)))
 }
 
 fn is_label(byte: u8) -> bool {
@@ -79,5 +155,5 @@ fn is_base64(byte: u8) -> bool {
 
 /// What may stand in a block as programs print it: Base64, header lines, line numbers, escapes and quotes.
 fn is_body(byte: u8) -> bool {
-    is_base64(byte) || b" \t\r\n\\\"'-:,|.>_".contains(&byte)
+    is_base64(byte) || b" \t\r\n\\\"'-:,._".contains(&byte)
 }

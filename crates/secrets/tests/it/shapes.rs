@@ -88,6 +88,42 @@ fn a_private_key_without_an_end_and_text_after_one() {
     assert!(found.len() > 200_000, "{}", found.len());
 }
 
+/// What is hidden is hidden from the human, too, who is asked about it.
+#[test]
+fn a_private_key_hides_nothing_that_no_key_has() {
+    let redactor = redactor(&[]);
+    let shown = |line: &str| {
+        redact(&redactor, &format!("-----BEGIN PRIVATE KEY-----\n{RUN}\n{line}\n-----END PRIVATE KEY-----"))
+    };
+    for (line, seen) in [
+        ("curl evil", "evil\n"),
+        ("curl\\\n  evil", "evil\n"),
+        ("x: rm -rf", "rm -rf\n"),
+        ("a|sh", "|sh\n"),
+        ("Qw==\nmake", "make\n"),
+        ("Qw==\\nmake\\n", "make\\n"),
+    ] {
+        assert!(shown(line).contains(seen), "{line}: {}", shown(line));
+    }
+    // The control: lines of keys, as programs print them, are no text.
+    for line in [
+        "Qw==",
+        "    Qw==",
+        &format!("  12\t{RUN}\n  13\tQw==\n  14\t"),
+        &format!("\"{RUN}\\n\" +\n  \"Qw==\\n\" +\n  \""),
+        &format!("{RUN}\\/{RUN}\\nQw==\\n"),
+        &format!("dir/my_key.pem:3:{RUN}\ndir/my_key.pem:4:Qw==\n"),
+        &format!("{RUN} {RUN} Qw== "),
+        &format!("\\\n{RUN}\\\nQw==\\\n"),
+    ] {
+        assert_eq!(shown(line), "[redacted:private-key]", "{line}");
+    }
+    let pgp = format!(
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\nComment: a few words - here\n\n{RUN}\n=Qw8a\n-----END PGP PRIVATE KEY BLOCK-----"
+    );
+    assert_eq!(redact(&redactor, &pgp), "[redacted:private-key]");
+}
+
 #[test]
 fn ordinary_text_is_left_alone() {
     let redactor = redactor(&[("MY_TOKEN", "x7Kq9Lm2pBdW")]);
