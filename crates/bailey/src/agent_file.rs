@@ -19,7 +19,7 @@ use std::{path::Path, sync::Arc, time::Instant};
 
 /// The most characters of a name and of a language.
 const NAME_CHARS_MAX: usize = 80;
-/// The most characters of a style and of one note: a card shows a line of that length whole.
+/// The most characters of a style and of one note, as the tool writes them: a card shows a line of that length whole.
 const TEXT_CHARS_MAX: usize = 400;
 /// The most notes.
 const NOTES_MAX: usize = 100;
@@ -79,9 +79,11 @@ fn check(path: &Path, text: String) -> Result<(), ConfigError> {
 }
 
 fn unfit(value: &str, most: usize) -> Option<String> {
-    let count = value.chars().count();
+    // A character may be written as six.
+    let written = serde_json::Value::from(value).to_string();
+    let count = written.chars().count().saturating_sub(2);
     if count > most {
-        return Some(format!("has {count} characters: at most {most}"));
+        return Some(format!("has {count} characters as it is written: at most {most}"));
     }
     value.chars().any(|c| c.is_control() && c != '\n').then(|| "holds a control character".into())
 }

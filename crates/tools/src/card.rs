@@ -95,7 +95,10 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn field(&mut self, name: &str, value: &str) {
-        let value = &self.redactor.redact(value).text;
+        let redactor = self.redactor;
+        let clean = redactor.redact(value);
+        self.remark_hidden(&format!("`{name}`"), clean.covered);
+        let value = &clean.text;
         let (text, blanks) = looks::gathered(value);
         let (text, whole) = looks::ends(&text);
         if !whole {
@@ -112,8 +115,16 @@ impl Draft<'_> {
         self.parts.push(CardPart::Field { name: name.into(), value: text });
     }
 
+    /// What is hidden is part of what is approved, and may be anything that looks like a key.
+    fn remark_hidden(&mut self, what: &str, bytes: usize) {
+        if bytes > 0 {
+            self.caveats.push(format!("{bytes} bytes of {what} are taken for secrets and not shown"));
+        }
+    }
+
     fn remark_alike(&mut self, name: &str, value: &str) {
-        let word = looks::alike(value);
+        // A part of the word is spelled out, and a secret may be cut in two there.
+        let word = looks::alike(&self.redactor.redact(value).text);
         self.caveats.extend(word.map(|word| format!("`{name}` has letters that look like others: {word}")));
     }
 
@@ -124,13 +135,12 @@ impl Draft<'_> {
     }
 
     fn amend(&mut self, amendment: &Amendment) -> String {
-        let text =
-            |blob: &Option<Blob>| blob.as_ref().map(|blob| String::from_utf8_lossy(&blob.0).into_owned());
-        let (old, new) = (text(&amendment.old), text(&amendment.new));
+        let bytes = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.0.clone());
+        let (old, new) = (bytes(&amendment.old), bytes(&amendment.new));
         let name = amendment.path.0.rsplit('/').next().unwrap_or_default();
         self.field("policy", &amendment.to.to_string());
-        let diff = diff::difference(name, old.as_deref(), new.as_deref(), self.lines, self.redactor);
-        self.parts.push(CardPart::Diff { path: amendment.path.0.clone(), diff });
+        let diff = diff::between(name, old.as_deref(), new.as_deref(), self.lines, self.redactor);
+        self.diff(&amendment.path.0, diff);
         format!("Change the rules in {}", amendment.path)
     }
 
@@ -139,7 +149,6 @@ impl Draft<'_> {
         let (old, new) = (bytes(old), bytes(new));
         let diff = diff::between(&path.0, old.as_deref(), new.as_deref(), DIFF_LINES_MAX, self.redactor);
         self.diff(&path.0, diff);
-        self.remark_alike("text", &String::from_utf8_lossy(new.as_deref().unwrap_or_default()));
         match new {
             Some(_) => format!("Change what your agent is told in every session, {path}"),
             None => format!("Remove what your agent is told in every session, {path}"),
@@ -260,6 +269,7 @@ impl Draft<'_> {
             self.caveats.push(format!("what is new in {path} has letters that look like others: {word}"));
         }
         self.lines = self.lines.saturating_sub(diff.text.lines().count());
+        self.remark_hidden(&format!("the change of {path}"), diff.hidden);
         if !diff.whole {
             self.caveats.push(format!("the change of {path} is not shown whole"));
         }

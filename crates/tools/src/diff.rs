@@ -23,6 +23,8 @@ pub(crate) struct Diff {
     pub(crate) text: String,
     /// Whether all of it is there.
     pub(crate) whole: bool,
+    /// Bytes that were taken for secrets.
+    pub(crate) hidden: usize,
 }
 
 /// The diff of one planned change. What a file holds now is looked up by digest in what was read; the second
@@ -75,31 +77,36 @@ pub(crate) fn between(
     let header = header(path, old.is_some(), new.is_some());
     if from.len() + to.len() > BYTES_MAX {
         let text = format!("{header}(too large to show: {} become {})", size(old), size(new));
-        return Diff { text, whole: false };
+        return Diff { text, whole: false, hidden: 0 };
     }
     let texts = (std::str::from_utf8(from), std::str::from_utf8(to));
     let (Ok(from), Ok(to)) = texts else {
         return Diff {
             text: format!("{header}(not text: {} become {})", size(old), size(new)),
             whole: false,
+            hidden: 0,
         };
     };
-    let (hunks, all) = clean_hunks(from, to, redactor);
-    let Diff { text, whole } = cut(&redactor.redact(&format!("{header}{hunks}")).text, lines_max);
-    Diff { text, whole: whole && all }
+    let (hunks, hidden) = clean_hunks(from, to, redactor);
+    let text = format!("{header}{hunks}");
+    let clean = redactor.redact(&text);
+    let hidden = hidden + clean.covered;
+    let (text, whole) = cut(&clean.text, lines_max);
+    Diff { text, whole: whole && hidden == 0, hidden }
 }
 
-/// The hunks, where secrets can still be taken out of them, and whether all that changes is in them. Of a secret of several lines
+/// The hunks, where secrets can still be taken out of them, and how many bytes have gone already. Of a secret of several lines
 /// a hunk may hold a part, which nobody would know for one: where there is such a secret the texts are compared without it.
-fn clean_hunks(old: &str, new: &str, redactor: &Redactor) -> (String, bool) {
-    let clean = [old, new].map(|text| redactor.redact(text).text);
+fn clean_hunks(old: &str, new: &str, redactor: &Redactor) -> (String, usize) {
+    let clean = [old, new].map(|text| redactor.redact(text));
     let has_lines = |text: &str, clean: &str| text.lines().count() != clean.lines().count();
     let [old_clean, new_clean] = &clean;
-    if !has_lines(old, old_clean) && !has_lines(new, new_clean) {
-        return (hunks(old, new), true);
+    if !has_lines(old, &old_clean.text) && !has_lines(new, &new_clean.text) {
+        return (hunks(old, new), 0);
     }
-    let hunks = hunks(old_clean, new_clean);
-    (if hunks.is_empty() && old != new { HIDDEN.into() } else { hunks }, false)
+    let hunks = hunks(&old_clean.text, &new_clean.text);
+    let hidden = old_clean.covered.max(new_clean.covered);
+    (if hunks.is_empty() && old != new { HIDDEN.into() } else { hunks }, hidden)
 }
 
 /// The two lines with the names.
@@ -171,23 +178,28 @@ fn lines(text: &mut String, sign: char, lines: &[&str], range: std::ops::Range<u
     }
 }
 
-/// What of a text fits a screen.
-pub(crate) fn cut(text: &str, lines_max: usize) -> Diff {
+/// What of a text fits a screen, and whether that is all of it.
+fn cut(text: &str, lines_max: usize) -> (String, bool) {
     let total = text.lines().count();
-    let mut whole = total <= lines_max;
-    let mut shown: Vec<String> = Vec::new();
-    for line in text.lines().take(lines_max) {
-        let mut short: String = line.chars().take(LINE_CHARS_MAX).collect();
-        if short.len() < line.len() {
-            whole = false;
-            short.push_str(&format!("… {} bytes of this line left out …", line.len() - short.len()));
-        }
-        shown.push(short);
-    }
+    let mut shown: Vec<String> =
+        text.lines().take(lines_max).map(|line| line_ends(line, LINE_CHARS_MAX)).collect();
+    let whole = total <= lines_max && text.lines().all(|line| line.chars().count() <= LINE_CHARS_MAX);
     if total > lines_max {
         shown.push(format!("… {} lines left out …", total - lines_max));
     }
-    Diff { text: shown.join("\n"), whole }
+    (shown.join("\n"), whole)
+}
+
+/// A line by its beginning and its end, where it has more than `most` characters: what matters may stand in either.
+pub(crate) fn line_ends(line: &str, most: usize) -> String {
+    let count = line.chars().count();
+    if count <= most {
+        return line.into();
+    }
+    let half = most / 2;
+    let head: String = line.chars().take(half).collect();
+    let tail: String = line.chars().skip(count - half).collect();
+    format!("{head}… {} characters left out …{tail}", count - 2 * half)
 }
 
 #[cfg(test)]

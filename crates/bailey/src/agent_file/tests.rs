@@ -11,6 +11,8 @@ fn it_says_four_things_and_nothing_else() {
     let whole = "# a comment\nname = \"Ada\"\nlanguage = \"de\"\nstyle = \"\"\"short,\nplain\"\"\"\nnotes = [\"works at night\"]\n";
     check(Path::new("agent.toml"), whole.into()).unwrap();
     check(Path::new("agent.toml"), String::new()).unwrap();
+    let most = "\"".repeat(TEXT_CHARS_MAX / 2);
+    check(Path::new("agent.toml"), format!("notes = ['{most}']\n")).unwrap();
     let long = "x".repeat(TEXT_CHARS_MAX + 1);
     for (text, expected) in [
         ("name = 3\n".to_owned(), "1:8"),
@@ -19,6 +21,8 @@ fn it_says_four_things_and_nothing_else() {
         ("notes = [\"a\", 3]\n".into(), "1:"),
         (format!("style = \"{long}\"\n"), "at most 400"),
         (format!("notes = [\"a\", \"{long}\"]\n"), "note 2 has 401 characters"),
+        // What it is when it is written decides: a card shows that, and a line of a card has an end.
+        (format!("notes = ['{}']\n", "\"".repeat(TEXT_CHARS_MAX / 2 + 1)), "note 1 has 402 characters"),
         (format!("notes = [{}]\n", "\"a\",".repeat(101)), "101 notes"),
         ("name = \"\\u001b[2J\"\n".into(), "control character"),
         ("name = ".into(), "1:"),

@@ -1,5 +1,7 @@
 //! What of a value deceives the eye: its length, blanks that push the rest of it away, and characters that look like others.
 
+use crate::diff::line_ends;
+
 /// Most lines of one value.
 const VALUE_LINES_MAX: usize = 60;
 /// Most characters of one line of a value.
@@ -28,25 +30,14 @@ pub(super) fn ends(value: &str) -> (String, bool) {
             all - 2 * half,
         ),
     };
-    let mut shown: Vec<String> = head.iter().map(|line| line_ends(line)).collect();
+    let mut shown: Vec<String> = head.iter().map(|line| line_ends(line, LINE_CHARS_MAX)).collect();
     if left_out > 0 {
         shown.push(format!("… {left_out} lines left out …"));
     }
-    shown.extend(tail.iter().map(|line| line_ends(line)));
+    shown.extend(tail.iter().map(|line| line_ends(line, LINE_CHARS_MAX)));
     let text = shown.join("\n");
     let whole = left_out == 0 && lines.iter().all(|line| line.chars().count() <= LINE_CHARS_MAX);
     (text, whole)
-}
-
-fn line_ends(line: &str) -> String {
-    let count = line.chars().count();
-    if count <= LINE_CHARS_MAX {
-        return line.into();
-    }
-    let half = LINE_CHARS_MAX / 2;
-    let head: String = line.chars().take(half).collect();
-    let tail: String = line.chars().skip(count - half).collect();
-    format!("{head}… {} characters left out …{tail}", count - 2 * half)
 }
 
 /// The value with its long runs of blanks, and of marks on one letter, counted: what stands behind rows of nothing is not seen,

@@ -49,8 +49,14 @@ fn is_cut_to_size_and_says_so() {
     assert!(!cut.whole);
     assert!(cut.text.ends_with("… 453 lines left out …"), "{}", cut.text);
     assert!(between("x", None, Some(new.as_bytes()), 600, &Redactor::default()).whole);
-    let long = between("x", None, Some("y".repeat(2_000).as_bytes()), 50, &Redactor::default());
-    assert!(!long.whole && long.text.contains("… 1501 bytes of this line left out …"), "{}", long.text);
+    // Of a long line both ends are there: what matters may stand behind.
+    let line = format!("{}; rm -rf ~", "y".repeat(2_000));
+    let long = between("x", None, Some(line.as_bytes()), 50, &Redactor::default());
+    assert!(!long.whole && long.text.contains("… 1511 characters left out …y"), "{}", long.text);
+    assert!(long.text.contains("; rm -rf ~\n"), "{}", long.text);
+    // The control: one that fits, with its sign, is there whole.
+    let line = "y".repeat(LINE_CHARS_MAX - 1);
+    assert!(between("x", None, Some(line.as_bytes()), 50, &Redactor::default()).whole);
 }
 
 #[test]
