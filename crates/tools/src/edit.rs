@@ -1,12 +1,10 @@
 //! Replacing exact text, and help for a model whose text is not there.
 
-use std::fmt::Write as _;
-
 /// Most occurrences that a message lists.
 const LISTED_MAX: usize = 10;
 /// Most lines that are looked at for something similar.
 const COMPARED_LINES_MAX: usize = 20_000;
-/// Most bytes of a line that are compared or shown.
+/// Most bytes of a line that are compared.
 const COMPARED_BYTES_MAX: usize = 200;
 
 /// Why text was not replaced. The words are for the model.
@@ -85,7 +83,8 @@ pub(crate) fn line_numbers(text: &str, places: &[usize]) -> String {
     lines.join(", ")
 }
 
-/// What stands in the text that is most like `old`.
+/// Where in the text stands what is most like `old`. Lines are named and not quoted: what reads them takes secrets out of the whole file,
+/// and one line of a key, or half of a secret beside a cut, is known to nobody.
 pub(crate) fn hint(text: &str, old: &str) -> String {
     if old.contains("[redacted:") {
         return "; it holds a mark that stands for a secret you are not shown, so choose text without it"
@@ -94,20 +93,17 @@ pub(crate) fn hint(text: &str, old: &str) -> String {
     let Some(line) = old.lines().map(str::trim).find(|line| !line.is_empty()) else { return String::new() };
     let line = head(line);
     let candidates = text.lines().take(COMPARED_LINES_MAX).enumerate();
-    let mut scored: Vec<(usize, usize, &str)> =
-        candidates.map(|(index, other)| (likeness(line, head(other.trim())), index, other)).collect();
-    scored.sort_by_key(|(score, index, _)| (std::cmp::Reverse(*score), *index));
-    let close: Vec<_> = scored.into_iter().take(3).filter(|(score, ..)| *score >= 50).collect();
-    let Some((best, ..)) = close.first() else { return String::new() };
-    let mut hint = String::from(if *best == 100 && old.trim().lines().count() == 1 {
-        "; a line differs from it in white space only:"
-    } else {
-        "; the lines most like its first line are:"
-    });
-    for (_, index, other) in &close {
-        let _ = write!(hint, "\n{}: {}", index + 1, head(other));
+    let mut scored: Vec<(usize, usize)> =
+        candidates.map(|(index, other)| (likeness(line, head(other.trim())), index + 1)).collect();
+    scored.sort_by_key(|(score, number)| (std::cmp::Reverse(*score), *number));
+    let close: Vec<_> = scored.into_iter().take(3).filter(|(score, _)| *score >= 50).collect();
+    let Some((best, _)) = close.first() else { return String::new() };
+    let numbers: Vec<String> = close.iter().map(|(_, number)| number.to_string()).collect();
+    let numbers = numbers.join(", ");
+    if *best == 100 && old.trim().lines().count() == 1 {
+        return format!("; it differs in white space only from what stands there (line {numbers})");
     }
-    hint
+    format!("; most like its first line are these lines, which you can read: {numbers}")
 }
 
 /// How alike two lines are, from 0 to 100: the share of neighbouring pairs of bytes that both have (Dice).

@@ -9,7 +9,7 @@ const PLACES_MAX: usize = 11;
 /// The text with all hunks applied.
 ///
 /// # Errors
-/// Says which hunk does not fit, and what stands there.
+/// Says which hunk does not fit, and where.
 pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, PatchError> {
     let crlf = is_crlf(text);
     let mut result = String::with_capacity(text.len());
@@ -157,19 +157,17 @@ fn without_end(lines: &str) -> String {
     lines.strip_suffix('\r').unwrap_or(lines).into()
 }
 
-/// Says what stands where the hunk should fit.
+/// Says where the text is another than the hunk expects. Lines are named and not quoted, as [`hint`] does.
 fn missing(text: &str, hunk: &Hunk) -> String {
     let there = hunk.start.and_then(|line| {
         let rest = text.get(offset(text, line.saturating_sub(1))?..)?;
         let mut pairs = hunk.old.lines().zip(rest.lines().map(Some).chain(std::iter::repeat(None)));
-        let (index, (wanted, found)) =
+        let (index, (_, found)) =
             (0..).zip(&mut pairs).find(|(_, (wanted, found))| Some(*wanted) != *found)?;
-        let found = found.map_or("the end of the file".into(), |found| format!("`{}`", short(found)));
-        Some(format!("line {} is {found}, and the patch expects `{}`", line + index, short(wanted)))
+        Some(match found {
+            Some(_) => format!("line {} is not the patch's old line {}", line + index, index + 1),
+            None => format!("the file ends before line {}, the patch's old line {}", line + index, index + 1),
+        })
     });
     there.unwrap_or_else(|| format!("its old lines are not in the file{}", hint(text, &hunk.old)))
-}
-
-fn short(line: &str) -> String {
-    line.chars().take(200).collect()
 }

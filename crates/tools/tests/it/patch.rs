@@ -75,7 +75,7 @@ fn what_does_not_fit_is_refused_whole() {
     for (seen, expected) in [
         (
             [file("one\nzwei\n"), stat(None), file("bye\n")],
-            "hunk 1 of `old.txt` does not apply: line 2 is `zwei`",
+            "hunk 1 of `old.txt` does not apply: line 2 is not the patch's old line 2",
         ),
         (
             [file("one\ntwo\n"), stat(Some(FileKind::File)), file("bye\n")],
