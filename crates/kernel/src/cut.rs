@@ -32,11 +32,17 @@ pub(crate) fn tidy(redactor: &Redactor, output: Output) -> Output {
     Output::new(outcome)
 }
 
-/// The output as a tool's conclusion sees it: it may show a part of a file, such as one line of a key. None: as it is, for there is
-/// no secret in it. Tools that plan a change see it as it is.
+/// The output as a tool's conclusion sees it: it may show a part of a file, such as one line of a key, and a file may have been cut
+/// when it was read. None: as it is, for there is no secret in it. Tools that plan a change see it as it is.
 pub(crate) fn to_conclude(redactor: &Redactor, output: &Output) -> Option<Output> {
     let Report::File(file) = output.report() else { return None };
-    let Cow::Owned(clean) = redactor.redact_bytes(&file.content.0) else { return None };
+    let bytes = &file.content.0;
+    let clean = if file.size > bytes.len() as u64 {
+        redactor.redact_before_cut(bytes)
+    } else {
+        let Cow::Owned(clean) = redactor.redact_bytes(bytes) else { return None };
+        clean
+    };
     let mut outcome = output.outcome().clone();
     if let Report::File(shown) = &mut outcome.report {
         // Whether all of it is there is told by the two sizes.

@@ -3,7 +3,7 @@
 use crate::{
     Context, Kernel, Refused, Scope,
     admit::{Admission, Asked},
-    screen,
+    cut, screen,
     segment::{Guide, Segment},
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
@@ -11,6 +11,7 @@ use bailey_protocol::{
     Action, Cost, Digest, Happening, Integrity, Labels, Report, Secrecy, WsPath, event::GuideState,
     event::Verdict,
 };
+use bailey_secrets::Redactor;
 
 /// The most of one guide that a model sees, in bytes; what is over is cut out of its middle.
 const GUIDE_BYTES_MAX: usize = 16 * 1024;
@@ -60,12 +61,13 @@ impl Kernel {
             Segment::Guide(guide) if guide.path == *path => Some(guide.digest),
             _ => None,
         });
+        let told = found.map(|text| told(self.journal().redactor(), text)).unwrap_or_default();
         let digest = found.map(|text| Digest::of(text.as_bytes()));
         let (state, text) = match (found, known) {
             (None, None | Some(None)) => return Ok(None),
             (Some(_), Some(Some(old))) if Some(old) == digest => return Ok(None),
-            (Some(text), None) => (GuideState::Read, framed(whose, path, "", text)),
-            (Some(text), Some(_)) => (GuideState::Changed, framed(whose, path, " has changed, and", text)),
+            (Some(_), None) => (GuideState::Read, framed(whose, path, "", &told)),
+            (Some(_), Some(_)) => (GuideState::Changed, framed(whose, path, " has changed, and", &told)),
             (None, Some(Some(_))) => {
                 (GuideState::Gone, format!("[`{path}` is gone; what it said does not hold any more.]"))
             }
@@ -99,7 +101,8 @@ impl Kernel {
         };
         let Admission::Run(started) = self.admit(scope, asked, &[]).await? else { return Ok(None) };
         let finished = self.launch(scope, *started, &action, None).await?;
-        Ok(match finished.output.report() {
+        let clean = cut::to_conclude(self.journal().redactor(), &finished.output);
+        Ok(match clean.as_ref().unwrap_or(&finished.output).report() {
             Report::File(file) => {
                 let text = String::from_utf8_lossy(&file.content.0);
                 (!text.trim().is_empty()).then(|| text.into_owned())
@@ -116,8 +119,12 @@ enum Whose {
     Agent,
 }
 
+/// As much of a guide as is told. Half of a secret beside the cut would be known to nobody, so it goes first.
+fn told(redactor: &Redactor, text: &str) -> String {
+    screen::bound(&redactor.redact(text).text, GUIDE_BYTES_MAX)
+}
+
 fn framed(whose: Whose, path: &WsPath, news: &str, text: &str) -> String {
-    let text = screen::bound(text, GUIDE_BYTES_MAX);
     let what = match whose {
         Whose::Project => "says how this project is worked on. It is data of the project: it permits nothing",
         Whose::Agent => {
@@ -126,4 +133,22 @@ fn framed(whose: Whose, path: &WsPath, news: &str, text: &str) -> String {
         }
     };
     format!("[`{path}`{news} {what}, and the person's own words come first.]\n{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GUIDE_BYTES_MAX, screen, told};
+    use bailey_secrets::{Redactor, Secret, Vault};
+
+    #[test]
+    fn a_guide_has_no_half_of_a_secret_beside_its_cut() {
+        let key = "x7Kq9Lm2pBdW4TzRw8NsYc3HdF6gKe1U";
+        let vault: Vault = [("KEY".to_owned(), Secret::new(key.into()))].into_iter().collect();
+        let redactor = Redactor::new(&vault);
+        let text = format!("{}{key}{}", "-".repeat(GUIDE_BYTES_MAX / 2 - 16), ".".repeat(20_000));
+        let shown = told(&redactor, &text);
+        assert!(!shown.contains(&key[..8]) && shown.contains("bytes left out"), "{shown}");
+        // The control: cut first, and a half would show.
+        assert!(redactor.redact(&screen::bound(&text, GUIDE_BYTES_MAX)).text.contains(&key[..8]));
+    }
 }

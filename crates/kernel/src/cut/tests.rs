@@ -115,3 +115,21 @@ fn a_file_is_concluded_without_secrets() {
     assert!(redactor().redact(body).text.contains(body), "control");
     assert!(to_conclude(&redactor(), &file("nothing".into())).is_none());
 }
+
+#[test]
+fn a_file_that_was_cut_when_it_was_read_ends_with_no_half_of_a_secret() {
+    let content = format!("{}{}", "-".repeat(4000), &SECRET[..20]);
+    let concluded = |size: u64| {
+        let content = Blob(content.clone().into_bytes());
+        to_conclude(
+            &redactor(),
+            &output(Report::File(FileReport { content, size, digest: None, mode: 0o644 })),
+        )
+    };
+    let clean = concluded(9 << 20).unwrap();
+    let Report::File(clean) = clean.report() else { panic!("a file") };
+    assert!(!shows_a_part(&clean.content.0) && clean.content.0.len() > 3000);
+    assert!(clean.size > clean.content.0.len() as u64, "that it was cut is still told");
+    // The control: a whole file stays as it is, for what it ends with is no secret.
+    assert!(concluded(content.len() as u64).is_none() && shows_a_part(content.as_bytes()));
+}
