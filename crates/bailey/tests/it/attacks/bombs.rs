@@ -247,20 +247,25 @@ fn find(value: &Value, name: &str) -> Value {
 attack!(a25_a_runtime_that_is_killed_leaves_nothing);
 fn a25_a_runtime_that_is_killed_leaves_nothing(who: Who) {
     let actor = Actor::new(who, &[("a.txt", "a\n")]);
-    let script = "setsid sh -c 'sleep 301; true' $0 & sleep 302; true";
-    let killed = |mut command: Command, mark: &str, family: usize| {
+    // Each bears the mark, also those whose arguments are their own.
+    let script = "export MARK=$0; setsid sh -c 'sleep 301; true' $0 & sleep 302; true";
+    let killed = |mut command: Command, mark: &str| {
         let mut parent = command.stdout(Stdio::null()).spawn().unwrap();
-        wait_until(|| marked(mark).len() >= family);
+        // What prepares the script bears the mark, too: the family is there with its youngest.
+        let youngest = format!("sh\0-c\0sleep 301; true\0{mark}\0");
+        let is_it =
+            |path: &String| fs::read(format!("{path}/cmdline")).is_ok_and(|read| read == youngest.as_bytes());
+        wait_until(|| marked(mark).iter().any(is_it));
         parent.kill().unwrap();
         parent.wait().unwrap();
     };
     let marked_script = mark(who, "killed");
     let run = ["sandbox", "run", "--", "sh", "-c", script, &marked_script];
-    killed(actor.command(&run), &marked_script, 3);
+    killed(actor.command(&run), &marked_script);
     wait_until(|| marked(&marked_script).is_empty());
     // The control: what another parent started lives on.
     let left = Left(mark(who, "orphan"));
-    killed(actor.program(&["sh", "-c", script, &left.0]), &left.0, 2);
+    killed(actor.program(&["sh", "-c", script, &left.0]), &left.0);
     thread::sleep(Duration::from_millis(300));
     // One that is just about to execute a program has no arguments for a moment.
     wait_until(|| left.lives());
