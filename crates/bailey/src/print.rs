@@ -100,6 +100,11 @@ impl Printer {
         size(&io::stdout())
     }
 
+    /// The same for what must never be broken by the terminal itself; none where standard output is no terminal.
+    pub(crate) fn sheet(&self) -> Option<(usize, usize)> {
+        io::stdout().is_terminal().then(|| usual(self.size()))
+    }
+
     /// What takes secrets out of whatever is printed.
     pub(crate) fn redactor(&self) -> Redactor {
         self.redactor.get().cloned().unwrap_or_default()
@@ -250,6 +255,12 @@ impl Printer {
 pub(crate) fn size(stream: &impl AsFd) -> Option<(usize, usize)> {
     let size = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0)?;
     Some((usize::from(size.ws_col), usize::from(size.ws_row)))
+}
+
+/// The size to draw in, where a terminal says none of it, or half: 80 cells and 24 rows.
+pub(crate) fn usual(size: Option<(usize, usize)>) -> (usize, usize) {
+    let (columns, rows) = size.unwrap_or((80, 24));
+    (columns, if rows > 0 { rows } else { 24 })
 }
 
 /// An error with its causes, each said once: many a message holds its cause's words already.

@@ -84,7 +84,7 @@ impl Desk<'_> {
         }
         let id = short_question(question.id);
         match &question.card {
-            Some(card) => draw_card(self.printer, card, self.printer.size())
+            Some(card) => draw_card(self.printer, card, self.printer.sheet())
                 .lines()
                 .for_each(|line| self.printer.line(line)),
             None => self.printer.line(one_line(&question.target)),

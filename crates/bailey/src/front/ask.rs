@@ -110,7 +110,7 @@ impl Choice {
 
 async fn ask_terminal(printer: &Printer, card: &Card) -> std::io::Result<(Answer, String)> {
     let (terminal, choice) = (Terminal::open()?, Choice::of(card));
-    terminal.write(&draw(printer, card, terminal.size())).await?;
+    terminal.write(&draw(printer, card, Some(terminal.size()))).await?;
     // What was typed before the question was seen is no answer to it.
     terminal.flush()?;
     let (line, keys) = choice.words();

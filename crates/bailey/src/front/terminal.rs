@@ -75,9 +75,9 @@ impl Terminal {
         restore();
     }
 
-    /// How many cells wide and rows high it is; none where it does not say.
-    pub(super) fn size(&self) -> Option<(usize, usize)> {
-        print::size(self.file.get_ref())
+    /// How many cells wide and rows high it is, or is taken to be where it does not say.
+    pub(super) fn size(&self) -> (usize, usize) {
+        print::usual(print::size(self.file.get_ref()))
     }
 
     /// Throws away what was typed and not read.

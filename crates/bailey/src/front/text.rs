@@ -42,10 +42,18 @@ pub(super) fn cut(text: &str, cells: usize) -> String {
     short
 }
 
-/// Wraps spans to rows of at most `cells`, between words where that is possible. Rows after the first begin with
-/// `indent` blanks.
+/// The narrowest a row can be: the least indent, and a wide character.
+const CELLS_MIN: usize = LEAST_INDENT + 2;
+/// Less than this, rows that go on would stand where others begin.
+const LEAST_INDENT: usize = 3;
+/// What an indent leaves free of a row, where it can.
+const FREE: usize = 4;
+
+/// Wraps spans to rows of at most `cells` (five, where there are fewer), between words where that is possible. Rows after the first
+/// begin with `indent` blanks, or with fewer where there is no room.
 pub(super) fn wrap(spans: &[Span], cells: usize, indent: usize) -> Vec<Vec<Span>> {
-    let cells = cells.max(indent + 8);
+    let cells = cells.max(CELLS_MIN);
+    let indent = indent.min(cells.saturating_sub(FREE).max(LEAST_INDENT));
     let mut wrap = Wrap { rows: Vec::new(), row: Vec::new(), used: 0, cells, indent };
     for (style, text) in spans {
         for word in words(text) {
@@ -142,6 +150,10 @@ mod tests {
         assert_eq!(rows("abcdefghijkl", 8, 0), ["abcdefgh", "ijkl"]);
         assert_eq!(rows("- one two three", 12, 2), ["- one two ", "  three"]);
         assert_eq!(rows("", 12, 0), [""]);
+        // Where the indent leaves no room there is less of it, and no row is wider than what it is for.
+        assert_eq!(rows("one two", 10, 8), ["one two"]);
+        assert_eq!(rows("abcdefghijklmno", 10, 8), ["abcdefghij", "      klmn", "      o"]);
+        assert_eq!(rows("漢字漢字", 5, 6), ["漢字", "   漢", "   字"]);
     }
 
     #[test]

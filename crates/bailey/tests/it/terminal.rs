@@ -27,14 +27,15 @@ impl Terminal {
         Self::run(stage, &stage.bailey(arguments))
     }
 
-    /// The same with a command of the binary that was made ready before.
+    /// The same with a command of the binary that was made ready before. The terminal is so wide that no card is broken up, however
+    /// long the names of temporary folders are.
     pub(crate) fn run(stage: &Stage, bailey: &Command) -> Option<Self> {
         let words = std::iter::once(bailey.get_program()).chain(bailey.get_args());
         let words: Vec<String> = words.map(|word| quoted(word.to_str().unwrap())).collect();
         let mut script = Command::new("script");
         script
             .args(["--quiet", "--return", "--command"])
-            .arg(format!("exec {}", words.join(" ")))
+            .arg(format!("stty cols 400; exec {}", words.join(" ")))
             .arg("/dev/null");
         script.current_dir(stage.project()).env("SHELL", "/bin/sh").env("TERM", "xterm");
         for (name, value) in bailey.get_envs() {

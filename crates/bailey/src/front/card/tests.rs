@@ -2,7 +2,10 @@
 //! seen.
 
 use super::draw;
-use crate::{cli::Color, print::Printer};
+use crate::{
+    cli::Color,
+    print::{Printer, usual},
+};
 use bailey_protocol::{Card, CardPart, Origin, OriginKind};
 use bailey_secrets::{Redactor, Secret, Vault};
 use unicode_width::UnicodeWidthStr as _;
@@ -85,6 +88,36 @@ fn a59_no_row_of_a_value_can_be_taken_for_one_of_baileys() {
             assert!(fooled > 0, "{forged}");
         }
     }
+}
+
+#[test]
+fn a59_no_row_is_wider_than_a_very_narrow_terminal() {
+    for cells in [5, 8, 10, 13] {
+        for forged in FORGED.iter().filter(|forged| forged.len() <= cells) {
+            let mut fooled = 0;
+            for padding in 1..=cells {
+                let value = format!("{}{forged}{}", "x".repeat(padding), " ".repeat(cells));
+                let drawn = rows(&everywhere(&value), Some((cells, 24)));
+                assert!(drawn.iter().all(|row| row.width() <= cells), "{cells}: {drawn:#?}");
+                assert!(!drawn.iter().any(|row| row.starts_with(forged)), "{padding}: {drawn:#?}");
+                // The control: left to the terminal, it would be one.
+                let raw = broken(&rows(&everywhere(&value), None), cells);
+                fooled += usize::from(raw.iter().any(|row| row.starts_with(forged)));
+            }
+            assert!(fooled > 0, "{cells}: {forged}");
+        }
+    }
+}
+
+/// Some say a width of nothing, as many a pseudo-terminal does.
+#[test]
+fn a59_a_terminal_that_tells_no_size_is_taken_for_a_usual_one() {
+    assert_eq!(usual(None), (80, 24));
+    assert_eq!(usual(Some((40, 0))), (40, 24));
+    let value = "x".repeat(200);
+    assert!(rows(&everywhere(&value), Some(usual(None))).iter().all(|row| row.width() <= 80));
+    // The control: without a size nothing is broken, for whoever reads it from a pipe.
+    assert!(rows(&everywhere(&value), None).iter().any(|row| row.width() > 200));
 }
 
 #[test]
