@@ -78,7 +78,9 @@ fn show_agent_file(home: &Home, printer: &Printer) {
         printer.line(
             printer.paint(Style::Dim, &format!("# {}: what your agent is told; no settings", path.display())),
         );
-        text.lines().for_each(|line| printer.line(line));
+        // An earlier session may have written it: what hides or turns the text is spelled out.
+        let lines = printer.paint_lines(Style::Plain, text.trim_end());
+        lines.into_iter().for_each(|line| printer.line(line));
     }
 }
 

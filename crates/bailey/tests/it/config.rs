@@ -41,6 +41,20 @@ fn every_value_says_where_it_came_from() {
     assert!(shown.stdout.contains(&format!("# {file}:4")), "{shown:?}");
 }
 
+/// The agent's own file is its words: what they would hide from whoever looks at it is spelled out.
+#[test]
+fn what_the_agent_is_told_is_shown_with_what_would_hide_in_it() {
+    let stage = configured("");
+    let text = "# \u{202e}gpj.exe\u{200b}\nname = \"A\u{2066}da\"\nstyle = \"plain\"\n";
+    fs::write(stage.home().join("agent.toml"), text).unwrap();
+    let shown = stage.ran(&["config", "show"]);
+    let hidden = ['\u{202e}', '\u{200b}', '\u{2066}'];
+    assert!(text.contains(hidden) && !shown.stdout.contains(hidden), "{shown:?}");
+    assert!(shown.stdout.contains(r"# \u{202e}gpj.exe\u{200b}"), "{shown:?}");
+    // The control: what is plain is shown as it is.
+    assert!(shown.stdout.ends_with("\nstyle = \"plain\"\n"), "{shown:?}");
+}
+
 #[test]
 fn a_mistake_is_named_with_its_place_and_what_was_meant() {
     for (config, place, words) in [
