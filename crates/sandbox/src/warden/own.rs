@@ -29,21 +29,25 @@ pub(super) enum Step {
     Done,
 }
 
+/// Whoever wants a change, as far as the change hears of them.
+pub(super) trait Asker {
+    /// Whether they still wait for what comes of it.
+    fn waits(&self) -> bool;
+
+    /// The change came so far.
+    fn reached(&self, step: Step);
+}
+
 /// Puts `new` in the place of `old`; where both are the same, only says whether the file holds it. None: no file.
-pub(super) fn swap(path: &Path, old: Option<&[u8]>, new: Option<&[u8]>, reached: impl Fn(Step)) -> Swapped {
-    match try_swap(path, old, new, reached) {
+pub(super) fn swap(path: &Path, old: Option<&[u8]>, new: Option<&[u8]>, asker: &impl Asker) -> Swapped {
+    match try_swap(path, old, new, asker) {
         Ok(true) => Swapped::Done,
         Ok(false) => Swapped::Differs,
         Err(reason) => Swapped::Refused(format!("`{}` {reason}", path.display())),
     }
 }
 
-fn try_swap(
-    path: &Path,
-    old: Option<&[u8]>,
-    new: Option<&[u8]>,
-    reached: impl Fn(Step),
-) -> Result<bool, String> {
+fn try_swap(path: &Path, old: Option<&[u8]>, new: Option<&[u8]>, asker: &impl Asker) -> Result<bool, String> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Err("has no folder".into());
     };
@@ -63,7 +67,11 @@ fn try_swap(
     if old == new {
         return Ok(true);
     }
-    reached(Step::Asked);
+    asker.reached(Step::Asked);
+    // Whoever takes the session up looks under the same lock: what they found is not changed after it.
+    if !asker.waits() {
+        return Err("was not changed: nobody waits for it any more".into());
+    }
     let beside = format!(".{name}.new");
     match unlinkat(&folder, &beside, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
@@ -76,14 +84,14 @@ fn try_swap(
             let mut file = File::from(file.map_err(cannot("be written"))?);
             let written = file.write_all(new).and_then(|()| file.sync_all());
             written.map_err(|error| format!("cannot be written: {error}"))?;
-            reached(Step::Beside);
+            asker.reached(Step::Beside);
             renameat(&folder, &beside, &folder, name).map_err(cannot("be written"))?;
         }
         None => unlinkat(&folder, name, AtFlags::empty()).map_err(cannot("be removed"))?,
     }
-    reached(Step::Renamed);
+    asker.reached(Step::Renamed);
     rustix::fs::fsync(&folder).map_err(cannot("be put on disk"))?;
-    reached(Step::Done);
+    asker.reached(Step::Done);
     Ok(true)
 }
 

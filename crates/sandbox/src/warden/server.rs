@@ -177,26 +177,13 @@ impl Server {
             (Some(_), Err(error)) => Swapped::Refused(error.to_string()),
             (Some(path), Ok(Swap { old, new })) => {
                 let bytes = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.0.clone());
-                own::swap(path, bytes(&old).as_deref(), bytes(&new).as_deref(), |step| self.reached(step))
+                let listener = Listener { control: control.as_fd(), ground: &self.ground };
+                own::swap(path, bytes(&old).as_deref(), bytes(&new).as_deref(), &listener)
             }
         };
         // When nobody listens any more there is nobody to tell.
         drop(wire::send(control.as_fd(), &swapped, &[]));
     }
-
-    /// Ends everything where a test says, as by kill -9.
-    #[cfg(feature = "controls")]
-    fn reached(&self, step: own::Step) {
-        if self.ground.config.crash_at.as_deref() == Some(&format!("{step:?}")) {
-            if let Some(runtime) = rustix::process::getppid() {
-                let _ = kill_process(runtime, Signal::KILL);
-            }
-            let _ = kill_process(rustix::process::getpid(), Signal::KILL);
-        }
-    }
-
-    #[cfg(not(feature = "controls"))]
-    fn reached(&self, _: own::Step) {}
 
     fn start(&mut self, wish: Wish, mut fds: VecDeque<OwnedFd>) {
         let Some(streams) = Streams::take(&mut fds) else { return };
@@ -344,6 +331,47 @@ impl Server {
         };
         header.extra_reads.iter().map(open).collect()
     }
+}
+
+/// Who waits for what comes of a change of the agent's own file.
+struct Listener<'a> {
+    control: BorrowedFd<'a>,
+    #[cfg_attr(
+        not(feature = "controls"),
+        expect(dead_code, reason = "it says where a test ends everything")
+    )]
+    ground: &'a Ground,
+}
+
+impl own::Asker for Listener<'_> {
+    fn waits(&self) -> bool {
+        let mut polled = [PollFd::from_borrowed_fd(self.control, PollFlags::empty())];
+        poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|over| over == 0)
+    }
+
+    /// Ends everything where a test says, or the runtime alone, as by kill -9.
+    #[cfg(feature = "controls")]
+    fn reached(&self, step: own::Step) {
+        let is_at =
+            |suffix: &str| self.ground.config.crash_at.as_deref() == Some(&format!("{step:?}{suffix}"));
+        let (all, alone) = (is_at(""), is_at(" alone"));
+        if (all || alone)
+            && let Some(runtime) = rustix::process::getppid()
+        {
+            let _ = kill_process(runtime, Signal::KILL);
+        }
+        if all {
+            let _ = kill_process(rustix::process::getpid(), Signal::KILL);
+        }
+        if alone {
+            // Until it is gone.
+            let mut polled = [PollFd::from_borrowed_fd(self.control, PollFlags::empty())];
+            let _ = poll(&mut polled, None);
+        }
+    }
+
+    #[cfg(not(feature = "controls"))]
+    fn reached(&self, _: own::Step) {}
 }
 
 fn identity(header: &Header) -> Option<(u64, u64)> {

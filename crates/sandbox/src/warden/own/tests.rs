@@ -1,4 +1,4 @@
-use super::{Step, swap};
+use super::{Asker, Step, swap};
 use crate::wire::Swapped;
 use bailey_protocol::AGENT_FILE_BYTES_MAX;
 use std::{
@@ -8,8 +8,32 @@ use std::{
     path::Path,
 };
 
+/// Somebody who waits to the end.
+impl<F: Fn(Step)> Asker for F {
+    fn waits(&self) -> bool {
+        true
+    }
+
+    fn reached(&self, step: Step) {
+        self(step);
+    }
+}
+
+/// Somebody who was killed while they waited.
+struct Gone;
+
+impl Asker for Gone {
+    fn waits(&self) -> bool {
+        false
+    }
+
+    fn reached(&self, step: Step) {
+        assert_eq!(step, Step::Asked);
+    }
+}
+
 fn quietly(path: &Path, old: Option<&str>, new: Option<&str>) -> Swapped {
-    swap(path, old.map(str::as_bytes), new.map(str::as_bytes), |_| {})
+    swap(path, old.map(str::as_bytes), new.map(str::as_bytes), &|_: Step| {})
 }
 
 fn is_refused(swapped: &Swapped, because: &str) -> bool {
@@ -86,7 +110,7 @@ fn at_each_step_the_file_is_the_old_one_or_the_new_one() {
     fs::write(&path, &old).unwrap();
     let seen = RefCell::new(Vec::new());
     let look = |step: Step| seen.borrow_mut().push((step, fs::read_to_string(&path).unwrap()));
-    assert_eq!(swap(&path, Some(old.as_bytes()), Some(new.as_bytes()), look), Swapped::Done);
+    assert_eq!(swap(&path, Some(old.as_bytes()), Some(new.as_bytes()), &look), Swapped::Done);
     let expected =
         [(Step::Asked, old.clone()), (Step::Beside, old), (Step::Renamed, new.clone()), (Step::Done, new)];
     assert_eq!(seen.into_inner(), expected);
@@ -102,8 +126,21 @@ fn of_two_sessions_at_once_one_changes_it() {
             second.borrow_mut().push(quietly(&path, None, Some("second")));
         }
     };
-    assert_eq!(swap(&path, None, Some(b"first"), meanwhile), Swapped::Done);
+    assert_eq!(swap(&path, None, Some(b"first"), &meanwhile), Swapped::Done);
     assert!(is_refused(&second.borrow()[0], "another session"), "{second:?}");
     assert_eq!(quietly(&path, None, Some("second")), Swapped::Differs, "it is the first one's");
     assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+}
+
+#[test]
+fn nothing_is_changed_for_somebody_who_is_gone() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("agent.toml");
+    fs::write(&path, "old").unwrap();
+    assert!(is_refused(&swap(&path, Some(b"old"), Some(b"new"), &Gone), "nobody waits"));
+    assert!(is_refused(&swap(&path, Some(b"old"), None, &Gone), "nobody waits"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(swap(&path, Some(b"old"), Some(b"old"), &Gone), Swapped::Done, "a look changes nothing");
+    assert_eq!(quietly(&path, Some("old"), Some("new")), Swapped::Done, "the control: who waits is heard");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
 }
