@@ -1,5 +1,8 @@
 use super::{Asker, Step, swap};
-use crate::wire::Swapped;
+use crate::{
+    sys::{Instruction, set_seccomp_filter},
+    wire::Swapped,
+};
 use bailey_protocol::AGENT_FILE_BYTES_MAX;
 use std::{
     cell::RefCell,
@@ -142,5 +145,44 @@ fn nothing_is_changed_for_somebody_who_is_gone() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
     assert_eq!(swap(&path, Some(b"old"), Some(b"old"), &Gone), Swapped::Done, "a look changes nothing");
     assert_eq!(quietly(&path, Some("old"), Some("new")), Swapped::Done, "the control: who waits is heard");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+}
+
+/// From here on, of this thread, every fsync fails.
+fn break_disk() {
+    let instruction = |code: u32, jf: u8, k: u32| Instruction { code: code as u16, jt: 0, jf, k };
+    let fails = libc::SECCOMP_RET_ERRNO | libc::EIO as u32;
+    rustix::thread::set_no_new_privs(true).unwrap();
+    set_seccomp_filter(&[
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_fsync as u32),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, fails),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ])
+    .unwrap();
+}
+
+#[test]
+fn a_disk_that_fails_after_the_change_does_not_undo_what_is_said_of_it() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("agent.toml");
+    fs::write(&path, "old").unwrap();
+    let change = |broken: Step| {
+        let fail = |step: Step| {
+            if step == broken {
+                break_disk()
+            }
+        };
+        swap(&path, Some(b"old"), Some(b"new"), &fail)
+    };
+    // A filter is its thread's until that ends.
+    let on_its_own =
+        |broken: Step| std::thread::scope(|scope| scope.spawn(|| change(broken)).join().unwrap());
+    assert!(
+        is_refused(&on_its_own(Step::Asked), "cannot be written"),
+        "the control: before it, nothing is done"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(on_its_own(Step::Renamed), Swapped::Done);
     assert_eq!(fs::read_to_string(&path).unwrap(), "new");
 }
