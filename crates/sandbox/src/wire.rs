@@ -222,6 +222,16 @@ pub(crate) fn send<T: Serialize>(
     Ok(())
 }
 
+/// Sends one packet to whatever a stranger gave, and waits for nobody.
+///
+/// # Errors
+/// Of send(2): `EAGAIN` where it would wait, `ENOTSOCK`.
+pub(crate) fn tell<T: Serialize>(socket: BorrowedFd<'_>, value: &T) -> io::Result<()> {
+    let bytes = serde_json::to_vec(value).map_err(io::Error::other)?;
+    rustix::net::send(socket, &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    Ok(())
+}
+
 /// Receives one packet; none when the other side has closed.
 ///
 /// # Errors
@@ -281,11 +291,16 @@ pub(crate) fn unseal<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
     unseal_within(fd, BLOB_BYTES)
 }
 
-/// The same of what is short.
+/// The same of what is short, for whoever serves others meanwhile: of anything but memory that nobody changes any more,
+/// such as a pipe, a read could wait for ever.
 ///
 /// # Errors
-/// Those of [`unseal`].
+/// Those of [`unseal`]; `InvalidData` where it is not sealed.
 pub(crate) fn unseal_short<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
+    let seals = rustix::fs::fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
+    if !seals.contains(SealFlags::WRITE | SealFlags::SHRINK) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "what was to be read is not sealed"));
+    }
     unseal_within(fd, SHORT_BLOB_BYTES)
 }
 

@@ -18,6 +18,7 @@ use std::{
     fs,
     io::Write as _,
     net::{TcpListener, TcpStream},
+    os::fd::AsFd as _,
     os::unix::net::UnixListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -360,6 +361,31 @@ fn of_the_home_a_forged_order_changes_the_agents_own_file_alone() {
     let scene = Scene::new(What::SandboxRun, None);
     let none = forge::Warden::of(scene.process).swap(None, Some("name = 'x'"));
     assert!(none.contains("no file of its own") && !scene.stage.home().join("agent.toml").exists(), "{none}");
+    scene.end();
+}
+
+/// The warden serves with its only thread.
+#[test]
+fn the_warden_waits_for_no_descriptor_of_a_forged_order() {
+    let scene = Scene::new(What::Run, None);
+    let warden = forge::Warden::of(scene.process);
+    let own = scene.stage.home().join("agent.toml");
+    let (silent, _end) = rustix::pipe::pipe().unwrap();
+    let counter = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
+    let unsealed = rustix::fs::memfd_create("swap", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    for said in [&silent, &counter, &unsealed] {
+        let refused = warden.swap_as(said.as_fd());
+        assert!(refused.contains("is not sealed"), "{refused}");
+    }
+    let refused = warden.swap_by_pipe("name = 'x'");
+    assert!(refused.contains("is not sealed") && !own.exists(), "{refused}");
+    let _unread = warden.swap_unheard();
+    assert_eq!(warden.swap(None, Some("name = 'x'")), "\"Done\"", "and it serves on");
+    scene.end();
+
+    let scene = Scene::new(What::Run, Some("BAILEY_CONTROL_TRUSTING"));
+    let said = forge::Warden::of(scene.process).swap_by_pipe("name = 'x'");
+    assert_eq!(said, "\"Done\"", "the control: believed, it reads what may never end");
     scene.end();
 }
 

@@ -3,7 +3,7 @@
 use bailey_protocol::{Command, Isolation, Limits, WsPath};
 use rustix::{
     fd::{AsFd as _, BorrowedFd, OwnedFd},
-    fs::MemfdFlags,
+    fs::{MemfdFlags, SealFlags},
     net::{
         AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
         SocketType, sockopt::socket_type,
@@ -94,17 +94,42 @@ impl Warden {
 
     /// Asks for a change of the agent's own file: what came of it, as the warden says it.
     pub(super) fn swap(&self, old: Option<&str>, new: Option<&str>) -> String {
-        let mut sealed = File::from(rustix::fs::memfd_create("swap", MemfdFlags::CLOEXEC).unwrap());
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let mut sealed = File::from(rustix::fs::memfd_create("swap", flags).unwrap());
         sealed.write_all(json!({ "old": old, "new": new }).to_string().as_bytes()).unwrap();
         std::io::Seek::rewind(&mut sealed).unwrap();
+        rustix::fs::fcntl_add_seals(&sealed, SealFlags::WRITE | SealFlags::SHRINK).unwrap();
+        self.swap_as(sealed.as_fd())
+    }
+
+    /// The same as a pipe says it.
+    pub(super) fn swap_by_pipe(&self, new: &str) -> String {
+        let (pipe, end) = rustix::pipe::pipe().unwrap();
+        File::from(end).write_all(json!({ "old": null, "new": new }).to_string().as_bytes()).unwrap();
+        self.swap_as(pipe.as_fd())
+    }
+
+    /// The same as any descriptor says it.
+    pub(super) fn swap_as(&self, said: BorrowedFd<'_>) -> String {
         let (control, control_end) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .unwrap();
-        self.send(&json!("Swap"), &[sealed.as_fd(), control_end.as_fd()]);
+        self.send(&json!("Swap"), &[said, control_end.as_fd()]);
         drop(control_end);
         let mut packet = [0; 64 << 10];
         let (length, _) = rustix::net::recv(&control, &mut packet[..], RecvFlags::empty()).unwrap();
         String::from_utf8(packet[..length].to_vec()).unwrap()
+    }
+
+    /// Asks for one that cannot be, where the answer has no room while what is returned is open.
+    #[must_use]
+    pub(super) fn swap_unheard(&self) -> OwnedFd {
+        let (control, full) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        while rustix::net::send(&full, &[0; 4096], SendFlags::DONTWAIT).is_ok() {}
+        self.send(&json!("Swap"), &[File::open("/dev/null").unwrap().as_fd(), full.as_fd()]);
+        control
     }
 
     fn send(&self, order: &Value, fds: &[BorrowedFd<'_>]) {
