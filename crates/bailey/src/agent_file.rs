@@ -15,7 +15,11 @@ use bailey_kernel::{BoxFuture, Executor, Io, Output, ResolveError, Route};
 use bailey_protocol::{Action, Adaptation, Blob, Outcome, Report, SessionId, Status, WsPath};
 use bailey_sandbox::{Native, Swapped};
 use serde::Deserialize;
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
 
 /// The most characters of a name and of a language.
 const NAME_CHARS_MAX: usize = 80;
@@ -47,12 +51,39 @@ struct Persona {
 /// # Errors
 /// When something else stands in its place, or it says what it cannot say. The error names the place.
 pub(crate) fn read(home: &Home) -> Result<Option<String>> {
-    let path = home.agent_file();
-    let bytes = bailey_sandbox::read_own(&path).map_err(|reason| anyhow!("`{}` {reason}", path.display()))?;
-    let Some(bytes) = bytes else { return Ok(None) };
-    let text = String::from_utf8(bytes).with_context(|| format!("`{}` is not UTF-8", path.display()))?;
-    check(&path, text.clone())?;
-    Ok(Some(text))
+    Unread::of(home).read()
+}
+
+/// The file's bytes, at which nobody looked yet: whoever writes the file is no friend of who parses it.
+pub(crate) struct Unread {
+    path: PathBuf,
+    found: Result<Option<Vec<u8>>, String>,
+}
+
+impl Unread {
+    /// Those of a home, as they are now.
+    pub(crate) fn of(home: &Home) -> Self {
+        let path = home.agent_file();
+        Self { found: bailey_sandbox::read_own(&path), path }
+    }
+
+    fn read(self) -> Result<Option<String>> {
+        let Self { path, found } = self;
+        let found = found.map_err(|reason| anyhow!("`{}` {reason}", path.display()))?;
+        let Some(bytes) = found else { return Ok(None) };
+        let text = String::from_utf8(bytes).with_context(|| format!("`{}` is not UTF-8", path.display()))?;
+        check(&path, text.clone())?;
+        Ok(Some(text))
+    }
+
+    /// The file as a session knows it at its start, and why it is left out.
+    pub(crate) fn own(self) -> (Own, Option<String>) {
+        let path = WsPath(self.path.display().to_string());
+        match self.read() {
+            Ok(text) => (Own::new(path, text), None),
+            Err(error) => (Own::new(path, None), Some(format!("{error:#}"))),
+        }
+    }
 }
 
 /// Looks at a text that is to be the file's.
@@ -196,15 +227,6 @@ impl Executor for AgentFile {
             let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
             Output::new(Outcome { status, enforced: None, duration_ms, report: Report::Nothing })
         })
-    }
-}
-
-/// The file as a session knows it at its start, and why it is left out.
-pub(crate) fn own(home: &Home) -> (Own, Option<String>) {
-    let path = WsPath(home.agent_file().display().to_string());
-    match read(home) {
-        Ok(text) => (Own::new(path, text), None),
-        Err(error) => (Own::new(path, None), Some(format!("{error:#}"))),
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) use gate::{Gate, gate};
 pub(crate) use models::{by_role, catalogue, door, endpoint};
 
 use crate::{
-    agent_file::{self, AgentFile},
+    agent_file::{AgentFile, Unread},
     bounds,
     cli::{Answering, TurnOptions},
     clock,
@@ -291,13 +291,14 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
     let witness = session.config.witness.as_ref().map(Witness::open);
-    // Bound, this process reaches none of it.
-    let (own, left_out) = agent_file::own(session.home);
+    // Bound, this process reaches none of it; and unbound, it does not look into what an agent wrote.
+    let unread = Unread::of(session.home);
     let person = person();
     let escalation = escalation(&session.config.approvals.escalation)?;
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
     let unenforced = bounds::bind(&session, &folder, &file, &extensions)?;
+    let (own, left_out) = unread.own();
     let Session { home, config, keys, workspace, opening, options, unattended, any_model, .. } = session;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     #[cfg(feature = "controls")]
