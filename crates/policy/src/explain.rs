@@ -39,7 +39,7 @@ impl Policy {
     #[must_use]
     pub fn consider(&self, facts: &Facts<'_>) -> Vec<Considered<'_>> {
         let (subject, resources) = (Subject::new(facts), Resource::all(facts, self.programs()));
-        let concerned = self.rules().filter(|rule| rule.matches.concerns(subject.kind));
+        let concerned = self.rules().filter(|rule| rule.concerns(subject.kind));
         let token = facts.token.map(|token| token.check(self.digest(), facts, &subject, &resources));
         let is_settled = token == Some(Ok(())) || facts.caller.is_confined;
         let mut denied = false;

@@ -50,7 +50,7 @@ impl Concerned {
     fn new(kind: Kind, rules: &[Rule]) -> Self {
         let mut concerned = Self { rules: Index::default(), steps: 0 };
         for (place, rule) in rules.iter().enumerate() {
-            if rule.answer != Answer::Pass && rule.matches.concerns(kind) {
+            if rule.answer != Answer::Pass && rule.concerns(kind) {
                 concerned.rules.insert(place, &rule.matches);
                 concerned.steps = concerned.steps.saturating_add(rule.steps());
             }

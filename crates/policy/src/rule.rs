@@ -2,6 +2,7 @@
 
 use crate::condition::Condition;
 use alloc::{string::String, vec::Vec};
+use bailey_protocol::Kind;
 use serde::Serialize;
 
 /// One rule. It speaks when its `matches` fits and none of its `except` does; else it passes.
@@ -25,6 +26,13 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Whether it can speak about actions of this kind. An allow that names no kinds of action is no word about the agent's own file,
+    /// whose text speaks in every later session: that is allowed by name, or not at all.
+    pub(crate) fn concerns(&self, kind: Kind) -> bool {
+        let is_named = self.answer != Answer::Allow || self.matches.action.is_some();
+        self.matches.concerns(kind) && (is_named || kind != Kind::Adapt)
+    }
+
     /// How many values its conditions compare at most, and one for itself.
     pub(crate) fn steps(&self) -> u64 {
         1 + self.except.iter().chain([&self.matches]).map(Condition::steps).sum::<u64>()

@@ -138,7 +138,9 @@ impl Set<'_> {
             Answer::Allow => (Fit::Yes, Fit::Maybe),
             Answer::Pass | Answer::Review | Answer::Deny => (Fit::Maybe, Fit::Yes),
         };
-        self.fit(&rule.matches) >= enough && !rule.except.iter().any(|it| self.fit(it) >= exempt)
+        rule.concerns(self.kind)
+            && self.fit(&rule.matches) >= enough
+            && !rule.except.iter().any(|it| self.fit(it) >= exempt)
     }
 
     /// How a condition fits all of these actions.
@@ -150,6 +152,7 @@ impl Set<'_> {
         let has_path = !matches!(kind, Kind::Model | Kind::Http | Kind::Tool);
         let is_tool = *kind == Kind::Tool;
         let is_sent = matches!(kind, Kind::Model | Kind::Http);
+        let has_size = is_sent || is_tool || matches!(kind, Kind::Change | Kind::Adapt);
         let path = self.path.as_ref();
         let network = match kind {
             Kind::Exec => scope.network,
@@ -176,7 +179,7 @@ impl Set<'_> {
             .min(set(&own.tag, &scope.tag).max(if own.tag.is_some() { Fit::Maybe } else { Fit::Yes }))
             .min(same(own.network, network))
             .min(if has_path { same(own.revealed, scope.revealed) } else { absent(&own.revealed) })
-            .min(limit(own.max_size, scope.max_size, is_sent || is_tool || *kind == Kind::Change))
+            .min(limit(own.max_size, scope.max_size, has_size))
             .min(limit(own.max_wall, scope.max_wall, *kind == Kind::Exec))
             .min(limit(own.max_memory, scope.max_memory, *kind == Kind::Exec))
     }

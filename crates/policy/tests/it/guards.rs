@@ -3,18 +3,31 @@
 use crate::support::*;
 use bailey_policy::{
     Answer::{self, Allow, Deny, Review},
-    Names, Places, Policy, RUN_BY_HOST, SECRET_LOOKING, built_in_rules,
+    Condition, Glob, Names, Places, Policy, RUN_BY_HOST, Rule, SECRET_LOOKING, built_in_rules,
 };
 use bailey_protocol::{
-    Action, Adaptation, Amendment, Digest,
+    Action, Amendment, Digest, Kind,
     MergeKind::{Apply, Discard, Undo},
     Role::{self, Agent, Owner},
     WsPath,
 };
 
+/// Rules that allow everything.
+fn all() -> Vec<Rule> {
+    vec![rule("all", Allow), named(Allow, Condition::default())]
+}
+
+/// A rule that speaks of the agent's own file by its action's name.
+fn named(answer: Answer, matches: Condition) -> Rule {
+    Rule {
+        matches: Condition { action: Some([Kind::Read, Kind::Adapt].into()), ..matches },
+        ..rule("named", answer)
+    }
+}
+
 /// Built-in rules over a file that allows everything.
 fn guarded() -> Policy {
-    Policy::new(built_in_rules(), vec![rule("all", Allow)])
+    Policy::new(built_in_rules(), all())
 }
 
 #[track_caller]
@@ -27,7 +40,7 @@ fn check(role: Role, action: Action, expected: Answer, because: &str) {
         .into_iter()
         .filter(|rule| rule.name != because && rule.name != "bailey-home")
         .collect();
-    let decided = decide(&Policy::new(without, vec![rule("all", Allow)]), role, action);
+    let decided = decide(&Policy::new(without, all()), role, action);
     assert!(answer(&decided) < expected, "control, without `{because}`: {shown}: {:#?}", decided.reasons);
 }
 
@@ -70,10 +83,7 @@ fn only_the_owner_changes_the_rules_and_is_asked() {
 
 #[test]
 fn an_agent_reaches_its_own_file_by_its_own_action_alone() {
-    let adapt = |path: &str| {
-        let path = WsPath(format!("/home/ann/.bailey/{path}"));
-        Action::Adapt(Adaptation { path, old: None, new: Some("".into()) })
-    };
+    let adapt = |path: &str| adapt(&format!("/home/ann/.bailey/{path}"), 0);
     let own = "/home/ann/.bailey/agent.toml";
     assert_eq!(
         answer(&decide(&guarded(), Agent, adapt("agent.toml"))),
@@ -89,6 +99,28 @@ fn an_agent_reaches_its_own_file_by_its_own_action_alone() {
     for action in [change(&[own]), read(own), Action::List { path: own.into() }, merge(Apply, &[own])] {
         check(Agent, action, Deny, "bailey-home");
     }
+}
+
+/// A rule of an owner who never heard of that action says nothing about it.
+#[test]
+fn an_allow_that_names_no_kinds_of_action_is_no_word_about_the_agents_own_file() {
+    let with =
+        |rules: Vec<Rule>, action| answer(&decide(&Policy::new(built_in_rules(), rules), Agent, action));
+    let own = || adapt("/home/ann/.bailey/agent.toml", 0);
+    let all = Condition::default();
+    let role = Condition { role: Some([Agent].into()), ..all.clone() };
+    let path = Condition { path: Some([Glob::new("{bailey}/**").unwrap()].into()), ..all.clone() };
+    for matches in [all, role, path] {
+        let silent = Rule { matches: matches.clone(), ..rule("silent", Allow) };
+        assert_eq!(with(vec![silent.clone()], own()), Deny, "{matches:?}");
+        assert_eq!(with(vec![named(Allow, matches.clone())], own()), Allow, "the control: {matches:?}");
+        for strict in [Review, Deny] {
+            let strictly = Rule { answer: strict, ..silent.clone() };
+            let both = vec![strictly, named(Allow, Condition::default())];
+            assert_eq!(with(both, own()), strict, "whoever asks or denies means all: {matches:?}");
+        }
+    }
+    assert_eq!(with(vec![rule("all", Allow)], read("/home/ann/proj/a")), Allow, "all others it means");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
     Condition, Glob, Places, Rule, Tier, ToolGlob,
 };
-use bailey_protocol::{Action, ToolEffect, WsPath};
+use bailey_protocol::{Action, Kind, ToolEffect, WsPath};
 use std::{collections::BTreeMap, sync::Mutex};
 
 /// 0: no, 1: maybe, 2: yes.
@@ -46,6 +46,10 @@ fn things(case: &Case) -> Vec<Thing<'_>> {
             vec![thing(None, false, Some(request.body.0.len() as u64))]
         }
         Action::Tool(tool) => vec![thing(None, false, Some(tool.args.len() as u64))],
+        Action::Adapt(adaptation) => {
+            let size = adaptation.new.as_ref().map_or(0, |new| new.0.len() as u64);
+            vec![thing(Some(&adaptation.path.0), false, Some(size))]
+        }
         other => panic!("not generated: {other:?}"),
     }
 }
@@ -118,6 +122,8 @@ fn token_holds(case: &Case, things: &[Thing<'_>], places: &Places, world: &World
 fn speaks(rule: &Rule, case: &Case, thing: &Thing<'_>, places: &Places, world: &World) -> bool {
     let fit = |condition: &Condition| fit(condition, case, thing, places, world);
     match rule.answer {
+        // It is allowed by its name alone.
+        Allow if case.action.kind() == Kind::Adapt && rule.matches.action.is_none() => false,
         Allow => fit(&rule.matches) == 2 && rule.except.iter().all(|except| fit(except) == 0),
         Review | Deny => fit(&rule.matches) > 0 && rule.except.iter().all(|except| fit(except) < 2),
         Pass => false,

@@ -6,7 +6,7 @@ use crate::{
 };
 use bailey_policy::{
     Answer::{self, Allow, Deny, Review},
-    Caller, Heard, Policy, Rule, Source, Tier, built_in_rules,
+    Caller, Condition, Heard, Policy, Rule, Source, Tier, built_in_rules,
 };
 use bailey_protocol::{Kind, Role};
 use proptest::{prelude::*, sample::select};
@@ -104,10 +104,12 @@ proptest! {
 
     #[test]
     fn files_never_free_what_built_in_rules_forbid(rules in rules(), case in cases()) {
-        let mut open = rules.clone();
-        open.push(rule("everything", Allow).weighs(1000));
-        let alone = Policy::new(built_in_rules(), vec![rule("everything", Allow).weighs(1000)]);
-        let with = Policy::new(built_in_rules(), open);
+        // An allow of everything does not mean the agent's own file.
+        let adapts = Condition { action: Some([Kind::Adapt].into()), ..Condition::default() };
+        let adapts = Rule { matches: adapts, ..rule("adapts", Allow) };
+        let open = [rule("everything", Allow).weighs(1000), adapts.weighs(1000)];
+        let alone = Policy::new(built_in_rules(), open.clone().into());
+        let with = Policy::new(built_in_rules(), [rules, open.into()].concat());
         let (alone, with) =
             (decide(&alone, case.role, case.action.clone()), decide(&with, case.role, case.action.clone()));
         prop_assert!(freedom(answer(&with)) <= freedom(answer(&alone)));

@@ -180,6 +180,7 @@ impl Draw {
             Kind::Exec,
             Kind::Http,
             Kind::Model,
+            Kind::Adapt,
             Kind::Tool,
         ];
         Condition {
@@ -225,7 +226,7 @@ impl Draw {
     pub(crate) fn case(&mut self) -> Case {
         let role = self.pick(&[Role::Owner, Role::Agent, Role::Agent, Role::Guest]);
         let mut words = Vec::new();
-        let action = match self.below(8) {
+        let action = match self.below(9) {
             0 => read(self.pick(PATHS)),
             1 => search(self.pick(PATHS)),
             2 => {
@@ -236,6 +237,7 @@ impl Draw {
             3 => merge(self.pick(&[MergeKind::Apply, MergeKind::Discard]), &self.subsequence(PATHS)),
             4 => model(),
             5 => http("https://example.com/"),
+            7 => adapt(self.pick(PATHS), self.below(4)),
             6 => {
                 let effects = [ToolEffect::NAMED.as_slice(), &[ToolEffect::Unclear]].concat();
                 let args = self.pick(&["{}", "{\"a\": 1}"]).into();

@@ -6,9 +6,9 @@ use bailey_policy::{
     file::{Format, parse},
 };
 use bailey_protocol::{
-    Action, Blob, Command, Cost, Digest, Effect, EffectId, FileChange, HttpRequest, Isolation, Kind, Labels,
-    Limits, Merge, MergeFile, MergeKind, Role, SandboxId, Sealed, SessionId, Timestamp, TokenId, ToolEffect,
-    ToolUse, WsPath,
+    Action, Adaptation, Blob, Command, Cost, Digest, Effect, EffectId, FileChange, HttpRequest, Isolation,
+    Kind, Labels, Limits, Merge, MergeFile, MergeKind, Role, SandboxId, Sealed, SessionId, Timestamp,
+    TokenId, ToolEffect, ToolUse, WsPath,
 };
 
 pub(crate) fn places() -> Places {
@@ -149,6 +149,10 @@ pub(crate) fn change(paths: &[&str]) -> Action {
 
 pub(crate) fn file_change(path: &str, size: usize) -> FileChange {
     FileChange { path: path.into(), base: None, new: Some(Blob(vec![b'x'; size])) }
+}
+
+pub(crate) fn adapt(path: &str, size: usize) -> Action {
+    Action::Adapt(Adaptation { path: path.into(), old: None, new: Some(Blob(vec![b'x'; size])) })
 }
 
 pub(crate) fn merge(direction: MergeKind, paths: &[&str]) -> Action {
