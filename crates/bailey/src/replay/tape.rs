@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Journal, Query, Recorded, SessionInfo};
 use bailey_kernel::{Answer as Said, Stop};
 use bailey_protocol::{
-    Action, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Kind, Outcome, Role, Timestamp, Usage,
-    WsPath,
+    Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Kind, Outcome, Role, Timestamp,
+    Usage, WsPath,
 };
 use std::collections::HashMap;
 
@@ -165,7 +165,7 @@ impl Tape {
                     own = self.own_after(place, own);
                     steps.push(Step::Open { model: model.clone(), resumed: true, own: own.clone() });
                 }
-                Fact::Guide { own: true, .. } => own = own_text(recorded),
+                Fact::Guide { own: true, .. } => own = self.own_text(recorded),
                 Fact::Accepted { .. } if !runs => {
                     (runs, is_new) = (true, false);
                     steps.push(Step::Say(recorded.text()));
@@ -182,13 +182,35 @@ impl Tape {
         steps
     }
 
-    /// What the agent's own file held for the process that opened the session here: what the model is told of it before
-    /// anything else is done, or what it was told last.
+    /// What the agent's own file held for the process that opened the session here: what its first change of it was to
+    /// replace; else what the model is told of it before anything else is done, or what it was told last.
     fn own_after(&self, place: usize, last: Option<String>) -> Option<String> {
-        let is_begun = |fact: &Fact| matches!(fact, Fact::Accepted { .. } | Fact::Intent { .. });
-        let rest = self.entries.iter().skip(place + 1);
-        let mut before = rest.take_while(|it| !is_begun(&it.entry.fact));
-        before.find(|it| matches!(it.entry.fact, Fact::Guide { own: true, .. })).map_or(last, own_text)
+        // Extensions are started by the owner, and beside everything else.
+        let is_begun = |fact: &Fact| match fact {
+            Fact::Intent { role, .. } => *role != Role::Owner,
+            Fact::Accepted { .. } => true,
+            _ => false,
+        };
+        let rest = || self.entries.iter().skip(place + 1);
+        let mut process = rest().take_while(|it| !matches!(it.entry.fact, Fact::SessionResumed { .. }));
+        if let Some(Adaptation { old, .. }) = process.find_map(adapted) {
+            return old.map(|old| old.lossy().into_owned());
+        }
+        let mut before = rest().take_while(|it| !is_begun(&it.entry.fact));
+        let guide = before.find(|it| matches!(it.entry.fact, Fact::Guide { own: true, .. }));
+        guide.map_or(last, |guide| self.own_text(guide))
+    }
+
+    /// What the file held that a guide tells of; none of one that was gone. What stands beneath the guide's frame is past the
+    /// screen, so a change that speaks of the very text is believed first.
+    fn own_text(&self, recorded: &Recorded) -> Option<String> {
+        let Fact::Guide { digest: Some(digest), .. } = recorded.entry.fact else { return None };
+        let changes = self.entries.iter().filter_map(adapted);
+        let mut texts = changes.flat_map(|Adaptation { old, new, .. }| [old, new]).flatten();
+        match texts.find(|text| Digest::of(&text.0) == digest) {
+            Some(text) => Some(text.lossy().into_owned()),
+            None => recorded.text().split_once('\n').map(|(_, text)| text.to_owned()),
+        }
     }
 
     /// When the session began.
@@ -252,10 +274,16 @@ fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
     stopped.or_else(|| Some((cut?.entry.seq.0, "its turn was cut off, or runs still")))
 }
 
-/// What stands beneath a guide's frame; none of a file that was gone.
-fn own_text(recorded: &Recorded) -> Option<String> {
-    let Fact::Guide { digest: Some(_), .. } = recorded.entry.fact else { return None };
-    recorded.text().split_once('\n').map(|(_, text)| text.to_owned())
+/// The change of the agent's own file that an entry tells of.
+fn adapted(recorded: &Recorded) -> Option<Adaptation> {
+    match &recorded.entry.fact {
+        Fact::Intent { kind: Kind::Adapt, .. } | Fact::Denied { kind: Kind::Adapt, .. } => {}
+        _ => return None,
+    }
+    match parse::<Effect>(recorded).ok()?.action {
+        Action::Adapt(adaptation) => Some(adaptation),
+        _ => None,
+    }
 }
 
 fn parse<T: serde::de::DeserializeOwned>(recorded: &Recorded) -> Result<T> {
@@ -277,3 +305,6 @@ fn summary(framed: &str) -> Said {
         verbatim: serde_json::Value::Null,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,6 +131,27 @@ fn where_nobody_answers_nothing_changes_and_a_rule_of_the_owner_may_allow_it() {
     assert_eq!(again.code, Some(0), "{again:?}");
 }
 
+/// What the model is told of a file is past the screen; what replaces it speaks of the file itself.
+#[test]
+fn a_file_that_the_screen_changes_is_replaced_and_replayed_as_it_is() {
+    for strange in ["name = \"Ada\"\r\n", "name = \"A\u{200d}da\"\n", " \n"] {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        put(&stage, strange);
+        allow(&stage);
+        let (ran, _) = stage.task(vec![Reply::text("hello")], &[]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let session = newest(&stage);
+        let model = stage.model(vec![adapt("c1", json!({ "name": "Bob" })), Reply::text("done")]);
+        let task = ["--approve", "never", "--model", "test/model", "x"];
+        let again = stage.ran(&[&["--json", "sessions", "resume", &session][..], &task].concat());
+        assert_eq!(again.code, Some(0), "{again:?}");
+        assert!(told(&model).contains("wrote agent.toml"), "{strange:?}: {}", told(&model));
+        assert_eq!(held(&stage), "name = \"Bob\"\n", "{strange:?}");
+        let again = stage.ran(&["replay", &session]);
+        assert_eq!(again.code, Some(0), "{strange:?}: {again:?}");
+    }
+}
+
 #[test]
 fn nothing_but_that_one_action_reaches_it() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
