@@ -185,9 +185,11 @@ fn nothing_but_that_one_action_reaches_it() {
     let done: Vec<&Value> = done.iter().filter(|intent| intent["target"] == json!(path)).collect();
     assert!(done.len() == 1 && done[0]["kind"] == "adapt", "{done:?}");
     // Nor is the home a project.
-    let home =
-        stage.bailey(&["run", "--model", "test/model", "x"]).current_dir(stage.home()).output().unwrap();
-    assert_ne!(home.status.code(), Some(0));
+    let _model = stage.model(vec![Reply::text("done")]);
+    let task = ["run", "--approve", "never", "--model", "test/model", "x"];
+    let home = Ran::of(stage.bailey(&task).current_dir(stage.home()).output().unwrap());
+    assert!(home.code != Some(0) && home.stderr.contains("cannot be a workspace"), "{home:?}");
+    assert_eq!(stage.ran(&task).code, Some(0), "the control: the project is one");
 }
 
 /// What stands there is told, and heard by no rule.
