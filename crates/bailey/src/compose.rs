@@ -146,11 +146,8 @@ pub(crate) async fn sign(
         printer.warn(&format!("{error:#}; it is told with the next session"));
     }
     if witness.is_some() {
+        // That the witness was told, and their end, is signed with the next session.
         end_extensions(owner, printer).await;
-        // The witness hears of it with the next session.
-        if let Err(error) = journal.checkpoint().await {
-            printer.warn(&format!("the end of the extensions is not signed: {error}"));
-        }
     }
 }
 
