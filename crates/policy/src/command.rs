@@ -5,7 +5,7 @@
 
 use crate::{
     fit::Fit,
-    programs::{Nature, Programs},
+    programs::{Nature, Programs, Takes},
 };
 use alloc::{
     string::{String, ToString},
@@ -30,6 +30,8 @@ pub struct CommandError;
 pub(crate) enum Words {
     Known {
         words: Vec<String>,
+        /// What each word after the first takes.
+        takes: Vec<Takes>,
         /// The first word that tells the program to run something else.
         hidden_at: Option<usize>,
     },
@@ -48,8 +50,8 @@ impl CommandPrefix {
     }
 
     pub(crate) fn fit(&self, words: &Words) -> Fit {
-        let Words::Known { words, hidden_at } = words else { return Fit::Maybe };
-        match (self.fit_words(words), hidden_at) {
+        let Words::Known { words, takes, hidden_at } = words else { return Fit::Maybe };
+        match (self.fit_words(words, takes, false), hidden_at) {
             (fit, None) => fit,
             // A prefix that names the very word knows what it speaks of.
             (Fit::Yes, Some(place)) if self.0.len() > *place => Fit::Yes,
@@ -63,11 +65,16 @@ impl CommandPrefix {
             return Fit::Yes;
         }
         let words = read(commands.0.clone(), known);
-        match (self.fit(&words), self.0.split_at_checked(commands.0.len())) {
+        match (self.fit(&words), &words) {
             // One of them may go on as this one does.
-            (Fit::No, Some((begin, [_, ..]))) => Self(begin.to_vec()).fit(&words).min(Fit::Maybe),
+            (Fit::No, Words::Known { words, takes, .. }) => self.fit_words(words, takes, true),
             (fit, _) => fit,
         }
+    }
+
+    /// Whether a command begins with its very words.
+    pub(crate) fn begins(&self, words: &[String]) -> bool {
+        words.starts_with(&self.0)
     }
 
     /// The program that it names.
@@ -75,21 +82,53 @@ impl CommandPrefix {
         self.0.first().map_or("", String::as_str)
     }
 
-    fn fit_words(&self, words: &[String]) -> Fit {
+    /// `goes_on`: whether more words may follow those that are given.
+    fn fit_words(&self, words: &[String], takes: &[Takes], goes_on: bool) -> Fit {
         let (Some((program, arguments)), Some((named, given))) = (self.0.split_first(), words.split_first())
         else {
             return Fit::No;
         };
-        if !given.starts_with(arguments) {
-            return Fit::No;
-        }
-        match named.strip_suffix(program.as_str()) {
+        let by_name = match named.strip_suffix(program.as_str()) {
             Some("") => Fit::Yes,
             // Some file of that name, maybe the program, maybe not.
             Some(directory) if directory.ends_with('/') && !program.contains('/') => Fit::Maybe,
-            _ => Fit::No,
+            _ => return Fit::No,
+        };
+        match given.starts_with(arguments) {
+            true => by_name,
+            false => Fit::from(may_begin(arguments, given, takes, goes_on)).min(Fit::Maybe),
         }
     }
+}
+
+/// Most words among which options are passed over. Beyond, anything may come.
+const FAR: usize = 256;
+
+/// Whether a command says some words once options and their values between them are passed over. Only what binds in doubt
+/// hears of it: `git -C sub push` is a push, but not the one that an allow for `git push` means.
+fn may_begin(wanted: &[String], given: &[String], takes: &[Takes], goes_on: bool) -> bool {
+    let wanted = wanted.get(..63).unwrap_or(wanted);
+    // Bit n: the first n of the wanted words were found before this word, and before the next one.
+    let (mut here, mut next) = (1_u64, 0_u64);
+    for (word, takes) in given.iter().zip(takes).take(FAR) {
+        let found = wanted.iter().enumerate().filter(|(place, own)| here & (1 << place) != 0 && *own == word);
+        next |= found.fold(0, |bits, (place, _)| bits | (2 << place));
+        let mut after = 0;
+        if matches!(takes, Takes::Nothing | Takes::Maybe) {
+            next |= here;
+        }
+        if matches!(takes, Takes::Next | Takes::Maybe) {
+            after = here;
+        }
+        if next & (1 << wanted.len()) != 0 {
+            return true;
+        }
+        if next | after == 0 {
+            return false;
+        }
+        (here, next) = (next, after);
+    }
+    (goes_on || given.len() > FAR) && here | next != 0
 }
 
 impl TryFrom<Vec<String>> for CommandPrefix {
@@ -140,7 +179,8 @@ fn read(words: Vec<String>, known: Programs) -> Words {
     if KEYWORDS.contains(&program) || known.nature(program) == Some(Nature::Launcher) {
         return Words::Hidden;
     }
-    Words::Known { hidden_at: known.hidden_at(&words), words }
+    let takes = known.takes(&words);
+    Words::Known { hidden_at: known.hidden_at(&words, &takes), takes, words }
 }
 
 /// Words of a shell's own, after which it runs what we would have to understand first.

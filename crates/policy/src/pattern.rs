@@ -2,7 +2,6 @@
 
 use crate::{
     command::{CommandPrefix, Words, is_shell, programs},
-    fit::Fit,
     programs::{Nature, Programs},
 };
 use alloc::{
@@ -81,8 +80,7 @@ impl Pattern {
         let is_alike = self.shell.as_deref() == shell(command)
             && self.cwd == command.cwd
             && is_within(&command.limits, &self.limits);
-        let begins = |words| self.command.fit(&Words::Known { words, hidden_at: None }) == Fit::Yes;
-        is_alike && plain(command).is_ok_and(begins)
+        is_alike && plain(command).is_ok_and(|words| self.command.begins(&words))
     }
 
     /// The command that a covered one begins with, alone: what it names is the program and, where there is one, the shell.
@@ -148,7 +146,7 @@ fn plain(command: &Command) -> Result<Vec<String>, NoPattern> {
     let found: Result<[Words; 1], _> = programs(command, Programs::KNOWN).try_into();
     let named = command.argv.first().cloned().unwrap_or_default();
     let (words, hidden_at) = match found {
-        Ok([Words::Known { words, hidden_at }]) => (words, hidden_at),
+        Ok([Words::Known { words, hidden_at, .. }]) => (words, hidden_at),
         Ok([Words::Hidden]) if Programs::KNOWN.nature(&named) == Some(Nature::Launcher) => {
             return Err(NoPattern::Runs(named));
         }

@@ -28,6 +28,23 @@ struct Program {
     contains: &'static [&'static str],
     /// Whether its first operand says what it does.
     has_subcommands: bool,
+    /// Options that take a value, which may be the next word. Of a program with subcommands: those before the first operand.
+    values: &'static [&'static str],
+    /// Options of the same places that never take the next word. Of one that is in neither list, both is thought possible.
+    flags: &'static [&'static str],
+}
+
+/// What a word of a command has to do with the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// It is an operand, or the value of the option before it.
+    Word,
+    /// It is an option, and its value, if it has one, is part of it.
+    Nothing,
+    /// It is an option, and the next word is its value.
+    Next,
+    /// It is an option, and the next word may be its value.
+    Maybe,
 }
 
 /// What a program is for.
@@ -66,22 +83,48 @@ impl Programs {
         self.find(program).is_some_and(|found| found.has_subcommands)
     }
 
+    /// What each argument has to do with the next one. The first word is the program.
+    pub(crate) fn takes(self, words: &[String]) -> Vec<Takes> {
+        let (Some(program), arguments) = (words.first(), words.get(1..).unwrap_or_default()) else {
+            return Vec::new();
+        };
+        let found = self.find(program);
+        let has_subcommands = found.is_some_and(|found| found.has_subcommands);
+        let (mut all, mut before, mut is_begun) = (Vec::with_capacity(arguments.len()), Takes::Nothing, true);
+        for word in arguments {
+            let known = found.filter(|_| is_begun || !has_subcommands);
+            let own = match before {
+                Takes::Next => Takes::Word,
+                // Where this is a value, it takes nothing.
+                Takes::Maybe if takes(word, known) == Takes::Next => Takes::Maybe,
+                _ => takes(word, known),
+            };
+            is_begun &= own != Takes::Word || matches!(before, Takes::Next | Takes::Maybe);
+            all.push(own);
+            before = own;
+        }
+        all
+    }
+
     /// The place of the first word that tells the program to run something else, or of the end where that is read from
-    /// standard input. The first word is the program.
-    pub(crate) fn hidden_at(self, words: &[String]) -> Option<usize> {
+    /// standard input. The first word is the program; `takes` is what each of the others takes.
+    pub(crate) fn hidden_at(self, words: &[String], takes: &[Takes]) -> Option<usize> {
         let (program, arguments) = words.split_first()?;
         let found = self.find(program)?;
-        let mut operands = 0_usize;
-        for (place, word) in arguments.iter().enumerate() {
-            let is_option = word.len() > 1 && word.starts_with('-');
-            if found.runs(word, is_option, operands) {
+        // Whether no operand came yet; what may be an option's value may be no operand.
+        let (mut is_begun, mut before) = (true, Takes::Nothing);
+        for (place, (word, own)) in arguments.iter().zip(takes).enumerate() {
+            let is_operand = *own == Takes::Word && before != Takes::Next;
+            let at = At { is_begun, is_operand, is_argument_one: place == 0 };
+            if found.runs(word, at) {
                 return Some(place + 1);
             }
-            operands += usize::from(!is_option);
+            is_begun &= !is_operand || before == Takes::Maybe;
+            before = *own;
         }
         let only_asks = ["--version", "-V", "--help", "-h"];
         let asks = matches!(arguments, [only] if only_asks.contains(&only.as_str()));
-        let reads_code = found.nature == Nature::Interpreter && operands == 0 && !asks;
+        let reads_code = found.nature == Nature::Interpreter && is_begun && !asks;
         reads_code.then_some(words.len())
     }
 
@@ -94,19 +137,71 @@ impl Programs {
     }
 }
 
+/// Where a word stands.
+#[derive(Debug, Clone, Copy)]
+struct At {
+    /// There may be no operand before it.
+    is_begun: bool,
+    /// It is no option, and for all that is known no option's value.
+    is_operand: bool,
+    /// It is the first argument.
+    is_argument_one: bool,
+}
+
 impl Program {
-    /// Whether a word tells it to run something else, after so many operands.
-    fn runs(&self, word: &str, is_option: bool, operands: usize) -> bool {
-        let is_first = !is_option && operands == 0;
-        let is_stdin = self.nature == Nature::Interpreter && is_first && ["-", "/dev/stdin"].contains(&word);
+    /// Whether a word tells it to run something else.
+    fn runs(&self, word: &str, at: At) -> bool {
+        let is_first = at.is_operand && at.is_begun;
+        // What is said after a subcommand is said of a file, too.
+        let is_file = is_first || at.is_operand && self.has_subcommands;
+        let is_stdin = self.nature == Nature::Interpreter && is_file && ["-", "/dev/stdin"].contains(&word);
+        let is_option = word.len() > 1 && word.starts_with('-');
         let has = |options: &[&str]| is_option && options.iter().any(|option| is(word, option));
-        let by_option = has(self.options) || operands == 0 && has(self.globals);
+        let by_option = has(self.options) || at.is_begun && has(self.globals);
         let by_operand = is_first && self.subcommands.contains(&word);
         // Options of `tar` need no dash in its first argument.
-        let by_bundle = is_first && self.names.contains(&"tar") && word.contains(['I', 'F']);
+        let is_bundle = at.is_argument_one && at.is_operand && self.names.contains(&"tar");
+        let by_bundle = is_bundle && word.contains(['I', 'F']);
         let by_script = is_first && self.nature == Nature::Sed && !is_plain_sed(word);
         let by_part = self.contains.iter().any(|part| word.contains(part));
         is_stdin || by_option || by_operand || by_bundle || by_script || by_part
+    }
+
+    /// What several letters after one dash take: `-xvC DIR`, `-xCDIR`.
+    fn bundle(&self, letters: &str) -> Takes {
+        let has = |options: &[&str], letter: char| {
+            options.iter().any(|option| option.strip_prefix('-').is_some_and(|own| own.chars().eq([letter])))
+        };
+        for (place, letter) in letters.char_indices() {
+            match (has(self.values, letter), has(self.flags, letter)) {
+                (true, _) if place + letter.len_utf8() == letters.len() => return Takes::Next,
+                (true, _) => return Takes::Nothing,
+                (_, true) => {}
+                _ if place > 0 && letter.is_ascii_digit() => {}
+                _ => return Takes::Maybe,
+            }
+        }
+        Takes::Nothing
+    }
+}
+
+/// What a word takes, by what is known of its program.
+fn takes(word: &str, program: Option<&Program>) -> Takes {
+    // `+nightly` of `cargo`, `+x` of shells: never with a value.
+    if word.starts_with('+') && word.len() > 1 || word == "--" {
+        return Takes::Nothing;
+    }
+    let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) else { return Takes::Word };
+    if word.contains('=') {
+        return Takes::Nothing;
+    }
+    let Some(program) = program else { return Takes::Maybe };
+    match (program.values.contains(&word), program.flags.contains(&word)) {
+        (true, _) => Takes::Next,
+        (_, true) => Takes::Nothing,
+        // An abbreviation may be one of an option that the lists do not have.
+        _ if word.starts_with("--") => Takes::Maybe,
+        _ => program.bundle(letters),
     }
 }
 

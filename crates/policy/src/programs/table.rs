@@ -3,6 +3,10 @@
 //!
 //! How options are compared: a name with two dashes also abbreviated, as GNU's `getopt_long` reads it, and with `=VALUE`; one
 //! letter after a dash also among others and with its value glued to it; anything else as it stands.
+//!
+//! `values` and `flags` tell operands from the values of options, where the place of an operand matters: in programs with
+//! subcommands, scripts or code as operands. An option belongs there when every program of its line, in every version, takes
+//! the next word, or none does; of any other, both is thought possible.
 
 use super::{Nature, Program};
 
@@ -14,6 +18,8 @@ const PLAIN: Program = Program {
     subcommands: &[],
     contains: &[],
     has_subcommands: false,
+    values: &[],
+    flags: &[],
 };
 const BUILDER: Program = Program { nature: Nature::Builder, has_subcommands: true, ..PLAIN };
 const INTERPRETER: Program = Program { nature: Nature::Interpreter, ..PLAIN };
@@ -87,7 +93,7 @@ pub(super) const KNOWN: &[Program] = &[
     // Version control.
     Program {
         names: &["git"],
-        globals: &["-c", "--config-env", "--exec-path", "-p", "--paginate"],
+        globals: &["-c", "--config-env", "--exec-path", "-p", "--paginate", "-h", "--help"],
         options: &["--upload-pack", "--receive-pack", "--exec", "-x", "--ext-diff", "--textconv", "-O", "--open-files-in-pager",
             "--extcmd", "--upload-archive", "--interactive", "-i", "--template", "--output", "--edit", "-e", "-u",
             // Of `clone`: a setting for the copy, such as its hooks.
@@ -96,39 +102,73 @@ pub(super) const KNOWN: &[Program] = &[
             "maintenance", "merge-index", "mergetool", "submodule", "web--browse", "send-email", "imap-send", "citool"],
         contains: &["ext::", "core.sshCommand", "core.fsmonitor", "core.pager", "core.editor", "alias."],
         has_subcommands: true,
+        values: &["-C", "--git-dir", "--work-tree", "--namespace", "--attr-source"],
+        flags: &["-P", "--no-pager", "--bare", "--no-replace-objects", "--no-lazy-fetch", "--no-optional-locks", "--no-advice",
+            "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs", "--icase-pathspecs", "-v", "--version"],
         ..PLAIN
     },
-    Program { names: &["hg"], options: &["--config", "--ssh", "--remotecmd", "-R", "--repository", "--cwd"], subcommands: &["extdiff", "debugshell"], has_subcommands: true, ..PLAIN },
+    Program { names: &["hg"], options: &["--config", "--ssh", "--remotecmd", "-R", "--repository", "--cwd"], subcommands: &["extdiff", "debugshell"], has_subcommands: true,
+        values: &["--encoding", "--encodingmode", "--color", "--pager"],
+        flags: &["-y", "--noninteractive", "-q", "--quiet", "-v", "--verbose", "--debug", "--traceback", "--time", "--profile", "--hidden"], ..PLAIN },
     Program { names: &["svn"], options: &["--diff-cmd", "--diff3-cmd", "--editor-cmd", "--config-option", "--config-dir"], has_subcommands: true, ..PLAIN },
     // Editors and debuggers.
     Program { names: &["vi", "vim", "nvim", "view", "ex", "vimdiff"], options: &["-c", "--cmd", "-S", "-s", "-u", "-U", "-w", "-W", "-l", "-e", "-E"], contains: &["+"], ..PLAIN },
-    Program { names: &["ed", "red"], nature: Nature::Interpreter, ..PLAIN },
+    // Its commands come from standard input, whatever its arguments are.
+    Program { names: &["ed", "red"], contains: &[""], ..INTERPRETER },
     Program { names: &["emacs", "emacsclient"], options: &["--eval", "--execute", "-e", "-f", "--funcall", "-l", "--load", "--batch", "--script", "--insert"], ..PLAIN },
     Program { names: &["nano", "pico"], options: &["-s", "--speller", "-f", "--rcfile", "--formatter"], ..PLAIN },
     // Languages: their options that hold code. Without a file they read it from standard input.
-    Program { names: &["python", "pypy"], options: &["-c", "-m", "-i"], ..INTERPRETER },
-    Program { names: &["node", "nodejs"], options: &["-e", "--eval", "-p", "--print", "-r", "--require", "--import", "--loader", "--experimental-loader", "-i", "--interactive"], ..INTERPRETER },
-    Program { names: &["deno"], subcommands: &["eval", "repl", "x", "task", "install", "compile"], options: &["--eval", "-r", "--import-map", "--config"], ..INTERPRETER },
-    Program { names: &["perl"], options: &["-e", "-E", "-M", "-m", "-I", "-x", "-d", "-n", "-p"], ..INTERPRETER },
-    Program { names: &["ruby"], options: &["-e", "-r", "-I", "-x", "-n", "-p", "-S"], ..INTERPRETER },
-    Program { names: &["php"], options: &["-r", "-B", "-R", "-E", "-F", "-d", "-a", "-S", "-z"], ..INTERPRETER },
-    Program { names: &["lua", "luajit"], options: &["-e", "-l", "-i"], ..INTERPRETER },
-    Program { names: &["Rscript", "R"], options: &["-e", "-f", "--file"], ..INTERPRETER },
+    Program { names: &["python", "pypy"], options: &["-c", "-m", "-i"],
+        values: &["-W", "-X", "--check-hash-based-pycs"],
+        flags: &["-b", "-B", "-d", "-E", "-I", "-O", "-P", "-q", "-s", "-S", "-u", "-v", "-x"], ..INTERPRETER },
+    Program { names: &["node", "nodejs"], options: &["-e", "--eval", "-p", "--print", "-r", "--require", "--import", "--loader", "--experimental-loader", "-i", "--interactive"],
+        values: &["-C", "--conditions", "--title", "--input-type", "--redirect-warnings"],
+        flags: &["-c", "--check", "--test", "--watch", "--no-warnings", "--trace-warnings", "--no-deprecation", "--trace-deprecation",
+            "--enable-source-maps", "--expose-gc", "--experimental-strip-types", "--experimental-vm-modules"], ..INTERPRETER },
+    Program { names: &["deno"], subcommands: &["eval", "repl", "x", "task", "install", "compile"], options: &["--eval", "-r", "--import-map", "--config"], has_subcommands: true,
+        values: &["-L", "--log-level"], flags: &["-q", "--quiet", "--unstable"], ..INTERPRETER },
+    Program { names: &["perl"], options: &["-e", "-E", "-M", "-m", "-I", "-x", "-d", "-n", "-p"],
+        flags: &["-a", "-c", "-f", "-l", "-s", "-S", "-t", "-T", "-U", "-w", "-W", "-X"], ..INTERPRETER },
+    Program { names: &["ruby"], options: &["-e", "-r", "-I", "-x", "-n", "-p", "-S"],
+        values: &["-C", "-E", "--encoding", "--external-encoding", "--internal-encoding"],
+        flags: &["-a", "-c", "-l", "-s", "-U", "-v", "-w", "-W", "--verbose", "--yjit"], ..INTERPRETER },
+    Program { names: &["php"], options: &["-r", "-B", "-R", "-E", "-F", "-d", "-a", "-S", "-z"],
+        // The value of `-f` is the file itself.
+        values: &["-c", "-t"], flags: &["-C", "-e", "-f", "-i", "-l", "-m", "-n", "-q", "-s", "-v", "-w"], ..INTERPRETER },
+    Program { names: &["lua", "luajit"], options: &["-e", "-l", "-i"], flags: &["-E", "-v", "-W"], ..INTERPRETER },
+    Program { names: &["Rscript", "R"], options: &["-e", "-f", "--file"],
+        flags: &["--vanilla", "--verbose", "--no-save", "--no-restore", "--no-environ", "--quiet"], ..INTERPRETER },
     Program { names: &["ghc", "runghc", "ghci", "ocaml", "julia", "scala", "groovy", "elixir", "erl", "swift", "osascript"], options: &["-e", "-E", "--eval", "-eval", "-r", "-i", "-F"], ..INTERPRETER },
     Program { names: &["tclsh", "wish", "expect", "gnuplot", "bc", "dc", "m4"], options: &["-c", "-e", "-f"], ..INTERPRETER },
-    Program { names: &["awk", "gawk", "mawk", "nawk"], options: &["-e", "--source", "-l", "--load", "-i", "--include", "-D", "--debug"], contains: &["system", "|", "getline", ">", "@load"], ..INTERPRETER },
-    Program { names: &["sed", "gsed"], options: &["-e", "--expression", "-f", "--file"], nature: Nature::Sed, ..PLAIN },
+    Program { names: &["awk", "gawk", "mawk", "nawk"], options: &["-e", "--source", "-l", "--load", "-i", "--include", "-D", "--debug"], contains: &["system", "|", "getline", ">", "@load"],
+        // The value of `-f` is the program itself.
+        values: &["-F", "-v", "--field-separator", "--assign"],
+        flags: &["-b", "-c", "-f", "-k", "-M", "-n", "-N", "-O", "-P", "-S", "--csv", "--file", "--posix", "--sandbox", "--traditional"], ..INTERPRETER },
+    Program { names: &["sed", "gsed"], options: &["-e", "--expression", "-f", "--file"], nature: Nature::Sed,
+        values: &["-l", "--line-length"],
+        flags: &["-b", "-E", "-i", "-n", "-r", "-s", "-u", "-z", "--debug", "--follow-symlinks", "--in-place", "--null-data", "--posix",
+            "--quiet", "--regexp-extended", "--sandbox", "--separate", "--silent", "--unbuffered"], ..PLAIN },
     // Builders: they run what the project's files say, which the walls hold.
     Program { names: &["make", "gmake", "bmake"], options: &["--eval", "-E", "-f", "--file", "--makefile", "-I", "--include-dir"], contains: &["SHELL=", "SHELLFLAGS=", "MAKEFLAGS="], ..BUILDER },
     Program { names: &["ninja"], options: &["-f", "-t"], ..BUILDER },
     Program { names: &["cmake"], options: &["-P", "-E", "-C"], contains: &["_LAUNCHER", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER"], ..BUILDER },
-    Program { names: &["cargo"], options: &["--config", "-Z", "--manifest-path"], subcommands: &["install", "script"], ..BUILDER },
+    Program { names: &["cargo"], options: &["--config", "-Z", "--manifest-path"], subcommands: &["install", "script"],
+        values: &["-C", "--color"], flags: &["-q", "--quiet", "-v", "--verbose", "--frozen", "--locked", "--offline"], ..BUILDER },
     Program { names: &["rustc", "cc", "gcc", "g++", "c++", "clang", "clang++", "ld", "javac"], options: &["-C", "-B", "-wrapper", "-Z", "-J"], contains: &["linker=", "-fplugin", "-specs="], ..BUILDER },
-    Program { names: &["go"], options: &["-exec", "-toolexec", "-vettool", "-overlay", "-modfile"], subcommands: &["run", "generate", "tool", "env", "install"], ..BUILDER },
-    Program { names: &["npm", "pnpm", "yarn"], options: &["--script-shell", "--node-options", "-c", "--call", "--shell", "--prefix", "--globalconfig", "--userconfig"], subcommands: &["exec", "x", "dlx", "explore", "config", "set", "create", "init", "edit"], ..BUILDER },
-    Program { names: &["bun"], options: &["-e", "--eval", "-p", "--print", "-r", "--preload", "--shell"], subcommands: &["x", "exec", "repl", "create"], ..BUILDER },
-    Program { names: &["pip", "pipx"], options: &["--python", "--config-settings", "--global-option"], subcommands: &["run", "config"], ..BUILDER },
-    Program { names: &["uv", "poetry", "pdm", "hatch", "rye", "bundle", "bundler", "mise", "asdf", "direnv", "nix", "conda"], options: &["--with", "--from", "--python"], subcommands: &["run", "exec", "x", "tool", "develop", "shell"], ..BUILDER },
+    Program { names: &["go"], options: &["-exec", "-toolexec", "-vettool", "-overlay", "-modfile"], subcommands: &["run", "generate", "tool", "env", "install"], values: &["-C"], ..BUILDER },
+    Program { names: &["npm", "pnpm", "yarn"], options: &["--script-shell", "--node-options", "-c", "--call", "--shell", "--prefix", "--globalconfig", "--userconfig"], subcommands: &["exec", "x", "dlx", "explore", "config", "set", "create", "init", "edit"],
+        flags: &["-s", "--silent"], ..BUILDER },
+    Program { names: &["bun"], options: &["-e", "--eval", "-p", "--print", "-r", "--preload", "--shell"], subcommands: &["x", "exec", "repl", "create"],
+        values: &["--cwd"], flags: &["--bun", "--hot", "--silent", "--smol", "--watch"], ..BUILDER },
+    Program { names: &["pip", "pipx"], options: &["--python", "--config-settings", "--global-option"], subcommands: &["run", "config"],
+        values: &["--cache-dir", "--cert", "--client-cert", "--exists-action", "--log", "--proxy", "--retries", "--timeout", "--trusted-host"],
+        flags: &["-q", "--quiet", "-v", "--verbose", "--isolated", "--no-color", "--no-input", "--disable-pip-version-check"], ..BUILDER },
+    Program { names: &["uv", "poetry", "pdm", "hatch", "rye", "bundle", "bundler", "mise", "asdf", "direnv", "conda"], options: &["--with", "--from", "--python"], subcommands: &["run", "exec", "x", "tool", "develop", "shell"],
+        values: &["--directory", "--project"], flags: &["-q", "--quiet", "-v", "--verbose"], ..BUILDER },
+    // Each of its settings is an option, and some of these name programs; others take two values.
+    Program { names: &["nix"], options: &["--option", "--arg", "--argstr", "--expr", "--override-flake", "--plugin-files", "--post-build-hook",
+            "--pre-build-hook", "--diff-hook", "-c", "--command"],
+        subcommands: &["run", "develop", "shell", "repl", "fmt"], flags: &["-L", "-v", "--offline", "--quiet", "--verbose"], ..BUILDER },
     Program { names: &["gradle", "gradlew", "mvn", "mvnw", "ant", "sbt", "bazel", "buck"], options: &["-I", "--init-script", "-b", "--build-file", "-D", "-f", "--file", "--run_under"], ..BUILDER },
     Program { names: &["rake", "just", "task", "invoke", "fab", "tox", "nox", "meson", "scons"], options: &["-e", "--execute", "-f", "--rakefile", "-r", "--require", "--shell", "--command", "-c", "-x"], ..BUILDER },
     Program { names: &["pytest", "py.test", "jest", "vitest", "mocha", "rspec"], options: &["-p", "-c", "-o", "--rootdir", "--confcutdir", "--config", "-r", "--require", "--globalSetup"], ..BUILDER },

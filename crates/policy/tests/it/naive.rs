@@ -205,12 +205,30 @@ fn words_fit(own: &[String], words: &Option<Option<Vec<&str>>>) -> Fit {
         Some(None) => 1,
         Some(Some(words)) => {
             let arguments = words.len() >= own.len() && (1..own.len()).all(|i| own[i] == words[i]);
-            match (arguments, own[0] == words[0], words[0].ends_with(&format!("/{}", own[0]))) {
-                (true, true, _) => 2,
-                (true, false, true) => 1,
-                _ => 0,
+            match (own[0] == words[0], words[0].ends_with(&format!("/{}", own[0]))) {
+                (true, _) if arguments => 2,
+                (named, filed) => u8::from((named || filed) && says(&own[1..], &words[1..], true)),
             }
         }
+    }
+}
+
+/// Whether words are said among options: of git, two that every reader knows, and only before its subcommand.
+fn says(own: &[String], words: &[&str], before: bool) -> bool {
+    let (Some((first, rest)), Some((word, after))) = (own.split_first(), words.split_first()) else {
+        return own.is_empty();
+    };
+    if first == word && says(rest, after, before && word.starts_with('-')) {
+        return true;
+    }
+    let without = || says(own, after, before);
+    let with_value = || says(own, after.get(1..).unwrap_or_default(), before);
+    match *word {
+        "-C" if before => with_value(),
+        "--no-pager" if before => without(),
+        word if word.contains('=') => without(),
+        word if word.starts_with('-') => without() || with_value(),
+        _ => false,
     }
 }
 

@@ -99,6 +99,51 @@ const TRICKS: &[(&str, &str)] = &[
     ("psql", "psql -c \\!sh"),
     ("sqlite3", "sqlite3 a .shell"),
     ("wget", "wget --use-askpass=sh x"),
+    // The value of an option before it makes no word an operand.
+    ("git", "git -C . --exec-path=./x status"),
+    ("git", "git -C . -c core.fsmonitor=./x status"),
+    ("git", "git -C . bisect run ./x"),
+    ("git", "git -C . submodule foreach x"),
+    ("git", "git --git-dir .git submodule foreach x"),
+    ("git", "git --git-dir=.git submodule foreach x"),
+    ("git", "git --work-t . --no-pager config alias.x !rm"),
+    ("git", "git -C --no-pager bisect run ./x"),
+    ("git", "git -C . -C .. difftool -x rm"),
+    ("git", "git --of-a-later-version x bisect run ./x"),
+    ("git", "git --of-a-later-version bisect run ./x"),
+    ("git", "git --help log"),
+    ("hg", "hg --color never extdiff"),
+    ("hg", "hg --pag never extdiff"),
+    ("deno", "deno -L info eval x"),
+    ("deno", "deno run -"),
+    ("cargo", "cargo --color always install x"),
+    ("cargo", "cargo -qC sub install x"),
+    ("cargo", "cargo +nightly install x"),
+    ("go", "go -C sub run x"),
+    ("npm", "npm --loglevel silent exec x"),
+    ("pnpm", "pnpm -F sub dlx x"),
+    ("yarn", "yarn --cwd sub dlx x"),
+    ("bun", "bun --cwd sub x y"),
+    ("pip", "pip --log a config edit"),
+    ("uv", "uv --directory sub run x"),
+    ("poetry", "poetry -C sub run x"),
+    ("nix", "nix --option post-build-hook ./x build"),
+    ("nix", "nix --log-format raw run x"),
+    ("python3", "python3 -W ignore"),
+    ("python3", "python3 -uX dev -"),
+    ("node", "node --title x"),
+    ("node", "node -C x -"),
+    ("perl", "perl -w"),
+    ("ruby", "ruby -C sub -"),
+    ("php", "php -c php.ini"),
+    ("lua", "lua -W -"),
+    ("Rscript", "Rscript --vanilla -"),
+    ("julia", "julia -t 4"),
+    ("m4", "m4 -P"),
+    ("ed", "ed a"),
+    ("sed", "sed -l 5 1e a"),
+    ("sed", "sed --line-le 5 1e a"),
+    ("sed", "sed -nl 5 s/a/sh/e a"),
 ];
 
 /// The same programs at what they are there for.
@@ -121,6 +166,23 @@ const HONEST: &[(&str, &str)] = &[
     ("npm run", "npm run build"),
     ("python3 -c", "python3 -c x"),
     ("git -c", "git -c a.b=c status"),
+    ("git", "git -C config status"),
+    ("git", "git --no-pager -C sub log -p"),
+    ("tar", "tar -x -f a.tar -C Images"),
+    ("cargo", "cargo +nightly -vv test -p install"),
+    ("go", "go -C run build"),
+    ("npm", "npm --silent run exec"),
+    ("pip", "pip -q --timeout 5 install run"),
+    ("python3", "python3 -W ignore -Bu a.py -"),
+    ("python3", "python3 -Xdev a.py"),
+    ("node", "node --enable-source-maps -C x build.js"),
+    ("deno", "deno -q run a.ts"),
+    ("perl", "perl -w a.pl"),
+    ("ruby", "ruby -W0 -C sub a.rb"),
+    ("php", "php -f a.php"),
+    ("awk", "awk -F , {print$1}"),
+    ("sed", "sed -i -E s/a/b/g a"),
+    ("sed", "sed -nl5 1,5p a"),
     ("unknown", "unknown -c x"),
 ];
 
@@ -157,6 +219,73 @@ fn variables_that_steer_programs_hide_them() {
         assert_eq!((with(name, Programs::KNOWN), with(name, Programs::NONE)), (Deny, Allow), "{name}");
     }
     assert_eq!(with("RUST_LOG", Programs::KNOWN), Allow, "control");
+}
+
+/// A rule against some words of a program, and a command that says them with options, or their values, in between.
+const AGAINST: &[(&str, &str)] = &[
+    ("git push", "git -C . push"),
+    ("git push", "git --no-pager push"),
+    ("git push", "git -C sub --git-dir .git --work-tree=. push origin"),
+    ("git push", "/usr/bin/git -C . push"),
+    ("git push", "git --of-a-later-version push"),
+    ("git push", "git --of-a-later-version x push"),
+    ("git push", "git --work-t . push"),
+    ("git push", "git -C --no-pager push"),
+    ("git push", "git --of-a-later-version -C push"),
+    ("git push --force", "git push -q --force"),
+    ("git remote add", "git --no-pager remote -v add x y"),
+    ("cargo publish", "cargo +nightly -q publish"),
+    ("cargo publish", "cargo --color always publish"),
+    ("cargo test --doc", "cargo test --no-run --doc"),
+    ("npm run deploy", "npm --loglevel silent run -s deploy"),
+    ("terraform apply", "terraform -chdir=x apply"),
+    ("deploy prod", "deploy -v prod"),
+    ("deploy prod", "deploy --log x prod"),
+    ("rm -rf", "rm -v -rf a"),
+];
+
+/// The same rules, and commands that do not say those words.
+const BESIDE: &[(&str, &str)] = &[
+    ("git push", "git -C push status"),
+    ("git push", "git -C . status"),
+    ("git push", "git --no-pager log push"),
+    ("git push", "git --work-tree push status"),
+    ("git push", "git log -S push"),
+    ("git push", "git --no-pager"),
+    ("git push --force", "git push origin"),
+    ("cargo publish", "cargo --color=never test"),
+    ("deploy prod", "deploy test prod"),
+    ("deploy prod", "./x -v prod"),
+];
+
+#[test]
+fn a_deny_or_a_review_binds_in_whatever_way_its_words_are_said() {
+    let on = |prefix: &str| crate::support::command(&[prefix]);
+    for (prefix, text) in AGAINST {
+        let command = words(text);
+        for answer in [Deny, Answer::Review] {
+            let rules = || vec![rule("a", Allow), rule("d", answer).on(on(prefix))];
+            assert_eq!(judged(rules(), Programs::KNOWN, &command), answer, "{prefix}: {text}");
+        }
+        // An allow says what it means, and so does what lifts a denial.
+        let allow = vec![rule("a", Allow).on(on(prefix))];
+        assert_eq!(judged(allow, Programs::KNOWN, &command), Deny, "{prefix}: {text}");
+        let lifted = vec![rule("a", Allow), rule("d", Deny).unless([on(prefix)])];
+        assert_eq!(judged(lifted, Programs::KNOWN, &command), Deny, "{prefix}: {text}");
+        let narrowed = vec![rule("a", Allow).unless([on(prefix)])];
+        assert_eq!(judged(narrowed, Programs::KNOWN, &command), Deny, "{prefix}: {text}");
+        let plain = vec![rule("a", Allow), rule("d", Deny).unless([on(prefix)])];
+        assert_eq!(judged(plain, Programs::KNOWN, &words(prefix)), Allow, "control: {prefix}");
+    }
+    for (prefix, text) in BESIDE {
+        let rules = vec![rule("a", Allow), rule("d", Deny).on(on(prefix))];
+        assert_eq!(judged(rules, Programs::KNOWN, &words(text)), Allow, "control: {prefix}: {text}");
+    }
+    // More options than anybody looks at: what comes after them may be anything.
+    let many = |count: usize| words(&format!("git{} status", " -P".repeat(count)));
+    let rules = || vec![rule("a", Allow), rule("d", Deny).on(on("git push"))];
+    assert_eq!(judged(rules(), Programs::KNOWN, &many(300)), Deny);
+    assert_eq!(judged(rules(), Programs::KNOWN, &many(200)), Allow, "control");
 }
 
 /// A13: what is granted for a pattern of commands never reaches through an interpreter, a launcher or an option.
@@ -225,6 +354,10 @@ fn a13_a_pattern_never_widens() {
         assert!(!git.covers(&words(text)), "{text}");
     }
     assert!(!git.covers(&line("sh~-c~git status; rm x")) && !git.covers(&line("sh~-c~git status $(rm x)")));
+    // It is for commands that are written so, whatever else they would come to.
+    for text in ["git -C sub status", "git --no-pager status"] {
+        assert!(!git.covers(&words(text)) && Pattern::around(&words(text)).is_err(), "{text}");
+    }
     let find = Pattern::around(&words("find . -name x")).unwrap();
     assert!(find.covers(&words("find src -type f")) && !find.covers(&words("find . -exec rm {} +")));
 }

@@ -120,6 +120,13 @@ const TOOL_GLOBS: &[&str] = &["*", "send", "*send", "mail/*", "r?ad", "y"];
 type Line = (&'static [&'static str], &'static [Option<&'static str>]);
 const LINES: &[Line] = &[
     (&["git", "status"], &[Some("git status")]),
+    (&["git", "-C", "status", "push"], &[Some("git -C status push")]),
+    (&["sh", "-c", "git --no-pager --odd push -q --force"], &[Some("git --no-pager --odd push -q --force")]),
+    (
+        &["/usr/bin/git", "-C", "--no-pager", "--odd=x", "status"],
+        &[Some("/usr/bin/git -C --no-pager --odd=x status")],
+    ),
+    (&["git", "-C", ".", "bisect", "run", "x"], &[None]),
     (&["/usr/bin/git"], &[Some("/usr/bin/git")]),
     (
         &["sh", "-c", "git status && cargo test --all | rm x"],
@@ -189,9 +196,18 @@ impl Draw {
                 draw.some(GLOBS).into_iter().map(|glob| Glob::new(glob).unwrap()).collect()
             }),
             command: self.maybe(10, |draw| {
-                command(&draw.some(&["git", "git status", "/usr/bin/git", "cargo test", "rm"]))
-                    .command
-                    .unwrap()
+                command(&draw.some(&[
+                    "git",
+                    "git status",
+                    "git push",
+                    "git push --force",
+                    "git -C",
+                    "/usr/bin/git",
+                    "cargo test",
+                    "rm",
+                ]))
+                .command
+                .unwrap()
             }),
             tool: self.maybe(10, |draw| tools(&draw.some(TOOL_GLOBS)).tool.unwrap()),
             effect: self.maybe(10, |draw| draw.some(&ToolEffect::NAMED)),

@@ -98,6 +98,14 @@ fn commands_are_vouched_for_by_their_words() {
         assert!(vouch(denies(what), runs(runs_what)).is_err(), "{what} {runs_what}");
         assert_eq!(vouch(denies(what), runs("/usr/bin/git status")), Ok(()), "control");
     }
+    // So may a command that begins with options.
+    for runs_what in ["git -C sub", "git --no-pager", "git --odd", "git -C sub push", "git"] {
+        assert!(vouch(denies("git push"), runs(runs_what)).is_err(), "{runs_what}");
+    }
+    for runs_what in ["git -C push status", "git --no-pager status", "git status"] {
+        assert_eq!(vouch(denies("git push"), runs(runs_what)), Ok(()), "control: {runs_what}");
+    }
+    assert!(vouch(denies("git push --force"), runs("git push -q")).is_err());
     // What it runs cannot be told, so it may be what is denied.
     assert!(vouch(denies("rm"), runs("find")).is_ok());
     assert!(vouch(denies("rm"), runs("python3")).is_err());
