@@ -2,7 +2,7 @@
 //! must lose what the journal did not hold, or the test has shown nothing. Only the program `bailey-controls` has this, and no release has that program.
 
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Breach, Mint, Shelf, Step};
+use bailey_journal::{Breach, InUse, Mint, Shelf, Step};
 use bailey_policy::{Policy, Programs};
 use bailey_protocol::Wall;
 use bailey_sandbox::Config;
@@ -16,6 +16,8 @@ const ACCEPT: &str = "BAILEY_CONTROL_ACCEPT";
 const TRUSTING: &str = "BAILEY_CONTROL_TRUSTING";
 /// `1`: the main process does not bind itself.
 const UNBOUND: &str = "BAILEY_CONTROL_UNBOUND";
+/// `1`: the emergency stop takes for the process that runs a session whoever the session's lock says it is.
+const HEARSAY: &str = "BAILEY_CONTROL_HEARSAY";
 /// A directory to take the organisation's rules from.
 const ORGANISATION: &str = "BAILEY_CONTROL_ORGANISATION";
 /// `none`: no program is known to run others, so that an allow for its name covers whatever it runs.
@@ -79,4 +81,12 @@ pub(crate) fn organisation() -> Option<PathBuf> {
 /// Whether the main process stays unbound.
 pub(crate) fn is_unbound() -> bool {
     env::var(UNBOUND).is_ok_and(|unbound| unbound == "1")
+}
+
+/// Whom a stop takes for the processes of a session.
+pub(crate) fn hearsay(mut found: InUse) -> InUse {
+    if env::var(HEARSAY).is_ok_and(|hearsay| hearsay == "1") {
+        found.processes = found.says.iter().map(|says| says.pid).collect();
+    }
+    found
 }

@@ -1,7 +1,10 @@
 //! `bailey estop`: everything that agents of this home do ends at once, and nothing begins until a human releases it.
 //!
 //! The journal bars what has not begun, in the transaction in which it would. What has begun ends with the process that runs
-//! its session: that one is asked to end, and killed when it does not, and takes everything inside the walls with it.
+//! its session: that one is asked to end, and killed when it does not, and takes everything inside the walls with it. Both are
+//! done at the same time, since whoever holds the journal keeps the bar waiting, and may be one of those that are to end.
+
+mod running;
 
 use crate::{
     cli::Answering,
@@ -13,41 +16,21 @@ use crate::{
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Holder, Journal, Mint, SessionLock};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use bailey_journal::{Journal, Mint};
+use running::Ending;
 use serde_json::json;
-use std::{
-    fs,
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::{Duration, Instant},
-};
-
-/// How long a process may take to write how its effects ended, before it is killed.
-const KILLED_AFTER: Duration = Duration::from_millis(500);
-/// How long one may take to be gone after that.
-const GONE_AFTER: Duration = Duration::from_millis(1500);
-/// How often is looked.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// A process that runs a session.
-struct Running {
-    folder: PathBuf,
-    holder: Holder,
-    process: OwnedFd,
-}
+use std::{process::ExitCode, time::Instant};
 
 pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<ExitCode> {
     let begin = Instant::now();
+    let ending = Ending::begin(&home.root.join("sessions"));
     // Where the journal cannot be written, what runs is ended all the same.
     let barred = async { anyhow::Ok(mint(home, printer).await?.1.stop(why).await?) }.await;
-    let running = running(home)?;
-    let left = end(&running).await;
+    // Also what began before the bar stood.
+    let ended = ending.finish();
     let milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let ended = running.len() - left.len();
+    let (ended, left) = (ended.ended, ended.left);
     if printer.is_json() {
-        let left: Vec<&Holder> = left.iter().map(|running| &running.holder).collect();
         printer.json(&json!({
             "barred": barred.is_ok(), "ended": ended, "left": left, "milliseconds": milliseconds
         }));
@@ -55,9 +38,9 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
         printer.line(format!(
             "{}: {ended} running {} ended, after {milliseconds} ms",
             printer.paint(Style::Red, "stopped"),
-            if ended == 1 { "session" } else { "sessions" },
+            if ended == 1 { "process" } else { "processes" },
         ));
-        left.iter().for_each(|running| printer.warn(&format!("this one still lives: {}", running.holder)));
+        left.iter().for_each(|left| printer.warn(&left.to_string()));
     }
     barred.context("what ran was ended, but the journal cannot say that nothing may begin")?;
     if !printer.is_json() {
@@ -88,52 +71,4 @@ async fn mint(home: &Home, printer: &Printer) -> Result<(Journal, Mint)> {
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     compose::journal(home, &keys).await
-}
-
-/// The processes that hold a session of this home, each by a handle that cannot come to mean another one.
-fn running(home: &Home) -> Result<Vec<Running>> {
-    let sessions = home.root.join("sessions");
-    let folders = match fs::read_dir(&sessions) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        folders => folders.with_context(|| format!("cannot look into `{}`", sessions.display()))?,
-    };
-    let mut running = Vec::new();
-    for folder in folders {
-        running.extend(running_in(&folder?.path()));
-    }
-    Ok(running)
-}
-
-fn running_in(folder: &Path) -> Option<Running> {
-    let holder = SessionLock::holder(folder).ok()??;
-    let process = pidfd_open(Pid::from_raw(i32::try_from(holder.pid).ok()?)?, PidfdFlags::empty()).ok()?;
-    // Only if it holds the lock still, this handle is that process's.
-    let still = SessionLock::holder(folder).ok()??;
-    (still == holder).then(|| Running { folder: folder.into(), holder, process })
-}
-
-/// Ends them; gives those that are still there.
-async fn end(running: &[Running]) -> Vec<&Running> {
-    let send = |left: &[&Running], signal| {
-        left.iter().for_each(|running| {
-            pidfd_send_signal(&running.process, signal).ok();
-        });
-    };
-    let mut left: Vec<&Running> = running.iter().collect();
-    send(&left, Signal::TERM);
-    left = wait(left, KILLED_AFTER).await;
-    send(&left, Signal::KILL);
-    wait(left, GONE_AFTER).await
-}
-
-/// Waits until they have let go of their sessions.
-async fn wait(mut left: Vec<&Running>, most: Duration) -> Vec<&Running> {
-    let begin = Instant::now();
-    loop {
-        left.retain(|running| matches!(SessionLock::holder(&running.folder), Ok(Some(_)) | Err(_)));
-        if left.is_empty() || begin.elapsed() >= most {
-            return left;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
 }

@@ -48,6 +48,7 @@ mod sessions;
 mod several;
 mod stage;
 mod steps;
+mod stops;
 #[cfg(target_arch = "x86_64")]
 mod takeover;
 mod terminal;

@@ -1,6 +1,6 @@
 //! The lock of a session, against a real other process.
 
-use bailey_journal::{JournalError, SessionLock};
+use bailey_journal::{FileLocks, GuestLock, InUse, JournalError, SessionLock};
 use bailey_protocol::SessionId;
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -46,9 +46,19 @@ fn a_lock_that_another_process_holds_says_which() {
         }
         other => panic!("it was not held: {other:?}"),
     }
+    // Whatever the lock says, the kernel knows whose it is.
+    for text in ["garbage", "{\"pid\":1,\"since\":\"2026-01-02T03:04:05Z\",\"command\":\"x\"}"] {
+        std::fs::write(home.path().join("lock"), text).unwrap();
+        let found = InUse::of(home.path(), &FileLocks::now().unwrap()).unwrap().unwrap();
+        assert_eq!(found.processes, [other.id()]);
+        assert_eq!(found.says.map(|says| says.pid), text.starts_with('{').then_some(1));
+    }
+    let found = InUse::of(home.path(), &FileLocks::default()).unwrap().unwrap();
+    assert_eq!(found.processes, [] as [u32; 0], "held, by nobody that the kernel names");
     // Control: when that process has ended, the lock is free.
     other.stdin.take().unwrap().write_all(b"\n").unwrap();
     other.wait().unwrap();
+    assert_eq!(InUse::of(home.path(), &FileLocks::now().unwrap()).unwrap(), None);
     assert_eq!(
         SessionLock::take(session(), home.path(), &crate::support::holder()).unwrap().session(),
         session()
@@ -62,4 +72,19 @@ fn a_lock_is_free_again_when_dropped() {
     assert!(SessionLock::take(session(), home.path(), &crate::support::holder()).is_err());
     drop(first);
     SessionLock::take(session(), home.path(), &crate::support::holder()).unwrap();
+}
+
+#[test]
+fn guests_are_found_beside_each_other_and_keep_nobody_out() {
+    let home = tempfile::tempdir().unwrap();
+    let found = || InUse::of(home.path(), &FileLocks::now().unwrap()).unwrap();
+    assert_eq!(found(), None);
+    let guests = [GuestLock::take(home.path()).unwrap(), GuestLock::take(home.path()).unwrap()];
+    assert_eq!(found().unwrap().processes, [std::process::id(); 2]);
+    let runs = SessionLock::take(session(), home.path(), &crate::support::holder()).unwrap();
+    assert_eq!(found().unwrap().processes, [std::process::id(); 3]);
+    drop(guests);
+    assert_eq!(found().unwrap().processes, [std::process::id()]);
+    drop(runs);
+    assert_eq!(found(), None);
 }

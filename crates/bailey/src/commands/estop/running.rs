@@ -1,0 +1,224 @@
+//! The processes that use sessions of a home: found by the locks that they hold, as the kernel tells it, and ended.
+//!
+//! What a lock's file says is only shown: the process that runs a session, and could be taken over, writes it.
+
+use bailey_journal::{FileLocks, Holder, InUse};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use serde::Serialize;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, fs,
+    io::ErrorKind,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+/// How long a process may take to write how its effects ended, before it is killed.
+const KILLED_AFTER: Duration = Duration::from_millis(300);
+/// How long a session may be in use in all, before that is told.
+const GONE_AFTER: Duration = Duration::from_millis(2000);
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// How many processes ended.
+    pub(super) ended: usize,
+    pub(super) left: Vec<Left>,
+}
+
+/// A session that is in use still.
+#[derive(Debug, Serialize)]
+pub(super) struct Left {
+    session: String,
+    /// None where the kernel does not tell who it is.
+    process: Option<u32>,
+    /// What the process says of itself.
+    says: Option<Holder>,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.process, &self.says) {
+            (None, _) => write!(
+                f,
+                "session {} is in use still, and the system does not tell here by which process (one in a container?): end it \
+                 where it was started",
+                self.session
+            ),
+            (Some(_), Some(says)) => write!(f, "this one still lives: {says}"),
+            (Some(process), None) => write!(f, "this one still lives: process {process}"),
+        }
+    }
+}
+
+/// The ending of whatever runs, on a thread of its own.
+pub(super) struct Ending {
+    sessions: PathBuf,
+    /// Whether nothing more can begin, or nobody can see to that.
+    is_barred: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Ended>>,
+}
+
+impl Ending {
+    pub(super) fn begin(sessions: &Path) -> Self {
+        let is_barred = Arc::new(AtomicBool::new(false));
+        let (of_thread, sessions) = (is_barred.clone(), sessions.to_path_buf());
+        let folder = sessions.clone();
+        let thread = thread::Builder::new().spawn(move || Sweep::default().run(&folder, &of_thread));
+        Self { sessions, is_barred, thread: thread.ok() }
+    }
+
+    /// Ends what began until now, too.
+    pub(super) fn finish(self) -> Ended {
+        self.is_barred.store(true, Ordering::Release);
+        match self.thread.map(JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            // Where there can be no thread, it is done one after the other.
+            Some(Err(_)) | None => Sweep::default().run(&self.sessions, &self.is_barred),
+        }
+    }
+}
+
+/// A folder of a session, and who uses it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Use {
+    folder: PathBuf,
+    process: Option<u32>,
+}
+
+/// A process that was asked to end.
+struct Running {
+    folder: PathBuf,
+    /// A handle that cannot come to mean another one.
+    process: OwnedFd,
+    since: Instant,
+}
+
+#[derive(Default)]
+struct Sweep {
+    running: BTreeMap<u32, Running>,
+    /// What is in use, and since when that was seen.
+    left: BTreeMap<Use, Instant>,
+    ended: usize,
+}
+
+impl Sweep {
+    fn run(mut self, sessions: &Path, is_barred: &AtomicBool) -> Ended {
+        loop {
+            // Asked before the look: what is not seen by a look after the bar does not begin any more.
+            let is_last = is_barred.load(Ordering::Acquire);
+            self.pass(sessions);
+            if is_last && self.left.values().all(|since| since.elapsed() >= GONE_AFTER) {
+                break;
+            }
+            thread::sleep(LOOK);
+        }
+        let left = self.left.into_keys().map(|Use { folder, process }| {
+            let says = FileLocks::now().ok().and_then(|locks| InUse::of(&folder, &locks).ok()??.says);
+            let session = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Left { session, process, says: says.filter(|says| Some(says.pid) == process) }
+        });
+        Ended { ended: self.ended, left: left.collect() }
+    }
+
+    /// Looks who is there, asks them to end, and kills whoever did not in time.
+    fn pass(&mut self, sessions: &Path) {
+        let mut uses = look(sessions);
+        let new = uses.iter().filter_map(|found| {
+            let process = found.process.filter(|process| !self.running.contains_key(process))?;
+            let handle =
+                pidfd_open(Pid::from_raw(i32::try_from(process).ok()?)?, PidfdFlags::empty()).ok()?;
+            Some((process, found.folder.clone(), handle))
+        });
+        let new: Vec<_> = new.collect();
+        if !new.is_empty() {
+            // Only if it holds the lock still, this handle is that process's.
+            let again = look(sessions);
+            for (process, folder, handle) in new {
+                if again.contains(&Use { folder: folder.clone(), process: Some(process) }) {
+                    pidfd_send_signal(&handle, Signal::TERM).ok();
+                    self.running.entry(process).or_insert(Running {
+                        folder,
+                        process: handle,
+                        since: Instant::now(),
+                    });
+                }
+            }
+        }
+        for (process, running) in &self.running {
+            if running.since.elapsed() >= KILLED_AFTER {
+                pidfd_send_signal(&running.process, Signal::KILL).ok();
+            }
+            // One that let go of its session and lives on is not gone.
+            uses.insert(Use { folder: running.folder.clone(), process: Some(*process) });
+        }
+        let ended = &mut self.ended;
+        self.running.retain(|process, running| {
+            let is_gone = is_gone(&running.process);
+            if is_gone {
+                *ended += 1;
+                uses.retain(|found| found.process != Some(*process));
+            }
+            !is_gone
+        });
+        let now = Instant::now();
+        let since = |found: Use| {
+            let since = self.left.get(&found).copied().unwrap_or(now);
+            (found, since)
+        };
+        self.left = uses.into_iter().map(since).collect();
+    }
+}
+
+/// Whether a process has ended: its handle can be read then.
+fn is_gone(process: &OwnedFd) -> bool {
+    let mut handles = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut handles, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+/// What is in use now. What cannot be looked at is in use by nobody knows whom.
+fn look(sessions: &Path) -> BTreeSet<Use> {
+    let unknown = |folder: PathBuf| Use { folder, process: None };
+    let mut uses = BTreeSet::new();
+    let folders = match fs::read_dir(sessions) {
+        Ok(folders) => folders,
+        Err(error) if error.kind() == ErrorKind::NotFound => return uses,
+        Err(_) => return BTreeSet::from([unknown(sessions.into())]),
+    };
+    // Where the kernel tells nothing, each lock is still tried.
+    let locks = FileLocks::now().unwrap_or_default();
+    for folder in folders {
+        let Ok(folder) = folder.map(|folder| folder.path()) else {
+            uses.insert(unknown(sessions.into()));
+            continue;
+        };
+        let found = InUse::of(&folder, &locks);
+        #[cfg(feature = "controls")]
+        let found = found.map(|found| found.map(crate::controls::hearsay));
+        match found {
+            Ok(None) => {}
+            Ok(Some(found)) if found.processes.is_empty() => {
+                uses.insert(unknown(folder));
+            }
+            Ok(Some(found)) => {
+                let others = found.processes.into_iter().filter(|process| *process != std::process::id());
+                uses.extend(others.map(|process| Use { folder: folder.clone(), process: Some(process) }));
+            }
+            Err(_) => {
+                uses.insert(unknown(folder));
+            }
+        }
+    }
+    uses
+}

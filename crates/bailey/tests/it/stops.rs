@@ -1,0 +1,246 @@
+//! The emergency stop against whoever would keep it waiting, hide from it, or point it at somebody else.
+
+use crate::{attacks::actor::controls, stage::Stage};
+use bailey_store::{Grade, Migration, Store};
+use bailey_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A session whose command runs until it is ended.
+struct Running {
+    child: Child,
+    folder: PathBuf,
+    _model: ModelServer,
+}
+
+impl Running {
+    /// The marker is in the command's own command line.
+    fn start(stage: &Stage, marker: &str) -> Self {
+        let command = json!({ "command": format!("exec sleep {marker}") });
+        let model = stage.model(vec![Reply::calls([("c1", "command_run", command)])]);
+        let mut run = stage.bailey(&["run", "--model", "test/model", "--approve", "never", "do it"]);
+        let child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until(|| lives(marker));
+        let sessions = fs::read_dir(stage.home().join("sessions")).unwrap();
+        let mut folders = sessions.map(|folder| folder.unwrap().path()).filter(|at| at.join("lock").exists());
+        Self { child, folder: folders.next().unwrap(), _model: model }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A process of the test's own that agents have nothing to do with.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Self {
+        Self(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Whether a `sleep` with this word in its command line lives.
+fn lives(marker: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines
+        .into_iter()
+        .any(|line| line.starts_with(b"sleep\0") && String::from_utf8_lossy(&line).contains(marker))
+}
+
+fn until(is_so: impl FnMut() -> bool) {
+    assert!(comes(is_so), "it did not come");
+}
+
+fn comes(mut is_so: impl FnMut() -> bool) -> bool {
+    let begin = Instant::now();
+    while !is_so() {
+        if begin.elapsed() > PATIENCE {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+/// Ends with whether the process ended by itself in time.
+fn ends(mut child: Child) -> bool {
+    let is_over = comes(|| child.try_wait().unwrap().is_some());
+    child.kill().ok();
+    child.wait().unwrap();
+    is_over
+}
+
+fn stop(mut command: Command) -> (Option<i32>, Value) {
+    let output = command.output().unwrap();
+    let line = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .next()
+        .map(|line| serde_json::from_str(line).unwrap());
+    println!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), line.unwrap_or_default())
+}
+
+const STOP: [&str; 2] = ["--json", "estop"];
+
+/// The same stop by a program that believes what a lock says.
+fn by_hearsay(stage: &Stage) -> Command {
+    let estop = stage.bailey(&STOP);
+    let mut command = Command::new(controls());
+    command.args(estop.get_args()).env("BAILEY_CONTROL_HEARSAY", "1");
+    command
+}
+
+/// Holds the journal for itself, as a process does that was stopped while it wrote, until `what` is over.
+fn hold_journal(home: &Path, what: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    let path = home.join("journal.db");
+    let (sender, held) = mpsc::channel();
+    let holder = thread::spawn(move || {
+        let version = Migration { version: bailey_journal::SCHEMA_VERSION, sql: "" };
+        let store = Store::open(&path, &[version]).unwrap();
+        let written = store.write_blocking(Grade::Full, move |_| {
+            sender.send(()).unwrap();
+            what();
+            Ok(())
+        });
+        written.unwrap();
+    });
+    held.recv().unwrap();
+    holder
+}
+
+/// The sessions end while the bar still waits for the journal, and so does what begins meanwhile.
+#[test]
+fn a_stop_ends_what_runs_and_what_begins_while_the_journal_is_held() {
+    let stage = Stage::new(&[]);
+    let mut running = Running::start(&stage, "98741");
+    let late = stage.home().join("sessions/late");
+    fs::create_dir(&late).unwrap();
+    let child = std::mem::replace(&mut running.child, Command::new("true").spawn().unwrap());
+    let (sender, over) = mpsc::channel();
+    let holder = hold_journal(&stage.home(), move || {
+        let is_ended = ends(child);
+        // It takes the place of a session's process, and keeps its number.
+        let newcomer =
+            Command::new("flock").args(["--no-fork", "lock", "sleep", "600"]).current_dir(&late).spawn();
+        sender.send((is_ended, ends(newcomer.unwrap()))).unwrap();
+    });
+    let (code, report) = stop(stage.bailey(&STOP));
+    assert_eq!(over.recv().unwrap(), (true, true), "each is ended while the journal is held: {report}");
+    holder.join().unwrap();
+    assert_eq!((code, &report["barred"], &report["ended"]), (Some(0), &json!(true), &json!(2)), "{report}");
+    until(|| !lives("98741"));
+    let refused = stage.ran(&["sandbox", "run", "--", "true"]);
+    assert!(refused.stderr.contains("bailey estop --release"), "the bar stands: {refused:?}");
+}
+
+#[test]
+fn what_runs_is_ended_where_the_journal_cannot_be_written() {
+    let stage = Stage::new(&[]);
+    let mut running = Running::start(&stage, "98742");
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        fs::rename(stage.home().join(name), stage.home().join(format!("aside-{name}"))).unwrap();
+    }
+    fs::write(stage.home().join("journal.db"), "no journal, but longer than nothing\n".repeat(200)).unwrap();
+    let (code, report) = stop(stage.bailey(&STOP));
+    assert_eq!(
+        (&report["barred"], &report["ended"], &report["left"]),
+        (&json!(false), &json!(1), &json!([]))
+    );
+    assert!(code.is_some_and(|code| code != 0), "that nothing bars is no success: {code:?}");
+    assert!(running.is_over());
+    until(|| !lives("98742"));
+}
+
+/// Whoever took the main process over can write what its lock says.
+#[test]
+fn a_lock_that_says_something_else_hides_nobody_from_a_stop() {
+    for text in
+        ["", "garbage \u{1b}[2J", "{\"pid\":4194300,\"since\":\"2026-01-02T03:04:05Z\",\"command\":\"x\"}"]
+    {
+        let stage = Stage::new(&[]);
+        let mut running = Running::start(&stage, "98743");
+        fs::write(running.folder.join("lock"), text).unwrap();
+        let (code, _) = stop(by_hearsay(&stage));
+        assert!(
+            !running.is_over() && code == Some(1),
+            "the control: by its word alone it is not found, {code:?}"
+        );
+        let (code, report) = stop(stage.bailey(&STOP));
+        assert_eq!((code, &report["ended"], &report["left"]), (Some(0), &json!(1), &json!([])), "{text}");
+        assert!(running.is_over());
+    }
+}
+
+#[test]
+fn a_lock_that_names_another_process_does_not_have_that_one_killed() {
+    for is_believed in [false, true] {
+        let stage = Stage::new(&[]);
+        let mut running = Running::start(&stage, "98744");
+        let mut sleeper = Sleeper::start();
+        let lock = running.folder.join("lock");
+        let mut says: Value = serde_json::from_slice(&fs::read(&lock).unwrap()).unwrap();
+        assert_eq!(says["pid"], running.child.id());
+        says["pid"] = sleeper.0.id().into();
+        fs::write(&lock, says.to_string()).unwrap();
+        let (code, report) = stop(if is_believed { by_hearsay(&stage) } else { stage.bailey(&STOP) });
+        if is_believed {
+            until(|| sleeper.0.try_wait().unwrap().is_some());
+            assert!(!running.is_over(), "the control: by its word the wrong one is killed");
+        } else {
+            assert_eq!((code, &report["ended"], &report["left"]), (Some(0), &json!(1), &json!([])));
+            assert!(running.is_over());
+            assert!(sleeper.0.try_wait().unwrap().is_none());
+        }
+    }
+}
+
+/// From another pid namespace the kernel names nobody: that is said, and is no success.
+#[test]
+fn who_cannot_be_named_is_told_as_left() {
+    let stage = Stage::new(&[]);
+    let mut running = Running::start(&stage, "98745");
+    let estop = stage.bailey(&STOP);
+    let mut elsewhere = Command::new("unshare");
+    elsewhere.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]);
+    elsewhere.current_dir(stage.project());
+    if !elsewhere.arg("true").status().is_ok_and(|status| status.success()) {
+        return println!("SKIPPED: no namespaces here");
+    }
+    let mut elsewhere = Command::new("unshare");
+    elsewhere.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]);
+    elsewhere.arg(estop.get_program()).args(estop.get_args()).current_dir(stage.project());
+    let (code, report) = stop(elsewhere);
+    assert_eq!((code, &report["barred"], &report["ended"]), (Some(1), &json!(true), &json!(0)), "{report}");
+    let session = running.folder.file_name().unwrap().to_str().unwrap();
+    assert_eq!(report["left"], json!([{ "session": session, "process": null, "says": null }]));
+    assert!(!running.is_over());
+    let (code, report) = stop(stage.bailey(&STOP));
+    assert_eq!((code, &report["ended"]), (Some(0), &json!(1)), "the control: where it is named it is ended");
+    assert!(running.is_over());
+}
