@@ -25,7 +25,7 @@ use crate::{
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
 use bailey_journal::{
-    Answerer, BeginError, Clock as _, Holder, Journal, JournalFile, NewSession, SystemClock,
+    Answerer, BeginError, Clock as _, GuestLock, Holder, Journal, JournalFile, NewSession, SystemClock,
 };
 use bailey_kernel::{Acted, Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Tell};
 use bailey_llm::Recording;
@@ -464,15 +464,16 @@ pub(crate) fn owner_session() -> SessionId {
 }
 
 /// The owner's own authority, with the door to these endpoints and nothing else: no walls, no tools. From here on this
-/// process is bound.
+/// process is bound, and as long as the lock is held an emergency stop finds it.
 pub(crate) async fn owner(
     home: &Home,
     config: &Config,
     keys: Keys,
     endpoints: &[bailey_llm::Endpoint],
-) -> Result<(Kernel, Scope, mpsc::Receiver<Event>)> {
+) -> Result<(Kernel, Scope, mpsc::Receiver<Event>, GuestLock)> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let file = JournalFile::open(&home.journal())?;
+    let guest = GuestLock::take(&home.root)?;
     let extensions = Extensions::read(config);
     bounds::bind_client(home, config, &file)?;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
@@ -485,7 +486,7 @@ pub(crate) async fn owner(
     open_owners(&journal, session, &workspace).await?;
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let connection = registrar.connect(session, workspace, sender);
-    Ok((kernel, registrar.owner(&connection), events))
+    Ok((kernel, registrar.owner(&connection), events, guest))
 }
 
 /// What came of a change of the rules.

@@ -3,19 +3,23 @@
 //! A process that has bound itself can start nothing. So this one is started before: the same file executed again with a private
 //! first argument. It is told once which programs there are, and from then on learns of a question nothing but the number
 //! of a step, the question's first digits and a kind: six bytes. What it runs is the owner's, outside the walls, with these
-//! two words and a few variables; it ends with the pipe of whoever started it.
+//! two words and a few variables; it ends with whoever started it: when the other end of their pipe is closed, what runs is ended and
+//! nothing more begins.
 
 use crate::config::Step;
 use anyhow::{Context as _, Result};
 use bailey_protocol::{ApprovalId, Kind};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, Signal, kill_process_group},
+};
 use std::{
     env,
     ffi::OsString,
     io::{self, Read as _, Write as _},
-    os::unix::process::CommandExt as _,
-    process::{ChildStdin, Command, ExitCode, Stdio},
+    os::{fd::AsFd, unix::process::CommandExt as _},
+    process::{Child, ChildStdin, Command, ExitCode, Stdio},
     sync::{Mutex, PoisonError},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -27,8 +31,9 @@ const PROGRAMS_BYTES_MAX: u32 = 64 * 1024;
 const RUNS_MAX: usize = 200;
 /// How long a program may take.
 const RUN_MAX: Duration = Duration::from_secs(30);
-/// How often is looked whether it has ended.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often is looked whether it has ended, in nanoseconds.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// What stands for the kind of a question about no effect.
 const NO_KIND: u8 = u8::MAX;
 /// The variables that its programs get: what reaches a person, and no key.
@@ -100,13 +105,15 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> Option<Exit
     if arguments.nth(1)? != ARGUMENT {
         return None;
     }
-    Some(match serve(&mut io::stdin().lock()) {
+    let asker = io::stdin();
+    Some(match serve(&mut asker.lock(), &asker) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })
 }
 
-fn serve(input: &mut impl io::Read) -> io::Result<()> {
+/// `asker` is the pipe that `input` reads.
+fn serve(input: &mut impl io::Read, asker: &impl AsFd) -> io::Result<()> {
     let mut length = [0; 4];
     input.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length);
@@ -119,30 +126,47 @@ fn serve(input: &mut impl io::Read) -> io::Result<()> {
     for _ in 0..RUNS_MAX {
         let mut order = [0; 6];
         input.read_exact(&mut order)?;
+        // What waited in the pipe is not told when nobody waits for an answer any more.
+        if is_gone(asker, &AT_ONCE) {
+            return Ok(());
+        }
         let [step, kind, digits @ ..] = order;
         let kind = Kind::ALL.get(usize::from(kind)).map_or("turn", |kind| kind.name());
         let Some([program, arguments @ ..]) = programs.get(usize::from(step)).map(Vec::as_slice) else {
             continue;
         };
-        run(program, arguments, &format!("{:08x}", u32::from_be_bytes(digits)), kind);
+        run(program, arguments, &format!("{:08x}", u32::from_be_bytes(digits)), kind, asker);
     }
     Ok(())
 }
 
+/// Whether nobody holds the other end of the pipe any more; waits so long for that.
+fn is_gone(asker: &impl AsFd, most: &Timespec) -> bool {
+    // Also while there is something to be read: nothing is asked for, and the end is told all the same.
+    let mut pipe = [PollFd::new(asker, PollFlags::empty())];
+    poll(&mut pipe, Some(most)).is_ok_and(|ready| ready > 0)
+}
+
 /// Runs one of the owner's programs to its end, or ends it. What becomes of it is nobody's here.
-fn run(program: &str, arguments: &[String], id: &str, kind: &str) {
+fn run(program: &str, arguments: &[String], id: &str, kind: &str, asker: &impl AsFd) {
     let kept = VARIABLES.iter().filter_map(|name| Some((name, env::var_os(name)?)));
     let mut command = Command::new(program);
     command.args(arguments).args([id, kind]).env_clear().envs(kept);
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut child) = quiet.spawn() else { return };
+    // A group of its own, so that it ends with what it started.
+    let Ok(mut child) = quiet.process_group(0).spawn() else { return };
     let since = Instant::now();
     while let Ok(None) = child.try_wait() {
-        if since.elapsed() > RUN_MAX {
-            child.kill().ok();
-            child.wait().ok();
-            return;
+        if is_gone(asker, &LOOK) || since.elapsed() > RUN_MAX {
+            return end(&mut child);
         }
-        thread::sleep(LOOK);
     }
+}
+
+fn end(child: &mut Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        kill_process_group(group, Signal::KILL).ok();
+    }
+    child.kill().ok();
+    child.wait().ok();
 }

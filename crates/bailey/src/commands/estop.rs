@@ -23,7 +23,7 @@ use std::{process::ExitCode, time::Instant};
 
 pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<ExitCode> {
     let begin = Instant::now();
-    let ending = Ending::begin(&home.root.join("sessions"));
+    let ending = Ending::begin(&home.root);
     // Where the journal cannot be written, what runs is ended all the same.
     let barred = async { anyhow::Ok(mint(home, printer).await?.1.stop(why).await?) }.await;
     // Also what began before the bar stood.

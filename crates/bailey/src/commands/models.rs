@@ -124,7 +124,7 @@ async fn ask_all(
 ) -> Result<()> {
     let endpoint = |shown: &Shown| compose::endpoint(config, catalogue, &format!("{}/-", shown.provider));
     let endpoints: Vec<Endpoint> = shown.iter().map(endpoint).collect::<Result<_>>()?;
-    let (kernel, scope, _events) = compose::owner(home, config, keys, &endpoints).await?;
+    let (kernel, scope, _events, _guest) = compose::owner(home, config, keys, &endpoints).await?;
     let (mut asked, mut open) = (Vec::new(), Vec::new());
     for (shown, endpoint) in shown.iter_mut().zip(endpoints) {
         if shown.key_present {

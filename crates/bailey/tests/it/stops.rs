@@ -1,11 +1,13 @@
 //! The emergency stop against whoever would keep it waiting, hide from it, or point it at somebody else.
 
-use crate::{attacks::actor::controls, stage::Stage};
+use crate::{attacks::actor::controls, stage::Stage, terminal::Terminal};
 use bailey_store::{Grade, Migration, Store};
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
     fs,
+    net::TcpListener,
+    os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
@@ -237,10 +239,83 @@ fn who_cannot_be_named_is_told_as_left() {
     elsewhere.arg(estop.get_program()).args(estop.get_args()).current_dir(stage.project());
     let (code, report) = stop(elsewhere);
     assert_eq!((code, &report["barred"], &report["ended"]), (Some(1), &json!(true), &json!(0)), "{report}");
-    let session = running.folder.file_name().unwrap().to_str().unwrap();
-    assert_eq!(report["left"], json!([{ "session": session, "process": null, "says": null }]));
+    let folder = fs::canonicalize(&running.folder).unwrap();
+    assert_eq!(report["left"], json!([{ "folder": folder, "process": null, "says": null }]));
     assert!(!running.is_over());
     let (code, report) = stop(stage.bailey(&STOP));
     assert_eq!((code, &report["ended"]), (Some(0), &json!(1)), "the control: where it is named it is ended");
     assert!(running.is_over());
+}
+
+/// A client of providers runs no session, and what it asks is under way.
+#[test]
+fn who_asks_a_provider_without_a_session_is_ended_too() {
+    let stage = Stage::new(&[]);
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let config = format!("[providers.test]\nwire = \"anthropic\"\nbase_url = \"http://{address}\"\n");
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let mut models = stage.bailey(&["models"]);
+    let mut models = models.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let _asked = silent.accept().unwrap();
+    // It would give up by itself after a while; stopped, it does not.
+    signal("-STOP", &models);
+    let (code, report) = stop(stage.bailey(&STOP));
+    assert_eq!((code, &report["ended"], &report["left"]), (Some(0), &json!(1), &json!([])), "{report}");
+    let ended = models.wait().unwrap().signal();
+    assert!(ended.is_some_and(|signal| [9, 15].contains(&signal)), "{ended:?}");
+    let (code, report) = stop(stage.bailey(&STOP));
+    assert_eq!((code, &report["ended"]), (Some(0), &json!(0)), "the control: without it nobody is there");
+}
+
+fn signal(signal: &str, process: &Child) {
+    assert!(Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap().success());
+}
+
+/// The programs that tell of questions, and orders for more of them, end with whoever asked.
+#[test]
+fn what_tells_of_a_question_ends_with_its_asker() {
+    let stage = Stage::new(&[]);
+    let (program, began) = (stage.folder().join("tell"), stage.folder().join("began"));
+    let script = format!("#!/bin/sh\necho $1 >> {}\nsleep 98746; sleep 98746\n", began.display());
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let step = |after: u32| {
+        let program = program.display();
+        format!(
+            "[[approvals.escalation]]\nafter_seconds = {after}\nnotify = [\"{program}\", \"step-{after}\"]\n"
+        )
+    };
+    fs::create_dir_all(stage.home()).unwrap();
+    let config = format!("[approvals]\nreview = \"before-execute\"\n{}{}", step(1), step(2));
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let call = Reply::calls([("c1", "command_run", json!({ "command": "true" }))]);
+    let _model = stage.model_beside(vec![call]);
+    let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", "test/model", "do it"]) else {
+        return;
+    };
+    terminal.wait_for("or [n]o");
+    until(|| lives("98746"));
+    // The second order waits in the pipe: the first program takes long.
+    until(|| stage.trail().iter().filter(|entry| entry["type"] == "escalated").count() == 2);
+    let herald =
+        children(terminal.process()).into_iter().find(|child| words(*child).contains("__herald")).unwrap();
+    assert!(lives("98746"), "the control: while somebody waits for an answer it goes on");
+    let (code, report) = stop(stage.bailey(&STOP));
+    assert_eq!((code, &report["ended"]), (Some(0), &json!(1)), "{report}");
+    until(|| words(herald).is_empty());
+    until(|| !lives("98746"));
+    assert_eq!(fs::read_to_string(&began).unwrap(), "step-1\n", "the second never began");
+    terminal.close();
+}
+
+fn children(process: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
+    children.split_whitespace().map(|child| child.parse().unwrap()).collect()
+}
+
+/// A process's command line; nothing of one that has ended.
+fn words(process: u32) -> String {
+    fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default()
 }

@@ -70,7 +70,7 @@ async fn witnessed(
         };
         return Ok((journal, told));
     };
-    let (kernel, scope, _events) = compose::owner(home, config, keys, &[]).await?;
+    let (kernel, scope, _events, _guest) = compose::owner(home, config, keys, &[]).await?;
     let asked = witness.ask(Some((&kernel, &scope)));
     let told = printer.waiting(|| format!("asking {witness}"), asked).await;
     Ok((kernel.journal().clone(), Some(told)))

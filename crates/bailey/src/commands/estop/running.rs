@@ -1,4 +1,4 @@
-//! The processes that use sessions of a home: found by the locks that they hold, as the kernel tells it, and ended.
+//! The processes that use sessions of a home, or its providers: found by the locks that they hold, as the kernel tells it, and ended.
 //!
 //! What a lock's file says is only shown: the process that runs a session, and could be taken over, writes it.
 
@@ -37,10 +37,11 @@ pub(super) struct Ended {
     pub(super) left: Vec<Left>,
 }
 
-/// A session that is in use still.
+/// What is in use still.
 #[derive(Debug, Serialize)]
 pub(super) struct Left {
-    session: String,
+    /// Where its lock is.
+    folder: PathBuf,
     /// None where the kernel does not tell who it is.
     process: Option<u32>,
     /// What the process says of itself.
@@ -52,9 +53,9 @@ impl fmt::Display for Left {
         match (self.process, &self.says) {
             (None, _) => write!(
                 f,
-                "session {} is in use still, and the system does not tell here by which process (one in a container?): end it \
-                 where it was started",
-                self.session
+                "`{}` is in use still, and the system does not tell here by which process (one in a container?): end it where \
+                 it was started",
+                self.folder.display()
             ),
             (Some(_), Some(says)) => write!(f, "this one still lives: {says}"),
             (Some(process), None) => write!(f, "this one still lives: process {process}"),
@@ -64,19 +65,19 @@ impl fmt::Display for Left {
 
 /// The ending of whatever runs, on a thread of its own.
 pub(super) struct Ending {
-    sessions: PathBuf,
+    home: PathBuf,
     /// Whether nothing more can begin, or nobody can see to that.
     is_barred: Arc<AtomicBool>,
     thread: Option<JoinHandle<Ended>>,
 }
 
 impl Ending {
-    pub(super) fn begin(sessions: &Path) -> Self {
+    /// `home` is the root of one.
+    pub(super) fn begin(home: &Path) -> Self {
         let is_barred = Arc::new(AtomicBool::new(false));
-        let (of_thread, sessions) = (is_barred.clone(), sessions.to_path_buf());
-        let folder = sessions.clone();
-        let thread = thread::Builder::new().spawn(move || Sweep::default().run(&folder, &of_thread));
-        Self { sessions, is_barred, thread: thread.ok() }
+        let (of_thread, root) = (is_barred.clone(), home.to_path_buf());
+        let thread = thread::Builder::new().spawn(move || Sweep::default().run(&root, &of_thread));
+        Self { home: home.to_path_buf(), is_barred, thread: thread.ok() }
     }
 
     /// Ends what began until now, too.
@@ -85,7 +86,7 @@ impl Ending {
         match self.thread.map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
             // Where there can be no thread, it is done one after the other.
-            Some(Err(_)) | None => Sweep::default().run(&self.sessions, &self.is_barred),
+            Some(Err(_)) | None => Sweep::default().run(&self.home, &self.is_barred),
         }
     }
 }
@@ -114,11 +115,11 @@ struct Sweep {
 }
 
 impl Sweep {
-    fn run(mut self, sessions: &Path, is_barred: &AtomicBool) -> Ended {
+    fn run(mut self, home: &Path, is_barred: &AtomicBool) -> Ended {
         loop {
             // Asked before the look: what is not seen by a look after the bar does not begin any more.
             let is_last = is_barred.load(Ordering::Acquire);
-            self.pass(sessions);
+            self.pass(home);
             if is_last && self.left.values().all(|since| since.elapsed() >= GONE_AFTER) {
                 break;
             }
@@ -126,15 +127,14 @@ impl Sweep {
         }
         let left = self.left.into_keys().map(|Use { folder, process }| {
             let says = FileLocks::now().ok().and_then(|locks| InUse::of(&folder, &locks).ok()??.says);
-            let session = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Left { session, process, says: says.filter(|says| Some(says.pid) == process) }
+            Left { folder, process, says: says.filter(|says| Some(says.pid) == process) }
         });
         Ended { ended: self.ended, left: left.collect() }
     }
 
     /// Looks who is there, asks them to end, and kills whoever did not in time.
-    fn pass(&mut self, sessions: &Path) {
-        let mut uses = look(sessions);
+    fn pass(&mut self, home: &Path) {
+        let mut uses = look(home);
         let new = uses.iter().filter_map(|found| {
             let process = found.process.filter(|process| !self.running.contains_key(process))?;
             let handle =
@@ -144,7 +144,7 @@ impl Sweep {
         let new: Vec<_> = new.collect();
         if !new.is_empty() {
             // Only if it holds the lock still, this handle is that process's.
-            let again = look(sessions);
+            let again = look(home);
             for (process, folder, handle) in new {
                 if again.contains(&Use { folder: folder.clone(), process: Some(process) }) {
                     pidfd_send_signal(&handle, Signal::TERM).ok();
@@ -188,19 +188,26 @@ fn is_gone(process: &OwnedFd) -> bool {
 }
 
 /// What is in use now. What cannot be looked at is in use by nobody knows whom.
-fn look(sessions: &Path) -> BTreeSet<Use> {
+fn look(home: &Path) -> BTreeSet<Use> {
     let unknown = |folder: PathBuf| Use { folder, process: None };
     let mut uses = BTreeSet::new();
-    let folders = match fs::read_dir(sessions) {
-        Ok(folders) => folders,
-        Err(error) if error.kind() == ErrorKind::NotFound => return uses,
-        Err(_) => return BTreeSet::from([unknown(sessions.into())]),
+    let sessions = home.join("sessions");
+    let folders = match fs::read_dir(&sessions) {
+        Ok(folders) => Some(folders),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(_) => {
+            uses.insert(unknown(sessions.clone()));
+            None
+        }
     };
+    // In the home itself is whoever asks providers without a session.
+    let folders = folders.into_iter().flatten().map(|folder| folder.map(|folder| folder.path()));
+    let folders = folders.chain([Ok(home.to_path_buf())]);
     // Where the kernel tells nothing, each lock is still tried.
     let locks = FileLocks::now().unwrap_or_default();
     for folder in folders {
-        let Ok(folder) = folder.map(|folder| folder.path()) else {
-            uses.insert(unknown(sessions.into()));
+        let Ok(folder) = folder else {
+            uses.insert(unknown(sessions.clone()));
             continue;
         };
         let found = InUse::of(&folder, &locks);
