@@ -43,7 +43,10 @@ async fn again(
     if !asked.policy.is_empty() {
         return otherwise(home, asked, &journal, printer).await;
     }
-    let rules = || Ok(compose::rules(home, &[])?.0.with_profile(config.calls.profile()));
+    let rules = || {
+        let rules = config.approvals.join(compose::rules(home, &[])?.0);
+        Ok(rules.with_profile(config.calls.profile()))
+    };
     let replay = replay::replay(home, config, keys, &journal, folder, rules, &asked.session).await?;
     let (entries, effects) = (replay.entries, replay.effects);
     if let Some((seq, why)) = replay.end {
@@ -87,11 +90,10 @@ async fn otherwise(
 ) -> Result<ExitCode> {
     let mut draft = Draft::of(home)?;
     asked.policy.iter().try_for_each(|path| draft.lay(path))?;
-    let (rules, _) = draft.read(printer)?;
-    draft.tell(printer);
+    let (rules, broken) = draft.tried(home, printer)?;
     let session = journal.session(&asked.session).await?.id;
     let record = Record::read(journal, Some(session), u32::MAX).await?;
     let comparison = record.compare_with_then(home, &rules)?;
     comparison.print(&record.lost, printer);
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(if broken == 0 { exit::DONE } else { exit::WRONG }))
 }

@@ -4,7 +4,7 @@
 
 use super::player::{Divergence, Recording};
 use bailey_journal::{Fact, Recorded};
-use bailey_protocol::{Action, Digest, Effect, EffectId, Role};
+use bailey_protocol::{Action, ApprovalId, Digest, Effect, EffectId, Role};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,22 +35,25 @@ fn shown(said: Option<&Value>) -> String {
     said.map_or_else(|| "nothing".into(), |said| serde_json::to_string_pretty(said).unwrap_or_default())
 }
 
+/// The calls that effects and questions are of.
+#[derive(Default)]
+struct Known {
+    effects: HashMap<EffectId, String>,
+    questions: HashMap<ApprovalId, String>,
+}
+
 fn streams(entries: &[Recorded], renamed: impl Fn(&str) -> String) -> Streams {
     let mut streams = Streams::new();
-    let mut calls: HashMap<EffectId, String> = HashMap::new();
+    let mut known = Known::default();
     for recorded in entries {
-        let Some((stream, said)) = row(recorded, &mut calls, &renamed) else { continue };
+        let Some((stream, said)) = row(recorded, &mut known, &renamed) else { continue };
         streams.entry(stream).or_default().push((recorded.entry.seq.0, said));
     }
     streams
 }
 
 /// What an entry says, without names, times and what it cost.
-fn row(
-    recorded: &Recorded,
-    calls: &mut HashMap<EffectId, String>,
-    renamed: &impl Fn(&str) -> String,
-) -> Option<(String, Value)> {
+fn row(recorded: &Recorded, known: &mut Known, renamed: &impl Fn(&str) -> String) -> Option<(String, Value)> {
     let text = || renamed(&recorded.text());
     let of_call = |call: &Option<bailey_protocol::CallId>| {
         call.as_ref().map_or_else(String::new, |call| call.0.clone())
@@ -61,7 +64,7 @@ fn row(
         Fact::Intent { role: Role::Owner, .. } | Fact::Denied { role: Role::Owner, .. } => return None,
         Fact::Intent { kind, target, admitted, reasons, call, .. } => {
             let stream = of_call(call);
-            calls.insert(recorded.entry.effect?, stream.clone());
+            known.effects.insert(recorded.entry.effect?, stream.clone());
             (
                 stream,
                 json!({ "let through": kind, "target": target, "how": admitted, "by": reasons, "action": action(recorded) }),
@@ -71,14 +74,29 @@ fn row(
             of_call(call),
             json!({ "denied": kind, "target": target, "by": reasons, "action": action(recorded) }),
         ),
-        Fact::Asked { target, action, call, .. } => {
-            (of_call(call), json!({ "asked": target, "action": action }))
+        Fact::Asked { approval, target, action, call, .. } => {
+            let stream = of_call(call);
+            known.questions.insert(*approval, stream.clone());
+            let card: Option<Value> =
+                recorded.payload.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
+            let told = |field: &str| card.as_ref().and_then(|card| card.pointer(field));
+            // What the owner does, such as a merge, is not done again.
+            if told("/effect/role").is_some_and(|role| *role == json!(Role::Owner)) {
+                return None;
+            }
+            let reasons = told("/reasons");
+            (stream, json!({ "asked": target, "action": action, "by": reasons }))
+        }
+        Fact::Answered { approval, answer, .. } => {
+            // What no call asked has no place among what it said meanwhile.
+            let stream = known.questions.get(approval).filter(|stream| !stream.is_empty()).cloned()?;
+            (stream, json!({ "answered": answer, "why": text() }))
         }
         Fact::Observation { call, ok, waits, .. } => {
             (call.0.clone(), json!({ "result": text(), "ok": ok, "waits": waits.is_some() }))
         }
         Fact::Outcome { status, .. } => {
-            let stream = recorded.entry.effect.and_then(|effect| calls.get(&effect)).cloned()?;
+            let stream = recorded.entry.effect.and_then(|effect| known.effects.get(&effect)).cloned()?;
             (stream, json!({ "ended": status }))
         }
         Fact::Reply { provider, model, .. } => {
@@ -112,3 +130,6 @@ fn action(recorded: &Recorded) -> Value {
         _ => json(&action),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -251,6 +251,9 @@ fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
             _ if is_gone => Some("what it was in full was erased"),
             Fact::SessionForked { .. } => Some("it begins with what another session said"),
             Fact::Delegated { .. } => Some("it is a sub-agent's"),
+            Fact::Intent { payer: Some(_), .. } => {
+                Some("a sub-agent worked in it, and what that was told lies in a conversation of its own")
+            }
             _ => None,
         }
     };

@@ -2,7 +2,9 @@
 
 use crate::{
     compose,
+    config::Config,
     exit::Mistyped,
+    extensions::Extensions,
     home::Home,
     print::{Printer, Style},
 };
@@ -87,6 +89,28 @@ impl Draft {
             Some(mistake) => Err(mistake.into()),
             None => Ok(compose::rules_of(&self.new)?),
         }
+    }
+
+    /// The policy of a session that would begin with the draft, with all that has a say in it. What is wrong with it is told, and how
+    /// many of its examples it breaks.
+    ///
+    /// # Errors
+    /// Those of [`Draft::read`]; or the configuration has one.
+    pub(crate) fn tried(&self, home: &Home, printer: &Printer) -> Result<(Policy, usize)> {
+        let (new, parsed) = self.read(printer)?;
+        let mut broken = 0;
+        for mistake in parsed.broken(&new) {
+            broken += 1;
+            printer.error(&mistake.into());
+        }
+        self.tell(printer);
+        for warning in &parsed.warnings {
+            match printer.is_json() {
+                true => printer.json(&json!({ "warning": warning.to_string() })),
+                false => printer.line(printer.paint(Style::Yellow, &format!("warning: {warning}"))),
+            }
+        }
+        Ok((Extensions::read(&Config::load(home)?).join(new), broken))
     }
 
     /// Says what changes on the way from the home's files to the draft's.

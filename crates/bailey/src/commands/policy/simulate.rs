@@ -3,14 +3,11 @@
 use super::{again::Record, draft::Draft};
 use crate::{
     cli::Simulate,
-    config::Config,
     exit::{self, Mistyped},
-    extensions::Extensions,
     home::Home,
-    print::{Printer, Style},
+    print::Printer,
 };
 use anyhow::Result;
-use serde_json::json;
 use std::process::ExitCode;
 
 pub(super) async fn run(home: &Home, asked: Simulate, printer: &Printer) -> Result<ExitCode> {
@@ -22,20 +19,7 @@ pub(super) async fn run(home: &Home, asked: Simulate, printer: &Printer) -> Resu
     asked.without.iter().try_for_each(|name| draft.without(name))?;
     asked.drafts.iter().try_for_each(|path| draft.lay(path))?;
     let (in_force, _) = super::in_force(home)?;
-    let (new, parsed) = draft.read(printer)?;
-    let mut broken = 0;
-    for mistake in parsed.broken(&new) {
-        broken += 1;
-        printer.error(&mistake.into());
-    }
-    draft.tell(printer);
-    for warning in &parsed.warnings {
-        match printer.is_json() {
-            true => printer.json(&json!({ "warning": warning.to_string() })),
-            false => printer.line(printer.paint(Style::Yellow, &format!("warning: {warning}"))),
-        }
-    }
-    let new = Extensions::read(&Config::load(home)?).join(new);
+    let (new, broken) = draft.tried(home, printer)?;
     let journal = crate::commands::journal(home, printer).await?;
     let session = match &asked.session {
         Some(name) => Some(journal.session(name).await?.id),

@@ -298,3 +298,70 @@ fn no_process_and_no_socket_is_started() {
     let control = traced(&["sandbox", "run", "--", "true"]).unwrap();
     assert!(control > 2, "the control starts processes");
 }
+
+/// A sub-agent's replies lie in its own conversation: the recording of its parent ends where it begins, and says so.
+#[test]
+fn the_recording_ends_where_a_sub_agent_worked_and_no_difference_is_told() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (ran, _) = stage.task(vec![Reply::text("hello")], &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    same(&stage);
+    let errand = json!({ "task": "read it", "tools": ["fs.read"], "paths": ["."] });
+    let _model = stage.model(vec![
+        Reply::calls([("p1", "agent_run", errand)]),
+        Reply::calls([("c1", "fs_read", json!({ "path": "a.txt" }))]),
+        Reply::text("an a"),
+        Reply::text("all done"),
+    ]);
+    let session = newest(&stage);
+    let resumed =
+        stage.ran(&["sessions", "resume", &session, "--model", "test/model", "--approve", "never", "more"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let ran = replay(&stage, &[]);
+    assert!(ran.code == Some(0) && ran.lines().pop().unwrap()["same"] == true, "{ran:?}");
+    let began = place(&stage, |entry| entry["type"] == "intent" && entry["payer"].is_string());
+    assert!(ran.stderr.contains(&format!("before entry {began}: a sub-agent worked in it")), "{ran:?}");
+}
+
+/// What settings have looked at, and how it was answered, comes again; what the owner does at the end is not done again.
+#[test]
+fn a_session_under_compliance_is_the_same_again() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::write(stage.home().join("config.toml"), "[approvals]\ncompliance = true\n").unwrap();
+    let call = json!({ "command": "echo ran > a.txt" });
+    let _model = stage.model_beside(vec![Reply::calls([("c1", "command_run", call)]), Reply::text("done")]);
+    let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", "test/model", "do it"]) else {
+        return;
+    };
+    terminal.wait_for("or [n]o and why: ");
+    terminal.keys("y\n");
+    terminal.wait_for("Why? The journal keeps it: ");
+    terminal.keys("it is only a test\n");
+    assert!(terminal.wait_for("or [n]o and why: ").contains("Apply 1 file"));
+    terminal.keys("n not today\n");
+    terminal.end();
+    let told = same(&stage);
+    assert!(told["effects"].as_u64() >= Some(3), "{told}");
+    // The settings have a say beside a draft, too.
+    let outside = tempfile::tempdir().unwrap();
+    let draft = outside.path().join("own.toml");
+    fs::write(&draft, super::NO_READS).unwrap();
+    let other = replay(&stage, &["--policy", draft.to_str().unwrap()]);
+    let changed = super::changes(&other).into_iter().filter(|[target, ..]| target.contains("echo ran"));
+    assert_eq!(changed.count(), 0, "{other:?}");
+}
+
+#[test]
+fn a_draft_that_breaks_its_own_examples_is_told() {
+    let past = Past::new();
+    for (examples, code) in
+        [("examples.deny = [\"read a.txt\"]\n", 0), ("examples.allow = [\"read a.txt\"]\n", 2)]
+    {
+        let draft = past.draft("own.toml", &(NO_READS.to_owned() + examples));
+        let other = replay(&past.stage, &["--policy", &draft]);
+        assert_eq!(other.code, Some(code), "{other:?}");
+        assert_eq!(other.stderr.contains("no-a"), code == 2, "{other:?}");
+        assert_eq!(super::changes(&other).len(), 1, "what it would decide is told all the same: {other:?}");
+    }
+}
