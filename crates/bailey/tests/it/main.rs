@@ -30,6 +30,7 @@ mod keys;
 mod law;
 mod limit;
 mod models;
+mod offered;
 mod organisation;
 mod pins;
 mod progress;
