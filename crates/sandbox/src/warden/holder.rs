@@ -84,6 +84,9 @@ fn prepare(
     }
     // After the change of ids, which would undo it.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
+    if !without.contains(&Wall::NetNamespace) {
+        sys::loopback_up().map_err(|error| format!("the loopback device: {error}"))?;
+    }
     if without.contains(&Wall::MountNamespace) {
         return Ok(None);
     }
@@ -223,10 +226,9 @@ impl Holder<'_> {
 }
 
 fn namespaces(ground: &Ground) -> Namespaces {
-    const EACH: [(Wall, Namespaces); 6] = [
+    const EACH: [(Wall, Namespaces); 5] = [
         (Wall::PidNamespace, Namespaces::PID),
         (Wall::MountNamespace, Namespaces::MOUNT),
-        (Wall::NetNamespace, Namespaces::NET),
         (Wall::IpcNamespace, Namespaces::IPC),
         (Wall::UtsNamespace, Namespaces::UTS),
         (Wall::CgroupNamespace, Namespaces::CGROUP),

@@ -124,9 +124,6 @@ fn enclose(
         covered = finish_root(ground, forward, job, extra)
             .map_err(|(what, error)| format!("{what}: {}", stage::explained(error)))?;
     }
-    if !without.contains(&Wall::NetNamespace) {
-        sys::loopback_up().map_err(|error| format!("the loopback device: {error}"))?;
-    }
     if !without.contains(&Wall::UtsNamespace) {
         sys::set_host_name(crate::plan::USER).map_err(|error| format!("the host name: {error}"))?;
     }
@@ -234,6 +231,8 @@ impl Watch<'_> {
     /// Waits for the payload's end and ends all it left behind.
     fn wait(&self, wall: Duration) -> Ended {
         let deadline = Instant::now().checked_add(wall);
+        // The network is the session's, and counts for all that lives in it.
+        let had_no_route = watch::out_no_routes();
         let mut kill_at: Option<Instant> = None;
         let mut limit: Option<&str> = None;
         let mut look_at = Instant::now() + TICK;
@@ -279,7 +278,7 @@ impl Watch<'_> {
             exit: status.and_then(|status| status.exit_status()),
             signal: status.and_then(|status| status.terminating_signal()),
             limit: limit.map(str::to_owned),
-            out_no_routes: watch::out_no_routes(),
+            out_no_routes: watch::out_no_routes().saturating_sub(had_no_route),
         }
     }
 

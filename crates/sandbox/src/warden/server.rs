@@ -296,9 +296,11 @@ impl Server {
         let groups: Vec<Group> = group.into_iter().collect();
         let doors = groups.first().and_then(|group| group.doors().ok()).unwrap_or_default();
         let mut namespaces = Namespaces::default();
-        for (wall, flag) in
-            [(Wall::UserNamespace, Namespaces::USER), (Wall::MountNamespace, Namespaces::MOUNT)]
-        {
+        for (wall, flag) in [
+            (Wall::UserNamespace, Namespaces::USER),
+            (Wall::MountNamespace, Namespaces::MOUNT),
+            (Wall::NetNamespace, Namespaces::NET),
+        ] {
             if !without.contains(&wall) {
                 namespaces = namespaces.with(flag);
             }

@@ -183,6 +183,35 @@ async fn the_network_is_a_loopback_of_its_own() {
     }
 }
 
+/// A development server is of use to the commands beside it, and to nobody else.
+#[tokio::test]
+async fn commands_of_one_session_meet_on_its_loopback() {
+    let server = "import os, socket\n\
+                  s = socket.socket(); s.settimeout(60); s.bind(('127.0.0.1', 0)); s.listen()\n\
+                  open('.port', 'w').write(str(s.getsockname()[1])); os.rename('.port', 'port')\n\
+                  s.accept()[0].sendall(b'served')\n";
+    let client = "import socket\n\
+                  s = socket.create_connection(('127.0.0.1', int(open('port').read())), 60)\n\
+                  print(s.recv(9).decode())\n";
+    for who in everyone() {
+        let (house, other) = (House::new(who), House::new(who));
+        house.write("server.py", server);
+        house.write("client.py", client);
+        other.write("client.py", client);
+        let port = house.folder.join("upper/port");
+        let (serve, (stranger, guest)) = tokio::join!(house.sh("/usr/bin/python3 server.py"), async {
+            while !port.exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            other.write("port", &fs::read_to_string(&port).unwrap());
+            let stranger = other.sh("/usr/bin/python3 client.py").await;
+            (stranger, house.sh("/usr/bin/python3 client.py").await)
+        });
+        assert!(stranger.text().contains("Connection refused"), "{who:?} {}", stranger.text());
+        assert_eq!((guest.ok(), serve.ok()), ("served".into(), String::new()), "{who:?}: the control");
+    }
+}
+
 #[tokio::test]
 async fn a_layer_that_cannot_be_written_is_refused() {
     if !crate::house::is_root() {
