@@ -15,8 +15,16 @@ use std::{
 /// An ordinary user's number, whom nothing belongs to.
 const STRANGER: u32 = 54_321;
 
-/// What only a program that can be broken knows.
-const WORDS: [&str; 3] = ["BAILEY_BREAK", "single_use", "named_files"];
+/// What only a program that can be broken knows: the switch, and those names of [`BREAKS`] that are no words of anything else.
+const WORDS: [&str; 6] =
+    ["BAILEY_BREAK", "single_use", "named_files", "rules_in_force", "token_chain", "token_ledger"];
+
+/// Which of these words this program knows.
+pub(crate) fn words_in(program: &Path) -> Result<Vec<&'static str>> {
+    let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
+    let has = |word: &&str| bytes.windows(word.len()).any(|part| part == word.as_bytes());
+    Ok(WORDS.into_iter().filter(has).collect())
+}
 
 /// One thing, or several, taken away.
 struct Break {
@@ -87,6 +95,11 @@ const BREAKS: &[Break] = &[
     one("named_files", &["gate.files"]),
     one("budget", &["gate.budget"]),
     one("stop", &["gate.stop"]),
+    one("expiry", &["gate.late"]),
+    one("rules_in_force", &["gate.rules"]),
+    one("token_chain", &["gate.forged"]),
+    one("token_ledger", &["gate.spent"]),
+    one("witness", &["journal.back"]),
     one("chain", &["journal.byte"]),
     one("checkpoints", &["journal.end"]),
     one("redactor", &["journal.key"]),
@@ -182,14 +195,11 @@ fn build() -> Result<PathBuf> {
     build.env("CARGO_TARGET_DIR", &target);
     check(&mut build)?;
     let program = target.join("debug/bailey");
-    let bytes = fs::read(&program)?;
-    // The control of the test that looks for these words in the program that people get.
-    for word in WORDS {
-        if !bytes.windows(word.len()).any(|part| part == word.as_bytes()) {
-            bail!("the program that can be broken does not know `{word}`");
-        }
+    // The control of those who look for these words in the program that people get.
+    match words_in(&program)? {
+        all if all == WORDS => Ok(program),
+        some => bail!("the program that can be broken knows {some:?} only of {WORDS:?}"),
     }
-    Ok(program)
 }
 
 /// Where it runs: with a home, a user's home and temporary files of its own.

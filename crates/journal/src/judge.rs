@@ -35,7 +35,9 @@ impl Mint {
         let uses = uses.filter(|_| verdict != Verdict::Asked);
         let (redactor, now) = self.journal().pen();
         let entry = entry(effect, verdict, reasons, uses.as_ref())?;
-        let written = self.journal().write(Grade::Normal, move |tx| {
+        // A no is a security event; a yes by thousands a second is made as sure by whatever comes next.
+        let grade = if verdict == Verdict::Denied { Grade::Full } else { Grade::Normal };
+        let written = self.journal().write(grade, move |tx| {
             if verdict != Verdict::Denied {
                 if let Some(since) = state(tx, project::STOPPED)? {
                     return Ok(Err(BeginError::Stopped { since }));

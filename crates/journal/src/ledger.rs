@@ -74,6 +74,10 @@ impl Uses {
         if standing(tx, self.token)? != Some(true) {
             return Ok(false);
         }
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("token_ledger") {
+            return Ok(true);
+        }
         for count in &self.counts {
             if let Some(most) = count.most
                 && used(tx, count.name)? >= most
@@ -111,7 +115,7 @@ impl Mint {
         let fact = Fact::TokenMinted { token: id, policy, operations, expires, holder };
         let payload = serde_json::to_value(&caveat).map_err(|error| JournalError::Json(error.to_string()))?;
         let entry = Entry::of(session, fact).with(Payload::Json(payload));
-        let written = self.journal().write(Grade::Normal, move |tx| {
+        let written = self.journal().write(Grade::Full, move |tx| {
             if state(tx, "policy")?.as_deref() != Some(policy.to_string().as_str()) {
                 return Ok(false);
             }
@@ -129,7 +133,7 @@ impl Mint {
     pub async fn end_token(&self, session: SessionId, token: TokenId) -> Result<(), JournalError> {
         let (redactor, now) = self.journal().pen();
         self.journal()
-            .write(Grade::Normal, move |tx| {
+            .write(Grade::Full, move |tx| {
                 if standing(tx, token)? == Some(true) {
                     chain::append(tx, &redactor, now, &Entry::of(session, Fact::TokenEnded { token }))?;
                     project::token_ended(tx, token)?;
@@ -144,7 +148,10 @@ impl Mint {
     /// # Errors
     /// When the journal or its key cannot be read.
     pub async fn present(&self, token: &Macaroon) -> Result<Result<Presented, BadToken>, JournalError> {
-        if !token.is_of(self.journal().token_secret().await?) {
+        let is_own = token.is_of(self.journal().token_secret().await?);
+        #[cfg(bailey_break)]
+        let is_own = is_own || bailey_protocol::broken::broken("token_chain");
+        if !is_own {
             return Ok(Err(BadToken::Forged));
         }
         self.look_up(token).await
@@ -190,7 +197,7 @@ impl Mint {
     pub async fn deny(&self, entry: Entry) -> Result<(), JournalError> {
         let (redactor, now) = self.journal().pen();
         self.journal()
-            .write(Grade::Normal, move |tx| {
+            .write(Grade::Full, move |tx| {
                 chain::append(tx, &redactor, now, &entry)?;
                 match &entry.fact {
                     Fact::Denied { under: Some(under), .. } => project::used(tx, under),

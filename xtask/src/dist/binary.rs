@@ -2,7 +2,7 @@
 //! gives the same bytes wherever the checkout lies.
 
 use crate::{cargo, check, root, target_dir};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -80,6 +80,8 @@ impl Build {
         }
         check(&mut build)?;
         let program = target.join(TARGET).join("release/bailey");
+        let known = crate::prove::words_in(&program)?;
+        ensure!(known.is_empty(), "the program can be broken: it knows {known:?}");
         fs::canonicalize(&program).with_context(|| format!("no program at {}", program.display()))
     }
 }

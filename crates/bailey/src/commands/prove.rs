@@ -3,6 +3,7 @@
 //! Read `table.rs` first (what is tried), then `trial.rs` (what follows from a try), then `stand.rs` (where). The attacks
 //! themselves are in `crate::probe`.
 
+mod desk;
 mod gate;
 mod record;
 mod secret;

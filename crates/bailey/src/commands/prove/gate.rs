@@ -1,23 +1,20 @@
 //! The gate, asked for what it must refuse: with a journal and rules of their own, or through the session's kernel.
 
 use super::{
+    desk::Desk,
     stand::Stand,
     trial::{Attempt, Tried},
 };
 use crate::{compose, extensions::Extensions};
-use anyhow::{Context as _, Result, bail};
-use bailey_journal::{
-    BeginError, Bound, Budgets, Circumstances, Grant, Journal, Mint, NewSession, Permit, Purpose, Receipt,
-    SystemClock, Terms, Warrant,
-};
+use anyhow::{Context as _, Result};
+use bailey_journal::{Mint, SystemClock};
 use bailey_kernel::Acted;
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
 use bailey_protocol::{
-    Action, Answer, CallId, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Report, Role,
-    Sealed, SessionId, WsPath,
+    Action, Answer, CallId, Command, Cost, Effect, EffectId, FileChange, Labels, Report, Role, Sealed,
+    SessionId, WsPath,
 };
-use bailey_secrets::{Redactor, Vault};
-use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fs};
 
 /// What the gate is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +29,14 @@ pub(super) enum Check {
     Budget,
     /// To begin something after an emergency stop.
     Stop,
+    /// To begin by a yes that came too late.
+    Late,
+    /// To begin what rules allowed that are not in force any more.
+    Rules,
+    /// To use a token that this home did not sign.
+    Forged,
+    /// To use a token once more than it says.
+    Spent,
 }
 
 /// Everything is allowed that the built-in rules leave to others, but for what a human is asked about.
@@ -49,19 +54,17 @@ reason = "a rule that asks"
 match = { action = "exec", command = "deploy" }
 "#;
 
-/// How long a question lasts.
-const LASTS: Duration = Duration::from_secs(60);
-/// What a model call is to cost, and what is left, in tokens.
-const WANTED: u64 = 1_000;
-const LEFT: u64 = 10;
-
 pub(super) async fn tried(stand: &Stand, check: Check) -> Result<Tried> {
     match check {
         Check::Law => law(stand),
+        Check::Files => files(stand).await,
         Check::Once => Desk::open(stand, "once").await?.once().await,
         Check::Budget => Desk::open(stand, "budget").await?.budget().await,
         Check::Stop => Desk::open(stand, "stop").await?.stop().await,
-        Check::Files => files(stand).await,
+        Check::Late => Desk::open(stand, "late").await?.late().await,
+        Check::Rules => Desk::open(stand, "rules").await?.rules().await,
+        Check::Forged => Desk::open(stand, "forged").await?.forged().await,
+        Check::Spent => Desk::open(stand, "spent").await?.spent().await,
     }
 }
 
@@ -127,95 +130,11 @@ async fn approved(stand: &Stand, mint: &Mint, is_changed: bool) -> Result<Attemp
     })
 }
 
-/// A journal of its own, with rules in force and a session.
-struct Desk {
-    mint: Mint,
-    policy: Policy,
-    session: SessionId,
-}
-
-impl Desk {
-    async fn open(stand: &Stand, name: &str) -> Result<Self> {
-        let path = stand.folder(name)?.join("journal.db");
-        let redactor = Redactor::new(&Vault::default());
-        let (journal, mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await?;
-        let policy = Policy::new(built_in_rules(), rules()?);
-        mint.adopt(policy.digest()).await?;
-        let session = compose::new_session()?;
-        let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: String::new() };
-        journal.open_session(session, new).await?;
-        Ok(Self { mint, policy, session })
-    }
-
-    async fn once(&self) -> Result<Tried> {
-        let sealed = effect(self.session, run(&["deploy"], "/w"), 0)?;
-        let id = self.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await?;
-        self.mint.answer(self.session, id, Answer::Yes, "prover", "").await?;
-        let grant = self.mint.grant(id, &sealed).await?;
-        let control = begun(self.begin(sealed, Some(grant.clone()), 0).await)?;
-        // The same call once more, as an effect of its own.
-        let again = effect(self.session, run(&["deploy"], "/w"), 0)?;
-        let attack = begun(self.begin(again, Some(grant), 0).await)?;
-        Ok(Tried { attack, control })
-    }
-
-    async fn budget(&self) -> Result<Tried> {
-        let request = HttpRequest {
-            method: "POST".into(),
-            url: "https://model.invalid/".into(),
-            headers: Vec::new(),
-            body: "".into(),
-        };
-        let call = Action::Model { provider: "nobody".into(), model: "none".into(), request };
-        let attack = begun(self.begin(effect(self.session, call.clone(), WANTED)?, None, LEFT).await)?;
-        let control = begun(self.begin(effect(self.session, call, WANTED)?, None, WANTED).await)?;
-        Ok(Tried { attack, control })
-    }
-
-    async fn stop(&self) -> Result<Tried> {
-        let begin = async || {
-            let sealed = effect(self.session, run(&["echo"], "/w"), 0)?;
-            begun(self.begin(sealed, None, 0).await)
-        };
-        self.mint.stop("bailey prove").await?;
-        let attack = begin().await?;
-        self.mint.release().await?;
-        Ok(Tried { attack, control: begin().await? })
-    }
-
-    async fn begin(
-        &self,
-        sealed: Sealed,
-        grant: Option<Grant>,
-        limit: u64,
-    ) -> Result<Result<(Permit, Receipt), BeginError>> {
-        let places = Places { workspace: "/w".into(), ..Places::default() };
-        let now = bailey_journal::Clock::now(&SystemClock);
-        let decided = self.policy.decide(&Facts::new(&sealed, now, &places));
-        let warrant = match (decided.verdict, grant) {
-            (Verdict::Allow(allowed), None) => Warrant::Allowed(allowed),
-            (Verdict::Review(review), Some(grant)) => Warrant::Approved(review, grant),
-            _ => bail!("the rules decided otherwise: {:?}", decided.reasons),
-        };
-        let why = Circumstances { purpose: Purpose::Act, payer: None, reasons: Vec::new(), uses: None };
-        let budgets = Budgets { session: Bound::tokens(limit), ..Budgets::default() };
-        Ok(self.mint.begin(sealed, warrant, why, &budgets).await)
-    }
-}
-
-fn begun(begun: Result<Result<(Permit, Receipt), BeginError>>) -> Result<Attempt> {
-    Ok(match begun? {
-        Ok(_) => Attempt::Reached("it began".into()),
-        Err(BeginError::Journal(error)) => return Err(error.into()),
-        Err(refused) => Attempt::Refused(refused.to_string()),
-    })
-}
-
-fn rules() -> Result<Vec<bailey_policy::Rule>> {
+pub(super) fn rules() -> Result<Vec<bailey_policy::Rule>> {
     Ok(file::parse("prove.toml", RULES, file::Format::Toml).context("the prover's own rules")?.rules)
 }
 
-fn effect(session: SessionId, action: Action, tokens: u64) -> Result<Sealed> {
+pub(super) fn effect(session: SessionId, action: Action, tokens: u64) -> Result<Sealed> {
     let mut random = [0; 10];
     getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
     let effect = Effect {
@@ -238,7 +157,7 @@ fn command(argv: &[&str], stand: &Stand) -> Action {
     Action::Exec(Command { limits: stand.limits.clone(), ..command })
 }
 
-fn run(argv: &[&str], cwd: &str) -> Action {
+pub(super) fn run(argv: &[&str], cwd: &str) -> Action {
     Action::Exec(Command {
         argv: argv.iter().map(|word| (*word).to_owned()).collect(),
         cwd: cwd.into(),

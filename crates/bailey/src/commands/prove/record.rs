@@ -5,7 +5,7 @@ use super::{
     trial::{Attempt, Tried},
 };
 use anyhow::{Context as _, Result};
-use bailey_journal::{Journal, JournalError, SCHEMA_VERSION, SystemClock};
+use bailey_journal::{Journal, JournalError, SCHEMA_VERSION, SystemClock, witness::Told};
 use bailey_protocol::{Action, WsPath};
 use bailey_secrets::{Redactor, Vault};
 use bailey_store::{Grade, Migration, Store, StoreError, Tx, params};
@@ -24,6 +24,8 @@ pub(super) enum Tampering {
     Order,
     /// The newest entries are cut off.
     End,
+    /// It is an older copy, with the key that lay beside it, and by itself as good as on its day.
+    Back,
 }
 
 /// An entry in the middle, and another one, that are changed.
@@ -43,10 +45,13 @@ pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> 
         return Ok(Tried { attack: Attempt::Nothing(why), control: Attempt::Nothing(String::new()) });
     }
     let last = signed.saturating_sub(1);
+    if tampering == Tampering::Back {
+        return put_back(stand, &copy).await;
+    }
     let changed = change(&copy, tampering, last).await?;
     let wanted = match tampering {
         Tampering::Byte | Tampering::Order => ENTRIES.0,
-        Tampering::End => last,
+        Tampering::End | Tampering::Back => last,
     };
     let attack = match found(&copy).await? {
         Some((entry, what)) if entry == wanted => Attempt::Refused(format!("found at entry {entry}: {what}")),
@@ -58,6 +63,31 @@ pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> 
     let control = match changed {
         0 => Attempt::Nothing("nothing was changed".into()),
         _ => Attempt::Reached("the copy verified until it was changed".into()),
+    };
+    Ok(Tried { attack, control })
+}
+
+/// The copy in the place of a journal that went on and told a witness.
+async fn put_back(stand: &Stand, copy: &Path) -> Result<Tried> {
+    let journal = stand.kernel.journal();
+    stand
+        .host
+        .act(Action::Read { path: WsPath(stand.project.join("plain/passwd").display().to_string()) })
+        .await?;
+    let newest = journal.checkpoint().await?;
+    let told = Told { checkpoints: vec![newest], unreadable: 0 };
+    let (old, _mint) = Journal::open(copy, Redactor::new(&Vault::default()), Arc::new(SystemClock)).await?;
+    let attack = match old.compare(told).await {
+        Ok(_) => Attempt::Reached("the witness finds nothing".into()),
+        Err(JournalError::Broken(broken)) => {
+            Attempt::Refused(format!("found at entry {}: {}", broken.seq, broken.what))
+        }
+        Err(error) => return Err(error.into()),
+    };
+    drop(old);
+    let control = match found(copy).await? {
+        None => Attempt::Reached("by itself it verifies".into()),
+        Some((entry, what)) => Attempt::Nothing(format!("it is broken by itself: entry {entry}: {what}")),
     };
     Ok(Tried { attack, control })
 }
@@ -109,6 +139,7 @@ async fn change(path: &Path, tampering: Tampering, last: u64) -> Result<usize> {
                 tx.execute("UPDATE entry SET seq = ?1 WHERE seq = ?2", params![one, other])?;
                 tx.execute("UPDATE entry SET seq = ?1 WHERE seq = 1000000", params![other])?
             }
+            Tampering::Back => 0,
             Tampering::End => {
                 // With all that lies beside the chain and speaks of it; the key's file is another one.
                 tx.execute("DELETE FROM checkpoint WHERE entries >= ?1", params![last])?;

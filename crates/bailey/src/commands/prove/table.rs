@@ -76,6 +76,11 @@ const FILES: &str = "A yes to a command is good while the files that it names ar
 const BUDGET: &str = "No model call without a reservation";
 const STOP: &str = "After `bailey estop` nothing begins in any process of the home, also after a restart, until a human at a \
                     terminal releases it; what ran is ended within a second";
+const IN_FORCE: &str = "Rules that another process put into force count from the next effect on";
+const FORGED: &str = "Anyone can narrow a token, nobody can widen, forge or cut one";
+const SPENT: &str = "Who acts by a token does nothing without one that holds: in its walls, in its time, for its number of \
+                     operations, under the rules it was minted under";
+const WITNESSED: &str = "An old copy of journal and key that was put back is found against a witness, however much was written since";
 const CHAIN: &str = "A changed, deleted, inserted or reordered entry of the journal is found";
 const SIGNED: &str = "An end of the journal that was cut off, and a chain that was written anew as a whole, are found as far \
                       as they were signed; who has today's key cannot sign anything of yesterday";
@@ -295,6 +300,34 @@ pub(super) const LINES: &[Line] = &[
         Gate(Check::Stop),
     ),
     line(
+        "gate.late",
+        "an answer that came too late begins nothing",
+        "the journal's transaction",
+        ONCE,
+        Gate(Check::Late),
+    ),
+    line(
+        "gate.rules",
+        "what was allowed by rules that have changed since begins nothing",
+        "the journal's transaction",
+        IN_FORCE,
+        Gate(Check::Rules),
+    ),
+    line(
+        "gate.forged",
+        "a token with another signature opens nothing",
+        "chain of HMACs",
+        FORGED,
+        Gate(Check::Forged),
+    ),
+    line(
+        "gate.spent",
+        "a token is used as often as it says",
+        "the journal's transaction",
+        SPENT,
+        Gate(Check::Spent),
+    ),
+    line(
         "journal.byte",
         "a changed byte of the journal is found",
         "hash chain",
@@ -314,6 +347,13 @@ pub(super) const LINES: &[Line] = &[
         "checkpoints",
         SIGNED,
         Record(Tampering::End),
+    ),
+    line(
+        "journal.back",
+        "an old copy of the journal that was put back is found",
+        "witness",
+        WITNESSED,
+        Record(Tampering::Back),
     ),
     line("journal.key", "a key that a command prints is not in the journal", "redactor", FORMS, Secret),
 ];
