@@ -180,10 +180,12 @@ struct FileLimits {
     call_tokens: Option<u64>,
     turn_tokens: Option<u64>,
     session_tokens: Option<u64>,
+    task_tokens: Option<u64>,
     day_tokens: Option<u64>,
     call_money: Option<String>,
     turn_money: Option<String>,
     session_money: Option<String>,
+    task_money: Option<String>,
     day_money: Option<String>,
     tool_calls: Option<usize>,
     reply_tokens: Option<u32>,
@@ -332,10 +334,12 @@ impl Config {
                 call_tokens: self.budgets.call.tokens,
                 turn_tokens: self.budgets.turn.tokens,
                 session_tokens: self.budgets.session.tokens,
+                task_tokens: self.budgets.task.tokens,
                 day_tokens: self.budgets.day.tokens,
                 call_money: self.budgets.call.money.as_ref().map(exact),
                 turn_money: self.budgets.turn.money.as_ref().map(exact),
                 session_money: self.budgets.session.money.as_ref().map(exact),
+                task_money: self.budgets.task.money.as_ref().map(exact),
                 day_money: self.budgets.day.money.as_ref().map(exact),
                 tool_calls: Some(self.tool_calls),
                 reply_tokens: Some(self.reply_tokens),
@@ -361,12 +365,13 @@ impl Config {
     }
 
     fn budget(&mut self, document: &Document, limits: &FileLimits) -> Result<(), ConfigError> {
-        let Budgets { call, turn, session, day } = &mut self.budgets;
+        let Budgets { call, turn, session, task, day } = &mut self.budgets;
         let mut currency: Option<String> = None;
         for (name, bound, tokens, money) in [
             ("call", call, limits.call_tokens, &limits.call_money),
             ("turn", turn, limits.turn_tokens, &limits.turn_money),
             ("session", session, limits.session_tokens, &limits.session_money),
+            ("task", task, limits.task_tokens, &limits.task_money),
             ("day", day, limits.day_tokens, &limits.day_money),
         ] {
             bound.tokens = tokens.or(bound.tokens);

@@ -1,4 +1,4 @@
-//! Budgets: what may be used up in one call, in a turn, in a session and its sub-agents, in a day. Reserved in the transaction
+//! Budgets: what may be used up in one call, in a turn, in a session and its sub-agents, by one of these, in a day. Reserved in the transaction
 //! of the intent on every account that pays, settled in that of the outcome.
 //!
 //! An *account* is a row for each unit, tokens or a currency: `session:ID`, `turn:ID` (the present turn of a session) and
@@ -42,6 +42,8 @@ pub struct Budgets {
     pub turn: Bound,
     /// By one session, with those that it opened.
     pub session: Bound,
+    /// By one task that a session gave to a sub-agent.
+    pub task: Bound,
     /// By all sessions of the home, between two midnights (UTC).
     pub day: Bound,
 }
@@ -58,6 +60,8 @@ pub enum Span {
     Session,
     /// The part of its parent's budget that a session was opened with.
     Part,
+    /// One task of a sub-agent.
+    Task,
     /// All sessions of the home in a day.
     Day,
 }
@@ -71,6 +75,7 @@ impl Span {
             Self::Turn => "the turn",
             Self::Session => "the session",
             Self::Part => "the sub-agent's part",
+            Self::Task => "the sub-agent's task",
             Self::Day => "the day",
         }
     }
@@ -82,6 +87,7 @@ impl Span {
             Self::Turn => Some("turn"),
             Self::Session => Some("session"),
             Self::Part => None,
+            Self::Task => Some("task"),
             Self::Day => Some("day"),
         }
     }
@@ -165,11 +171,17 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// Who pays.
+/// Who pays, and the limits that each call meets there.
 struct Account {
     name: String,
-    span: Span,
-    bound: Bound,
+    bounds: Vec<(Span, Bound)>,
+}
+
+impl Account {
+    /// Each limit: how far it reaches, its unit, and how much it is.
+    fn limits(&self) -> impl Iterator<Item = (Span, String, u64)> {
+        self.bounds.iter().flat_map(|(span, bound)| limits(bound).map(|(unit, limit)| (*span, unit, limit)))
+    }
 }
 
 /// Reserves what an effect may use up on every account that pays for it, or says which does not suffice.
@@ -187,17 +199,17 @@ pub(crate) fn reserve(
     if cost.tokens == 0 {
         return Ok(Ok(()));
     }
-    let call = Account { name: String::new(), span: Span::Call, bound: budgets.call.clone() };
+    let call = Account { name: String::new(), bounds: vec![(Span::Call, budgets.call.clone())] };
     for account in std::iter::once(&call).chain(&accounts) {
-        for (unit, limit) in limits(&account.bound) {
+        for (span, unit, limit) in account.limits() {
             let Some(wanted) = amount(cost, &unit) else {
-                return Ok(Err(BeginError::NoPrice { span: account.span, currency: unit }));
+                return Ok(Err(BeginError::NoPrice { span, currency: unit }));
             };
             #[cfg(bailey_break)]
             let limit = if bailey_protocol::broken::broken("budget") { u64::MAX } else { limit };
-            let taken = if account.span == Span::Call { 0 } else { taken(tx, &account.name, &unit)? };
+            let taken = if span == Span::Call { 0 } else { taken(tx, &account.name, &unit)? };
             if taken.saturating_add(wanted) > limit {
-                let gauge = Gauge { span: account.span, unit, taken, limit };
+                let gauge = Gauge { span, unit, taken, limit };
                 return Ok(Err(BeginError::Budget(Exceeded { gauge, wanted })));
             }
         }
@@ -299,9 +311,9 @@ impl Journal {
             .read(move |db| {
                 let mut gauges = Vec::new();
                 for account in accounts(db, session, now, &budgets)?.unwrap_or_default() {
-                    for (unit, limit) in limits(&account.bound) {
+                    for (span, unit, limit) in account.limits() {
                         let taken = taken(db, &account.name, &unit)?;
-                        gauges.push(Gauge { span: account.span, unit, taken, limit });
+                        gauges.push(Gauge { span, unit, taken, limit });
                     }
                 }
                 Ok(gauges)
@@ -355,15 +367,21 @@ fn accounts(
         if accounts.len() > 2 * DEPTH_MAX {
             return Ok(None);
         }
-        let (span, session, turn) = match &parent {
-            Some(_) => (Span::Part, Bound { tokens: part, money: None }, Bound::default()),
-            None => (Span::Session, budgets.session.clone(), budgets.turn.clone()),
+        let (session, turn) = match &parent {
+            Some(_) => {
+                let part = (Span::Part, Bound { tokens: part, money: None });
+                (vec![part, (Span::Task, budgets.task.clone())], Vec::new())
+            }
+            None => {
+                let turn = (Span::Turn, budgets.turn.clone());
+                (vec![(Span::Session, budgets.session.clone())], vec![turn])
+            }
         };
-        accounts.push(Account { name: session_of(&id), span, bound: session });
-        accounts.push(Account { name: turn_of(&id), span: Span::Turn, bound: turn });
+        accounts.push(Account { name: session_of(&id), bounds: session });
+        accounts.push(Account { name: turn_of(&id), bounds: turn });
         next = parent;
     }
-    accounts.push(Account { name: day_of(now), span: Span::Day, bound: budgets.day.clone() });
+    accounts.push(Account { name: day_of(now), bounds: vec![(Span::Day, budgets.day.clone())] });
     Ok(Some(accounts))
 }
 

@@ -1,4 +1,4 @@
-//! A turn at its limit of tool calls: it pauses, keeps its work, and asks.
+//! Limits of a turn: at that of tool calls it pauses, keeps its work, and asks; a budget that does not suffice is named.
 
 use crate::{stage::Stage, terminal::Terminal};
 use bailey_testkit::{ModelServer, Reply};
@@ -101,4 +101,43 @@ fn a_chat_at_its_limit_asks_and_goes_on_with_the_next_message() {
     assert_eq!(model.requests().len(), 4);
     terminal.keys("\u{4}");
     assert_eq!(terminal.end().0, 0);
+}
+
+/// A sub-agent's task is a part of it, so that each limit is met by somebody.
+fn with_limit(line: &str) -> (crate::stage::Ran, ModelServer) {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let errand = json!({ "task": "look at it", "tools": ["fs.read"], "paths": ["a.txt"], "tokens": 900_000 });
+    let script = vec![
+        Reply::calls([("p1", "agent_run", errand)]),
+        Reply::text("looked, says the sub-agent"),
+        Reply::text("done"),
+    ];
+    let model = stage.model(script);
+    let host = model.base_url().replace("http://", "");
+    let price = format!("[[model]]\nhost = \"{host}\"\nname = \"*\"\ninput = \"1000\"\noutput = \"1000\"\n");
+    std::fs::write(stage.home().join("models.toml"), price).unwrap();
+    let config = stage.home().join("config.toml");
+    let old = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{old}\n[limits]\n{line}\n")).unwrap();
+    (stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]), model)
+}
+
+#[test]
+fn each_budget_of_the_configuration_is_the_one_that_it_says() {
+    for span in ["call", "turn", "session", "task", "day"] {
+        for (unit, little, much) in [("tokens", "10", "9_000_000"), ("money", "\"0.01 USD\"", "\"9000 USD\"")]
+        {
+            let setting = format!("{span}_{unit}");
+            let (ran, model) = with_limit(&format!("{setting} = {much}"));
+            assert_eq!((ran.code, model.requests().len()), (Some(0), 3), "the control: {setting}: {ran:?}");
+            let (ran, model) = with_limit(&format!("{setting} = {little}"));
+            if span == "task" {
+                // The sub-agent does not begin to speak, and its session goes on.
+                assert_eq!((ran.code, model.requests().len()), (Some(0), 2), "{setting}: {ran:?}");
+                continue;
+            }
+            assert_eq!((ran.code, model.requests().len()), (Some(7), 0), "{setting}: {ran:?}");
+            assert!(ran.stdout.contains(&format!("raise `limits.{setting}`")), "{setting}: {ran:?}");
+        }
+    }
 }

@@ -285,6 +285,33 @@ async fn a_part_is_taken_from_the_whole() {
 }
 
 #[tokio::test]
+async fn a_task_has_a_limit_beside_its_part() {
+    let desk = desk().await;
+    let parent = desk.session().await;
+    let (child, other) = (desk.child(parent, 1000).await, desk.child(parent, 1000).await);
+    let euros = |nanos| Money { nanos, currency: "EUR".into() };
+    let task = Bound { tokens: Some(50), money: Some(euros(70)) };
+    let budgets = Budgets { task, ..Budgets::default() };
+    let cost = |tokens, nanos| Cost { money: Some(euros(nanos)), ..Cost::tokens(tokens) };
+    assert_eq!(
+        exceeded(pay(&desk, child, cost(51, 1), &budgets).await),
+        (Span::Task, "tokens".into(), 0, 51, 50)
+    );
+    drop(pay(&desk, child, cost(20, 60), &budgets).await.unwrap());
+    assert_eq!(
+        exceeded(pay(&desk, child, cost(1, 11), &budgets).await),
+        (Span::Task, "EUR".into(), 60, 11, 70)
+    );
+    // Each task has its own, and what is no task has none.
+    drop(pay(&desk, other, cost(50, 70), &budgets).await.unwrap());
+    drop(pay(&desk, parent, cost(500, 700), &budgets).await.unwrap());
+    // The part is a limit of its own.
+    let little = desk.child(parent, 10).await;
+    assert_eq!(exceeded(pay(&desk, little, cost(11, 1), &budgets).await).0, Span::Part);
+    adds_up(&desk).await;
+}
+
+#[tokio::test]
 async fn what_a_sub_agent_does_in_its_parents_session_is_paid_from_its_part() {
     let desk = desk().await;
     let parent = desk.session().await;
