@@ -9,6 +9,10 @@ use bailey_policy::{
     Answer, Caller, Caveat, Decided, Facts, InvalidToken, Judged, Reason, Reply, Source, Trust,
 };
 use bailey_protocol::{Isolation, SandboxId, Sealed, TokenId};
+use std::time::Duration;
+
+/// How long a token for a single call lasts.
+const SINGLE_CALL: Duration = Duration::from_secs(30);
 
 /// By what somebody acts who may do nothing else.
 #[derive(Debug, Clone)]
@@ -72,7 +76,7 @@ impl Scope {
 
 impl Kernel {
     /// Mints a token for a task of this scope: what its caveat covers, for whoever has the scope's role, while the rules stay
-    /// as they are.
+    /// as they are. One that says neither how often nor until when is for a single call within 30 seconds.
     ///
     /// # Errors
     /// [`Refused::Denied`] when the rules do not allow all of it, or whoever asks acts by a token: that is narrowed instead.
@@ -83,6 +87,10 @@ impl Kernel {
         }
         let trust = scope.trust().map(|trust| vec![trust]);
         let mut caveat = caveat;
+        if caveat.operations.is_none() && caveat.expires.is_none() {
+            caveat.operations = Some(1);
+            caveat.expires = self.journal().clock().now().checked_add(SINGLE_CALL).ok();
+        }
         for condition in caveat.scope.iter_mut().flatten() {
             condition.role.get_or_insert_with(|| vec![scope.role]);
             condition.trust = condition.trust.take().or_else(|| trust.clone());

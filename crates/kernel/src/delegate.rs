@@ -9,7 +9,7 @@ use crate::{
 use crate::{kernel::random, tool::Conclusion};
 use bailey_journal::{Parent, Span};
 use bailey_policy::{Caveat, Condition, Glob, HostGlob};
-use bailey_protocol::{Kind, SessionId, Timestamp, TokenId, ToolCall};
+use bailey_protocol::{Kind, SandboxId, SessionId, Timestamp, TokenId, ToolCall};
 use std::{sync::Arc, time::Duration};
 
 /// Which part of what the session may still use a sub-agent may, where nobody says.
@@ -64,7 +64,10 @@ impl Kernel {
         let title: String = title.map(|c| if "\"“”„‟«»＂".contains(c) { '\'' } else { c }).collect();
         let hosts =
             models.iter().filter_map(|model| host(&model.encode(&context, &[]).request.url)).collect();
+        // What it acts from is nobody else's: its token is of no use to another sub-agent of the session.
+        let sandbox = SandboxId::new(u64::try_from(now.as_millisecond()).unwrap_or(0), random()?);
         let caveat = Caveat {
+            sandbox: Some(sandbox),
             scope: Some(conditions(kinds, &errand.paths, hosts)?),
             operations: Some(errand.operations),
             expires: now.checked_add(errand.lasts).ok(),
@@ -91,7 +94,7 @@ impl Kernel {
         let mut context = context;
         context.push(Note { entry, text, labels: labels.from_entry(entry) });
         let id = token.id();
-        let mut scope = scope.confined(token, None);
+        let mut scope = scope.confined(token, Some(sandbox));
         scope.conversation = Some(session);
         Ok(Delegate { scope, context, token: id })
     }

@@ -110,6 +110,24 @@ async fn no_token_that_holds_no_effect() {
     says(&scope, "its token does not hold: it is over").await;
 }
 
+#[tokio::test]
+async fn one_for_which_nothing_else_is_said_is_for_one_call_within_half_a_minute() {
+    let clock = Arc::new(FakeClock::default());
+    let bench = Bench::new(Setup { clock: clock.clone(), ..Setup::default() }).await;
+    let path = format!("{}/a", Bench::WORKSPACE);
+    let scope = || Caveat { scope: Some(vec![of(&[Kind::Read], &["{workspace}/**"])]), ..Caveat::default() };
+    let (turn, context) = bench.context("go").await;
+    let minted = async || turn.confined(bench.kernel.mint_token(&turn, scope()).await.unwrap(), None);
+    let says = async |scope: &Scope| done(&bench, scope, &context, &Toy::read(&path)).await.text().to_owned();
+    let (used, waited, late) = (minted().await, minted().await, minted().await);
+    assert!(!says(&used).await.contains("denied"), "control");
+    assert!(says(&used).await.contains("its operations are used up"));
+    clock.advance(Duration::from_millis(29_999));
+    assert!(!says(&waited).await.contains("denied"), "control");
+    clock.advance(Duration::from_millis(1));
+    assert!(says(&late).await.contains("it has expired"));
+}
+
 async fn confined_until(bench: &Bench, end: &str) -> (Scope, Context, Macaroon) {
     let (turn, context) = bench.context("go").await;
     let by = caveat(of(&[Kind::Read], &["{workspace}/**"]));
