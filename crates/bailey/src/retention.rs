@@ -20,7 +20,7 @@ use std::{
 /// About how much one archive holds, in bytes: its transaction keeps other processes waiting.
 const ARCHIVE_BYTES: u64 = 32 << 20;
 /// From these hundredths of the room on a person is told.
-const WARN_AT: [u64; 2] = [95, 80];
+const WARN_AT: [u64; 2] = [80, 95];
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a run did.
@@ -86,10 +86,17 @@ pub(crate) fn begin(home: &Home, config: &Config) -> Vec<String> {
 
 /// What to say of the room that journal and archives take; none where there is enough.
 pub(crate) fn room(home: &Home, config: &Config) -> Option<String> {
-    let most = config.retention.max_bytes()?;
-    let room = Room::of(&home.journal()).ok()?;
+    told(Room::of(&home.journal()).ok()?, config.retention.max_bytes()?)
+}
+
+fn told(room: Room, most: u64) -> Option<String> {
     let percent = room.total().saturating_mul(100) / most.max(1);
-    WARN_AT.iter().find(|at| percent >= **at)?;
+    let [some, nearly_all] = WARN_AT;
+    let how = match percent {
+        _ if percent < some => return None,
+        _ if percent < nearly_all => "journal and archives take",
+        _ => "there is hardly any room left: journal and archives take",
+    };
     let advice = match room.archives {
         _ if room.journal > most => {
             "the journal alone takes more, so no archive goes: set `journal.keep_days`, remove sessions (bailey sessions rm), or raise it"
@@ -102,7 +109,7 @@ pub(crate) fn room(home: &Home, config: &Config) -> Option<String> {
         }
     };
     Some(format!(
-        "journal and archives take {percent} % of `journal.max_size_mib` ({} of {}); {advice}",
+        "{how} {percent} % of `journal.max_size_mib` ({} of {}); {advice}",
         mib(room.total()),
         mib(most)
     ))
@@ -218,4 +225,29 @@ pub(crate) async fn due(home: &Home, journal: &Journal, config: &Config, printer
         Err(error) => printer.redact(&format!("{error:#}")).into_owned(),
     };
     shelf.done(SystemTime::now(), &hindered).context("the run cannot be noted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Room, told};
+
+    #[test]
+    fn a_person_is_told_at_80_hundredths_and_otherwise_at_95() {
+        let of = |journal, archives| told(Room { journal, archives }, 1000);
+        assert_eq!((of(700, 99), of(0, 0)), (None, None));
+        for (journal, archives, begins) in [
+            (700, 100, "journal and archives take 80 %"),
+            (0, 949, "journal and archives take 94 %"),
+            (0, 950, "there is hardly any room left: journal and archives take 95 %"),
+            (900, 100, "there is hardly any room left: journal and archives take 100 %"),
+        ] {
+            let says = of(journal, archives).unwrap();
+            assert!(
+                says.starts_with(begins) && says.contains("past 100 % the oldest archive goes"),
+                "{says}"
+            );
+        }
+        assert!(of(950, 0).unwrap().contains("no archive is there that could go"));
+        assert!(of(1001, 5).unwrap().contains("the journal alone takes more"));
+    }
 }

@@ -22,4 +22,5 @@ mod reviewing;
 mod shape;
 mod support;
 mod tokens;
+mod told;
 mod vouch;

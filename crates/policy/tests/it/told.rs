@@ -20,16 +20,13 @@ fn told(paths: &[&str]) -> String {
 fn what_no_rule_allows_is_named_where_there_are_several() {
     let at = |name: &str| format!("{WORKSPACE}/{name}");
     assert_eq!(told(&[&at("a")]), "no rule allows this");
-    assert_eq!(told(&[&at("src/a"), &at("b")]), format!("no rule allows this: `{WORKSPACE}/b`"));
-    assert_eq!(
-        told(&[&at("a"), &at("src/a"), &at("b")]),
-        format!("no rule allows this: `{WORKSPACE}/a`, `{WORKSPACE}/b`")
-    );
+    assert_eq!(told(&[&at("src/a"), &at("b")]), "no rule allows this: `b`");
+    assert_eq!(told(&[&at("a"), &at("src/a"), &at("b")]), "no rule allows this: `a`, `b`");
     let many: Vec<String> = (0..203).map(|number| at(&format!("{number:03}"))).collect();
     let line = told(&many.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(line.ends_with(&format!("`{WORKSPACE}/199` and 3 more")), "{line}");
+    assert!(line.ends_with("`199` and 3 more"), "{line}");
     let line = told(&many.iter().take(200).map(String::as_str).collect::<Vec<_>>());
-    assert!(line.ends_with(&format!("`{WORKSPACE}/199`")), "{line}");
+    assert!(line.ends_with("`199`"), "{line}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::{
     terminal::Terminal,
 };
 use bailey_policy::DEFAULT_RULES;
-use bailey_testkit::{Gate, Message, Reply};
+use bailey_testkit::{Call, Gate, Message, Reply};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -103,6 +103,51 @@ fn what_opens_needs_a_phrase_that_fits_no_other_change() {
     assert!(done.code == Some(0) && past.own() == Some(opening(&past)), "{done:?}");
     let why = past.stage.ran(&["audit", "export"]).stdout;
     assert!(why.contains(&format!("confirmed with `{told}`")), "the journal says how it was confirmed");
+}
+
+/// What happened in `past`, and then reads of these files.
+fn reads(files: impl Iterator<Item = &'static str>) -> Past {
+    let past = Past::new();
+    past.stage.write("b.txt", "b\n");
+    let call = |(number, file): (usize, &str)| Call {
+        id: format!("r{number}"),
+        name: "fs_read".into(),
+        arguments: json!({ "path": file }),
+    };
+    let asked =
+        Message { calls: files.enumerate().map(call).collect(), usage: (10, 5), ..Message::default() };
+    let (ran, _) = past.stage.task(vec![Reply::Message(asked), Reply::text("done")], &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    past
+}
+
+#[test]
+fn to_break_more_than_five_needs_a_phrase() {
+    // One read was there before.
+    for (more, is_many) in [(4, false), (5, true)] {
+        let past = reads(std::iter::repeat_n("a.txt", more));
+        let draft = past.draft("own.toml", NO_READS);
+        let bare = past.update(&[&draft]);
+        assert_eq!((bare.code == Some(3), past.own().is_none()), (is_many, is_many), "{bare:?}");
+        if is_many {
+            let told = phrase(&past.update(&[&draft, "--dry-run"]));
+            assert!(told.starts_with("break 6 "), "{told}");
+            assert_eq!(past.update(&[&draft, "--confirm", &told]).code, Some(0));
+        }
+    }
+}
+
+#[test]
+fn a_change_is_tried_on_the_last_hundred_decisions() {
+    // What stands before them: ninety reads are fewer than a hundred decisions, and a hundred are no fewer.
+    for (after, is_seen) in [(90, true), (100, false)] {
+        let past = reads(std::iter::once("b.txt").chain(std::iter::repeat_n("a.txt", after)));
+        let rule = NO_READS.replace("a.txt", "b.txt");
+        let dry = past.update(&[&past.draft("own.toml", &rule), "--dry-run"]);
+        assert_eq!(changes(&dry).len(), usize::from(is_seen), "{after}: {dry:?}");
+        let all = past.simulate(&[&past.draft("own.toml", &rule), "--last", "1000"]);
+        assert_eq!(changes(&all).len(), 1, "the control: the whole journal has it: {all:?}");
+    }
 }
 
 #[test]
