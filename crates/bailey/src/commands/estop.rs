@@ -16,16 +16,17 @@ use crate::{
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Journal, Mint};
+use bailey_journal::{Journal, Mint, SystemClock};
+use bailey_secrets::{Redactor, Vault};
 use running::Ending;
 use serde_json::json;
-use std::{process::ExitCode, time::Instant};
+use std::{process::ExitCode, sync::Arc, time::Instant};
 
 pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<ExitCode> {
     let begin = Instant::now();
     let ending = Ending::begin(&home.root);
     // Where the journal cannot be written, what runs is ended all the same.
-    let barred = async { anyhow::Ok(mint(home, printer).await?.1.stop(why).await?) }.await;
+    let barred = bar(home, why, printer).await;
     // Also what began before the bar stood.
     let ended = ending.finish();
     let milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -65,6 +66,24 @@ pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> 
     mint.release().await?;
     printer.line("released; `bailey sessions resume` goes on with what was cut off");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the configuration or a store of keys cannot be read, the bar stands all the same: without the person's words then,
+/// for nobody knows which of them is a key.
+async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<()> {
+    let keys =
+        Config::load(home).map_err(anyhow::Error::from).and_then(|config| Keys::load(home, &config, printer));
+    let (redactor, why) = match keys {
+        Ok(keys) => (keys.redactor, why),
+        Err(error) => {
+            printer.warn(&format!(
+                "{error:#}; everything is stopped all the same, and the journal has no reason"
+            ));
+            (Redactor::new(&Vault::default()), "")
+        }
+    };
+    let (_, mint) = Journal::open(&home.journal(), redactor, Arc::new(SystemClock)).await?;
+    Ok(mint.stop(why).await?)
 }
 
 async fn mint(home: &Home, printer: &Printer) -> Result<(Journal, Mint)> {

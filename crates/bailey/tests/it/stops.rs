@@ -181,6 +181,23 @@ fn what_runs_is_ended_where_the_journal_cannot_be_written() {
 
 /// Whoever took the main process over can write what its lock says.
 #[test]
+fn a_broken_configuration_keeps_nothing_from_being_stopped() {
+    let stage = Stage::new(&[]);
+    let _running = Running::start(&stage, "98748");
+    let config = stage.home().join("config.toml");
+    let whole = fs::read_to_string(&config).unwrap();
+    fs::write(&config, "[limits\n").unwrap();
+    let ran = stage.ran(&["--json", "estop", "--reason", "a key may stand here"]);
+    let (told, said) = (&ran.lines()[0], &ran.stderr);
+    assert!(ran.code == Some(0) && told["barred"] == true && told["ended"] == 1, "{ran:?}");
+    assert!(said.contains("config.toml") && said.contains("stopped all the same"), "{ran:?}");
+    fs::write(&config, whole).unwrap();
+    let next = stage.ran(&["run", "--model", "test/model", "--approve", "never", "do it"]);
+    assert!(next.code != Some(0) && next.stderr.contains("stopped"), "{next:?}");
+    assert!(!stage.ran(&["audit", "export"]).stdout.contains("a key may stand here"));
+}
+
+#[test]
 fn a_lock_that_says_something_else_hides_nobody_from_a_stop() {
     for text in
         ["", "garbage \u{1b}[2J", "{\"pid\":4194300,\"since\":\"2026-01-02T03:04:05Z\",\"command\":\"x\"}"]
