@@ -1,6 +1,6 @@
 //! What happens within the process: a decision, and an append to the journal.
 
-use super::case::{Case, compare};
+use super::case::{Case, compare, table};
 use anyhow::{Context as _, Result};
 use bailey_journal::{Entry, Fact, Journal, Macaroon, NewSession, Payload, SystemClock};
 use bailey_policy::{
@@ -11,13 +11,24 @@ use bailey_protocol::{
     Timestamp, TokenId, ToolEffect, ToolUse, TurnId,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use sha2::{Digest as _, Sha256};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 const ROUNDS: usize = 200;
 /// Texts of a MiB that are redacted.
 const REDACTIONS: usize = 20;
 /// Appends that wait at the same time.
 const GROUP: u32 = 64;
+/// Entries that are signed and proven.
+const PROOFS: usize = 50;
+/// Entries of a journal that is verified, and how often that is done.
+const ENTRIES: u64 = 100_000;
+const VERIFICATIONS: usize = 5;
 /// Bytes of a message, as a command's output often has.
 const BYTES: usize = 1000;
 
@@ -227,7 +238,59 @@ fn appends() -> Result<()> {
             })
         }),
     ];
-    compare("an append among 64, per append", ROUNDS, GROUP, grouped)
+    compare("an append among 64, per append", ROUNDS, GROUP, grouped)?;
+    let proven = vec![
+        Case::new("journal, one append", || Ok(runtime.block_on(journal.append(entry())).map(drop)?)),
+        Case::new("journal, one append, signed and proven", || {
+            runtime.block_on(async {
+                let seq = journal.append(entry()).await?;
+                let proof = journal.prove(seq, true, None).await?;
+                std::hint::black_box(proof);
+                Ok(())
+            })
+        }),
+    ];
+    compare("an append with its proof", PROOFS, 1, proven)?;
+    verification(&runtime, &journal, &raw)
+}
+
+/// A whole chain, per 100,000 entries, beside reading as many rows and hashing them once.
+fn verification(runtime: &tokio::runtime::Runtime, journal: &Journal, raw: &Raw) -> Result<()> {
+    let mut entries = runtime.block_on(journal.verify())?.entries;
+    while entries < ENTRIES {
+        runtime.block_on(async {
+            let mut all = tokio::task::JoinSet::new();
+            for _ in 0..1000 {
+                let journal = journal.clone();
+                all.spawn(async move { journal.append(entry()).await });
+            }
+            while let Some(done) = all.join_next().await {
+                done??;
+            }
+            anyhow::Ok(())
+        })?;
+        entries += 1000;
+    }
+    while raw.count()? < ENTRIES {
+        raw.insert(1000)?;
+    }
+    let per = |count: u64| move |time: Duration| time.mul_f64(100_000.0 / count as f64);
+    let (scale, yardstick) = (per(entries), per(raw.count()?));
+    let (mut read, mut verified) = (Vec::new(), Vec::new());
+    for _ in 0..VERIFICATIONS {
+        let begin = Instant::now();
+        std::hint::black_box(raw.hash()?);
+        read.push(yardstick(begin.elapsed()));
+        let begin = Instant::now();
+        runtime.block_on(journal.verify())?;
+        verified.push(scale(begin.elapsed()));
+    }
+    let rows = vec![
+        ("raw SQLite, each row read and hashed".to_owned(), read),
+        ("journal, chain, payloads and what is signed".to_owned(), verified),
+    ];
+    table("verifying, per 100,000 entries", rows);
+    Ok(())
 }
 
 fn entry() -> Entry {
@@ -249,6 +312,24 @@ impl Raw {
              CREATE TABLE payload (seq INTEGER PRIMARY KEY, salt BLOB NOT NULL, bytes BLOB NOT NULL);",
         )?;
         Ok(Self { database })
+    }
+
+    fn count(&self) -> Result<u64> {
+        Ok(self.database.query_row("SELECT count(*) FROM entry", [], |row| row.get(0))?)
+    }
+
+    /// Reads all, and hashes it.
+    fn hash(&self) -> Result<[u8; 32]> {
+        let mut all = Sha256::new();
+        let mut rows =
+            self.database.prepare("SELECT body, hash, salt, bytes FROM entry JOIN payload USING (seq)")?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            for column in 0..4 {
+                all.update(row.get_ref(column)?.as_blob()?);
+            }
+        }
+        Ok(all.finalize().into())
     }
 
     fn insert(&self, count: u32) -> Result<()> {
