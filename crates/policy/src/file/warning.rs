@@ -1,4 +1,4 @@
-//! What in a rule is understood but can never do anything.
+//! What in a rule is understood but does not do what it seems to.
 
 use super::mistake::Place;
 use crate::{
@@ -54,6 +54,16 @@ pub(super) fn of(file: &str, at: Place, rule: &Rule) -> Vec<Warning> {
     }
     if let Some(field) = homeless_field(&rule.matches) {
         texts.push(format!("rule `{}` can never speak: none of its actions has a `{field}`", rule.name));
+    }
+    for (place, condition) in
+        [("match", &rule.matches)].into_iter().chain(rule.except.iter().map(|except| ("except", except)))
+    {
+        for (field, means) in unset_fields(condition) {
+            texts.push(format!(
+                "nothing in this version sets a `{field}`: the one in `{place}` of rule `{}` {means}",
+                rule.name
+            ));
+        }
     }
     for except in &rule.except {
         if *except == rule.matches {
@@ -117,6 +127,22 @@ fn empty_fields(condition: &Condition) -> impl Iterator<Item = &'static str> {
     ]
     .into_iter()
     .filter_map(|(name, empty)| empty.then_some(name))
+}
+
+/// Fields that the language has and nothing sets yet, and what a condition with them comes to.
+fn unset_fields(condition: &Condition) -> impl Iterator<Item = (&'static str, &'static str)> {
+    fn given(list: &Option<Vec<String>>) -> bool {
+        list.as_ref().is_some_and(|names| !names.is_empty())
+    }
+    // A caller is known to have no tags; of a session's mode and state nothing is known, which binds and never frees.
+    let unknown = "never frees and always binds";
+    [
+        ("tag", "never fits", given(&condition.tag)),
+        ("mode", unknown, given(&condition.mode)),
+        ("state", unknown, given(&condition.state)),
+    ]
+    .into_iter()
+    .filter_map(|(field, means, given)| given.then_some((field, means)))
 }
 
 fn launches(program: &&str) -> bool {

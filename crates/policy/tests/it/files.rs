@@ -1,5 +1,6 @@
 //! Rule files: one model, two spellings, and mistakes that say where they are.
 
+use crate::support::{answer, decide, read};
 use bailey_policy::{
     Answer, Condition, Glob, HostGlob, Policy, Tier, built_in_rules,
     file::{FILE_BYTES_MAX, FILES_MAX, Format, RuleFileError, load, load_dir, load_organisation, parse},
@@ -285,6 +286,40 @@ except = { max_size = "1 MiB" }"#
         ""
     );
     assert_eq!(warned(r#"match = { action = ["model", "read"], path = "x" }"#), "");
+}
+
+/// What the language has and the product does not set: the warning says what a decision then makes of it.
+#[test]
+fn what_nothing_sets_is_warned_about_and_frees_nothing() {
+    let parsed = |says: &str, rest: &str| {
+        let text = format!("[[rule]]\nname = \"a\"\nanswer = \"{says}\"\n{rest}\n");
+        parse("a.toml", &text, Format::Toml).unwrap()
+    };
+    let decided = |says: &str, rest: &str| {
+        let all = parsed("allow", "match = {}").rules;
+        let others = if says == "allow" { Vec::new() } else { all };
+        let policy = Policy::new(vec![], [others, parsed(says, rest).rules].concat());
+        answer(&decide(&policy, Role::Agent, read("/home/ann/proj/a")))
+    };
+    for (field, means, denied) in
+        [("tag", "never fits", false), ("mode", "always binds", true), ("state", "always binds", true)]
+    {
+        let condition = format!("match = {{ {field} = \"x\" }}");
+        let warnings = parsed("deny", &condition).warnings;
+        let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+        assert!(warning.text.contains(&format!("nothing in this version sets a `{field}`")), "{warning}");
+        assert!(warning.text.ends_with(means), "{warning}");
+        assert_eq!(decided("allow", &condition), Answer::Deny, "{field} frees nothing");
+        assert_eq!(decided("deny", &condition) == Answer::Deny, denied, "{field}");
+        let except = format!("match = {{}}\nexcept = {{ {field} = \"x\" }}");
+        let warnings = parsed("deny", &except).warnings;
+        assert!(
+            matches!(warnings.as_slice(), [one] if one.text.contains("the one in `except`")),
+            "{warnings:?}"
+        );
+        assert_eq!(decided("deny", &except), Answer::Deny, "{field} lifts nothing");
+    }
+    assert_eq!(parsed("deny", "match = { role = \"agent\" }").warnings, [], "control");
 }
 
 /// The first example that fails, as its writer is told.
