@@ -326,7 +326,12 @@ pub(crate) fn speaks(rule: &Rule, subject: &Subject<'_>, resource: &Resource<'_>
         Answer::Pass | Answer::Review | Answer::Deny => (Fit::Maybe, Fit::Yes),
     };
     let excepted = |except: &Condition| except.fit(subject, resource) >= exempt;
+    #[cfg(test)]
+    tests::panic_at(rule);
     rule.concerns(subject.kind)
         && rule.matches.fit(subject, resource) >= enough
         && !rule.except.iter().any(excepted)
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,6 +94,18 @@ fn the_pages_first_program_is_asked_as_the_page_says() {
     assert_eq!((&explained["verdict"], &explained["extensions"]), (&json!("allow"), &json!(["x"])));
     let listed = stage.ran(&["--json", "policy", "extensions", "list"]).lines().remove(0);
     assert_eq!((&listed["name"], &listed["disabled"]), (&json!("x"), &json!(false)));
+    assert_eq!(listed["within_ms"], 10_000, "the control of what is said of one that does not say it");
+}
+
+#[test]
+fn one_that_does_not_say_how_long_it_may_take_has_100_ms() {
+    let stage = Stage::new(&[]);
+    let file = program(&stage, "x.py", "1");
+    for (options, within) in [("", 100), ("within_ms = 250\n", 250)] {
+        declare(&stage, &["python3", file.to_str().unwrap()], options);
+        let listed = stage.ran(&["--json", "policy", "extensions", "list"]).lines().remove(0);
+        assert_eq!(listed["within_ms"], within, "{options}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::{
 };
 use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
-    Condition, Glob, Places, Rule, Tier, ToolGlob,
+    Condition, Glob, HostGlob, Places, Rule, Tier, ToolGlob,
 };
 use bailey_protocol::{Action, Kind, ToolEffect, WsPath};
 use std::{collections::BTreeMap, sync::Mutex};
@@ -25,8 +25,10 @@ struct Thing<'a> {
 fn things(case: &Case) -> Vec<Thing<'_>> {
     let thing = |path, tree, size| Thing { path, tree, size, words: None };
     match &case.action {
-        Action::Read { path } => vec![thing(Some(&path.0), false, None)],
-        Action::Search { root, .. } => vec![thing(Some(&root.0), true, None)],
+        Action::Read { path } | Action::Stat { path } | Action::List { path } => {
+            vec![thing(Some(&path.0), false, None)]
+        }
+        Action::Search { root, .. } | Action::Diff { root } => vec![thing(Some(&root.0), true, None)],
         Action::Change { files } => {
             let size = |blob: &bailey_protocol::Blob| blob.0.len() as u64;
             files
@@ -183,6 +185,24 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, w
     if let Some(own) = condition.revealed {
         fits.push(sure(thing.path.is_some_and(|path| world.revealed.contains(&WsPath::from(path)) == own)));
     }
+    let url = match &case.action {
+        Action::Http(request) | Action::Model { request, .. } => Some(request.url.as_str()),
+        _ => None,
+    };
+    if let Some(globs) = &condition.host {
+        let named = |glob: &HostGlob| url.is_some_and(|url| host_matches(&glob.to_string(), url));
+        fits.push(sure(globs.iter().any(named)));
+    }
+    let limits = match &case.action {
+        Action::Exec(command) => Some(&command.limits),
+        _ => None,
+    };
+    if let Some(max) = condition.max_wall {
+        fits.push(sure(limits.is_some_and(|limits| limits.wall_ms <= max)));
+    }
+    if let Some(max) = condition.max_memory {
+        fits.push(sure(limits.is_some_and(|limits| limits.memory_bytes <= max)));
+    }
     if let Some(max) = condition.max_size {
         fits.push(sure(thing.size.is_some_and(|size| size <= max)));
     }
@@ -230,6 +250,28 @@ fn says(own: &[String], words: &[&str], before: bool) -> bool {
         word if word.starts_with('-') => without() || with_value(),
         _ => false,
     }
+}
+
+/// A host spelled out with its port, and compared from behind.
+fn host_matches(glob: &str, url: &str) -> bool {
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let given = rest.split(['/', '?', '#']).next().unwrap();
+    let spelled = |text: &str, port: &str| {
+        let text = text.to_lowercase();
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, own)) if !own.contains(']') => (name.to_string(), own.to_string()),
+            _ => (text.clone(), port.to_string()),
+        };
+        (name.trim_end_matches('.').to_string(), port)
+    };
+    let (name, port) = spelled(given, if scheme == "http" { "80" } else { "443" });
+    let (wanted, own_port) = spelled(glob, "");
+    let is_named = match wanted.as_str() {
+        "*" => true,
+        wanted if wanted.starts_with("*.") => name.ends_with(&wanted[1..]) && !name.starts_with('.'),
+        wanted => name == wanted,
+    };
+    is_named && (own_port.is_empty() || own_port == port)
 }
 
 pub(crate) fn glob_fit(glob: &str, path: &str, tree: bool, places: &Places) -> Fit {

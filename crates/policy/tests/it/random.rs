@@ -6,7 +6,7 @@ use bailey_policy::{
     Caller, Caveat, Condition, Decided, Extension, Facts, Glob, Judged, Policy, Rule, Tier, Token, Trust,
 };
 use bailey_protocol::{
-    Action, Digest, Kind, MergeKind, Role, Timestamp, TokenId, ToolEffect, ToolUse, WsPath,
+    Action, Command, Digest, Kind, Limits, MergeKind, Role, Timestamp, TokenId, ToolEffect, ToolUse, WsPath,
 };
 use proptest::prelude::*;
 
@@ -116,6 +116,27 @@ const GLOBS: &[&str] = &[
 const TOOLS: &[&str] = &["send", "mail/send", "read", "x"];
 const TOOL_GLOBS: &[&str] = &["*", "send", "*send", "mail/*", "r?ad", "y"];
 
+const URLS: &[&str] = &[
+    "https://example.com/",
+    "http://example.com",
+    "https://Api.Example.com:8443/v1?x#y",
+    "https://example.com.:80/",
+    "https://notexample.com/",
+    "http://[::1]:8443/",
+];
+const HOST_GLOBS: &[&str] = &[
+    "*",
+    "*:443",
+    "*:8443",
+    "example.com",
+    "EXAMPLE.com.",
+    "example.com:80",
+    "*.example.com",
+    "*.example.com:8443",
+    "api.example.com",
+    "[::1]",
+];
+
 /// Shell lines, with what a human reads in them.
 type Line = (&'static [&'static str], &'static [Option<&'static str>]);
 const LINES: &[Line] = &[
@@ -181,7 +202,10 @@ impl Draw {
     pub(crate) fn condition(&mut self) -> Condition {
         let kinds = [
             Kind::Read,
+            Kind::Stat,
+            Kind::List,
             Kind::Search,
+            Kind::Diff,
             Kind::Change,
             Kind::Merge,
             Kind::Exec,
@@ -220,7 +244,9 @@ impl Draw {
             direction: self.maybe(10, |draw| draw.some(&[MergeKind::Apply, MergeKind::Discard])),
             revealed: self.maybe(10, |draw| draw.percent(50)),
             max_size: self.maybe(10, |draw| draw.pick(&[0, 1, 2, 3, 7])),
-            ..Condition::default()
+            host: self.maybe(10, |draw| host(&draw.some(HOST_GLOBS)).host.unwrap()),
+            max_wall: self.maybe(10, |draw| draw.pick(&[0, 9, 10, 11])),
+            max_memory: self.maybe(10, |draw| draw.pick(&[0, 9, 10, 11])),
         }
     }
 
@@ -242,8 +268,11 @@ impl Draw {
     pub(crate) fn case(&mut self) -> Case {
         let role = self.pick(&[Role::Owner, Role::Agent, Role::Agent, Role::Guest]);
         let mut words = Vec::new();
-        let action = match self.below(9) {
+        let action = match self.below(12) {
             0 => read(self.pick(PATHS)),
+            9 => Action::Stat { path: self.pick(PATHS).into() },
+            10 => Action::List { path: self.pick(PATHS).into() },
+            11 => Action::Diff { root: self.pick(PATHS).into() },
             1 => search(self.pick(PATHS)),
             2 => {
                 let size = self.below(4);
@@ -252,7 +281,7 @@ impl Draw {
             }
             3 => merge(self.pick(&[MergeKind::Apply, MergeKind::Discard]), &self.subsequence(PATHS)),
             4 => model(),
-            5 => http("https://example.com/"),
+            5 => http(self.pick(URLS)),
             7 => adapt(self.pick(PATHS), self.below(4)),
             6 => {
                 let effects = [ToolEffect::NAMED.as_slice(), &[ToolEffect::Unclear]].concat();
@@ -263,7 +292,15 @@ impl Draw {
             _ => {
                 let (argv, lines) = self.pick(LINES);
                 words = lines.iter().map(|line| line.map(|line| line.split(' ').collect())).collect();
-                if self.percent(50) { exec_network(argv) } else { exec(argv) }
+                let limit = |draw: &mut Self| draw.pick(&[9, 10, 11]);
+                let (wall_ms, memory_bytes) = (limit(self), limit(self));
+                match if self.percent(50) { exec_network(argv) } else { exec(argv) } {
+                    Action::Exec(command) => {
+                        let limits = Limits { wall_ms, memory_bytes, ..command.limits };
+                        Action::Exec(Command { limits, ..command })
+                    }
+                    other => other,
+                }
             }
         };
         Case { role, action, words }
@@ -271,8 +308,17 @@ impl Draw {
 
     /// A token that often holds.
     pub(crate) fn token(&mut self) -> Token {
-        let kinds =
-            [Kind::Read, Kind::Change, Kind::Exec, Kind::Model, Kind::Merge, Kind::Search, Kind::Tool];
+        let kinds = [
+            Kind::Read,
+            Kind::List,
+            Kind::Change,
+            Kind::Exec,
+            Kind::Http,
+            Kind::Model,
+            Kind::Merge,
+            Kind::Search,
+            Kind::Tool,
+        ];
         let broad =
             |draw: &mut Self| Condition { action: Some(draw.subsequence(&kinds)), ..Condition::default() };
         let condition = |draw: &mut Self| if draw.percent(80) { broad(draw) } else { draw.condition() };
