@@ -427,6 +427,7 @@ pub(crate) fn kernel_config(home: &Home, config: &Config, program: &Path) -> Ker
         draw: bailey_tools::card,
         escalation: Escalation::default(),
         narrowing: config.approvals.narrowing(),
+        calls: config.calls.digest(),
     }
 }
 

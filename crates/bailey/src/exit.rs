@@ -86,7 +86,7 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
 fn is_of_the_user(error: &JournalError) -> bool {
     use JournalError::{
         Absent, Archived, Held, NoArchive, NoCheckpoint, NoEntry, NoSuchQuestion, NoSuchSession, NotRunOut,
-        OtherLine, RanOut, SecretInPath, Settled,
+        OtherLine, RanOut, SecretInPath, Settled, SeveralQuestions, ShortQuestion,
     };
     matches!(
         error,
@@ -103,5 +103,7 @@ fn is_of_the_user(error: &JournalError) -> bool {
             | RanOut(_)
             | SecretInPath(_)
             | Settled(_)
+            | SeveralQuestions(_)
+            | ShortQuestion(_)
     )
 }

@@ -283,40 +283,42 @@ impl Mint {
     }
 
     /// A grant that a human gave for this exact action before: for the rest of its session, or once for the tool call that
-    /// asked for it in a process that has ended since; while the files that it names (`named`) are what they were. Where
-    /// `lasting` is not wanted, one for the session is none.
+    /// asked for it in a process that has ended since; while the terms of asking are what they were: the same files, asker
+    /// and system calls. Where `lasting` is not wanted, one for the session is none.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub async fn standing_grant(
         &self,
         effect: &Sealed,
-        named: Option<Digest>,
+        now: &Terms,
         lasting: bool,
     ) -> Result<Option<Grant>, JournalError> {
         let Effect { session, call, .. } = effect.effect();
         let session = session.to_string();
         let call = call.as_ref().map(|call| self.journal().redactor().redact(&call.0).text.into_owned());
         let action = effect.action_digest().to_string();
-        let named = named.map(|named| named.to_string());
-        let id = self
+        let given = self
             .journal()
             .store()
             .glance(move |db| {
-                Ok(db
-                    .query_row(
-                        "SELECT id FROM approval WHERE session = ?1 AND action_digest = ?2
-                         AND named IS ?4 AND (?5 AND state = 'session' OR state = 'yes' AND call = ?3) LIMIT 1",
-                        params![session, action, call, named, lasting],
-                        |row| row.get::<_, String>(0),
-                    )
-                    .optional()?)
+                let mut statement = db.prepare_cached(
+                    "SELECT id, terms FROM approval WHERE session = ?1 AND action_digest = ?2
+                     AND (?4 AND state = 'session' OR state = 'yes' AND call = ?3) ORDER BY asked",
+                )?;
+                let rows = statement.query_map(params![session, action, call, lasting], |row| {
+                    Ok((row.get::<_, String>(0)?, row.get(1)?))
+                })?;
+                Ok(rows.collect::<Result<Vec<_>, _>>()?)
             })
             .await?;
-        Ok(id.as_deref().and_then(ApprovalId::parse).map(|approval| Grant { approval, wider: None }))
+        let stands = |(_, terms): &(String, Option<String>)| terms_of(terms.as_deref()).stand_for(now);
+        let found = given.into_iter().find(stands).and_then(|(id, _)| ApprovalId::parse(&id));
+        Ok(found.map(|approval| Grant { approval, wider: None }))
     }
 
-    /// A grant that a human gave in this session for a pattern which covers this command; `wider` says what the command is.
+    /// A grant that a human gave in this session for a pattern which covers this command; `wider` says what the command is, and
+    /// the asker and the system calls are those of then.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -324,6 +326,7 @@ impl Mint {
         &self,
         session: SessionId,
         command: &Command,
+        now: &Terms,
         wider: Wider,
     ) -> Result<Option<Grant>, JournalError> {
         let session = session.to_string();
@@ -339,8 +342,12 @@ impl Mint {
                 Ok(rows.collect::<Result<Vec<_>, _>>()?)
             })
             .await?;
-        let covers =
-            |(_, terms): &(String, Option<String>)| terms_of(terms.as_deref()).covers(&wider, command);
+        let covers = |(_, terms): &(String, Option<String>)| {
+            let then = terms_of(terms.as_deref());
+            // Other files than those of the command that was shown: the program is what `wider` compares.
+            let alike = Terms { named: now.named, ..then.clone() };
+            alike.stand_for(now) && then.covers(&wider, command)
+        };
         let found = given.into_iter().find(covers).and_then(|(id, _)| ApprovalId::parse(&id));
         Ok(found.map(|approval| Grant { approval, wider: Some(wider) }))
     }

@@ -2,7 +2,7 @@
 //! written.
 
 use crate::{
-    BeginError, Budgets, Grant, JournalError,
+    Asker, BeginError, Budgets, Grant, JournalError,
     approval::terms_of,
     budget, chain,
     fact::{Admitted, Entry, Fact, Payload, Purpose},
@@ -29,6 +29,14 @@ pub struct Circumstances {
     pub uses: Option<Uses>,
 }
 
+impl Circumstances {
+    /// Who asks for an effect of theirs.
+    #[must_use]
+    pub fn asker(&self, effect: &Effect) -> Asker {
+        Asker { role: effect.role, conversation: self.payer, token: self.uses.as_ref().map(Uses::token) }
+    }
+}
+
 pub(crate) fn state(db: &Tx<'_>, name: &str) -> Result<Option<String>, StoreError> {
     Ok(db.query_row("SELECT value FROM state WHERE name = ?1", params![name], |row| row.get(0)).optional()?)
 }
@@ -42,6 +50,7 @@ pub(crate) struct Intent {
     effect: EffectId,
     /// What a grant must have been given for: this effect; or this action, for the rest of the session or for this call.
     digests: [String; 2],
+    asker: Asker,
     /// The command that it runs, which a grant for a pattern must cover.
     command: Option<Command>,
     kind: Kind,
@@ -62,6 +71,7 @@ impl Intent {
         reveals: Vec<WsPath>,
     ) -> Result<Self, JournalError> {
         let effect = sealed.effect();
+        let asker = circumstances.asker(effect);
         let fact = Fact::Intent {
             kind: effect.action.kind(),
             target: effect.action.target(),
@@ -84,6 +94,7 @@ impl Intent {
             payer: circumstances.payer.unwrap_or(effect.session),
             effect: effect.id,
             digests: [sealed.digest(), sealed.action_digest()].map(|digest| digest.to_string()),
+            asker,
             command: match &effect.action {
                 Action::Exec(command) if grant.is_some_and(|grant| grant.wider.is_some()) => {
                     Some(command.clone())
@@ -186,16 +197,20 @@ fn is_good(tx: &Tx<'_>, redactor: &Redactor, grant: &Grant, intent: &Intent) -> 
                 |row| row.get::<_, Option<String>>(0),
             )
             .optional()?;
-        return Ok(terms.is_some_and(|terms| terms_of(terms.as_deref()).covers(wider, command)));
+        return Ok(terms.is_some_and(|terms| {
+            let terms = terms_of(terms.as_deref());
+            terms.is_of(Some(intent.asker)) && terms.covers(wider, command)
+        }));
     }
     let good = tx
         .query_row(
-            "SELECT 1 FROM approval WHERE id = ?1 AND session = ?2
-             AND (digest = ?3 AND state IN ('yes', 'pattern')
+            "SELECT digest = ?3, terms FROM approval WHERE id = ?1 AND session = ?2
+             AND (digest = ?3 AND state IN ('yes', 'session', 'pattern')
                   OR action_digest = ?4 AND (state = 'session' OR state = 'yes' AND call = ?5))",
             params![id, session, effect, action, call],
-            |_| Ok(()),
+            |row| Ok((row.get::<_, bool>(0)?, row.get::<_, Option<String>>(1)?)),
         )
         .optional()?;
-    Ok(good.is_some())
+    // The very effect that was shown is its asker's: there is no other of its name.
+    Ok(good.is_some_and(|(is_it, terms)| is_it || terms_of(terms.as_deref()).is_of(Some(intent.asker))))
 }

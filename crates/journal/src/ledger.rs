@@ -69,6 +69,11 @@ impl Uses {
         Under { token: self.token, counts: self.counts.iter().map(|count| count.name).collect() }
     }
 
+    /// The token, however far it was narrowed.
+    pub(crate) fn token(&self) -> TokenId {
+        self.token
+    }
+
     /// Whether it is not over and each count leaves one more.
     pub(crate) fn is_left(&self, tx: &Tx<'_>) -> Result<bool, StoreError> {
         if standing(tx, self.token)? != Some(true) {

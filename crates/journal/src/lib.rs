@@ -73,7 +73,7 @@ pub use schema::SCHEMA_VERSION;
 pub use shelf::Step;
 pub use shelf::{Damage, Room, Shelf};
 pub use sign::{Line, Vouched};
-pub use terms::{NoAnswer, Terms, Wider};
+pub use terms::{Asker, NoAnswer, Terms, Wider};
 pub use token::{BadToken, CAVEAT_BYTES_MAX, Macaroon, TOKEN_BYTES_MAX, TOKEN_PREFIX};
 pub use write::NewSession;
 
@@ -421,9 +421,19 @@ pub enum JournalError {
     /// There is nothing to ask once more.
     #[error("the question {0} has not run out: only what nobody answered can be asked once more")]
     NotRunOut(ApprovalId),
-    /// No question, or several, by that name.
+    /// No question by that name.
     #[error("no question is named `{0}`; `bailey approvals list` shows them")]
     NoSuchQuestion(String),
+    /// Too little of a question's name to grant anything by it.
+    #[error(
+        "`{0}` is too short to name a question: at least 8 digits, as `bailey approvals list` shows them"
+    )]
+    ShortQuestion(String),
+    /// Several questions whose names begin so.
+    #[error(
+        "several questions begin with `{0}`: name one by all of its digits, as `bailey --json approvals list` shows them"
+    )]
+    SeveralQuestions(String),
     /// There is no yes for this very effect.
     #[error("the question {0} was not answered with yes for this effect")]
     NotGranted(ApprovalId),

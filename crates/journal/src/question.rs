@@ -9,6 +9,9 @@ use bailey_protocol::{ApprovalId, CallId, Card, SessionId, Timestamp, event::Ans
 use bailey_store::{Row, SqlResult, StoreError, params};
 use serde::Serialize;
 
+/// How much of a question's name cards and lists show, and how much of it names one at least.
+const SHORT_CHARS: usize = 8;
+
 /// How a question stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,17 +92,25 @@ impl Journal {
             .await?)
     }
 
-    /// The one question whose name begins so.
+    /// The one question whose name begins so; where several do, the one of this session.
     ///
     /// # Errors
-    /// [`JournalError::NoSuchQuestion`] when there is none, or several.
-    pub async fn question(&self, name: &str) -> Result<Question, JournalError> {
-        let found = self.questions(None).await?;
+    /// [`JournalError::ShortQuestion`] when fewer digits are given than people are shown: an answer grants something, and a
+    /// slip of a key must not name another question. [`JournalError::NoSuchQuestion`]; [`JournalError::SeveralQuestions`].
+    pub async fn question(&self, name: &str, session: Option<SessionId>) -> Result<Question, JournalError> {
+        if name.len() < SHORT_CHARS {
+            return Err(JournalError::ShortQuestion(name.to_owned()));
+        }
         let wanted = name.to_lowercase();
-        let mut named = found.into_iter().filter(|question| question.id.to_string().starts_with(&wanted));
-        match (named.next(), named.next()) {
-            (Some(question), None) if !wanted.is_empty() => Ok(question),
-            _ => Err(JournalError::NoSuchQuestion(name.to_owned())),
+        let mut named = self.questions(None).await?;
+        named.retain(|question| question.id.to_string().starts_with(&wanted));
+        if named.len() > 1 && named.iter().filter(|question| Some(question.session) == session).count() == 1 {
+            named.retain(|question| Some(question.session) == session);
+        }
+        match (named.pop(), named.is_empty()) {
+            (Some(question), true) => Ok(question),
+            (Some(_), false) => Err(JournalError::SeveralQuestions(name.to_owned())),
+            (None, _) => Err(JournalError::NoSuchQuestion(name.to_owned())),
         }
     }
 

@@ -2,7 +2,7 @@
 //! and of each beginning on it, whoever answers and begins.
 
 use bailey_policy::Pattern;
-use bailey_protocol::{Answer, Command, Digest};
+use bailey_protocol::{Answer, Command, Digest, Role, SessionId, TokenId};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, ops::Not};
 
@@ -13,6 +13,12 @@ pub struct Terms {
     /// The digest of the files that the action names, as they were; none where it names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub named: Option<Digest>,
+    /// Who asks; older journals lack it, and then a yes stands in for nobody's other effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asker: Option<Asker>,
+    /// The system calls that the walls leave it: the name of a profile, or the digest of a list; older journals lack it, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<String>,
     /// Whether a yes counts once only.
     #[serde(skip_serializing_if = "Not::not")]
     pub once: bool,
@@ -22,6 +28,19 @@ pub struct Terms {
     /// What a yes for the pattern covers; none: there is no such yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Wider>,
+}
+
+/// Who asks within a session: what a person said yes to is theirs, and not another's who happens to want the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asker {
+    /// As what.
+    pub role: Role,
+    /// The conversation, where that is a sub-agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<SessionId>,
+    /// The capability token that was used, however far it was narrowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenId>,
 }
 
 /// Commands that one yes may cover: of a pattern, by this very program, asked about by no other rule.
@@ -52,12 +71,6 @@ pub enum NoAnswer {
 }
 
 impl Terms {
-    /// Those of a command, a file or a merge that is as it was asked about.
-    #[must_use]
-    pub fn named(named: Option<Digest>) -> Self {
-        Self { named, ..Self::default() }
-    }
-
     /// Whether an answer can be given, with this reason.
     pub(crate) fn take(&self, answer: Answer, why: &str) -> Result<(), NoAnswer> {
         match answer {
@@ -66,6 +79,18 @@ impl Terms {
             _ if self.reasoned && why.trim().is_empty() => Err(NoAnswer::NoReason),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a yes on these terms may stand in for what is asked now, on those: the same files, asked for by the same, within
+    /// the same walls.
+    pub(crate) fn stand_for(&self, now: &Self) -> bool {
+        let Self { named, asker: _, calls, once: _, reasoned: _, pattern: _ } = self;
+        *named == now.named && self.is_of(now.asker) && calls.is_some() && *calls == now.calls
+    }
+
+    /// Whether it was they who asked.
+    pub(crate) fn is_of(&self, asker: Option<Asker>) -> bool {
+        self.asker.is_some() && self.asker == asker
     }
 
     /// Whether a yes for the pattern covers a command, of which `now` says what it is.

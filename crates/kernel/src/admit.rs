@@ -7,7 +7,7 @@ use bailey_journal::{
 use bailey_policy::{Answer, Decided, Pattern, Reason, Review, Source, Verdict};
 use bailey_protocol::{
     Action, ApprovalId, Blob, CallId, Card, Cost, Digest, Effect, EffectId, FileChange, Happening, Isolation,
-    Labels, MergeKind, Sealed, Seq, WsPath, event::Verdict as Said,
+    Labels, MergeKind, Profile, Sealed, Seq, WsPath, event::Verdict as Said,
 };
 use tokio::runtime::Handle;
 
@@ -226,6 +226,14 @@ impl Kernel {
         Ok(performer.named(effect.session, &effect.action, isolation).await.map_err(|error| error.0))
     }
 
+    /// The system calls that the walls leave an effect: a yes is for no other ones.
+    fn calls(&self, isolation: &Isolation) -> String {
+        match (isolation.profile, self.inner.config.calls) {
+            (Profile::Custom, Some(list)) => format!("{} {list}", Profile::Custom.name()),
+            (profile, _) => profile.name().into(),
+        }
+    }
+
     /// What a yes may cover beyond this very command; none where only the command itself can be granted. No pattern stands
     /// in for an extension, which judges each command anew.
     async fn wider(
@@ -278,14 +286,20 @@ impl Kernel {
             Err(reason) => return self.deny(scope, &sealed, vec![reason], circumstances.uses).await,
         };
         let compliance = self.policy().await?.is_compliance();
-        if let Some(grant) = self.inner.mint.standing_grant(&sealed, named, !compliance).await? {
+        let now = Terms {
+            named,
+            asker: Some(circumstances.asker(sealed.effect())),
+            calls: Some(self.calls(review.isolation())),
+            ..Terms::default()
+        };
+        if let Some(grant) = self.inner.mint.standing_grant(&sealed, &now, !compliance).await? {
             self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
             return self.begin(sealed, Warrant::Approved(review, grant), circumstances).await;
         }
         let wider = if compliance { None } else { self.wider(&sealed, &review, given).await? };
         if let (Action::Exec(command), Some(wider)) = (&sealed.effect().action, &wider)
             && let Some(grant) =
-                self.inner.mint.pattern_grant(scope.session(), command, wider.clone()).await?
+                self.inner.mint.pattern_grant(scope.session(), command, &now, wider.clone()).await?
         {
             self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
             return self.begin(sealed, Warrant::Approved(review, grant), circumstances).await;
@@ -311,7 +325,7 @@ impl Kernel {
             Card { pattern, origins, once: card.once || compliance, reasoned: compliance, ..card },
         );
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
-        let terms = Terms { named, once: card.once, reasoned: card.reasoned, pattern: wider };
+        let terms = Terms { once: card.once, reasoned: card.reasoned, pattern: wider, ..now };
         let id = self.inner.mint.ask(&sealed, terms, stored, self.inner.config.question_lasts).await?;
         let call = sealed.effect().call.clone();
         self.tell(scope, Happening::Ask { id, call, card }).await?;

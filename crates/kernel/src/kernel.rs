@@ -10,8 +10,8 @@ use crate::{
 use bailey_journal::{Budgets, Entry, Fact, Gauge, Journal, Mint, Payload};
 use bailey_policy::{Places, Policy, Rule, Trust};
 use bailey_protocol::{
-    Action, ApprovalId, Card, EffectId, Event, Happening, Inbound, Integrity, Labels, Role, Secrecy, Seq,
-    SessionId, TurnId, WsPath,
+    Action, ApprovalId, Card, Digest, EffectId, Event, Happening, Inbound, Integrity, Labels, Role, Secrecy,
+    Seq, SessionId, TurnId, WsPath,
 };
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -50,6 +50,8 @@ pub struct Config {
     pub escalation: Escalation,
     /// Rules of this process's session alone: reviews and denials beside the policy's, such as its project's.
     pub narrowing: Vec<Rule>,
+    /// The digest of the owner's own list of system calls, where commands go by one.
+    pub calls: Option<Digest>,
 }
 
 /// The reference monitor: the only way to an effect. Cheap to clone.

@@ -159,7 +159,7 @@ impl Kernel {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn show_question(&self, scope: &Scope, id: ApprovalId) -> Result<(), Refused> {
-        let question = self.journal().question(&id.to_string()).await?;
+        let question = self.journal().question(&id.to_string(), Some(scope.session())).await?;
         if let (Standing::Open, Some(card)) = (question.standing, question.card) {
             self.tell(scope, Happening::Ask { id, call: question.call, card }).await?;
         }

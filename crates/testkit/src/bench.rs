@@ -289,6 +289,7 @@ fn config(setup: &Setup) -> Config {
         grace: setup.grace,
         escalation: Escalation::default(),
         narrowing: setup.narrowing.clone(),
+        calls: None,
         draw: |question| Card {
             title: question.action.kind().name().into(),
             reasons: question.reasons.to_vec(),

@@ -49,13 +49,16 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (
         &["approvals", "approve"],
         &[
-            ("bailey approvals approve 9c41", "once"),
-            ("bailey approvals approve 9c41 --session", "the same action as often as its session wants it"),
-            ("bailey approvals approve 9c41 --pattern", "all that the card says its pattern covers"),
+            ("bailey approvals approve 9c41d0aa", "once"),
+            (
+                "bailey approvals approve 9c41d0aa --session",
+                "the same action as often as its session wants it",
+            ),
+            ("bailey approvals approve 9c41d0aa --pattern", "all that the card says its pattern covers"),
         ],
     ),
-    (&["approvals", "reject"], &[("bailey approvals reject 9c41 --reason \"not on a Friday\"", "")]),
-    (&["approvals", "again"], &[("bailey approvals again 9c41", "nobody was there in time")]),
+    (&["approvals", "reject"], &[("bailey approvals reject 9c41d0aa --reason \"not on a Friday\"", "")]),
+    (&["approvals", "again"], &[("bailey approvals again 9c41d0aa", "nobody was there in time")]),
     (
         &["estop"],
         &[

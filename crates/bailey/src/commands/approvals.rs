@@ -77,7 +77,7 @@ impl Desk<'_> {
     }
 
     async fn show(&self, name: &str) -> Result<ExitCode> {
-        let question = self.journal.question(name).await?;
+        let question = self.journal.question(name, None).await?;
         if self.printer.is_json() {
             self.printer.json(&question);
             return Ok(ExitCode::SUCCESS);
@@ -109,7 +109,7 @@ impl Desk<'_> {
     }
 
     async fn answer(&self, name: &str, answer: Answer, why: &str) -> Result<ExitCode> {
-        let question = self.journal.question(name).await?;
+        let question = self.journal.question(name, None).await?;
         let (id, session) = (question.id, question.session);
         let owner = Answerer::owner(Some(person()));
         match (question.standing, answer) {
@@ -147,7 +147,7 @@ impl Desk<'_> {
     }
 
     async fn again(&self, name: &str, lasts: Duration, compliance: bool) -> Result<ExitCode> {
-        let question = self.journal.question(name).await?;
+        let question = self.journal.question(name, None).await?;
         let id = self.mint.ask_again(question.id, lasts, compliance).await?;
         if self.printer.is_json() {
             self.printer

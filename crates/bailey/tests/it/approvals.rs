@@ -273,18 +273,60 @@ fn other_rules_make_a_yes_void() {
     assert_eq!(scene.intents(), 0);
 }
 
+/// A yes is for the system calls that the card stood under; the control goes on under the same ones.
+#[test]
+fn a_yes_is_for_the_profile_that_it_was_asked_under() {
+    let lists = ["base = \"strict\"\n", "base = \"strict\"\nallow = [\"socket\"]\n"];
+    for (then, now, is_same) in [
+        (("strict", lists[0]), ("strict", lists[0]), true),
+        (("strict", lists[0]), ("standard-net", lists[0]), false),
+        (("own", lists[0]), ("own", lists[0]), true),
+        (("own", lists[0]), ("own", lists[1]), false),
+    ] {
+        let scene = Scene::new();
+        let _model = scene.model();
+        let config = scene.stage.home().join("config.toml");
+        // Whoever serves as the model is written anew each time.
+        let choose = |(profile, list): (&str, &str)| {
+            let written = fs::read_to_string(&config).unwrap();
+            fs::write(&config, format!("{written}\n[sandbox]\nprofile = \"{profile}\"\n")).unwrap();
+            fs::create_dir_all(scene.stage.home().join("profiles")).unwrap();
+            fs::write(scene.stage.home().join("profiles/own.toml"), list).unwrap();
+        };
+        choose(then);
+        let ended = scene.later(&["run", "do it"]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let (id, session) = (scene.question(), newest(&scene.stage));
+        assert_eq!(scene.stage.ran(&["approvals", "approve", &id]).code, Some(0));
+        let model = scene.stage.model(vec![Reply::text("done")]);
+        choose(now);
+        let resumed = scene.later(&["sessions", "resume", &session]);
+        assert_eq!(resumed.code, Some(if is_same { 0 } else { 7 }), "{then:?} {now:?}: {resumed:?}");
+        assert_eq!(scene.intents(), usize::from(is_same), "{then:?} {now:?}");
+        assert_eq!(last(&model).contains(SEEN), is_same, "{}", last(&model));
+    }
+}
+
 #[test]
 fn a_question_is_named_by_its_first_digits() {
     let scene = Scene::new();
     let _model = scene.model();
     assert_eq!(scene.later(&["run", "do it"]).code, Some(7));
-    for name in ["", "zz", "00000000-0000-0000-0000-000000000000"] {
+    let (id, session) = (scene.question(), newest(&scene.stage));
+    for name in ["", "zz", &id[..1], &id[..7], "00000000-0000-0000-0000-000000000000"] {
         let ran = scene.stage.ran(&["approvals", "approve", name]);
         assert!(ran.code != Some(0) && ran.stderr.contains("approvals list"), "{name}: {ran:?}");
     }
     assert_eq!(scene.intents(), 0);
     let listed = scene.stage.ran(&["approvals", "list"]).stdout;
-    assert!(listed.contains(&scene.question()) && listed.contains("open for"), "{listed}");
+    assert!(listed.contains(&id) && listed.contains("open for"), "{listed}");
+    // The control: the eight digits that are shown name it, in a home where another session asks, too.
+    let _other = scene.model();
+    assert_eq!(scene.later(&["run", "do it, too"]).code, Some(7));
+    assert_eq!(scene.stage.ran(&["approvals", "approve", &id]).code, Some(0));
+    let _idle = scene.stage.model(vec![Reply::text("done")]);
+    assert_eq!(scene.later(&["sessions", "resume", &session]).code, Some(0));
+    assert_eq!(scene.intents(), 1);
 }
 
 const ASK_DEPLOY: &str = r#"

@@ -1,9 +1,9 @@
 //! What `begin` refuses, and that nothing of a refused effect is written.
 
-use crate::support::{Desk, LASTS, command, decide, desk, effect, stricter, why};
-use bailey_journal::{BeginError, Budgets, Fact, JournalError, Query, SessionLock, Terms, Warrant};
+use crate::support::{Desk, LASTS, command, decide, desk, effect, paid_by, stricter, terms, why};
+use bailey_journal::{Asker, BeginError, Budgets, Fact, JournalError, Query, SessionLock, Terms, Warrant};
 use bailey_policy::Verdict;
-use bailey_protocol::{Answer, Sealed, SessionId};
+use bailey_protocol::{Answer, Role, Sealed, SessionId};
 
 async fn intents(desk: &Desk) -> usize {
     let entries = desk.journal.entries(Query::default()).await.unwrap();
@@ -73,11 +73,7 @@ async fn an_unknown_session_is_refused() {
 
 /// A question about a deployment, answered so.
 async fn answered(desk: &Desk, sealed: &Sealed, answer: Answer) -> bailey_protocol::ApprovalId {
-    let id = desk
-        .mint
-        .ask(sealed, Terms::default(), serde_json::json!({ "title": "deploy" }), LASTS)
-        .await
-        .unwrap();
+    let id = desk.mint.ask(sealed, terms(), serde_json::json!({ "title": "deploy" }), LASTS).await.unwrap();
     desk.mint.answer(sealed.effect().session, id, answer, "owner", "a test").await.unwrap();
     id
 }
@@ -119,7 +115,7 @@ async fn no_and_no_answer_grant_nothing() {
     let desk = desk().await;
     let session = desk.session().await;
     let sealed = effect(session, command("deploy"));
-    let open = desk.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await.unwrap();
+    let open = desk.mint.ask(&sealed, terms(), serde_json::json!({}), LASTS).await.unwrap();
     assert!(matches!(desk.mint.grant(open, &sealed).await, Err(JournalError::NotGranted(_))));
     let no = answered(&desk, &sealed, Answer::No).await;
     assert!(matches!(desk.mint.grant(no, &sealed).await, Err(JournalError::NotGranted(_))));
@@ -143,19 +139,64 @@ async fn a_yes_for_the_session_is_for_this_exact_action_here() {
     let sealed = effect(session, command("deploy a"));
     answered(&desk, &sealed, Answer::YesForSession).await;
     let again = effect(session, command("deploy a"));
-    let grant = desk.mint.standing_grant(&again, None, true).await.unwrap().unwrap();
+    let grant = desk.mint.standing_grant(&again, &terms(), true).await.unwrap().unwrap();
     drop(desk.begin_approved(again, grant.clone()).await.unwrap());
     // It stays.
     let third = effect(session, command("deploy a"));
     drop(desk.begin_approved(third, grant).await.unwrap());
     assert_eq!(
-        desk.mint.standing_grant(&effect(session, command("deploy b")), None, true).await.unwrap(),
+        desk.mint.standing_grant(&effect(session, command("deploy b")), &terms(), true).await.unwrap(),
         None
     );
     assert_eq!(
-        desk.mint.standing_grant(&effect(elsewhere, command("deploy a")), None, true).await.unwrap(),
+        desk.mint.standing_grant(&effect(elsewhere, command("deploy a")), &terms(), true).await.unwrap(),
         None
     );
+}
+
+/// Whatever asks for the same: a yes is its asker's, who is compared where it is looked for and where it is used up.
+#[tokio::test]
+async fn a_yes_is_the_askers_own() {
+    let desk = desk().await;
+    let (session, one, other) = (desk.session().await, desk.session().await, desk.session().await);
+    let asker = |conversation| Asker { role: Role::Agent, conversation, token: None };
+    let asks = |conversation| Terms { asker: Some(asker(conversation)), ..terms() };
+    let askers = [None, Some(one), Some(other)];
+    for (number, then) in askers.into_iter().enumerate() {
+        let deploy = || effect(session, command(&format!("deploy {number}")));
+        let shown = deploy();
+        let id = desk.mint.ask(&shown, asks(then), serde_json::json!({}), LASTS).await.unwrap();
+        desk.mint.answer(session, id, Answer::YesForSession, "owner", "").await.unwrap();
+        let grant = desk.mint.standing_grant(&deploy(), &asks(then), true).await.unwrap().unwrap();
+        for now in askers {
+            let again = deploy();
+            let found = desk.mint.standing_grant(&again, &asks(now), true).await.unwrap();
+            assert_eq!(found.is_some(), now == then, "{then:?} {now:?}");
+            // The transaction does not believe whoever found it.
+            let warrant = Warrant::Approved(desk.review(&again), grant.clone());
+            let begun = desk.mint.begin(again, warrant, paid_by(now), &Budgets::default()).await;
+            assert_eq!(begun.is_ok(), now == then, "{then:?} {now:?}: {begun:?}");
+        }
+        // Nor is it of another role, of other walls, or of nobody knows whom.
+        let owner = Asker { role: Role::Owner, ..asker(then) };
+        for now in [
+            Terms { asker: Some(owner), ..asks(then) },
+            Terms { calls: Some("standard-net".into()), ..asks(then) },
+            Terms { asker: None, ..asks(then) },
+            Terms { calls: None, ..asks(then) },
+        ] {
+            assert_eq!(desk.mint.standing_grant(&deploy(), &now, true).await.unwrap(), None, "{now:?}");
+        }
+    }
+    // A question of an older journal says neither, and a yes to it is for that one effect.
+    let shown = effect(session, command("deploy old"));
+    let id = desk.mint.ask(&shown, Terms::default(), serde_json::json!({}), LASTS).await.unwrap();
+    desk.mint.answer(session, id, Answer::YesForSession, "owner", "").await.unwrap();
+    let grant = desk.mint.grant(id, &shown).await.unwrap();
+    drop(desk.begin_approved(shown, grant.clone()).await.unwrap());
+    let again = effect(session, command("deploy old"));
+    assert_eq!(desk.mint.standing_grant(&again, &Terms::default(), true).await.unwrap(), None);
+    assert!(matches!(desk.begin_approved(again, grant).await, Err(BeginError::Burnt)));
 }
 
 #[tokio::test]
@@ -163,7 +204,7 @@ async fn a_new_policy_voids_questions_and_grants() {
     let desk = desk().await;
     let session = desk.session().await;
     let sealed = effect(session, command("deploy"));
-    let open = desk.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await.unwrap();
+    let open = desk.mint.ask(&sealed, terms(), serde_json::json!({}), LASTS).await.unwrap();
     let yes = answered(&desk, &sealed, Answer::Yes).await;
     desk.mint.adopt(stricter().digest()).await.unwrap();
     desk.mint.adopt(desk.policy.digest()).await.unwrap();
@@ -256,4 +297,35 @@ async fn what_is_stopped_begins_nothing_until_it_is_released() {
     assert!(!desk.mint.release().await.unwrap(), "there is nothing more to release");
     drop(desk.begin(act(), 0).await.unwrap());
     assert_eq!(desk.journal.stopped().await.unwrap(), None);
+}
+
+/// A few digits name no question, and digits that two sessions' questions share name the one of the session that is given.
+#[tokio::test]
+async fn a_question_is_named_by_eight_digits_at_least() {
+    let desk = desk().await;
+    let sessions = [desk.session().await, desk.session().await];
+    let mut ids = Vec::new();
+    for session in sessions {
+        let sealed = effect(session, command("deploy"));
+        ids.push(desk.mint.ask(&sealed, terms(), serde_json::json!({}), LASTS).await.unwrap());
+    }
+    let name = ids[0].to_string();
+    for length in 0..8 {
+        let named = desk.journal.question(&name[..length], Some(sessions[0])).await;
+        assert!(matches!(named, Err(JournalError::ShortQuestion(_))), "{length}: {named:?}");
+    }
+    let named =
+        async |name: &str, session| desk.journal.question(name, session).await.map(|found| found.session);
+    assert_eq!(named(&name[..8], None).await.unwrap(), sessions[0], "control");
+    assert_eq!(named(&name[..8].to_uppercase(), Some(sessions[1])).await.unwrap(), sessions[0], "control");
+    assert!(matches!(named("00000000", None).await, Err(JournalError::NoSuchQuestion(_))));
+    // Chance, in one home out of very many.
+    let (other, alike) = (ids[1].to_string(), format!("{}{}", &name[..8], &ids[1].to_string()[8..]));
+    let rename = format!("UPDATE approval SET id = '{alike}' WHERE id = '{other}'");
+    desk.tamper(move |tx| tx.execute(&rename, []).unwrap()).await;
+    assert!(matches!(named(&name[..8], None).await, Err(JournalError::SeveralQuestions(_))));
+    for session in sessions {
+        assert_eq!(named(&name[..8], Some(session)).await.unwrap(), session);
+    }
+    assert_eq!(named(&alike, None).await.unwrap(), sessions[1]);
 }

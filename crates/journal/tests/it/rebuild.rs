@@ -1,7 +1,7 @@
 //! Projections made anew from the chain.
 
-use crate::support::{Desk, LASTS, command, desk, effect, merge, why};
-use bailey_journal::{Terms, Warrant};
+use crate::support::{Desk, LASTS, command, desk, effect, merge, terms, why};
+use bailey_journal::Warrant;
 use bailey_protocol::{
     Answer, Digest, ExecReport, Labels, MergeFile, MergeKind, MergeResult, MergeState, Report, Sealed,
     SessionId, Touched, TurnId,
@@ -13,7 +13,7 @@ fn touched(path: &str) -> Touched {
 }
 
 async fn approved(desk: &Desk, sealed: Sealed, answer: Answer) {
-    let id = desk.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await.unwrap();
+    let id = desk.mint.ask(&sealed, terms(), serde_json::json!({}), LASTS).await.unwrap();
     desk.mint.answer(sealed.effect().session, id, answer, "owner", "").await.unwrap();
     if answer != Answer::No {
         let grant = desk.mint.grant(id, &sealed).await.unwrap();
@@ -40,7 +40,7 @@ async fn lived(desk: &Desk) -> SessionId {
     }
     // One is open, one was cut in the middle, one is reserved.
     desk.mint
-        .ask(&effect(session, command("deploy open")), Terms::default(), serde_json::json!({}), LASTS)
+        .ask(&effect(session, command("deploy open")), terms(), serde_json::json!({}), LASTS)
         .await
         .unwrap();
     crate::tokens::used_once(desk, session).await;
@@ -74,9 +74,13 @@ async fn what_is_rebuilt_is_what_was_there() {
     assert_eq!(before, after);
     // A yes for the session is still one, and a used one still used.
     let again = effect(session, command("deploy 2"));
-    assert!(desk.mint.standing_grant(&again, None, true).await.unwrap().is_some());
+    assert!(desk.mint.standing_grant(&again, &terms(), true).await.unwrap().is_some());
     assert!(
-        desk.mint.standing_grant(&effect(session, command("deploy 0")), None, true).await.unwrap().is_none()
+        desk.mint
+            .standing_grant(&effect(session, command("deploy 0")), &terms(), true)
+            .await
+            .unwrap()
+            .is_none()
     );
     desk.journal.verify().await.unwrap();
 }

@@ -1,8 +1,8 @@
 //! A journal in a temporary folder, a policy in force, and effects to begin.
 
 use bailey_journal::{
-    BeginError, Bound, Budgets, Circumstances, Grant, Journal, Mint, NewSession, Parent, Permit, Purpose,
-    Receipt, Warrant,
+    Asker, BeginError, Bound, Budgets, Circumstances, Grant, Journal, Mint, NewSession, Parent, Permit,
+    Purpose, Receipt, Terms, Warrant,
 };
 use bailey_policy::{Allowed, Facts, Places, Policy, Review, Verdict, file};
 use bailey_protocol::{
@@ -228,6 +228,12 @@ pub(crate) fn holder() -> bailey_journal::Holder {
 pub(crate) fn schema_of(path: &std::path::Path) -> u32 {
     let bytes = std::fs::read(path).unwrap();
     u32::from_be_bytes(bytes[60..64].try_into().unwrap())
+}
+
+/// The terms of a question of the session's own agent, within the standard walls.
+pub(crate) fn terms() -> Terms {
+    let asker = Asker { role: Role::Agent, conversation: None, token: None };
+    Terms { asker: Some(asker), calls: Some("standard".into()), ..Terms::default() }
 }
 
 /// The circumstances of an effect that another session pays for.

@@ -2,7 +2,8 @@
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{JournalError, NewSession, Refused, Step};
-use bailey_protocol::{Answer, Happening, SessionId};
+use bailey_policy::{Caveat, Condition, Glob, file};
+use bailey_protocol::{Answer, Happening, Kind, SessionId};
 use bailey_testkit::{Bench, FakeClock, Setup};
 use std::{sync::Arc, time::Duration};
 
@@ -218,6 +219,45 @@ async fn a_yes_for_a_pattern_covers_what_its_card_says() {
         Bench::over(again.close(), setup.rule(&ASK_DEPLOY.replace("ask-deploy", "ask-again"))).await;
     let (scope, context) = changed.context("go").await;
     asked(&changed, &scope, &context, &Toy::run("git status b")).await;
+}
+
+/// A yes is its asker's: what a sub-agent was granted is neither its parent's nor the next one's, and the reverse.
+#[tokio::test]
+async fn a_yes_is_good_for_whoever_asked() {
+    let rules = format!("{ASK_DEPLOY}{ASK_GIT}");
+    let narrowing = file::parse("project.toml", &rules, file::Format::Toml).unwrap().rules;
+    for (answer, line, same) in [
+        (Answer::YesForSession, "deploy a", "deploy a"),
+        (Answer::YesForPattern, "git status -s", "git status b"),
+        (Answer::Yes, "deploy a", "deploy a"),
+    ] {
+        for first in 0..3 {
+            let bench = Bench::new(Setup { narrowing: narrowing.clone(), ..Setup::default() }).await;
+            let (parent, context) = bench.context("go").await;
+            let mut askers = vec![parent.clone()];
+            for _ in 0..2 {
+                let runs = Condition {
+                    action: Some(vec![Kind::Exec]),
+                    path: Some(vec![Glob::new("{workspace}/**").unwrap()]),
+                    network: Some(false),
+                    ..Condition::default()
+                };
+                let expires = bench.journal.clock().now().checked_add(Duration::from_secs(60)).ok();
+                let caveat =
+                    Caveat { scope: Some(vec![runs]), expires, operations: Some(9), ..Caveat::default() };
+                let token = bench.kernel.mint_token(&parent, caveat).await.unwrap();
+                askers.push(parent.confined(token, None));
+            }
+            let id = asked(&bench, &askers[first], &context, &Toy::run(line)).await;
+            bench.kernel.answer(&bench.connection, id, answer, "owner", "").await.unwrap();
+            for other in (0..3).filter(|other| *other != first) {
+                asked(&bench, &askers[other], &context, &Toy::run(same)).await;
+            }
+            assert_eq!(bench.world.spans(), [], "{answer:?} of {first}");
+            done(&bench, &askers[first], &context, &Toy::run(same)).await;
+            assert_eq!(bench.world.targets(), [same], "control: {answer:?} of {first}");
+        }
+    }
 }
 
 /// Under compliance no yes lasts, none stands in for another, and each needs a reason; without it, the same answers do.

@@ -63,6 +63,7 @@ impl Bench {
             grace: Duration::from_secs(5),
             escalation: bailey_kernel::Escalation::default(),
             narrowing: vec![],
+            calls: None,
             draw: |_| Card {
                 title: String::new(),
                 reasons: vec![],

@@ -8,7 +8,7 @@ use super::{
     table::{self, CLONE3, NEVER},
 };
 use crate::sys::Instruction;
-use bailey_protocol::Profile;
+use bailey_protocol::{Digest, Profile};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -88,6 +88,16 @@ impl Calls {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The digest of a list of one's own, whatever it is called; none for a named one.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        let numbers = self.numbers.iter().map(|number| number.to_le_bytes());
+        let parts: Vec<_> = [*b"list"].into_iter().chain(numbers).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        (self.profile == Profile::Custom)
+            .then(|| Digest::of_parts(&[&[self.base.name().as_bytes()], &parts[..]].concat()))
     }
 
     /// The program of a list of one's own.
