@@ -15,6 +15,7 @@ mod keys;
 mod line;
 mod markdown;
 mod pins;
+mod prompt;
 mod screen;
 mod signals;
 mod spent;
@@ -93,12 +94,17 @@ impl<'a> Front<'a> {
         verbose: bool,
     ) -> Result<Self> {
         printer.watch();
+        let mut signals = Signals::listen()?;
+        // A card changes the terminal's settings, which a shell is not to find so.
+        if asker.is_here() {
+            signals.listen_suspend()?;
+        }
         Ok(Self {
             printer,
             asker,
             events,
             ops: Some(ops),
-            signals: Signals::listen()?,
+            signals,
             drawing: Drawing::new(printer, verbose),
             screen: Screen::new(printer),
             chat: None,
@@ -172,9 +178,17 @@ impl<'a> Front<'a> {
 
     /// Asks a plain yes-or-no question; a signal is a no.
     pub(crate) async fn confirm(&mut self, question: &str) -> bool {
-        let heard = tokio::select! {
-            yes = ask::confirm(question) => return yes,
-            heard = self.signals.next() => heard,
+        let asked = ask::accept(self.printer, question);
+        tokio::pin!(asked);
+        let heard = loop {
+            tokio::select! {
+                yes = &mut asked => return yes,
+                heard = self.signals.next() => match heard {
+                    Heard::Resize => {}
+                    Heard::Suspend => self.suspend(),
+                    heard => break heard,
+                },
+            }
         };
         self.printer.note("");
         self.ending = code_of(heard).map(|code| (code, Instant::now()));
@@ -273,7 +287,8 @@ impl<'a> Front<'a> {
         self.printer.line("");
         if why == RAN_OUT {
             let id = *id;
-            let again = async move { ask::again().await.then_some(Op::AskAgain { id }) };
+            let printer = self.printer;
+            let again = async move { ask::again(printer).await.then_some(Op::AskAgain { id }) };
             self.answering = Some((id, Box::pin(again)));
             return;
         }
@@ -361,7 +376,7 @@ impl<'a> Front<'a> {
 
     fn came(&mut self, came: Came) {
         match came {
-            Came::Keys(bytes) => self.typed(&bytes),
+            Came::Keys(keys) => self.typed(keys),
             Came::Line(line) => self.submit(&line),
             Came::End => self.leave(Leave::Quit),
         }

@@ -85,6 +85,11 @@ impl Printer {
         self.is_live
     }
 
+    /// Whether the terminal knows no arts at all.
+    pub(crate) fn is_dumb(&self) -> bool {
+        self.is_dumb
+    }
+
     /// How many cells wide standard output is; none where it is no terminal, or does not say.
     pub(crate) fn columns(&self) -> Option<usize> {
         self.size().map(|(columns, _)| columns)

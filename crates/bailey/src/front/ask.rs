@@ -1,6 +1,6 @@
-//! Cards: answered on the controlling terminal only, after what was typed ahead is thrown away.
+//! Cards: answered on the controlling terminal only, by what is typed there after they were shown.
 
-use super::{card::draw, terminal::Terminal};
+use super::{card::draw, prompt::Prompt, terminal::Terminal};
 use crate::{cli::Answering, print::Printer};
 use bailey_protocol::{Answer, Card};
 
@@ -109,36 +109,36 @@ impl Choice {
 }
 
 async fn ask_terminal(printer: &Printer, card: &Card) -> std::io::Result<(Answer, String)> {
-    let (terminal, choice) = (Terminal::open()?, Choice::of(card));
+    let (prompt, choice) = (Prompt::open(printer)?, Choice::of(card));
+    let terminal = prompt.terminal();
     terminal.write(&draw(printer, card, Some(terminal.size()))).await?;
-    // What was typed before the question was seen is no answer to it.
-    terminal.flush()?;
-    let (line, keys) = choice.words();
+    let (mut question, keys) = choice.words();
     let closed = || Ok((Answer::No, "the terminal was closed".to_owned()));
     loop {
-        terminal.write(&line).await?;
-        let Some(line) = terminal.read_line().await? else {
+        let Some(line) = prompt.line(&question).await? else {
             return closed();
         };
         let (word, why) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         let Some(answer) = choice.answer(&word.to_lowercase()) else {
-            terminal.write(&format!("  Please type {keys}.\n")).await?;
+            question = format!("  Please type {keys}.\n{}", choice.words().0);
             continue;
         };
         let why = why.trim().to_owned();
         if choice.reasoned && why.is_empty() {
-            let Some(why) = reason(&terminal).await? else { return closed() };
+            let Some(why) = reason(&prompt).await? else { return closed() };
             return Ok((answer, why));
         }
         return Ok((answer, why));
     }
 }
 
+/// What asks why.
+const WHY: &str = "  Why? The journal keeps it: ";
+
 /// Asks why until something is said; none when the terminal is closed.
-async fn reason(terminal: &Terminal) -> std::io::Result<Option<String>> {
+async fn reason(prompt: &Prompt) -> std::io::Result<Option<String>> {
     loop {
-        terminal.write("  Why? The journal keeps it: ").await?;
-        let Some(line) = terminal.read_line().await? else { return Ok(None) };
+        let Some(line) = prompt.line(WHY).await? else { return Ok(None) };
         let why = line.trim();
         if !why.is_empty() {
             return Ok(Some(why.to_owned()));
@@ -147,21 +147,25 @@ async fn reason(terminal: &Terminal) -> std::io::Result<Option<String>> {
 }
 
 /// Whether a question that ran out is to be asked once more.
-pub(crate) async fn again() -> bool {
-    let asked = async {
-        let terminal = Terminal::open()?;
-        terminal.flush()?;
-        terminal
-            .write("  Nobody answered in time, which is a no. [a]sk once more, or Enter to leave it: ")
-            .await?;
-        terminal.read_line().await
-    };
-    let line: std::io::Result<Option<String>> = asked.await;
-    let line = line.ok().flatten().unwrap_or_default();
+pub(crate) async fn again(printer: &Printer) -> bool {
+    let question = "  Nobody answered in time, which is a no. [a]sk once more, or Enter to leave it: ";
+    let line = answer(printer, question).await;
     matches!(line.trim().to_lowercase().as_str(), "a" | "again")
 }
 
-/// Asks a plain yes-or-no question on the controlling terminal; no where there is none.
+/// Asks a plain yes-or-no question where a front end has the terminal; no where there is none.
+pub(super) async fn accept(printer: &Printer, question: &str) -> bool {
+    let line = answer(printer, &format!("{question} [y/N] ")).await;
+    matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+/// What is typed to a question; nothing where the terminal cannot be read.
+async fn answer(printer: &Printer, question: &str) -> String {
+    let Ok(prompt) = Prompt::open(printer) else { return String::new() };
+    prompt.line(question).await.ok().flatten().unwrap_or_default()
+}
+
+/// Asks a plain yes-or-no question of a command that the person gave; no where there is no terminal. Ctrl-C ends the command.
 pub(crate) async fn confirm(question: &str) -> bool {
     let asked = async {
         let terminal = Terminal::open()?;
@@ -188,5 +192,12 @@ pub(crate) async fn type_phrase(phrase: &str) -> bool {
 
 /// Has a person say why on the controlling terminal; none where that is closed.
 pub(crate) async fn type_reason() -> Option<String> {
-    reason(&Terminal::open().ok()?).await.ok().flatten()
+    let terminal = Terminal::open().ok()?;
+    loop {
+        terminal.write(WHY).await.ok()?;
+        let line = terminal.read_line().await.ok()??;
+        if !line.trim().is_empty() {
+            return Some(line.trim().to_owned());
+        }
+    }
 }

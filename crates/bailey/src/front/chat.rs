@@ -14,10 +14,10 @@ pub(super) use input::{Came, came};
 use super::{
     Front,
     history::History,
-    keys::Keys,
+    keys::Key,
     line::{Line, Wish},
     screen::{Live, Row},
-    terminal::Terminal,
+    terminal::{Terminal, lend},
     text::{cut, span, width},
 };
 use crate::print::{Printer, Style};
@@ -63,7 +63,6 @@ pub(super) enum Doing {
 /// A conversation.
 pub(crate) struct Chat {
     input: Input,
-    keys: Keys,
     line: Line,
     history: History,
     /// What `/model` offers.
@@ -90,7 +89,6 @@ impl Chat {
         let earlier = history.take();
         Ok(Self {
             input,
-            keys: Keys::default(),
             line: Line::new(earlier),
             history,
             models,
@@ -171,8 +169,10 @@ impl Front<'_> {
     /// When the terminal cannot be set up.
     pub(crate) fn converse(&mut self, chat: Chat) -> Result<()> {
         if let Some(terminal) = chat.terminal() {
-            terminal.keys()?;
-            self.signals.listen_suspend()?;
+            terminal.keys(true)?;
+            if !self.asker.is_here() {
+                self.signals.listen_suspend()?;
+            }
         }
         self.drawing.story.is_chat = true;
         self.chat = Some(chat);
@@ -211,17 +211,18 @@ impl Front<'_> {
     /// Takes the keyboard back; what was typed to no purpose is gone.
     pub(super) fn resume_keys(&self) {
         if let Some(terminal) = self.chat.as_ref().and_then(Chat::terminal) {
-            terminal.flush().ok();
-            terminal.keys().ok();
+            terminal.keys(true).ok();
+            terminal.drain();
         }
     }
 
     /// Ctrl-Z: the shell gets the terminal as it gave it.
     pub(super) fn suspend(&mut self) {
         self.screen.clear();
-        self.pause_keys();
-        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP).ok();
-        self.resume_keys();
+        let pid = rustix::process::getpid();
+        lend(|| {
+            rustix::process::kill_process(pid, rustix::process::Signal::STOP).ok();
+        });
     }
 
     /// Ctrl-C when nothing runs.
@@ -236,9 +237,8 @@ impl Front<'_> {
         chat.hint = "Ctrl-C again, or Ctrl-D, leaves".into();
     }
 
-    pub(super) fn typed(&mut self, bytes: &[u8]) {
-        let Some(chat) = &mut self.chat else { return };
-        for key in chat.keys.push(bytes) {
+    pub(super) fn typed(&mut self, keys: Vec<Key>) {
+        for key in keys {
             let Some(chat) = &mut self.chat else { return };
             chat.hint.clear();
             match chat.line.key(key) {

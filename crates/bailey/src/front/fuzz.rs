@@ -4,12 +4,15 @@ use super::{
     card::draw,
     keys::{Key, Keys},
     markdown::Markdown,
+    prompt::{Step, Typed},
+    terminal::Read,
 };
 use crate::{cli::Color, print::Printer};
 use bailey_protocol::Card;
 
 /// Bytes from a terminal, in two reads: no key is a control character, and a paste is bounded.
 pub fn keys(bytes: &[u8]) {
+    answers(bytes);
     let mut keys = Keys::default();
     let (first, second) = bytes.split_at(bytes.len() / 2);
     for key in keys.push(first).into_iter().chain(keys.push(second)) {
@@ -46,5 +49,20 @@ pub fn card(text: &str) {
         let rest = drawn.lines().skip(2).filter(|line| !line.is_empty() && !line.starts_with("  "));
         // A card that is higher than the terminal begins once more at its end.
         assert!(rest.count() <= usize::from(size.is_some()), "{drawn:?}");
+    }
+}
+
+/// Bytes from a terminal while a question is open, in two reads: an answer is bounded, acts on no terminal, and none of it was
+/// pasted.
+fn answers(bytes: &[u8]) {
+    let (mut keys, mut typed) = (Keys::new(), Typed::default());
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    for piece in [first, second] {
+        let read = Read::of(&mut keys, piece);
+        let is_pasted = read.is_cut || read.keys.iter().any(|key| matches!(key, Key::Paste(_)));
+        if let Step::Line(line) = typed.take(read) {
+            assert!(!is_pasted, "{line:?} came with a paste");
+            assert!(line.len() <= bytes.len() && !line.contains(char::is_control), "{line:?}");
+        }
     }
 }

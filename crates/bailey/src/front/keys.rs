@@ -55,6 +55,20 @@ enum Found {
 }
 
 impl Keys {
+    pub(super) const fn new() -> Self {
+        Self { rest: Vec::new(), paste: None }
+    }
+
+    /// Whether more must come before a paste has ended.
+    pub(super) fn is_pasting(&self) -> bool {
+        self.paste.is_some()
+    }
+
+    /// Whether more must come before a key or a paste has ended.
+    pub(super) fn is_cut(&self) -> bool {
+        self.paste.is_some() || !self.rest.is_empty()
+    }
+
     /// Takes what was read; gives the keys in it.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
         // A lone Escape was a key of its own, unless what follows makes a sequence of it.

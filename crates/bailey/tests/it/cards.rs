@@ -29,6 +29,15 @@ fn results(model: &bailey_testkit::ModelServer) -> Vec<String> {
     blocks.filter(|it| it["type"] == "tool_result").map(|it| it["content"].to_string()).collect()
 }
 
+/// What the model saw of one call.
+fn told_of(model: &bailey_testkit::ModelServer, call: &str) -> String {
+    let request = model.requests().last().unwrap().json();
+    let mut blocks =
+        request["messages"].as_array().unwrap().iter().filter_map(|it| it["content"].as_array()).flatten();
+    let found = blocks.find(|it| it["type"] == "tool_result" && it["tool_use_id"] == call);
+    found.map(|it| it["content"].to_string()).unwrap_or_default()
+}
+
 fn run(stage: &Stage) -> Option<Terminal> {
     Terminal::start(stage, &["run", "--model", "test/model", "do it"])
 }
@@ -263,6 +272,56 @@ fn what_was_typed_before_the_question_is_no_answer() {
     assert!(told(&model).contains("what the notes say"), "{screen}");
 }
 
+/// Attack A59: what is pasted while a card is open, however it comes, answers nothing.
+#[test]
+fn a59_a_pasted_yes_is_no_approval() {
+    // Each is one paste, in the pieces in which it comes; the mark of the last one's end comes later.
+    let pastes: [(&[&str], &str); 5] = [
+        (&["\u{1b}[200~y\r\u{1b}[201~"], "is no answer: type it"),
+        (&["\u{1b}[200~look:\r", "y\r", "s\ry\r\u{1b}[20", "1~"], "is no answer: type it"),
+        (&["y\u{1b}[200~es\u{1b}[201~\r"], "is no answer: type it"),
+        // A terminal that marks nothing.
+        (&["x\ny\ny\n"], "is no answer: type it"),
+        (&["\u{1b}[200~y\r"], "Until the paste ends nothing counts"),
+    ];
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (_folder, file) = outside();
+    let path = file.display().to_string();
+    let mut calls: Vec<Reply> = (0..=pastes.len()).map(|at| read(&format!("c{at}"), &path)).collect();
+    calls.push(Reply::text("done"));
+    let model = stage.model(calls);
+    let Some(mut terminal) = run(&stage) else { return };
+    for (at, (pieces, told)) in pastes.iter().enumerate() {
+        terminal.wait_for(QUESTION);
+        for piece in *pieces {
+            terminal.keys(piece);
+        }
+        terminal.wait_for(told);
+        assert_eq!(model.requests().len(), at + 1, "{pieces:?} answered: {}", terminal.news());
+        // The control: the same letter, typed.
+        let end = if told.starts_with("Until") { "y\r\u{1b}[201~" } else { "" };
+        if !end.is_empty() {
+            terminal.keys(end);
+            terminal.wait_for("is no answer: type it");
+        }
+        terminal.keys("y\n");
+        model.wait_for(at + 2);
+        assert!(told_of(&model, &format!("c{at}")).contains("what the notes say"), "{pieces:?}");
+    }
+    // Ctrl-C is a way out of a paste that never ends, and leaves the terminal as it was.
+    terminal.wait_for(QUESTION);
+    terminal.keys("\u{1b}[200~y\r");
+    terminal.wait_for("Until the paste ends nothing counts");
+    terminal.keys("y\r\u{3}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 130, "{screen}");
+    assert_eq!(screen.matches("\u{1b}[?2004h").count(), pastes.len() + 1, "{screen:?}");
+    assert_eq!(screen.matches("\u{1b}[?2004l").count(), pastes.len() + 1, "{screen:?}");
+    let answers =
+        stage.trail().into_iter().filter(|entry| entry["type"] == "answered" && entry["answer"] == "yes");
+    assert_eq!(answers.count(), pastes.len());
+}
+
 #[test]
 fn ctrl_c_at_an_open_question_is_a_no_and_ends_the_turn() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -311,9 +370,10 @@ fn without_a_terminal_what_needs_a_human_is_denied() {
     assert!(results.contains("no terminal") && !results.contains("what the notes say"), "{results}");
 }
 
-/// What must never reach a terminal raw. Colours and the erasing of the live line are Bailey's own.
+/// What must never reach a terminal raw. Colours, the erasing of the live line and the marking of pastes are Bailey's own.
 fn deceives(screen: &str) -> Option<char> {
     let mut plain = screen.replace("\r\u{1b}[J", "").replace("\u{1b}[0m", "");
+    plain = plain.replace("\u{1b}[?2004h", "").replace("\u{1b}[?2004l", "");
     for rows in 1..9 {
         plain = plain.replace(&format!("\r\u{1b}[{rows}A\u{1b}[J"), "");
     }

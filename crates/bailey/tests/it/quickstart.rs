@@ -111,7 +111,8 @@ impl Newcomer {
         }
         let (code, shown) = terminal.end();
         assert_eq!(code, 0, "{typed}\n{shown}");
-        Some(shown.replace('\r', ""))
+        // What is pasted is marked while a question is open, which nobody sees.
+        Some(shown.replace('\r', "").replace("\u{1b}[?2004h", "").replace("\u{1b}[?2004l", ""))
     }
 
     /// The line that is to be repaired.

@@ -1,7 +1,10 @@
 //! Where messages come from.
 
 use super::{Chat, Doing};
-use crate::{front::terminal::Terminal, print::Printer};
+use crate::{
+    front::{keys::Key, terminal::Terminal},
+    print::Printer,
+};
 use anyhow::{Context as _, Result};
 use std::{
     io::{self, IsTerminal as _},
@@ -24,7 +27,7 @@ pub(super) enum Input {
 
 /// What came.
 pub(in crate::front) enum Came {
-    Keys(Vec<u8>),
+    Keys(Vec<Key>),
     Line(String),
     End,
 }
@@ -45,8 +48,8 @@ pub(in crate::front) async fn came(chat: &mut Option<Chat>) -> Came {
         return std::future::pending().await;
     };
     match &mut chat.input {
-        Input::Keys(terminal) => match terminal.read().await {
-            Ok(bytes) if !bytes.is_empty() => Came::Keys(bytes),
+        Input::Keys(terminal) => match terminal.read_keys().await {
+            Ok(Some(read)) => Came::Keys(read.keys),
             _ => Came::End,
         },
         Input::Lines(terminal) => match terminal.read_line().await {
