@@ -37,6 +37,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 /// What a provider of the file must have.
 const PROVIDER_KEYS: [&str; 2] = ["wire", "base_url"];
 
+/// Hits of known secrets in the results of one session. Work meets a key in a handful of files and outputs, each of which counts
+/// once however often it is looked at; whoever guesses needs a hit for each secret and each way of asking.
+const SECRET_HITS: usize = 32;
+
 /// The configuration in force.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
@@ -188,6 +192,7 @@ struct FileLimits {
     task_money: Option<String>,
     day_money: Option<String>,
     tool_calls: Option<usize>,
+    secret_hits: Option<usize>,
     reply_tokens: Option<u32>,
     connect_seconds: Option<u64>,
     first_byte_seconds: Option<u64>,
@@ -206,7 +211,11 @@ impl Default for Config {
             providers: models::providers(),
             network: Network::default(),
             approvals: Approvals::default(),
-            budgets: Budgets { session: Bound::tokens(4_000_000), ..Budgets::default() },
+            budgets: Budgets {
+                session: Bound::tokens(4_000_000),
+                secret_hits: Some(SECRET_HITS),
+                ..Budgets::default()
+            },
             tool_calls: 200,
             reply_tokens: 16_384,
             command: Limits::default(),
@@ -342,6 +351,7 @@ impl Config {
                 task_money: self.budgets.task.money.as_ref().map(exact),
                 day_money: self.budgets.day.money.as_ref().map(exact),
                 tool_calls: Some(self.tool_calls),
+                secret_hits: self.budgets.secret_hits,
                 reply_tokens: Some(self.reply_tokens),
                 connect_seconds: Some(self.network.connect_seconds),
                 first_byte_seconds: Some(self.network.first_byte_seconds),
@@ -365,7 +375,8 @@ impl Config {
     }
 
     fn budget(&mut self, document: &Document, limits: &FileLimits) -> Result<(), ConfigError> {
-        let Budgets { call, turn, session, task, day } = &mut self.budgets;
+        let Budgets { call, turn, session, task, day, secret_hits } = &mut self.budgets;
+        *secret_hits = limits.secret_hits.or(*secret_hits);
         let mut currency: Option<String> = None;
         for (name, bound, tokens, money) in [
             ("call", call, limits.call_tokens, &limits.call_money),

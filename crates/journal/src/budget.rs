@@ -46,6 +46,8 @@ pub struct Budgets {
     pub task: Bound,
     /// By all sessions of the home, between two midnights (UTC).
     pub day: Bound,
+    /// Hits of known secrets in the results of one session, with those that it opened, until results with a hit are withheld.
+    pub secret_hits: Option<usize>,
 }
 
 /// How far a budget reaches.

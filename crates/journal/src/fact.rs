@@ -2,7 +2,7 @@
 //!
 //! Long or erasable text (messages, arguments, outputs) is the entry's *payload* and lies beside the chain.
 
-use crate::{Person, Terms, budget::Span, checkpoint::PublicKey};
+use crate::{Masked, Person, Terms, budget::Span, checkpoint::PublicKey};
 use bailey_protocol::{
     ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, Timestamp,
     TokenId, TurnId, Verdict, WsPath,
@@ -359,6 +359,9 @@ pub enum Fact {
         ok: bool,
         /// How many secrets the screen took out.
         redacted: u32,
+        /// Which known ones were among them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        masked: Option<Masked>,
         /// Where it came from.
         labels: Labels,
         /// The question whose answer the real result waits for: this one is for now.

@@ -27,6 +27,7 @@ mod judge;
 mod keys;
 mod ledger;
 mod lock;
+mod masked;
 pub mod merkle;
 mod mint;
 mod permit;
@@ -60,6 +61,7 @@ pub use fact::{Entry, Fact, Failure, Parent, Payload, Purpose, Recorded, Stored,
 pub use flock::FileLocks;
 pub use ledger::{Presented, Uses};
 pub use lock::{GuestLock, Holder, InUse, SessionLock};
+pub use masked::{Masked, hits};
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
 pub use person::{Answerer, Person};

@@ -244,7 +244,10 @@ impl Kernel {
         duration_ms: u64,
     ) -> Result<Observation, Refused> {
         let (ok, summary) = (conclusion.ok, conclusion.summary.clone());
-        let observation = self.record(scope, call, conclusion, labels, None).await?;
+        let (observation, is_withheld) = self.write_result(scope, call, conclusion, labels, None).await?;
+        if is_withheld {
+            self.tell(scope, Happening::Notice { text: self.withheld() }).await?;
+        }
         let text = observation.text().to_owned();
         let happening = Happening::Result { call: call.id.clone(), ok, summary, text, duration_ms, enforced };
         self.tell(scope, happening).await?;
@@ -260,19 +263,38 @@ impl Kernel {
         labels: Labels,
         waits: Option<ApprovalId>,
     ) -> Result<Observation, Refused> {
+        Ok(self.write_result(scope, call, conclusion, labels, waits).await?.0)
+    }
+
+    /// The same, and whether the text was withheld.
+    async fn write_result(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+        conclusion: Conclusion,
+        labels: Labels,
+        waits: Option<ApprovalId>,
+    ) -> Result<(Observation, bool), Refused> {
         let Conclusion { ok, text, .. } = conclusion;
-        let screened = screen::screen(self.journal().redactor(), &text);
+        let mut screened = screen::screen(self.journal().redactor(), &text);
+        let _counting = match screened.known.is_empty() {
+            true => None,
+            false => Some(self.inner.hits.lock().await),
+        };
+        let masked = self.weigh(scope, call, &mut screened).await?;
+        let is_withheld = masked.as_ref().is_some_and(|masked| masked.withheld);
         let fact = Fact::Observation {
             call: call.id.clone(),
             tool: call.name.clone(),
             ok,
             redacted: u32::try_from(screened.redacted).unwrap_or(u32::MAX),
+            masked,
             labels: labels.clone(),
             waits,
         };
         let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(screened.text.clone()));
         let seq = self.journal().append(entry).await?;
-        Ok(screen::observation(seq, call, ok, screened, labels))
+        Ok((screen::observation(seq, call, ok, screened, labels), is_withheld))
     }
 }
 

@@ -72,6 +72,8 @@ pub(crate) struct Inner {
     pub(crate) pending: Mutex<HashMap<ApprovalId, Pending>>,
     /// Wakes whoever waits for an answer that was given here.
     pub(crate) answered: Notify,
+    /// Held from counting what the screen took out until that is written, so that results that come together count each other.
+    pub(crate) hits: tokio::sync::Mutex<()>,
     /// The questions whose answer front ends know.
     pub(crate) told: Mutex<HashSet<ApprovalId>>,
 }
@@ -105,6 +107,7 @@ impl Kernel {
             posts: Mutex::new(Some(BTreeMap::new())),
             pending: Mutex::default(),
             answered: Notify::new(),
+            hits: tokio::sync::Mutex::default(),
             told: Mutex::default(),
         };
         let kernel = Self { inner: Arc::new(inner) };

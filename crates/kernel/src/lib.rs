@@ -27,6 +27,7 @@ pub mod extension;
 mod guide;
 mod kernel;
 mod launch;
+mod oracle;
 mod origin;
 mod output;
 mod post;

@@ -4,6 +4,7 @@
 use crate::segment::Observation;
 use bailey_protocol::{Card, CardPart, Happening, Labels, Seq, ToolCall};
 use bailey_secrets::{Redactor, marks, neutralise};
+use std::collections::BTreeSet;
 
 /// The most of one observation that a model sees, in bytes; what is over is cut out of its middle.
 pub(crate) const OBSERVATION_BYTES_MAX: usize = 48 * 1024;
@@ -12,13 +13,16 @@ pub(crate) const OBSERVATION_BYTES_MAX: usize = 48 * 1024;
 pub(crate) struct Screened {
     pub(crate) text: String,
     pub(crate) redacted: usize,
+    /// The names of the known secrets among those.
+    pub(crate) known: BTreeSet<String>,
 }
 
 pub(crate) fn screen(redactor: &Redactor, text: &str) -> Screened {
     let clean = redactor.redact(text);
     // Some were taken out before, beside cuts.
     let redacted = marks(&clean.text).count();
-    Screened { text: bound(&neutralise(&clean.text), OBSERVATION_BYTES_MAX), redacted }
+    let known = marks(&clean.text).filter(|name| redactor.has_value(name)).map(str::to_owned).collect();
+    Screened { text: bound(&neutralise(&clean.text), OBSERVATION_BYTES_MAX), redacted, known }
 }
 
 pub(crate) fn observation(

@@ -73,6 +73,12 @@ impl Redactor {
         &self.inner.unmatched
     }
 
+    /// Whether a mark of this name can stand for a value that is matched exactly, and not for a shape alone.
+    #[must_use]
+    pub fn has_value(&self, mark: &str) -> bool {
+        self.inner.values.iter().any(|(name, _)| mark::marks(&mark::mark(name)).next() == Some(mark))
+    }
+
     /// The text without secrets.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Redacted<'a> {

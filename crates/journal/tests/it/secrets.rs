@@ -49,6 +49,7 @@ async fn write_everywhere(desk: &Desk) {
         tool: SECRET.into(),
         ok: true,
         redacted: 0,
+        masked: None,
         labels: Labels::default(),
         waits: None,
     };

@@ -15,6 +15,7 @@ mod extensions;
 mod gate;
 mod house_rules;
 mod labels;
+mod oracle;
 mod origins;
 mod questions;
 mod rules;

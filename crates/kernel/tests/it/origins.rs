@@ -65,6 +65,7 @@ async fn where_values_came_from_is_found_in_a_long_session() {
             tool: "toy".into(),
             ok: true,
             redacted: 0,
+            masked: None,
             labels: Labels::default(),
             waits: None,
         };
