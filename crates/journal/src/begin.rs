@@ -2,12 +2,12 @@
 //! written.
 
 use crate::{
-    Asker, BeginError, Budgets, Grant, JournalError,
+    Asker, BeginError, Budgets, Grant, JournalError, Sent,
     approval::terms_of,
     budget, chain,
     fact::{Admitted, Entry, Fact, Payload, Purpose},
     ledger::Uses,
-    project, write,
+    project, totals, write,
 };
 use bailey_protocol::{
     Action, CallId, Command, Cost, Digest, Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath,
@@ -58,6 +58,7 @@ pub(crate) struct Intent {
     purpose: Purpose,
     call: Option<CallId>,
     cost: Cost,
+    sent: Option<Sent>,
     /// Masked files that the human revealed, now or before.
     reveals: Vec<WsPath>,
     uses: Option<Uses>,
@@ -72,6 +73,7 @@ impl Intent {
     ) -> Result<Self, JournalError> {
         let effect = sealed.effect();
         let asker = circumstances.asker(effect);
+        let sent = Sent::of(&effect.action);
         let fact = Fact::Intent {
             kind: effect.action.kind(),
             target: effect.action.target(),
@@ -85,6 +87,7 @@ impl Intent {
             role: effect.role,
             labels: effect.labels.clone(),
             reserved: effect.cost.clone(),
+            sent: sent.clone(),
             payer: circumstances.payer,
             under: circumstances.uses.as_ref().map(Uses::under),
         };
@@ -106,6 +109,7 @@ impl Intent {
             purpose: circumstances.purpose,
             call: effect.call.clone(),
             cost: effect.cost.clone(),
+            sent,
             reveals,
             uses: circumstances.uses,
         })
@@ -176,6 +180,9 @@ pub(crate) fn begin(
         call: intent.call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned()),
     };
     project::begun(tx, seq, &begun)?;
+    if let Some(sent) = &intent.sent {
+        totals::sent(tx, redactor, intent.session, sent)?;
+    }
     Ok(Ok(seq))
 }
 

@@ -5,7 +5,7 @@
 //! `day:DATE` (UTC, all sessions of the home). A session that another one opened pays from its own part, and from all accounts of
 //! the one above.
 
-use crate::{BeginError, Journal, JournalError};
+use crate::{BeginError, Journal, JournalError, totals};
 use bailey_protocol::{Cost, EffectId, Money, SessionId, Timestamp};
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
 use serde::Serialize;
@@ -284,8 +284,8 @@ pub(crate) fn turn(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreError
 
 /// A session that is gone has no accounts. What it used counts for its day all the same.
 pub(crate) fn removed(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreError> {
-    let session = session.to_string();
-    for account in [session_of(&session), turn_of(&session)] {
+    let id = session.to_string();
+    for account in [session_of(&id), turn_of(&id), totals::sent_of(session)] {
         tx.execute("DELETE FROM spent WHERE account = ?1", params![account])?;
         tx.execute("DELETE FROM reserved WHERE account = ?1", params![account])?;
     }

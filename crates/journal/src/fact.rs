@@ -2,7 +2,7 @@
 //!
 //! Long or erasable text (messages, arguments, outputs) is the entry's *payload* and lies beside the chain.
 
-use crate::{Masked, Person, Terms, budget::Span, checkpoint::PublicKey};
+use crate::{Masked, Person, Sent, Terms, budget::Span, checkpoint::PublicKey};
 use bailey_protocol::{
     ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, Timestamp,
     TokenId, TurnId, Verdict, WsPath,
@@ -229,6 +229,9 @@ pub enum Fact {
         labels: Labels,
         /// What is reserved.
         reserved: Cost,
+        /// What it sends out; older journals lack it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<Sent>,
         /// The session that pays, where that is a sub-agent's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         payer: Option<SessionId>,

@@ -46,6 +46,7 @@ mod sign;
 mod stop;
 mod terms;
 mod token;
+mod totals;
 mod tree;
 pub mod witness;
 mod write;
@@ -77,6 +78,7 @@ pub use shelf::{Damage, Room, Shelf};
 pub use sign::{Line, Vouched};
 pub use terms::{Asker, NoAnswer, Terms, Wider};
 pub use token::{BadToken, CAVEAT_BYTES_MAX, Macaroon, TOKEN_BYTES_MAX, TOKEN_PREFIX};
+pub use totals::{Sent, Totals};
 pub use write::NewSession;
 
 use bailey_policy::{Allowed, Review};

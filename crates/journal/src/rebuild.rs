@@ -4,7 +4,7 @@ use crate::{
     Fact, Journal, JournalError, Recorded, budget, chain, finish,
     permit::Receipt,
     project::{self, TABLES},
-    retain,
+    retain, totals,
 };
 use bailey_protocol::{Action, Cost, Effect, EffectId, Kind, Merge, Outcome, SessionId};
 use bailey_secrets::Redactor;
@@ -159,7 +159,7 @@ impl Replay {
     }
 
     fn begin(&mut self, tx: &mut Tx<'_>, session: SessionId, recorded: &Recorded) -> Result<(), StoreError> {
-        let Fact::Intent { kind, target, purpose, call, approval, reserved, under, payer, .. } =
+        let Fact::Intent { kind, target, purpose, call, approval, reserved, sent, under, payer, .. } =
             &recorded.entry.fact
         else {
             return Ok(());
@@ -177,7 +177,11 @@ impl Replay {
         let call = call.as_ref().map(|call| call.0.clone());
         budget::reserved(tx, id, payer.unwrap_or(session), recorded.entry.time, reserved)?;
         let begun = project::Begun { id, session, kind: *kind, target, purpose: *purpose, call };
-        project::begun(tx, recorded.entry.seq, &begun)
+        project::begun(tx, recorded.entry.seq, &begun)?;
+        match sent {
+            Some(sent) => totals::sent(tx, &self.redactor, session, sent),
+            None => Ok(()),
+        }
     }
 
     fn finish(

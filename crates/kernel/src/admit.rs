@@ -320,9 +320,11 @@ impl Kernel {
         });
         let origins = self.origins(sealed.effect()).await?;
         let pattern = wider.as_ref().map(|wider| wider.pattern.words());
+        let mut parts = card.parts;
+        parts.extend(self.so_far(scope).await?);
         let card = screen::card(
             self.journal().redactor(),
-            Card { pattern, origins, once: card.once || compliance, reasoned: compliance, ..card },
+            Card { parts, pattern, origins, once: card.once || compliance, reasoned: compliance, ..card },
         );
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
         let terms = Terms { once: card.once, reasoned: card.reasoned, pattern: wider, ..now };

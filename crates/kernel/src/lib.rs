@@ -40,6 +40,7 @@ mod screen;
 mod segment;
 mod tokens;
 mod tool;
+mod totals;
 
 pub use act::Acted;
 pub use admit::Preview;

@@ -322,6 +322,35 @@ fn a59_a_pasted_yes_is_no_approval() {
     assert_eq!(answers.count(), pastes.len());
 }
 
+/// Attack A64: many small steps that nobody was asked about are one sum on the card of the next one.
+#[test]
+fn a64_a_card_says_what_the_session_sent_and_changed_so_far() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (_folder, file) = outside();
+    let write = |at: usize| {
+        let input = json!({ "path": format!("part-{at}.txt"), "content": "one line\n" });
+        Reply::calls([(format!("c{at}").as_str(), "fs_write", input)])
+    };
+    let ask = read("last", &file.display().to_string());
+    let _model = stage.model(vec![write(1), write(2), write(3), ask, Reply::text("done")]);
+    let Some(mut terminal) = run(&stage) else { return };
+    let card = terminal.wait_for(QUESTION);
+    terminal.keys("n\n");
+    terminal.wait_for("Apply these changes? [y/N] ");
+    terminal.keys("n\n");
+    terminal.end();
+    let so_far = card.lines().find(|line| line.contains("this session so far")).unwrap();
+    assert!(so_far.contains("3 changes and 0 commands, which changed 3 files"), "{so_far}");
+    assert!(so_far.contains(" to 127.0.0.1:") && so_far.contains("sent "), "{so_far}");
+    // The control: where nothing came before, nothing was changed.
+    let _model = stage.model(vec![read("first", &file.display().to_string()), Reply::text("done")]);
+    let Some(mut terminal) = run(&stage) else { return };
+    let card = terminal.wait_for(QUESTION);
+    terminal.keys("n\n");
+    terminal.end();
+    assert!(card.contains("this session so far") && !card.contains("changes and"), "{card}");
+}
+
 #[test]
 fn ctrl_c_at_an_open_question_is_a_no_and_ends_the_turn() {
     let stage = Stage::new(&[("a.txt", "a\n")]);

@@ -1,7 +1,7 @@
 //! What follows from reports: the paths that a session's layer holds, with their bases.
 
-use crate::support::{Desk, LASTS, command, desk, effect, merge, why};
-use bailey_journal::{Budgets, Terms, Warrant};
+use crate::support::{Desk, LASTS, command, desk, effect, merge, model, why};
+use bailey_journal::{Budgets, Entry, Fact, Masked, Sent, Terms, Totals, Warrant};
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
 use bailey_protocol::{
     Action, Answer, ChangedFile, Cost, Digest, EffectId, ExecReport, FileChange, MergeFile, MergeKind,
@@ -162,4 +162,68 @@ async fn a_file_is_revealed_once() {
     let told = entries.iter().filter(|recorded| recorded.entry.fact.name() == "revealed").count();
     assert_eq!(told, 1);
     assert_eq!(desk.journal.revealed(desk.session().await).await.unwrap(), []);
+}
+
+/// Attack A64: what many small effects came to is one sum, whoever pays for them, and it is not forgotten.
+#[tokio::test]
+async fn a64_a_session_has_the_sum_of_what_it_sent_and_changed() {
+    let desk = desk().await;
+    let (session, other) = (desk.session().await, desk.session().await);
+    assert_eq!(desk.journal.totals(session).await.unwrap(), Totals::default());
+    let child = desk.child(session, 10).await;
+    let url = "https://api.example.com/v1";
+    for at in 0..10 {
+        desk.run(session, model(url, 7), Report::Nothing).await;
+        let path = format!("/w/{}", at % 3);
+        after_command(&desk, session, vec![touched(&path, None, false)]).await;
+    }
+    // A sub-agent's effects are in its parent's session; it pays, and what is sent is the same sum.
+    let sealed = effect(session, model("https://other.example", 1));
+    let warrant = Warrant::Allowed(desk.allowed(&sealed));
+    let circumstances = crate::support::paid_by(Some(child));
+    drop(desk.mint.begin(sealed, warrant, circumstances, &Budgets::default()).await.unwrap());
+    let sent = |host: &str, bytes| Sent { host: host.into(), bytes };
+    let expected = Totals {
+        sent: vec![
+            sent("api.example.com", 10 * (7 + url.len() as u64)),
+            sent("other.example", 1 + "https://other.example".len() as u64),
+        ],
+        changes: 0,
+        commands: 10,
+        files: 3,
+    };
+    assert_eq!(desk.journal.totals(session).await.unwrap(), expected);
+    // Another process reads the same, and what is made anew from the chain is the same.
+    assert_eq!(desk.second().await.0.totals(session).await.unwrap(), expected);
+    assert!(desk.journal.rebuild().await.unwrap().repaired.is_empty());
+    assert_eq!(desk.journal.totals(session).await.unwrap(), expected);
+    // Control: it is this session's alone.
+    assert_eq!(desk.journal.totals(other).await.unwrap(), Totals::default());
+}
+
+/// Attack A63: a sub-agent is no way to begin a new count.
+#[tokio::test]
+async fn a63_hits_of_sub_agents_are_their_sessions() {
+    let desk = desk().await;
+    let (session, other) = (desk.session().await, desk.session().await);
+    let child = desk.child(session, 10).await;
+    let grandchild = desk.child(child, 5).await;
+    let masked = Masked { secrets: ["KEY".into()].into(), of: digest("read a"), withheld: false };
+    for (at, masked) in
+        [(session, Some(&masked)), (child, Some(&masked)), (grandchild, Some(&masked)), (session, None)]
+    {
+        let fact = Fact::Observation {
+            call: bailey_protocol::CallId("c1".into()),
+            tool: "toy".into(),
+            ok: true,
+            redacted: 1,
+            masked: masked.cloned(),
+            labels: bailey_protocol::Labels::default(),
+            waits: None,
+        };
+        desk.journal.append(Entry::of(at, fact)).await.unwrap();
+    }
+    assert_eq!(desk.journal.masked(session).await.unwrap(), [masked.clone(), masked.clone(), masked.clone()]);
+    assert_eq!(desk.journal.masked(child).await.unwrap().len(), 2);
+    assert_eq!(desk.journal.masked(other).await.unwrap(), []);
 }

@@ -51,6 +51,7 @@ async fn lived(desk: &Desk) -> SessionId {
     let (_permit, receipt) = desk.begin(paid, 100).await.unwrap();
     let used = bailey_protocol::Cost::tokens(5);
     desk.mint.finish(receipt, &crate::support::done(Report::Nothing), used, Vec::new()).await.unwrap();
+    desk.run(session, crate::support::model("https://api.example.com/v1", 100), Report::Nothing).await;
     let other = desk.session().await;
     let report = ExecReport { touched: vec![touched("/w/c")], ..ExecReport::default() };
     desk.run(other, command("make"), Report::Exec(report)).await;
@@ -91,6 +92,7 @@ async fn what_was_tampered_with_is_put_right_and_named() {
         ("session", "UPDATE session SET title = 'another' WHERE title <> ''"),
         ("reserved", "DELETE FROM reserved"),
         ("spent", "UPDATE spent SET used = 0 WHERE account LIKE 'day:%'"),
+        ("spent", "DELETE FROM spent WHERE account LIKE 'sent:%'"),
         ("effect", "DELETE FROM effect WHERE outcome IS NULL"),
         ("approval", "UPDATE approval SET state = 'yes' WHERE state = 'burnt'"),
         ("touched", "DELETE FROM touched"),

@@ -6,8 +6,8 @@ use bailey_journal::{
 };
 use bailey_policy::{Allowed, Facts, Places, Policy, Review, Verdict, file};
 use bailey_protocol::{
-    Action, CallId, Command, Cost, Effect, EffectId, Labels, Limits, Merge, MergeFile, MergeKind, Outcome,
-    Report, Role, Sealed, SessionId, Status, TokenId, WsPath,
+    Action, CallId, Command, Cost, Effect, EffectId, HttpRequest, Labels, Limits, Merge, MergeFile,
+    MergeKind, Outcome, Report, Role, Sealed, SessionId, Status, TokenId, WsPath,
 };
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, Migration, Store, Tx};
@@ -204,6 +204,17 @@ pub(crate) fn command(line: &str) -> Action {
         network: false,
         limits: Limits::default(),
     })
+}
+
+/// A model call that sends so many bytes as its body.
+pub(crate) fn model(url: &str, bytes: usize) -> Action {
+    let request = HttpRequest {
+        method: "POST".into(),
+        url: url.into(),
+        headers: Vec::new(),
+        body: "x".repeat(bytes).as_str().into(),
+    };
+    Action::Model { provider: "p".into(), model: "m".into(), request }
 }
 
 pub(crate) fn merge(direction: MergeKind, of: Option<EffectId>, files: Vec<MergeFile>) -> Action {

@@ -2,9 +2,10 @@
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{JournalError, NewSession, Refused, Step};
+use bailey_llm::Wire;
 use bailey_policy::{Caveat, Condition, Glob, file};
-use bailey_protocol::{Answer, Happening, Kind, SessionId};
-use bailey_testkit::{Bench, FakeClock, Setup};
+use bailey_protocol::{Answer, CardPart, Happening, Kind, SessionId};
+use bailey_testkit::{Bench, FakeClock, ModelServer, Reply, Setup};
 use std::{sync::Arc, time::Duration};
 
 async fn bench() -> Bench {
@@ -333,4 +334,42 @@ async fn what_is_asked_once_more_is_asked_under_the_compliance_of_today() {
             bench.kernel.answer(&bench.connection, again, Answer::Yes, "owner", "it looks").await.unwrap();
         }
     }
+}
+
+/// Attack A64: the card of the next small step says what all of them came to.
+#[tokio::test]
+async fn a64_a_card_says_what_the_session_came_to_so_far() {
+    let server = ModelServer::always(Reply::text("go on"));
+    let mut bench = Bench::new(Setup::default().rule(ASK_DEPLOY).model(&server)).await;
+    let (scope, context) = bench.context("go").await;
+    let so_far = |bench: &mut Bench| {
+        let cards = bench.happened().into_iter().filter_map(|event| match event {
+            Happening::Ask { card, .. } => Some(card),
+            _ => None,
+        });
+        let parts = cards.flat_map(|card| card.parts).filter_map(|part| match part {
+            CardPart::Field { name, value } if name == "this session so far" => Some(value),
+            _ => None,
+        });
+        parts.collect::<Vec<_>>()
+    };
+    asked(&bench, &scope, &context, &Toy::run("deploy a")).await;
+    assert_eq!(so_far(&mut bench), Vec::<String>::new(), "nothing was done before");
+    let provider = bench.provider(&server, Wire::Anthropic, 100);
+    for at in 0..3 {
+        done(&bench, &scope, &context, &Toy::run(&format!("write f{at} x"))).await;
+        bench.kernel.converse(&scope, &context, &*provider, &[]).await.unwrap();
+    }
+    asked(&bench, &scope, &context, &Toy::run("deploy b")).await;
+    let url = server.base_url();
+    let host = url.split_once("://").unwrap().1.split('/').next().unwrap();
+    let [value] = so_far(&mut bench).try_into().unwrap();
+    let rest = value.strip_prefix("sent ").unwrap();
+    let (bytes, rest) = rest.split_once(" bytes to ").unwrap();
+    let bodies: usize = server.requests().iter().map(|request| request.body.len()).sum();
+    assert!(
+        bytes.parse::<usize>().unwrap() > bodies && bytes.parse::<usize>().unwrap() < bodies + 1000,
+        "{value}"
+    );
+    assert_eq!(rest, format!("{host}; 0 changes and 3 commands, which changed 3 files"));
 }

@@ -29,6 +29,7 @@ fn intent(role: Role) -> (Fact, &'static str) {
         role,
         labels: Labels::default(),
         reserved: Cost::default(),
+        sent: None,
         payer: None,
         under: None,
     };
