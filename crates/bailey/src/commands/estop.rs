@@ -71,8 +71,7 @@ pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> 
 /// Where the configuration or a store of keys cannot be read, the bar stands all the same: without the person's words then,
 /// for nobody knows which of them is a key.
 async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<()> {
-    let keys =
-        Config::load(home).map_err(anyhow::Error::from).and_then(|config| Keys::load(home, &config, printer));
+    let keys = Config::load(home).and_then(|config| Keys::load(home, &config, printer));
     let (redactor, why) = match keys {
         Ok(keys) => (keys.redactor, why),
         Err(error) => {
