@@ -36,10 +36,12 @@ fn command(line: &str) -> Command {
     }
 }
 
-/// The first word, of a shell's line that of the line, where `git""` is `git`.
+/// The first word, of a shell's line that of the line, where `git""` is `git`. A sign before it, such as `&`, is a mistake to every
+/// shell.
 fn first(command: &Command) -> String {
     match command.argv.as_slice() {
         [shell, dash_c, line] if dash_c == "-c" && is_shell(shell) => {
+            let line = line.trim_start_matches(|sign: char| sign.is_whitespace() || "&|;".contains(sign));
             line.split_whitespace().next().unwrap_or_default().replace(['"', '\'', '\\'], "")
         }
         [program, ..] => program.clone(),

@@ -496,7 +496,7 @@ pub(crate) enum Policy {
     /// diff with a path, change, apply, undo or discard with paths, exec with a command, http or model with a URL. Bailey
     /// does not start while one of them fails.
     Test {
-        /// These rule files, such as a draft, instead of those of the home
+        /// These rule files, such as a draft, laid over those of the home
         files: Vec<PathBuf>,
     },
     /// Say of an action, or of an entry of the journal, what each rule makes of it; nothing is done

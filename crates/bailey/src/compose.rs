@@ -161,7 +161,7 @@ async fn end_extensions(owner: Option<(&Kernel, &Scope)>, printer: &Printer) {
 
 /// The rules in force, whose examples hold, with the extensions that have a say, and what is odd about them.
 pub(crate) fn policy(home: &Home, extensions: &Extensions) -> Result<(Policy, Vec<String>)> {
-    let (policy, parsed) = rules(home, &[])?;
+    let (policy, parsed) = rules(home)?;
     #[cfg(bailey_break)]
     if bailey_protocol::broken::broken("built_in_rules") {
         return Ok((policy, Vec::new()));
@@ -176,13 +176,10 @@ pub(crate) fn is_compliance(config: &Config) -> Result<bool> {
     Ok(config.approvals.is_compliance() || file::load_organisation(&organisation(), ROOT)?.compliance)
 }
 
-/// The built-in rules, the organisation's and the human's: these files, or those of the home, or the default ones where it
-/// has none. Their examples are not tried yet.
-pub(crate) fn rules(home: &Home, files: &[PathBuf]) -> Result<(Policy, file::Parsed)> {
-    match files {
-        [] => Ok(rules_of(&file::Texts::of_dir(&home.policy())?)?),
-        files => Ok(with_binding(file::load_files(files)?)?),
-    }
+/// The built-in rules, the organisation's and the human's: those of the home, or the default ones where it has none. Their
+/// examples are not tried yet.
+pub(crate) fn rules(home: &Home) -> Result<(Policy, file::Parsed)> {
+    Ok(rules_of(&file::Texts::of_dir(&home.policy())?)?)
 }
 
 /// The same of a home whose rule files hold these texts.

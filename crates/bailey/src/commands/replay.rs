@@ -44,7 +44,7 @@ async fn again(
         return otherwise(home, asked, &journal, printer).await;
     }
     let rules = || {
-        let rules = config.approvals.join(compose::rules(home, &[])?.0);
+        let rules = config.approvals.join(compose::rules(home)?.0);
         Ok(rules.with_profile(config.calls.profile()))
     };
     let replay = replay::replay(home, config, keys, &journal, folder, rules, &asked.session).await?;

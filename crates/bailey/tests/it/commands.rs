@@ -48,7 +48,10 @@ fn examples_of_rules_are_tried() {
     fs::write(stage.project().join("draft.toml"), "[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {}\n")
         .unwrap();
     let draft = stage.ran(&["policy", "test", "draft.toml"]);
-    assert!(draft.code == Some(0) && draft.stdout.contains("no rule carries examples"), "{draft:?}");
+    assert!(draft.code == Some(1) && draft.stdout.contains("✗ read a: deny, not allow (reads)"), "{draft:?}");
+    fs::copy(stage.project().join("draft.toml"), stage.project().join("own.toml")).unwrap();
+    let instead = stage.ran(&["policy", "test", "own.toml"]);
+    assert!(instead.code == Some(0) && instead.stdout.contains("no rule carries examples"), "{instead:?}");
     assert_eq!(stage.ran(&["policy", "test", "none.toml"]).code, Some(2));
 }
 

@@ -506,6 +506,9 @@ impl Spelled for MergeKind {
 impl Spelled for Answer {
     const WHAT: &'static str = "an answer";
     fn read(text: &str) -> Result<Self, String> {
+        if text == "ask" {
+            return Err("unknown answer `ask`: a rule that has you asked answers `review`".into());
+        }
         let text = if text == "require_review" { Self::Review.name() } else { text };
         choose("answer", text, [Self::Allow, Self::Review, Self::Deny, Self::Pass].map(|it| (it.name(), it)))
     }

@@ -1,5 +1,6 @@
 //! `bailey policy test`: the examples that rules carry, and which of them the rules do not keep.
 
+use super::draft::Draft;
 use crate::{
     compose,
     home::Home,
@@ -14,7 +15,13 @@ use serde_json::json;
 use std::{path::PathBuf, process::ExitCode};
 
 pub(super) fn run(home: &Home, files: &[PathBuf], printer: &Printer) -> Result<ExitCode> {
-    let (policy, parsed) = compose::rules(home, files)?;
+    let (policy, parsed) = if files.is_empty() {
+        compose::rules(home)?
+    } else {
+        let mut draft = Draft::of(home)?;
+        files.iter().try_for_each(|file| draft.lay(file))?;
+        draft.read(printer)?
+    };
     let failed = parsed.examples.iter().filter(|example| !tried(&policy, example, printer)).count();
     let all = parsed.examples.len();
     if !printer.is_json() {
