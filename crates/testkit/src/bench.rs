@@ -9,7 +9,9 @@ use bailey_kernel::{
 };
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
-use bailey_protocol::{CallId, Card, CardPart, Event, Happening, Inbound, SessionId, Timestamp, ToolCall};
+use bailey_protocol::{
+    CallId, Card, CardPart, Digest, Event, Happening, Inbound, Profile, SessionId, Timestamp, ToolCall,
+};
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{
     path::{Path, PathBuf},
@@ -47,6 +49,8 @@ pub struct Setup {
     pub compliance: bool,
     /// Rules beside the others, of this session alone.
     pub narrowing: Vec<bailey_policy::Rule>,
+    /// The system calls that commands may make, and the digest of a list of the owner's own.
+    pub profile: (Profile, Option<Digest>),
     /// Whether no executor is registered.
     pub bare: bool,
 }
@@ -66,6 +70,7 @@ impl Default for Setup {
             seal: None,
             compliance: false,
             narrowing: Vec::new(),
+            profile: (Profile::Standard, None),
             bare: false,
         }
     }
@@ -135,6 +140,7 @@ impl Bench {
         let rules = file::parse("test.toml", &setup.rules, file::Format::Toml).unwrap().rules;
         let policy = Policy::new(built_in_rules(), rules);
         let policy = if setup.compliance { policy.with_compliance() } else { policy };
+        let policy = policy.with_profile(setup.profile.0);
         let (kernel, registrar) = Kernel::new(mint, policy, config(&setup)).await.unwrap();
         let seal = setup.seal.unwrap_or_else(|| journal.seal());
         let world = Arc::new(World::new(seal, Self::WORKSPACE));
@@ -289,7 +295,7 @@ fn config(setup: &Setup) -> Config {
         grace: setup.grace,
         escalation: Escalation::default(),
         narrowing: setup.narrowing.clone(),
-        calls: None,
+        calls: setup.profile.1,
         draw: |question| Card {
             title: question.action.kind().name().into(),
             reasons: question.reasons.to_vec(),

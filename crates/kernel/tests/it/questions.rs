@@ -4,7 +4,7 @@ use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{JournalError, NewSession, Refused, Step};
 use bailey_llm::Wire;
 use bailey_policy::{Caveat, Condition, Glob, file};
-use bailey_protocol::{Answer, CardPart, Happening, Kind, SessionId};
+use bailey_protocol::{Answer, CardPart, Digest, Happening, Kind, Profile, SessionId};
 use bailey_testkit::{Bench, FakeClock, ModelServer, Reply, Setup};
 use std::{sync::Arc, time::Duration};
 
@@ -257,6 +257,42 @@ async fn a_yes_is_good_for_whoever_asked() {
             assert_eq!(bench.world.spans(), [], "{answer:?} of {first}");
             done(&bench, &askers[first], &context, &Toy::run(same)).await;
             assert_eq!(bench.world.targets(), [same], "control: {answer:?} of {first}");
+        }
+    }
+}
+
+/// A yes that lasts is for the system calls that the walls left when it was given.
+#[tokio::test]
+async fn a_yes_is_for_the_walls_that_it_was_asked_under() {
+    let list = |text: &[u8]| Some(Digest::of(text));
+    let walls = [
+        (Profile::Strict, None),
+        (Profile::Standard, None),
+        (Profile::Custom, list(b"a list")),
+        (Profile::Custom, list(b"another list")),
+    ];
+    let setup = |profile| Setup { profile, ..Setup::default().rule(ASK_DEPLOY).rule(ASK_GIT) };
+    for then in walls {
+        let bench = Bench::new(setup(then)).await;
+        let (scope, context) = bench.context("go").await;
+        for (line, answer) in [("deploy a", Answer::YesForSession), ("git status -s", Answer::YesForPattern)]
+        {
+            let id = asked(&bench, &scope, &context, &Toy::run(line)).await;
+            bench.kernel.answer(&bench.connection, id, answer, "owner", "").await.unwrap();
+        }
+        let mut home = bench.close();
+        for now in walls {
+            let bench = Bench::over(home, setup(now)).await;
+            let (scope, context) = bench.context("go").await;
+            for line in ["deploy a", "git status b"] {
+                if now == then {
+                    done(&bench, &scope, &context, &Toy::run(line)).await;
+                } else {
+                    asked(&bench, &scope, &context, &Toy::run(line)).await;
+                }
+            }
+            assert_eq!(bench.world.targets().len(), if now == then { 2 } else { 0 }, "{then:?} {now:?}");
+            home = bench.close();
         }
     }
 }

@@ -27,7 +27,7 @@ pub struct Example {
     pub rule: String,
     /// What its writer expects: an allow, a review, or a deny.
     pub expected: Answer,
-    /// The action as it was written.
+    /// The action as it was written, with what is said beside its line.
     pub text: String,
     /// Who asks.
     pub role: Role,
@@ -126,7 +126,14 @@ impl Written {
             _ => Role::Agent,
         };
         let role = role.unwrap_or(usual);
-        Ok(Self { text: text.to_string(), role, action })
+        // What a line alone would not say.
+        let network = network.then_some("network");
+        let asides: Vec<&str> = network.into_iter().chain((role != usual).then(|| role.name())).collect();
+        let text = match asides.as_slice() {
+            [] => text.to_string(),
+            asides => format!("{text} ({})", asides.join(", ")),
+        };
+        Ok(Self { text, role, action })
     }
 
     pub(super) fn of(self, rule: &Rule, expected: Answer, at: Mistake) -> Example {
