@@ -5,8 +5,11 @@ use bailey_protocol::{Command, Limits, WsPath};
 use std::collections::BTreeMap;
 
 /// Programs that are there to run others, or code.
-const LAUNCHERS: [&str; 12] =
-    ["sh", "bash", "env", "xargs", "sudo", "python3", "perl", "node", "nohup", "timeout", "find", "awk"];
+const LAUNCHERS: [&str; 11] =
+    ["sh", "bash", "env", "xargs", "sudo", "python3", "perl", "node", "nohup", "timeout", "awk"];
+/// Words by which `find` runs others, or writes.
+const OF_FIND: [&str; 9] =
+    ["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"];
 
 /// Two commands, a line each, with a tab between their words. The pattern around the first covers it; of the second it covers
 /// only what begins with the same program, and none that runs others.
@@ -21,6 +24,8 @@ pub(crate) fn pattern(text: &str) {
         let program = first(command);
         assert_eq!(program, first(&asked), "{pattern} covers {command:?}");
         assert!(!LAUNCHERS.contains(&program.as_str()), "{pattern} covers {command:?}");
+        let runs = command.argv.iter().any(|word| OF_FIND.contains(&word.as_str()));
+        assert!(program != "find" || !runs, "{pattern} covers {command:?}");
         assert!(Pattern::around(command).is_ok(), "{pattern} covers {command:?}, which has none of its own");
     }
 }
