@@ -47,7 +47,8 @@ fn first(command: &Command) -> String {
     match command.argv.as_slice() {
         [shell, dash_c, line] if dash_c == "-c" && is_shell(shell) => {
             let line = line.trim_start_matches(|sign: char| sign.is_whitespace() || "&|;".contains(sign));
-            line.split_whitespace().next().unwrap_or_default().replace(['"', '\'', '\\'], "")
+            let ends = |sign: char| sign.is_whitespace() || "&|;<>()".contains(sign);
+            line.split(ends).next().unwrap_or_default().replace(['"', '\'', '\\'], "")
         }
         [program, ..] => program.clone(),
         [] => String::new(),

@@ -117,6 +117,14 @@ async fn one_for_which_nothing_else_is_said_is_for_one_call_within_half_a_minute
     let path = format!("{}/a", Bench::WORKSPACE);
     let scope = || Caveat { scope: Some(vec![of(&[Kind::Read], &["{workspace}/**"])]), ..Caveat::default() };
     let (turn, context) = bench.context("go").await;
+    // Half of it is not guessed.
+    let now = bench.journal.clock().now();
+    for half in [
+        Caveat { operations: Some(9), ..scope() },
+        Caveat { expires: now.checked_add(Duration::from_secs(9)).ok(), ..scope() },
+    ] {
+        assert!(bench.kernel.mint_token(&turn, half).await.is_err());
+    }
     let minted = async || turn.confined(bench.kernel.mint_token(&turn, scope()).await.unwrap(), None);
     let says = async |scope: &Scope| done(&bench, scope, &context, &Toy::read(&path)).await.text().to_owned();
     let (used, waited, late) = (minted().await, minted().await, minted().await);
