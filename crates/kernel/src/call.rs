@@ -244,17 +244,14 @@ impl Kernel {
         duration_ms: u64,
     ) -> Result<Observation, Refused> {
         let (ok, summary) = (conclusion.ok, conclusion.summary.clone());
-        let (observation, is_withheld) = self.write_result(scope, call, conclusion, labels, None).await?;
-        if is_withheld {
-            self.tell(scope, Happening::Notice { text: self.withheld() }).await?;
-        }
+        let observation = self.record(scope, call, conclusion, labels, None).await?;
         let text = observation.text().to_owned();
         let happening = Happening::Result { call: call.id.clone(), ok, summary, text, duration_ms, enforced };
         self.tell(scope, happening).await?;
         Ok(observation)
     }
 
-    /// Screens and writes a call's result, without telling anybody. `waits` says that it is one for now only.
+    /// Screens and writes a call's result. Nobody is told, but of one that was withheld. `waits` says that it is one for now only.
     pub(crate) async fn record(
         &self,
         scope: &Scope,
@@ -263,21 +260,9 @@ impl Kernel {
         labels: Labels,
         waits: Option<ApprovalId>,
     ) -> Result<Observation, Refused> {
-        Ok(self.write_result(scope, call, conclusion, labels, waits).await?.0)
-    }
-
-    /// The same, and whether the text was withheld.
-    async fn write_result(
-        &self,
-        scope: &Scope,
-        call: &ToolCall,
-        conclusion: Conclusion,
-        labels: Labels,
-        waits: Option<ApprovalId>,
-    ) -> Result<(Observation, bool), Refused> {
         let Conclusion { ok, text, .. } = conclusion;
         let mut screened = screen::screen(self.journal().redactor(), &text);
-        let _counting = match screened.known.is_empty() {
+        let counting = match screened.known.is_empty() {
             true => None,
             false => Some(self.inner.hits.lock().await),
         };
@@ -294,7 +279,11 @@ impl Kernel {
         };
         let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(screened.text.clone()));
         let seq = self.journal().append(entry).await?;
-        Ok((screen::observation(seq, call, ok, screened, labels), is_withheld))
+        drop(counting);
+        if is_withheld {
+            self.tell(scope, Happening::Notice { text: self.withheld() }).await?;
+        }
+        Ok(screen::observation(seq, call, ok, screened, labels))
     }
 }
 

@@ -140,16 +140,6 @@ pub fn load_dir(dir: &Path) -> Result<Parsed, RuleFileError> {
     Texts::of_dir(dir)?.parse()
 }
 
-/// Reads these files.
-///
-/// # Errors
-/// At the first mistake, or when a file cannot be read.
-pub fn load_files(files: &[impl AsRef<Path>]) -> Result<Parsed, RuleFileError> {
-    let text = |path: &Path| Ok((path.display().to_string(), read_file(path, |_, _| Ok(()))?));
-    let texts = files.iter().map(|path| text(path.as_ref())).collect::<Result<Vec<_>, RuleFileError>>()?;
-    load(&texts)
-}
-
 /// Reads a file up to the limit, so that a wrong one (a device, a log) cannot fill the memory.
 fn read_file(
     path: &Path,

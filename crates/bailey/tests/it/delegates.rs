@@ -41,6 +41,10 @@ fn a_sub_agent_works_in_its_parents_layer_and_reaches_what_it_was_given() {
         (begun.len(), named(&trail, "token_minted").len(), named(&trail, "token_ended").len()),
         (1, 1, 1)
     );
+    let exported = stage.ran(&["audit", "export"]).lines();
+    let minted = exported.iter().find(|line| line["entry"]["type"] == "token_minted").unwrap();
+    // It is of no use to another one of this session: what it says of its walls is compared at each use.
+    assert!(minted["payload"].to_string().contains("\\\"sandbox\\\":\\\""), "{minted}");
     let sessions = stage.ran(&["--json", "sessions", "list"]).lines();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     let diff = stage.ran(&["sessions", "diff", sessions[0]["id"].as_str().unwrap()]);

@@ -200,7 +200,11 @@ async fn commands_of_one_session_meet_on_its_loopback() {
         other.write("client.py", client);
         let port = house.folder.join("upper/port");
         let (serve, (stranger, guest)) = tokio::join!(house.sh("/usr/bin/python3 server.py"), async {
-            while !port.exists() {
+            // As long as the server itself waits for somebody.
+            for _ in 0..6000 {
+                if port.exists() {
+                    break;
+                }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             other.write("port", &fs::read_to_string(&port).unwrap());
