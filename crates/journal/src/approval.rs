@@ -263,23 +263,22 @@ impl Mint {
     /// [`JournalError::NotGranted`] when the answer was not yes, or was for another effect, or is used up.
     pub async fn grant(&self, id: ApprovalId, effect: &Sealed) -> Result<Grant, JournalError> {
         let digest = effect.digest().to_string();
-        let state = self
+        let given = self
             .journal()
             .store()
             .glance(move |db| {
                 Ok(db
                     .query_row(
-                        "SELECT state FROM approval WHERE id = ?1 AND digest = ?2",
+                        "SELECT terms FROM approval
+                         WHERE id = ?1 AND digest = ?2 AND state IN ('yes', 'session', 'pattern')",
                         params![id.to_string(), digest],
-                        |row| row.get::<_, String>(0),
+                        |row| row.get::<_, Option<String>>(0),
                     )
                     .optional()?)
             })
             .await?;
-        match state.as_deref() {
-            Some("yes" | "session" | "pattern") => Ok(Grant { approval: id, wider: None }),
-            _ => Err(JournalError::NotGranted(id)),
-        }
+        let terms = terms_of(given.ok_or(JournalError::NotGranted(id))?.as_deref());
+        Ok(Grant { approval: id, named: terms.named, wider: None })
     }
 
     /// A grant that a human gave for this exact action before: for the rest of its session, or once for the tool call that
@@ -314,7 +313,7 @@ impl Mint {
             .await?;
         let stands = |(_, terms): &(String, Option<String>)| terms_of(terms.as_deref()).stand_for(now);
         let found = given.into_iter().find(stands).and_then(|(id, _)| ApprovalId::parse(&id));
-        Ok(found.map(|approval| Grant { approval, wider: None }))
+        Ok(found.map(|approval| Grant { approval, named: now.named, wider: None }))
     }
 
     /// A grant that a human gave in this session for a pattern which covers this command; `wider` says what the command is, and
@@ -349,7 +348,7 @@ impl Mint {
             alike.stand_for(now) && then.covers(&wider, command)
         };
         let found = given.into_iter().find(covers).and_then(|(id, _)| ApprovalId::parse(&id));
-        Ok(found.map(|approval| Grant { approval, wider: Some(wider) }))
+        Ok(found.map(|approval| Grant { approval, named: now.named, wider: Some(Box::new(wider)) }))
     }
 }
 

@@ -310,8 +310,10 @@ impl Journal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     pub(crate) approval: ApprovalId,
+    /// The files that the action named when it was approved.
+    pub(crate) named: Option<Digest>,
     /// What the command is, where a yes for a pattern is to cover it.
-    pub(crate) wider: Option<Wider>,
+    pub(crate) wider: Option<Box<Wider>>,
 }
 
 /// Why an effect may begin.
@@ -336,6 +338,11 @@ impl Warrant {
             Self::Allowed(_) => None,
             Self::Approved(_, grant) => Some(grant),
         }
+    }
+
+    /// What the files must be that the action names, where a human was asked about them.
+    fn named(&self) -> Option<Digest> {
+        self.grant().and_then(|grant| grant.named)
     }
 
     fn isolation(&self) -> &Isolation {

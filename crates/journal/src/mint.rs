@@ -122,8 +122,8 @@ impl Mint {
             _ => None,
         };
         let receipt = Receipt { effect: effect.id, session: effect.session, seq, merge };
-        let permit =
-            Permit { effect, isolation: warrant.isolation().clone(), seq, seal: self.journal.seal() };
+        let (isolation, named) = (warrant.isolation().clone(), warrant.named());
+        let permit = Permit { effect, isolation, named, seq, seal: self.journal.seal() };
         Ok((permit, receipt))
     }
 

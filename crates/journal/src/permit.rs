@@ -1,7 +1,7 @@
 //! Proof that an effect may happen now.
 
 use crate::JournalError;
-use bailey_protocol::{Effect, EffectId, Isolation, Merge, SessionId, number::Seq};
+use bailey_protocol::{Digest, Effect, EffectId, Isolation, Merge, SessionId, number::Seq};
 
 /// Which journal instance a permit is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub struct Seal(pub(crate) u128);
 pub struct Permit {
     pub(crate) effect: Effect,
     pub(crate) isolation: Isolation,
+    pub(crate) named: Option<Digest>,
     pub(crate) seq: Seq,
     pub(crate) seal: Seal,
 }
@@ -25,6 +26,8 @@ pub struct Redeemed {
     pub effect: Effect,
     /// The walls that must stand.
     pub isolation: Isolation,
+    /// What the files must be that the action names: those that a human said yes to. None where nobody was asked.
+    pub named: Option<Digest>,
     /// The entry of its intent.
     pub seq: Seq,
 }
@@ -38,7 +41,7 @@ impl Permit {
         if self.seal != *seal {
             return Err(JournalError::ForeignPermit);
         }
-        Ok(Redeemed { effect: self.effect, isolation: self.isolation, seq: self.seq })
+        Ok(Redeemed { effect: self.effect, isolation: self.isolation, named: self.named, seq: self.seq })
     }
 }
 

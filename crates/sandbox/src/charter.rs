@@ -116,20 +116,20 @@ pub(crate) fn check(calls: &Calls, lease: &Lease, view: View, job: &Job) -> Resu
         ));
     }
     match &job.task {
-        Task::Run(_) if !calls.profile().covers(job.isolation.profile) => {
+        Task::Run(..) if !calls.profile().covers(job.isolation.profile) => {
             let (granted, asked) = (calls.profile().name(), job.isolation.profile.name());
             Err(format!(
                 "a command has the system calls of `{granted}` here, and this one asks for `{asked}`"
             ))
         }
-        Task::Run(_) => Ok(()),
+        Task::Run(..) => Ok(()),
         Task::Work(request) => places(&lease.yard, request),
     }
 }
 
 /// A lease that is one program's serves nothing else, and with nothing more in sight.
 fn is_guests(guest: &Guest, job: &Job) -> Result<(), String> {
-    let is_command = matches!(&job.task, Task::Run(command) if *command == guest.command);
+    let is_command = matches!(&job.task, Task::Run(command, _) if *command == guest.command);
     if is_command && job.isolation == guest.isolation && job.limits == guest.command.limits {
         return Ok(());
     }

@@ -4,6 +4,7 @@ use crate::{
     config::Yard,
     native::{Native, WorkError},
     running::{Piece, Source},
+    wire::Named,
     worker::{Reply, Request},
 };
 use bailey_kernel::{BoxFuture, Chunk, Executor, Io, Output, Permit, Redeemed, ResolveError, Route, Seal};
@@ -67,10 +68,13 @@ impl Walls {
 
     async fn run(&self, redeemed: Redeemed, io: Io) -> Outcome {
         let begin = Instant::now();
-        let Redeemed { effect, isolation, .. } = redeemed;
+        let Redeemed { effect, isolation, named, .. } = redeemed;
         let session = effect.session;
         let work = match effect.action {
-            Action::Exec(command) => return self.exec(session, &command, &isolation, io).await,
+            Action::Exec(command) => {
+                let named = named.map(|digest| Named { digest, path: self.path.clone() });
+                return self.exec(session, &command, &isolation, named, io).await;
+            }
             Action::Merge(merge) => self.merge(session, effect.id, merge),
             Action::Diff { .. } if self.is_empty(session) => {
                 return Outcome {
@@ -129,7 +133,14 @@ impl Walls {
         outcome
     }
 
-    async fn exec(&self, session: SessionId, command: &Command, isolation: &Isolation, io: Io) -> Outcome {
+    async fn exec(
+        &self,
+        session: SessionId,
+        command: &Command,
+        isolation: &Isolation,
+        named: Option<Named>,
+        io: Io,
+    ) -> Outcome {
         self.look(session, isolation).await;
         let since = SystemTime::now();
         let (pieces, mut live) = mpsc::channel::<Piece>(PIECES_WAITING_MAX);
@@ -146,7 +157,7 @@ impl Walls {
                 }
             }
         };
-        let run = self.native.exec(session, command, isolation, pieces, &io.cancel);
+        let run = self.native.exec_named(session, command, isolation, named, pieces, &io.cancel);
         let (mut outcome, ()) = tokio::join!(run, forward);
         let scanned = self.scan(session, isolation, since).await;
         if let Report::Exec(report) = &mut outcome.report {

@@ -5,7 +5,7 @@ use crate::{
     config::{Lease, Yard},
     running::{Piece, Running, Source, Story, listen, packets, pump},
     warden::{Order, Warden},
-    wire::{self, Job, Streams, Swap, Swapped, Task, Wish},
+    wire::{self, Job, Named, Streams, Swap, Swapped, Task, Wish},
     worker::{Reply, Request},
 };
 use bailey_protocol::{
@@ -124,6 +124,19 @@ impl Native {
         out: mpsc::Sender<Piece>,
         cancel: &CancellationToken,
     ) -> Outcome {
+        self.exec_named(session, command, isolation, None, out, cancel).await
+    }
+
+    /// The same, where the files that the command names must be those that a human saw.
+    pub(crate) async fn exec_named(
+        &self,
+        session: SessionId,
+        command: &Command,
+        isolation: &Isolation,
+        named: Option<Named>,
+        out: mpsc::Sender<Piece>,
+        cancel: &CancellationToken,
+    ) -> Outcome {
         let begin = Instant::now();
         // While they live, it would share what they see of the project.
         self.waiting.clear(session).await;
@@ -134,7 +147,7 @@ impl Native {
             let stdin = stdin.map(|blob| wire::sealed(&blob.0)).transpose()?;
             let is_first = self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
             let (isolation, limits) = (isolation.clone(), limits.clone());
-            let job = Job { task: Task::Run(command), isolation, limits, is_first };
+            let job = Job { task: Task::Run(command, named), isolation, limits, is_first };
             self.launch(session, &job, stdin)
         };
         let mut running = match run.await {

@@ -4,7 +4,7 @@
 //! environment and a change's new files, lies in a sealed memfd among them.
 
 use crate::{config::Yard, tree::Access, worker};
-use bailey_protocol::{Blob, Command, Enforced, Isolation, Limits, SessionId, Wall};
+use bailey_protocol::{Blob, Command, Digest, Enforced, Isolation, Limits, SessionId, Wall};
 use rustix::{
     fs::{MemfdFlags, SealFlags},
     net::{
@@ -119,10 +119,19 @@ pub(crate) struct Job {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Task {
-    /// Execute a program. Its standard input is a descriptor, not the command's field.
-    Run(Command),
+    /// Execute a program. Its standard input is a descriptor, not the command's field. What it names must be this, where
+    /// that is known.
+    Run(Command, Option<Named>),
     /// Run the worker; its reply goes to standard output as JSON.
     Work(worker::Request),
+}
+
+/// What the files must be that a command names.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) digest: Digest,
+    /// Where its program was looked for.
+    pub(crate) path: String,
 }
 
 /// The descriptors of a request, in the order they travel in.

@@ -3,7 +3,7 @@ use bailey_kernel::{Permit, Seal};
 use bailey_protocol::{Effect, Isolation, Seq};
 
 fn forge(effect: Effect, isolation: Isolation, seal: Seal) -> Permit {
-    Permit { effect, isolation, seq: Seq(1), seal }
+    Permit { effect, isolation, named: None, seq: Seq(1), seal }
 }
 
 fn main() {

@@ -17,14 +17,15 @@ fn job(task: Task) -> Job {
 }
 
 fn command() -> Task {
-    Task::Run(Command {
+    let command = Command {
         argv: vec!["true".into()],
         cwd: WsPath("/work/p".into()),
         env: BTreeMap::new(),
         stdin: None,
         network: false,
         limits: Limits::default(),
-    })
+    };
+    Task::Run(command, None)
 }
 
 fn merge(direction: MergeKind, upper: &str, project: &str, backup: &str) -> Task {
@@ -150,20 +151,24 @@ fn a_command_gets_no_larger_list_of_system_calls_than_the_owner_chose() {
 
 #[test]
 fn a_place_that_is_one_programs_serves_nothing_else() {
-    let Task::Run(command) = command() else { panic!("no command") };
+    let Task::Run(command, _) = command() else { panic!("no command") };
     let isolation =
         Isolation { profile: Profile::Strict, extra_reads: vec!["/opt/x.py".into()], ..Isolation::default() };
     let guest = Guest { command: command.clone(), isolation: isolation.clone() };
     let place = Lease { guest: Some(guest), ..lease() };
     let job = |task| Job { isolation: isolation.clone(), ..job(task) };
     let calls = Calls::default();
-    assert_eq!(check(&calls, &place, View::Workspace, &job(Task::Run(command.clone()))), Ok(()), "control");
+    assert_eq!(
+        check(&calls, &place, View::Workspace, &job(Task::Run(command.clone(), None))),
+        Ok(()),
+        "control"
+    );
     let other = Command { argv: vec!["sh".into()], ..command.clone() };
-    let wider = Job { isolation: Isolation::default(), ..job(Task::Run(command.clone())) };
+    let wider = Job { isolation: Isolation::default(), ..job(Task::Run(command.clone(), None)) };
     let larger =
-        Job { limits: Limits { pids: 9999, ..Limits::default() }, ..job(Task::Run(command.clone())) };
+        Job { limits: Limits { pids: 9999, ..Limits::default() }, ..job(Task::Run(command.clone(), None)) };
     let work = job(Task::Work(Request::Perform { action: Action::Read { path: "/work/p/a".into() } }));
-    for refused in [job(Task::Run(other)), wider, larger, work] {
+    for refused in [job(Task::Run(other, None)), wider, larger, work] {
         assert!(check(&calls, &place, View::Workspace, &refused).is_err(), "{refused:?}");
     }
     let hidden = Hidden::default();

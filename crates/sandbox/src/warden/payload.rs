@@ -8,7 +8,7 @@ use crate::{
     facts::{self, Known},
     plan::USER,
     ruleset, seccomp, sys,
-    wire::{Header, Job, Message, Task, View},
+    wire::{Header, Job, Message, Named, Task, View},
     worker,
 };
 use bailey_protocol::{Command, Limits, Profile, Wall};
@@ -62,7 +62,7 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     let mut job = job;
     let without = &ground.config.without;
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
-    if let Task::Run(command) = &job.task {
+    if let Task::Run(command, _) = &job.task {
         let cwd = &command.cwd.0;
         std::env::set_current_dir(cwd)
             .map_err(|error| format!("the directory `{cwd}` cannot be entered: {error}"))?;
@@ -76,6 +76,9 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
             Ok(abi) => known.landlock_abi = abi,
             Err(reason) => known.absent.push(reason),
         }
+    }
+    if let Task::Run(command, Some(named)) = &job.task {
+        look_at_files(command, named)?;
     }
     if !without.contains(&Wall::Seccomp) {
         match sys::set_seccomp_filter(program(ground, &job)) {
@@ -92,7 +95,7 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         job.isolation.minimum.retain(|wall| !without.contains(wall));
     }
     facts::check(&enforced, &job.isolation)?;
-    if let Task::Run(_) = &job.task {
+    if let Task::Run(..) = &job.task {
         let revealed: Vec<PathBuf> =
             job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();
         worker::settle(&header.yard.project, &covered, &revealed);
@@ -100,9 +103,25 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     }
     tell(control.as_fd(), &Message::Started(enforced));
     match job.task {
-        Task::Run(command) => execute(ground, header, &command, streams),
+        Task::Run(command, _) => execute(ground, header, &command, streams),
         Task::Work(request) => work(request, streams),
     }
+}
+
+/// What the command names must still be what a human said yes to. Whoever begins it has looked as well; this look is inside,
+/// at what it will run itself, and before a filter may forbid the calls that it takes.
+fn look_at_files(command: &Command, named: &Named) -> Result<(), String> {
+    #[cfg(bailey_break)]
+    if bailey_protocol::broken::broken("named_files") {
+        return Ok(());
+    }
+    if !worker::is_what_was_named(command, &named.path, named.digest)? {
+        return Err(
+            "a file that the command names is not what it was when a human said yes to it; ask for it again"
+                .into(),
+        );
+    }
+    Ok(())
 }
 
 /// Tells a first command's readers what it will not be able to change; the pipe is empty still.
@@ -117,7 +136,7 @@ fn warn(job: &Job, header: &Header, covered: &[PathBuf], [_, _, stderr]: &[Owned
 /// The worker always gets the strict profile.
 fn program<'a>(ground: &'a Ground, job: &Job) -> &'a [sys::Instruction] {
     let profile = match job.task {
-        Task::Run(_) => job.isolation.profile,
+        Task::Run(..) => job.isolation.profile,
         Task::Work(_) => Profile::Strict,
     };
     seccomp::program(profile).unwrap_or(&ground.calls)

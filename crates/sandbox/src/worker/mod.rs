@@ -30,6 +30,7 @@ mod state;
 use bailey_protocol::{Action, Command, DiffReport, Digest, Merge, Report, Touched, WsPath, number::decimal};
 use beneath::Root;
 use error::Error;
+pub(crate) use named::is_what_was_named;
 pub(crate) use owners::of_others;
 use serde::{Deserialize, Serialize};
 pub(crate) use settle::settle;

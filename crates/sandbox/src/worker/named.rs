@@ -63,6 +63,11 @@ pub(super) fn named(command: &Command, path: &str) -> Result<Digest, Error> {
     Ok(files.digest())
 }
 
+/// Whether a command still names what it did; why that cannot be seen.
+pub(crate) fn is_what_was_named(command: &Command, path: &str, then: Digest) -> Result<bool, String> {
+    named(command, path).map(|now| now == then).map_err(|error| error.to_string())
+}
+
 struct Files<'a> {
     root: Root,
     cwd: &'a str,

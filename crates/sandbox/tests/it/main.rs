@@ -6,6 +6,7 @@
     reason = "a test's helpers fail as its body does"
 )]
 
+mod approved;
 mod extensions;
 mod house;
 mod inside;
