@@ -1,6 +1,7 @@
 //! SECURITY.md and the table say the same, and what follows from a try.
 
 use super::{
+    desk::changed,
     table::LINES,
     trial::{Attempt, Tried, Verdict},
 };
@@ -63,5 +64,16 @@ fn only_what_succeeds_without_the_wall_is_held() {
     assert_eq!(of(&nothing, &reached), Verdict::Untried);
     for control in [&reached, &refused, &nothing] {
         assert_eq!(of(&reached, control), Verdict::NotHeld);
+    }
+}
+
+#[test]
+fn a_token_with_another_signature_is_still_a_token() {
+    // Of a signature's last letter not all bits count: a token's text that ends in an odd one cannot be read at all.
+    for last in ["AAA", "BBQ", "zzA"] {
+        let text = format!("{}{last}", "A".repeat(60));
+        let other = changed(&text);
+        assert_ne!(other, text);
+        assert!(other.len() == text.len() && other.ends_with(last), "{other}");
     }
 }
