@@ -99,9 +99,7 @@ impl Intent {
             digests: [sealed.digest(), sealed.action_digest()].map(|digest| digest.to_string()),
             asker,
             command: match &effect.action {
-                Action::Exec(command) if grant.is_some_and(|grant| grant.wider.is_some()) => {
-                    Some(command.clone())
-                }
+                Action::Exec(command) => Some(command.clone()),
                 _ => None,
             },
             kind: effect.action.kind(),
@@ -138,13 +136,16 @@ pub(crate) fn begin(
 ) -> Result<Result<Seq, BeginError>, StoreError> {
     let stopped = state(tx, project::STOPPED)?;
     #[cfg(bailey_break)]
-    let stopped = stopped.filter(|_| !bailey_protocol::broken::broken("stop"));
+    let stopped = if bailey_protocol::broken::broken("stop") { None } else { stopped };
     if let Some(since) = stopped {
         return Ok(Err(BeginError::Stopped { since }));
     }
     let in_force = state(tx, "policy")?.is_some_and(|digest| digest == policy.to_string());
     #[cfg(bailey_break)]
-    let in_force = in_force || bailey_protocol::broken::broken("rules_in_force");
+    let in_force = match bailey_protocol::broken::broken("rules_in_force") {
+        true => true,
+        false => in_force,
+    };
     if !in_force {
         return Ok(Err(BeginError::Stale));
     }

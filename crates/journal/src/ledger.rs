@@ -155,7 +155,10 @@ impl Mint {
     pub async fn present(&self, token: &Macaroon) -> Result<Result<Presented, BadToken>, JournalError> {
         let is_own = token.is_of(self.journal().token_secret().await?);
         #[cfg(bailey_break)]
-        let is_own = is_own || bailey_protocol::broken::broken("token_chain");
+        let is_own = match bailey_protocol::broken::broken("token_chain") {
+            true => true,
+            false => is_own,
+        };
         if !is_own {
             return Ok(Err(BadToken::Forged));
         }

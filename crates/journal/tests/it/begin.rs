@@ -1,9 +1,11 @@
 //! What `begin` refuses, and that nothing of a refused effect is written.
 
 use crate::support::{Desk, LASTS, command, decide, desk, effect, paid_by, stricter, terms, why};
-use bailey_journal::{Asker, BeginError, Budgets, Fact, JournalError, Query, SessionLock, Terms, Warrant};
-use bailey_policy::Verdict;
-use bailey_protocol::{Answer, Role, Sealed, SessionId};
+use bailey_journal::{
+    Asker, BeginError, Budgets, Fact, JournalError, Query, SessionLock, Terms, Warrant, Wider,
+};
+use bailey_policy::{Pattern, Verdict};
+use bailey_protocol::{Action, Answer, Digest, Role, Sealed, SessionId};
 
 async fn intents(desk: &Desk) -> usize {
     let entries = desk.journal.entries(Query::default()).await.unwrap();
@@ -197,6 +199,39 @@ async fn a_yes_is_the_askers_own() {
     let again = effect(session, command("deploy old"));
     assert_eq!(desk.mint.standing_grant(&again, &Terms::default(), true).await.unwrap(), None);
     assert!(matches!(desk.begin_approved(again, grant).await, Err(BeginError::Burnt)));
+}
+
+/// A yes for a pattern begins what it covers, as often as it is asked for: in its session, for its asker, and no other command.
+#[tokio::test]
+async fn a_yes_for_a_pattern_begins_what_it_covers() {
+    let desk = desk().await;
+    let (session, other) = (desk.session().await, desk.session().await);
+    let line = |text| match command(text) {
+        Action::Exec(command) => command,
+        other => panic!("{other:?}"),
+    };
+    let of = |session, text| effect(session, command(text));
+    let wider = Wider {
+        pattern: Pattern::around(&line("git status --short")).unwrap(),
+        program: Some(Digest::of(b"git")),
+        rules: ["asks".to_owned()].into(),
+    };
+    let shown = of(session, "git status --short");
+    let asks = Terms { pattern: Some(wider.clone()), ..terms() };
+    let id = desk.mint.ask(&shown, asks, serde_json::json!({}), LASTS).await.unwrap();
+    desk.mint.answer(session, id, Answer::YesForPattern, "owner", "").await.unwrap();
+    let covered = "git status --long";
+    let grant = desk.mint.pattern_grant(session, &line(covered), &terms(), wider).await.unwrap().unwrap();
+    for _ in 0..2 {
+        drop(desk.begin_approved(of(session, covered), grant.clone()).await.unwrap());
+    }
+    for refused in [of(session, "git push"), of(other, covered)] {
+        assert!(matches!(desk.begin_approved(refused, grant.clone()).await, Err(BeginError::Burnt)));
+    }
+    let by_another = of(session, covered);
+    let warrant = Warrant::Approved(desk.review(&by_another), grant);
+    let begun = desk.mint.begin(by_another, warrant, paid_by(Some(other)), &Budgets::default()).await;
+    assert!(matches!(begun, Err(BeginError::Burnt)));
 }
 
 #[tokio::test]

@@ -13,10 +13,14 @@ cp ../config.toml "$H/"
 "$BAILEY" --home "$H" run --model test/model --approve never 'do it' > ../out.txt 2>&1 &
 for _ in $(seq 200); do grep -q 'begun' ../out.txt && break; sleep 0.1; done
 head -c 64000000 /dev/zero > "$H/fill" 2> /dev/null
+run=$!
+"$BAILEY" --home "$H" run --model test/model --approve never 'while it is full' > ../late.txt 2>&1; echo "late $?"
+cat ../late.txt >&2
 touch "$P/full"
-wait $!; echo "code $?"
+wait $run; echo "code $?"
 rm "$P/full"; cat ../out.txt >&2
 rm "$H/fill"
+echo "asked $("$BAILEY" --home "$H" --json audit log | grep -c '"kind":"model"')"
 "$BAILEY" --home "$H" audit verify; echo "code $?"
 session=$("$BAILEY" --home "$H" sessions list | cut -c 1-8)
 "$BAILEY" --home "$H" sessions diff "$session"; echo "code $?"
@@ -27,12 +31,18 @@ session=$("$BAILEY" --home "$H" sessions list | cut -c 1-8)
 fn a_disk_that_fills_is_told_and_what_was_done_is_kept() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let wait = json!({ "command": "echo begun; sleep 4" });
-    let _server = edit_then(&stage, move |request| match request.body.contains("again") {
+    let server = edit_then(&stage, move |request| match request.body.contains("again") {
         true => Reply::text("done"),
         false => Reply::calls([("c1", "command_run", wait.clone())]),
     });
     fs::rename(stage.home().join("config.toml"), stage.folder().join("config.toml")).unwrap();
     let Some(ran) = in_a_namespace(&stage, FULL) else { return };
+    // No journal, no effect: a model is asked as often as the journal says, and who begins while the disk is full asks none. The
+    // control: who begins later asks, and edits.
+    let asked = |text: &str| server.requests().iter().filter(|request| request.body.contains(text)).count();
+    assert!(ran.stdout.contains(&format!("asked {}\n", asked("do it"))), "{} {ran:?}", asked("do it"));
+    assert_eq!([asked("while it is full"), asked("again")], [0, 2], "{ran:?}");
+    assert!(ran.stdout.contains("late 5"), "{ran:?}");
     for words in ["no space is left", "free some space", "not known: it could not be compared"] {
         assert!(ran.stderr.contains(words), "no `{words}` in {ran:?}");
     }
