@@ -83,6 +83,10 @@ fn yaml_message(error: &serde_saphyr::Error) -> String {
         return format!("unknown field `{field}`, expected one of `{}`", expected.join("`, `"));
     }
     let message = error.to_string();
+    // Who wrote `*.key` meant no alias.
+    if message.contains("unknown anchor") {
+        return "what begins with `*` stands in quotes in YAML, as in `\"*.key\"`".into();
+    }
     message.rsplit_once(" at line ").map_or(message.as_str(), |(said, _)| said).to_string()
 }
 

@@ -116,6 +116,15 @@ fn unknown_field() {
 }
 
 #[test]
+fn a_glob_without_quotes() {
+    assert_eq!(
+        matching_yaml("path: *.key"),
+        "p/a.yaml:5:13: what begins with `*` stands in quotes in YAML, as in `\"*.key\"`\n  |       path: *.key"
+    );
+    assert!(matching_yaml("path: '*.key'\n      paht: x").contains("unknown field `paht`"), "a control");
+}
+
+#[test]
 fn unknown_unit() {
     assert_eq!(
         matching(r#"max_size = "10 kb""#),
