@@ -135,13 +135,7 @@ fn not_json(error: serde_json::Error) -> StoreError {
 
 pub(crate) fn redact(value: &mut Value, redactor: &Redactor) {
     match value {
-        Value::String(text) => {
-            let clean = redactor.redact(text);
-            if clean.hits > 0 {
-                let clean = clean.text.into_owned();
-                *text = clean;
-            }
-        }
+        Value::String(text) => *text = redactor.redact(text).text.into_owned(),
         Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
         Value::Object(fields) => match blob(fields) {
             // Bytes are redacted as bytes: a mark inside Base64 could not be read back.

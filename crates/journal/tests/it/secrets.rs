@@ -110,3 +110,17 @@ async fn a_redacted_outcome_can_be_read_back() {
     let Report::File(file) = outcome.report else { panic!("it is another report") };
     assert_eq!(file.content.0, b"\xff [redacted:TEST_TOKEN]");
 }
+
+#[tokio::test]
+async fn what_only_looks_like_bytes_keeps_all_it_says() {
+    let desk = desk_with(redactor()).await;
+    let session = desk.session().await;
+    let card = serde_json::json!({ "value": { "base64": "aGk=", "note": format!("it is {SECRET}") }, "other": { "note": "aGk=" } });
+    let sealed = effect(session, command("deploy"));
+    desk.mint.ask(&sealed, Terms::default(), card, LASTS).await.unwrap();
+    let entries = desk.journal.entries(Query::default()).await.unwrap();
+    let asked = entries.last().unwrap().text();
+    let kept =
+        [r#""value":{"base64":"aGk=","note":"it is [redacted:TEST_TOKEN]"}"#, r#""other":{"note":"aGk="}"#];
+    assert!(kept.iter().all(|kept| asked.contains(kept)), "{asked}");
+}
