@@ -1,8 +1,8 @@
 //! Control groups: the limits that the kernel holds for a whole tree of processes.
 //!
 //! A group is made by the warden as long as it may (as root, or in a delegated subtree), under its own group. A
-//! holder sits from the start in the group of the first effect that it will serve, because joining is dear (over
-//! a millisecond) and forking inside is free; an effect that runs beside another joins one of its own.
+//! holder sits in one from the start, because joining is dear (over a millisecond) and forking inside is free: an effect
+//! that lives alone has it to itself, with limits of its own; one that runs beside another joins another one.
 
 use bailey_protocol::{Limits, Wall};
 use std::{
@@ -88,10 +88,9 @@ impl Cgroups {
         }
     }
 
-    /// Takes back a group whose members are gone. One in which memory was used up stays marked by that.
+    /// Takes back a group whose members are gone.
     pub(crate) fn take_back(&mut self, group: Group) {
-        let was_full = group.memory_events().is_some_and(|events| was_out_of_memory(&events));
-        if !was_full && self.spare.len() < SPARE_MAX {
+        if self.spare.len() < SPARE_MAX {
             self.spare.push(group);
         }
     }
@@ -147,7 +146,7 @@ impl Group {
         self.directories.iter().map(open).collect()
     }
 
-    /// The file that counts processes killed for want of memory, for [`was_out_of_memory`].
+    /// The file that counts processes killed for want of memory, for [`kills`].
     pub(crate) fn memory_events(&self) -> Option<OwnedFd> {
         let (directory, _, version) =
             self.directories.iter().find(|(_, controllers, _)| controllers.contains(&Controller::Memory))?;
@@ -170,12 +169,12 @@ pub(crate) fn join(doors: &[OwnedFd]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the kernel has killed a process of the group because its memory was used up.
-pub(crate) fn was_out_of_memory(events: &OwnedFd) -> bool {
+/// How many processes of a group the kernel has killed so far because its memory was used up.
+pub(crate) fn kills(events: &OwnedFd) -> u64 {
     let mut bytes = [0; 4096];
     let read = rustix::io::pread(events, &mut bytes, 0).unwrap_or(0);
     let text = String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()).into_owned();
-    text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
 }
 
 impl Drop for Group {

@@ -2,7 +2,8 @@
 //!
 //! It is not pivoted into here: each effect's init does that in a namespace cloned from this one, after it has
 //! bound its extra reads and its masks. So all effects of a session that live at once share one overlay mount,
-//! which keeps them coherent.
+//! which keeps them coherent. When none lives any more, [`Stage::renew`] puts a new mount in its place; what that is made
+//! of lies beside the root, where no sandbox sees it.
 
 use crate::{
     config::Yard,
@@ -44,6 +45,10 @@ impl Opened {
     }
 }
 
+/// Beside the root: the trees that it is made of.
+const PROJECT: &str = "../project";
+const FOLDER: &str = "../folder";
+
 /// A root, built.
 #[derive(Debug)]
 pub(crate) struct Stage {
@@ -51,6 +56,28 @@ pub(crate) struct Stage {
     pub(crate) root: OwnedFd,
     /// The session's folder, to measure what it holds. Through it nothing of what is mounted in the root is seen.
     pub(crate) folder: OwnedFd,
+    /// The overlay's mount, where the view has one.
+    overlay: Option<OwnedFd>,
+}
+
+impl Stage {
+    /// Puts a new overlay in the place of one that was looked at, so that it shows the project as it is by now. No sandbox may
+    /// live: two live mounts must never share an upper layer, and whatever was cloned from the old one keeps it alive.
+    ///
+    /// # Errors
+    /// Names the step. There is no overlay then.
+    pub(crate) fn renew(&mut self, yard: &Yard) -> Result<(), StageError> {
+        let Some(overlay) = self.overlay.take() else { return Ok(()) };
+        let step = |what| move |error: Errno| failed(what)(error.into());
+        // By its own root and not by its path: a program may have moved the directory that it is mounted in.
+        rustix::process::fchdir(&overlay).map_err(step("the old overlay"))?;
+        // An open descriptor would keep it mounted, as would the working directory.
+        drop(overlay);
+        tree::detach(".").map_err(failed("the old overlay"))?;
+        rustix::process::fchdir(&self.root).map_err(step("the staging root"))?;
+        self.overlay = Some(overlaid(self.root.as_fd(), yard)?);
+        Ok(())
+    }
 }
 
 /// A step of the building that failed.
@@ -160,29 +187,31 @@ pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) ->
     let tools = if view == View::Workspace { own_sources(&plan.tools, opened.tools)? } else { Vec::new() };
 
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let staging =
-        tree::make("tmpfs", &[("size", "16m"), ("mode", "755")], attributes).map_err(failed("a tmpfs"))?;
+    let make =
+        |size| tree::make("tmpfs", &[("size", size), ("mode", "755")], attributes).map_err(failed("a tmpfs"));
     let at = tree::directory(STAGING).map_err(failed(STAGING))?;
-    tree::attach(staging.as_fd(), at.as_fd()).map_err(failed("the staging root"))?;
-    std::env::set_current_dir(STAGING).map_err(failed(STAGING))?;
+    tree::attach(make("1m")?.as_fd(), at.as_fd()).map_err(failed("the staging directory"))?;
+    let outer = tree::directory(STAGING).map_err(failed(STAGING))?;
+    for (name, source) in [("root", &make("16m")?), ("project", &project), ("folder", &folder)] {
+        bind(outer.as_fd(), Path::new(name), source.as_fd())?;
+    }
+    let inner = Path::new(STAGING).join("root");
+    std::env::set_current_dir(&inner).map_err(failed("the staging root"))?;
     let root = tree::directory(".").map_err(failed("the staging root"))?;
 
     for (at, source) in system {
         put(root.as_fd(), at, source)?;
     }
-    for (name, source) in [(".project", &project), (".folder", &folder)] {
-        bind(root.as_fd(), Path::new(name), source.as_fd())?;
-    }
-    let folder = tree::directory(".folder").map_err(failed("the session's folder"))?;
+    let folder = tree::directory(FOLDER).map_err(failed("the session's folder"))?;
+    let mut overlay = None;
     match view {
-        View::Workspace => workspace(root.as_fd(), plan, yard, tools)?,
+        View::Workspace => {
+            workspace(root.as_fd(), plan, tools)?;
+            overlay = Some(overlaid(root.as_fd(), yard)?);
+        }
         View::Layers | View::Merge | View::Discard => layers(root.as_fd(), yard, view)?,
     }
-    for name in [".project", ".folder"] {
-        tree::detach(name).map_err(failed(name))?;
-        std::fs::remove_dir(name).map_err(failed(name))?;
-    }
-    Ok(Stage { root, folder })
+    Ok(Stage { root, folder, overlay })
 }
 
 fn open_or(opened: Option<OwnedFd>, path: &Path, access: Access) -> Result<OwnedFd, StageError> {
@@ -258,28 +287,25 @@ fn bind(root: BorrowedFd<'_>, at: &Path, tree: BorrowedFd<'_>) -> Result<(), Sta
     tree::attach(tree, place.as_fd()).map_err(failed(name()))
 }
 
-/// The private home and temporary files, the project under the session's layer, the user's tools.
-fn workspace(
-    root: BorrowedFd<'_>,
-    plan: &Plan,
-    yard: &Yard,
-    tools: Vec<(PathBuf, OwnedFd)>,
-) -> Result<(), StageError> {
+/// The private home and temporary files, and the user's tools.
+fn workspace(root: BorrowedFd<'_>, plan: &Plan, tools: Vec<(PathBuf, OwnedFd)>) -> Result<(), StageError> {
     let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "620")];
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let pts = tree::make("devpts", &options, attributes).map_err(failed("a devpts"))?;
     bind(root, Path::new("/dev/pts"), pts.as_fd())?;
     // From the outside in: a home may lie in /tmp, a project in either.
-    part(root, ".folder/tmp", Path::new("/tmp"), Access::ReadWrite)?;
-    part(root, ".folder/tmp", Path::new("/var/tmp"), Access::ReadWrite)?;
-    part(root, ".folder/home", &plan.home, Access::ReadWrite)?;
-    for (at, tree) in tools {
-        bind(root, &at, tree.as_fd())?;
-    }
+    part(root, "../folder/tmp", Path::new("/tmp"), Access::ReadWrite)?;
+    part(root, "../folder/tmp", Path::new("/var/tmp"), Access::ReadWrite)?;
+    part(root, "../folder/home", &plan.home, Access::ReadWrite)?;
+    tools.into_iter().try_for_each(|(at, tree)| bind(root, &at, tree.as_fd()))
+}
+
+/// The project under the session's layer, mounted anew. The working directory is the root.
+fn overlaid(root: BorrowedFd<'_>, yard: &Yard) -> Result<OwnedFd, StageError> {
     let options = [
-        ("lowerdir", ".project"),
-        ("upperdir", ".folder/upper"),
-        ("workdir", ".folder/work"),
+        ("lowerdir", PROJECT),
+        ("upperdir", "../folder/upper"),
+        ("workdir", "../folder/work"),
         ("userxattr", ""),
     ];
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
@@ -293,17 +319,18 @@ fn workspace(
     if tree::is_read_only(overlay.as_fd()).map_err(failed(&what))? {
         return Err(failed(&what)(io::ErrorKind::ReadOnlyFilesystem.into()));
     }
-    bind(root, &yard.project, overlay.as_fd())
+    bind(root, &yard.project, overlay.as_fd())?;
+    Ok(overlay)
 }
 
 /// The project, the upper layer and the backups side by side, each at its own path.
 fn layers(root: BorrowedFd<'_>, yard: &Yard, view: View) -> Result<(), StageError> {
-    part(root, ".project", &yard.project, Access::ReadWrite)?;
-    part(root, ".folder/upper", &yard.upper(), view.upper())?;
-    part(root, ".folder/backups", &yard.backups(), view.project())
+    part(root, PROJECT, &yard.project, Access::ReadWrite)?;
+    part(root, "../folder/upper", &yard.upper(), view.upper())?;
+    part(root, "../folder/backups", &yard.backups(), view.project())
 }
 
-/// Binds a part of what is attached below the root at another place of it. Access is only ever narrowed: what
+/// Binds a part of what is attached beside the root at a place of it. Access is only ever narrowed: what
 /// is read-only there stays so here.
 fn part(root: BorrowedFd<'_>, from: &str, at: &Path, access: Access) -> Result<(), StageError> {
     let tree = tree::open_at(root, from).map_err(failed(from))?;

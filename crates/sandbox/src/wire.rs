@@ -61,6 +61,8 @@ pub(crate) struct Header {
 /// What a holder gets of a request: the header, with what the warden did for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Forward {
+    /// How many its holder was asked for before.
+    pub(crate) number: u64,
     pub(crate) header: Header,
     /// Limits that the effect's control group holds.
     pub(crate) limits: BTreeSet<Wall>,

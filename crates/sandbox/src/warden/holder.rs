@@ -24,11 +24,13 @@ use std::{
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Go;
 
-/// What the warden hears.
+/// What the warden hears. Sandboxes are counted from 0.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum Notice {
-    /// One sandbox is gone.
-    Ended,
+    /// This sandbox is gone.
+    Ended(u64),
+    /// This one was not made, and this holder will make none.
+    Refused(u64),
 }
 
 /// What a holder is born with, besides what the warden knows.
@@ -55,7 +57,9 @@ pub(super) fn main(ground: &Ground, header: &Header, birth: Birth) -> ! {
     }
     let Birth { is_root, opened, doors, socket } = birth;
     let code = match prepare(ground, header, is_root, opened, doors, &socket) {
-        Ok(stage) => Holder { ground, stage, socket, live: HashMap::new() }.serve(),
+        Ok(stage) => {
+            Holder { ground, header, stage, socket, live: HashMap::new(), has_served: false }.serve()
+        }
         Err(reason) => refuse(&ground.explained(reason), &socket),
     };
     sys::exit(i32::from(code.is_err()))
@@ -97,19 +101,21 @@ fn prepare(
 
 /// Answers every order with the reason why there can be no sandbox.
 fn refuse(reason: &str, socket: &OwnedFd) -> io::Result<()> {
-    while let Some((_, mut fds)) = wire::receive::<Forward>(socket.as_fd())? {
+    while let Some((forward, mut fds)) = wire::receive::<Forward>(socket.as_fd())? {
         let streams = Streams::take(&mut fds);
         if let Some(streams) = &streams {
             drop(wire::send(streams.control.as_fd(), &Message::Refused(reason.to_owned()), &[]));
         }
         // The streams close afterwards: whoever sees that may count on the warden's knowing.
-        wire::send(socket.as_fd(), &Notice::Ended, &[])?;
+        wire::send(socket.as_fd(), &Notice::Refused(forward.number), &[])?;
     }
     Ok(())
 }
 
 /// One sandbox, as its holder knows it.
 struct Live {
+    /// Which the warden counts it as.
+    number: u64,
     /// Where its runtime listens.
     control: OwnedFd,
     disk_bytes: u64,
@@ -119,11 +125,14 @@ struct Live {
 
 struct Holder<'a> {
     ground: &'a Ground,
+    header: &'a Header,
     /// None when the mount namespace was left away.
     stage: Option<Stage>,
     socket: OwnedFd,
     /// By the process id of its init.
     live: HashMap<Pid, Live>,
+    /// Whether a sandbox may have looked at the overlay, which then may hide what the host changed since.
+    has_served: bool,
 }
 
 impl Holder<'_> {
@@ -134,6 +143,13 @@ impl Holder<'_> {
             let has_order = self.wait(&signals, look_at)?;
             while signals.next().is_some() {}
             self.reap()?;
+            // At once, and not with the next order, which need not wait for it then.
+            if self.has_served
+                && self.live.is_empty()
+                && let Err(reason) = self.renew()
+            {
+                return refuse(&self.ground.explained(reason), &self.socket);
+            }
             if Instant::now() >= look_at {
                 let begin = Instant::now();
                 self.look_at_disk();
@@ -170,12 +186,19 @@ impl Holder<'_> {
     /// when the runtime asks for the next one, the warden already knows.
     fn reap(&mut self) -> io::Result<()> {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            let Some(Live { control, .. }) = self.live.remove(&pid) else { continue };
+            let Some(Live { number, control, .. }) = self.live.remove(&pid) else { continue };
             let gone = Message::Gone { signal: status.terminating_signal() };
             drop(wire::send(control.as_fd(), &gone, &[]));
-            wire::send(self.socket.as_fd(), &Notice::Ended, &[])?;
+            wire::send(self.socket.as_fd(), &Notice::Ended(number), &[])?;
         }
         Ok(())
+    }
+
+    /// Lets go of what the last sandboxes looked at. All of them are waited for, so nothing keeps their mount alive.
+    fn renew(&mut self) -> Result<(), String> {
+        self.has_served = false;
+        let Some(stage) = &mut self.stage else { return Ok(()) };
+        stage.renew(&self.header.yard).map_err(|error| error.to_string())
     }
 
     /// Tells each sandbox whose folder has grown too big; one that does not go by the next look is killed.
@@ -199,6 +222,8 @@ impl Holder<'_> {
     fn start(&mut self, forward: &Forward, mut fds: VecDeque<OwnedFd>) -> io::Result<()> {
         let streams =
             Streams::take(&mut fds).ok_or_else(|| io::Error::other("an order without descriptors"))?;
+        let number = forward.number;
+        self.has_served = true;
         match sys::fork(namespaces(self.ground)) {
             Ok(None) => {
                 self.live.clear();
@@ -212,14 +237,14 @@ impl Holder<'_> {
             }
             Ok(Some(pid)) => {
                 let disk_bytes = forward.header.limits.disk_bytes;
-                self.live.insert(pid, Live { control: streams.control, disk_bytes, is_told: false });
+                self.live.insert(pid, Live { number, control: streams.control, disk_bytes, is_told: false });
                 Ok(())
             }
             Err(error) => {
                 let refused =
                     Message::Refused(self.ground.explained(format!("namespaces cannot be made: {error}")));
                 drop(wire::send(streams.control.as_fd(), &refused, &[]));
-                wire::send(self.socket.as_fd(), &Notice::Ended, &[])
+                wire::send(self.socket.as_fd(), &Notice::Ended(number), &[])
             }
         }
     }

@@ -82,6 +82,10 @@ fn run(
 
     let limits = job.limits.clone();
     let signals = SignalFd::block(&[Signal::CHILD, Signal::USR1]).map_err(text)?;
+    let events = events.map(|events| {
+        let before = cgroup::kills(&events);
+        (events, before)
+    });
     let known = known(ground, forward);
     let watches_memory = known.watched.contains(&Wall::MemoryLimit);
     let child = sys::fork(sys::Namespaces::default())
@@ -223,8 +227,8 @@ struct Watch<'a> {
     child: Pid,
     /// Where memory is watched: how much there may be.
     memory_bytes: Option<u64>,
-    /// Where it is held: the group's count of killed processes.
-    events: Option<OwnedFd>,
+    /// Where it is held: the group's count of killed processes, and how many were before this sandbox.
+    events: Option<(OwnedFd, u64)>,
 }
 
 impl Watch<'_> {
@@ -271,7 +275,7 @@ impl Watch<'_> {
         };
         let status = self.end(status);
         // The last breach may have come after the last look.
-        if limit.is_none() && self.events.as_ref().is_some_and(cgroup::was_out_of_memory) {
+        if limit.is_none() && self.has_killed() {
             limit = Some("memory limit");
         }
         Ended {
@@ -285,8 +289,11 @@ impl Watch<'_> {
     /// Where the limit is watched: whether the tree is above it. Where it is held: whether the kernel had to kill one
     /// process of the tree, which ends the others too, as they counted on it.
     fn is_out_of_memory(&self) -> bool {
-        self.memory_bytes.is_some_and(watch::is_memory_above)
-            || self.events.as_ref().is_some_and(cgroup::was_out_of_memory)
+        self.memory_bytes.is_some_and(watch::is_memory_above) || self.has_killed()
+    }
+
+    fn has_killed(&self) -> bool {
+        self.events.as_ref().is_some_and(|(events, before)| cgroup::kills(events) > *before)
     }
 
     /// Takes every zombie; the payload's status when it is among them.

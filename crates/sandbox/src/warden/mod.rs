@@ -3,8 +3,9 @@
 //! It is this program executed again, so that it inherits no memory of the runtime, and it stays single-threaded,
 //! so that it may fork. It parses nothing but what the runtime sends, and grants nothing but what it was told of at the start
 //! (`charter.rs`). The chain is: runtime → warden → one
-//! *holder* for each session and view (user, mount and network namespace, the root, the overlay) → one *init* for each effect
-//! (pid, mount, ipc, uts and cgroup namespace) → the payload. When any link goes, all below it go:
+//! *holder* for each session and view (user, mount and network namespace, the root, the overlay, which is mounted anew
+//! whenever nothing lives that looked at it) → one *init* for each effect (pid, mount, ipc, uts and cgroup namespace) → the
+//! payload. When any link goes, all below it go:
 //! the runtime's end closes the control sockets, and every child asked for SIGKILL at its parent's end. (The
 //! warden itself does not ask for that: the kernel sends it when the *thread* that started it ends.)
 

@@ -9,6 +9,7 @@ use crate::{
     cgroup::{Cgroups, Group},
     charter,
     ids::{Ids, map_child},
+    plan::{Entry, Plan, What},
     stage,
     sys::{self, Namespaces},
     tree,
@@ -29,27 +30,26 @@ use std::{
 /// A session and what its sandboxes see.
 type Key = (SessionId, View);
 
+/// A file's device and inode, where it is there.
+type Identity = Option<(u64, u64)>;
+
 /// A holder's process, as the warden knows it.
 struct Holder {
     process: Pid,
     socket: OwnedFd,
-    /// Sandboxes that live in it.
-    live: usize,
-    /// Whether it never had one: its overlay was not looked at, so it shows the project as it is.
-    fresh: bool,
+    /// Sandboxes that live in it, each with a control group of its own where it has one.
+    live: BTreeMap<u64, Option<Group>>,
+    /// How many it was asked for.
+    asked: u64,
+    /// Whether it makes no sandboxes any more.
+    is_broken: bool,
+    /// Whether what it shows of the host was not looked at since its last sandbox began.
+    is_unsure: bool,
     header: Header,
-    /// The project's device and inode when it was mounted.
-    identity: Option<(u64, u64)>,
-    /// The control group that it sits in first, then those that later effects joined.
-    groups: Vec<Group>,
-}
-
-impl Holder {
-    /// Whether it has served, and its overlay may hide what the host changed since. Layers side by side hide nothing, so
-    /// their holder serves on.
-    fn is_spent(&self) -> bool {
-        self.live == 0 && !self.fresh && self.header.view == View::Workspace
-    }
+    /// What it shows of the host, the project first, as it was when it was mounted.
+    identities: Vec<Identity>,
+    /// The control group that it sits in.
+    group: Option<Group>,
 }
 
 pub(super) struct Server {
@@ -73,8 +73,8 @@ impl Server {
         let holders = std::mem::take(&mut self.holders).into_values();
         // All end at once, then each is waited for. One in which something lives ends that first; another may still be busy
         // with its mounts.
-        let ending = holders.map(|holder| (holder.process, holder.live, holder.groups)).collect::<Vec<_>>();
-        for (process, ..) in ending.iter().filter(|(_, live, _)| *live == 0) {
+        let ending = holders.map(|holder| (holder.process, holder.live, holder.group)).collect::<Vec<_>>();
+        for (process, ..) in ending.iter().filter(|(_, live, _)| live.is_empty()) {
             let _ = kill_process(*process, Signal::KILL);
         }
         for (process, ..) in &ending {
@@ -120,13 +120,23 @@ impl Server {
             let Some(holder) = self.holders.get_mut(&key) else { continue };
             let mut is_gone = false;
             while !is_gone && has_input(holder.socket.as_fd()) {
-                match wire::receive::<holder::Notice>(holder.socket.as_fd()) {
-                    Ok(Some((holder::Notice::Ended, _))) => holder.live = holder.live.saturating_sub(1),
+                let ended = match wire::receive::<holder::Notice>(holder.socket.as_fd()) {
+                    Ok(Some((holder::Notice::Ended(number), _))) => number,
+                    Ok(Some((holder::Notice::Refused(number), _))) => {
+                        holder.is_broken = true;
+                        number
+                    }
                     // And with it, by their parent's death, all its sandboxes.
-                    Ok(None) | Err(_) => is_gone = true,
-                }
+                    Ok(None) | Err(_) => {
+                        is_gone = true;
+                        continue;
+                    }
+                };
+                let group = holder.live.remove(&ended).flatten();
+                group.into_iter().for_each(|group| self.cgroups.take_back(group));
             }
-            let is_over = holder.live == 0 && matches!(key.1, View::Merge | View::Discard) && !holder.fresh;
+            let is_writing = matches!(key.1, View::Merge | View::Discard);
+            let is_over = holder.live.is_empty() && is_writing && holder.asked > 0;
             if is_gone || is_over {
                 self.retire(&key);
             }
@@ -135,24 +145,21 @@ impl Server {
 
     /// Ends a holder and waits for it: when this returns, its overlay is unmounted.
     fn retire(&mut self, key: &Key) -> Option<Header> {
-        let Holder { process, socket, header, groups, .. } = self.holders.remove(key)?;
+        let Holder { process, socket, header, live, group, .. } = self.holders.remove(key)?;
         drop(socket);
         let _ = waitpid(Some(process), WaitOptions::empty());
-        groups.into_iter().for_each(|group| self.cgroups.take_back(group));
+        live.into_values().chain([group]).flatten().for_each(|group| self.cgroups.take_back(group));
         Some(header)
     }
 
-    /// Makes what a session's next effects need before they come, a fresh one in the place of what has served: they then
-    /// see the project as it is by now, and do not wait for its mount. What fails here fails again, and is told, then.
+    /// Makes what a session's next effects need before they come. What fails here fails again, and is told, then.
     fn prepare(&mut self, session: SessionId) {
         for view in [View::Workspace, View::Layers] {
             let key = (session, view);
             let wish = Wish { session, view, extra_reads: Vec::new(), limits: Limits::default() };
-            if self.holders.get(&key).is_some_and(Holder::is_spent) {
-                self.retire(&key);
-            }
+            let Ok(header) = self.header(wish) else { continue };
+            self.retire_stale(&key, &header);
             if !self.holders.contains_key(&key)
-                && let Ok(header) = self.header(wish)
                 && let Ok(holder) = self.make(header)
             {
                 self.holders.insert(key, holder);
@@ -163,7 +170,7 @@ impl Server {
     fn forget(&mut self, session: SessionId) {
         for view in View::ALL {
             let key = (session, view);
-            if self.holders.get(&key).is_some_and(|holder| holder.live == 0) {
+            if self.holders.get(&key).is_some_and(|holder| holder.live.is_empty()) {
                 self.retire(&key);
             }
         }
@@ -205,11 +212,16 @@ impl Server {
             self.holders.insert(key, holder);
         }
         let extra = self.open_extra_reads(&header)?;
-        let (group, doors) = self.group(&key)?;
         let holder = self.holders.get_mut(&key).ok_or("the holder is gone")?;
-        let group = group.and_then(|number| holder.groups.get(number));
+        // One that lives alone finds itself in the holder's own group; where only our own worker runs, nothing is held.
+        let is_beside = !holder.live.is_empty() && header.view == View::Workspace;
+        let own = if is_beside { self.cgroups.make() } else { None };
+        let doors = own.as_ref().map(Group::doors).transpose();
+        let doors = doors.map_err(|error| format!("a control group: {error}"))?.unwrap_or_default();
+        let group = if is_beside { own.as_ref() } else { holder.group.as_ref() };
         let events = group.and_then(Group::memory_events);
         let forward = Forward {
+            number: holder.asked,
             limits: group
                 .map(|group| group.limit(&header.limits, self.ground.config.cpu_percent))
                 .unwrap_or_default(),
@@ -223,8 +235,9 @@ impl Server {
         fds.extend(extra.iter().chain(&doors).chain(&events).map(AsFd::as_fd));
         wire::send(holder.socket.as_fd(), &forward, &fds)
             .map_err(|error| format!("the holder does not answer: {error}"))?;
-        holder.live += 1;
-        holder.fresh = false;
+        holder.live.insert(holder.asked, own);
+        holder.asked += 1;
+        holder.is_unsure = true;
         Ok(())
     }
 
@@ -239,26 +252,17 @@ impl Server {
         Ok(Header { session, yard, view, extra_reads, limits })
     }
 
-    /// The number of the group for the next effect of a holder, and the doors by which it must join. The holder's first
-    /// effect finds itself in the holder's own group already.
-    fn group(&mut self, key: &Key) -> Result<(Option<usize>, Vec<OwnedFd>), String> {
-        let holder = self.holders.get_mut(key).ok_or("the holder is gone")?;
-        if holder.fresh || key.1 != View::Workspace {
-            return Ok(((!holder.groups.is_empty()).then_some(0), Vec::new()));
-        }
-        let Some(group) = self.cgroups.make() else { return Ok((None, Vec::new())) };
-        let doors = group.doors().map_err(|error| format!("a control group: {error}"))?;
-        holder.groups.push(group);
-        Ok((Some(holder.groups.len() - 1), doors))
-    }
-
-    /// A holder is of no use when it is spent, when meanwhile another directory has taken the project's place, or when the
-    /// session works elsewhere.
+    /// A holder is of no use when it is broken, when meanwhile something else has taken the place of the project or of another
+    /// file that it shows, or when the session works elsewhere.
     fn retire_stale(&mut self, key: &Key, header: &Header) {
-        let is_stale = |holder: &Holder| {
-            holder.is_spent() || holder.header.yard != header.yard || holder.identity != identity(header)
-        };
-        if self.holders.get(key).is_some_and(|holder| holder.live == 0 && is_stale(holder)) {
+        let Some(holder) = self.holders.get_mut(key).filter(|holder| holder.live.is_empty()) else { return };
+        let is_other = |(known, now): (&Identity, Identity)| *known != now;
+        // Of one that stood ready since it was looked at, all but the project is as it was then.
+        let count = if holder.is_unsure { usize::MAX } else { 1 };
+        holder.is_unsure = false;
+        let now = shown(&self.ground.plan, header).map(identity);
+        let has_changed = holder.identities.iter().zip(now).take(count).any(is_other);
+        if has_changed || holder.is_broken || holder.header.yard != header.yard {
             self.retire(key);
         }
     }
@@ -272,7 +276,7 @@ impl Server {
         for view in rivals {
             let key = (header.session, *view);
             match self.holders.get(&key) {
-                Some(holder) if holder.live > 0 => {
+                Some(holder) if !holder.live.is_empty() => {
                     return Err(
                         "a command of this session is still running: wait for its end or cancel it".into()
                     );
@@ -293,8 +297,8 @@ impl Server {
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
         // Where only our own worker runs, nothing needs to be held.
         let group = if header.view == View::Workspace { self.cgroups.make() } else { None };
-        let groups: Vec<Group> = group.into_iter().collect();
-        let doors = groups.first().and_then(|group| group.doors().ok()).unwrap_or_default();
+        let doors = group.as_ref().and_then(|group| group.doors().ok()).unwrap_or_default();
+        let identities = shown(&self.ground.plan, &header).map(identity).collect();
         let mut namespaces = Namespaces::default();
         for (wall, flag) in [
             (Wall::UserNamespace, Namespaces::USER),
@@ -317,11 +321,13 @@ impl Server {
         Ok(Holder {
             process,
             socket: ours,
-            live: 0,
-            fresh: true,
-            identity: identity(&header),
+            live: BTreeMap::new(),
+            asked: 0,
+            is_broken: false,
+            is_unsure: false,
             header,
-            groups,
+            identities,
+            group,
         })
     }
 
@@ -378,10 +384,18 @@ impl own::Asker for Listener<'_> {
     fn reached(&self, _: own::Step) {}
 }
 
-fn identity(header: &Header) -> Option<(u64, u64)> {
+/// What a view shows of the host, each of which its holder mounts once: the project, then programs, files and tools.
+fn shown<'a>(plan: &'a Plan, header: &'a Header) -> impl Iterator<Item = &'a Path> {
+    let is_bound = |entry: &&Entry| matches!(entry.what, What::Bind | What::BindOwn);
+    let others = plan.system.iter().chain(&plan.tools).filter(is_bound).map(|entry| entry.at.as_path());
+    let others = others.filter(|_| header.view == View::Workspace);
+    [header.yard.project.as_path()].into_iter().chain(others)
+}
+
+fn identity(path: &Path) -> Identity {
     use std::os::unix::fs::MetadataExt;
-    let project = fs::metadata(&header.yard.project).ok()?;
-    Some((project.dev(), project.ino()))
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 fn has_input(socket: BorrowedFd<'_>) -> bool {

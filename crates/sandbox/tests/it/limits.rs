@@ -39,6 +39,9 @@ async fn memory_of_the_whole_tree() {
         );
         check(&house, "for i in 1 2 3 4; do /usr/bin/python3 hog.py & done; wait", limits, "memory limit")
             .await;
+        // It is not held against the next one, which lives in the same control group.
+        let ran = house.sh("echo ran").await;
+        assert_eq!((ran.ok().as_str(), &ran.report().limit), ("ran", &None));
     }
 }
 

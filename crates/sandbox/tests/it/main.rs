@@ -15,5 +15,6 @@ mod limits;
 mod masks;
 mod tools;
 mod walls;
+mod warm;
 mod worker;
 mod workspace;
