@@ -28,6 +28,11 @@ fn examples_of_rules_are_tried() {
     };
     let default = stage.ran(&["policy", "test"]);
     assert!(default.code == Some(0) && default.stdout.contains("examples hold"), "{default:?}");
+    // A draft in a home without rules is tried without the default ones, which is easily overlooked.
+    let first = "[[rule]]\nname = \"a\"\nanswer = \"allow\"\nmatch = { action = \"read\" }\n";
+    fs::write(stage.project().join("first.toml"), first).unwrap();
+    let alone = stage.ran(&["policy", "test", "first.toml"]);
+    assert!(alone.code == Some(0) && alone.stderr.contains("this home has no rule files yet"), "{alone:?}");
     rule(r#"allow = ["read a"], ask = ["read b"]"#);
     let ran = stage.ran(&["policy", "test"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -49,6 +54,7 @@ fn examples_of_rules_are_tried() {
         .unwrap();
     let draft = stage.ran(&["policy", "test", "draft.toml"]);
     assert!(draft.code == Some(1) && draft.stdout.contains("✗ read a: deny, not allow (reads)"), "{draft:?}");
+    assert!(!draft.stderr.contains("no rule files yet"), "{draft:?}");
     fs::copy(stage.project().join("draft.toml"), stage.project().join("own.toml")).unwrap();
     let instead = stage.ran(&["policy", "test", "own.toml"]);
     assert!(instead.code == Some(0) && instead.stdout.contains("no rule carries examples"), "{instead:?}");

@@ -20,6 +20,7 @@ pub(super) fn run(home: &Home, files: &[PathBuf], printer: &Printer) -> Result<E
     } else {
         let mut draft = Draft::of(home)?;
         files.iter().try_for_each(|file| draft.lay(file))?;
+        draft.remark(printer);
         draft.read(printer)?
     };
     let failed = parsed.examples.iter().filter(|example| !tried(&policy, example, printer)).count();
