@@ -369,12 +369,13 @@ impl Walk {
         }
         let stored: Stored = serde_json::from_slice(&at.body)
             .map_err(|error| broken(&format!("it cannot be read: {error}")))?;
+        let number = stored.seq.0;
         #[cfg(bailey_break)]
-        let stored = match bailey_protocol::broken::broken("numbers") {
-            true => Stored { seq: bailey_protocol::Seq(at.seq), ..stored },
-            false => stored,
+        let number = match bailey_protocol::broken::broken("numbers") {
+            true => at.seq,
+            false => number,
         };
-        if stored.seq.0 != at.seq {
+        if number != at.seq {
             return Err(broken("it says that it is another entry"));
         }
         if stored.v != ENTRY_VERSION {

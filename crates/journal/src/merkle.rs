@@ -129,8 +129,8 @@ fn climb(
 ) -> Result<Digest, Unproven> {
     match leaves {
         [] => rest.next().copied().ok_or(Unproven::Length),
-        [(_, leaf)] if size == 1 => Ok(*leaf),
-        _ if size < 2 => Err(Unproven::Outside),
+        // They have places of their own, so there is one of them.
+        [(_, leaf), ..] if size < 2 => Ok(*leaf),
         _ => {
             let middle = split(size);
             let (left, right) = leaves.split_at(leaves.partition_point(|(place, _)| *place < from + middle));

@@ -1,4 +1,4 @@
-use super::{Consistency, Inclusion, Unproven, leaf, node, root, split};
+use super::{Consistency, Inclusion, Several, Unproven, leaf, node, root, split};
 use bailey_protocol::Digest;
 
 /// The leaves that implementations of RFC 6962 are commonly tried with, and the roots over the first 1, 2, …
@@ -141,4 +141,49 @@ fn every_small_tree_goes_on_from_every_smaller_one_and_from_no_other() {
             assert_eq!(longer.check((old, &old_root), (new, &new_root)), Err(Unproven::Length));
         }
     }
+}
+
+/// The hash of each largest subtree that holds none of the places, from the left.
+fn beside(places: &[u64], leaves: &[Digest], from: u64) -> Vec<Digest> {
+    let size = leaves.len() as u64;
+    let inside = |place: &&u64| (from..from + size).contains(*place);
+    match places.iter().filter(inside).count() {
+        0 => vec![naive(leaves)],
+        _ if size == 1 => Vec::new(),
+        _ => {
+            let middle = split(size);
+            let (left, right) = leaves.split_at(usize::try_from(middle).unwrap());
+            [beside(places, left, from), beside(places, right, from + middle)].concat()
+        }
+    }
+}
+
+#[test]
+fn several_leaves_of_every_small_tree_are_proven_and_no_others() {
+    for size in 1..=8_u64 {
+        let all = leaves(usize::try_from(size).unwrap());
+        let root = root(&all);
+        for chosen in 1..(1_u32 << size) {
+            let places: Vec<u64> = (0..size).filter(|place| chosen >> place & 1 == 1).collect();
+            let of = |place: u64| (place, all[usize::try_from(place).unwrap()]);
+            let some: Vec<(u64, Digest)> = places.iter().map(|place| of(*place)).collect();
+            let path = beside(&places, &all, 0);
+            let check =
+                |leaves: &[(u64, Digest)], path: &[Digest]| Several(path.to_vec()).check(leaves, size, &root);
+            assert_eq!(check(&some, &path), Ok(()), "{places:?} of {size}");
+            let mut other = some.clone();
+            other[0].1 = Digest::of(b"another");
+            assert_eq!(check(&other, &path), Err(Unproven::Root));
+            let longer = [&path[..], &[Digest::of(b"one more")]].concat();
+            assert_eq!(check(&some, &longer), Err(Unproven::Length));
+            if let Some((_, shorter)) = path.split_last() {
+                assert_eq!(check(&some, shorter), Err(Unproven::Length));
+            }
+            let beyond = [&some[..], &[(size, Digest::of(b"beyond"))]].concat();
+            assert_eq!(check(&beyond, &path), Err(Unproven::Outside));
+            let twice = [&some[..1], &some[..]].concat();
+            assert_eq!(check(&twice, &path), Err(Unproven::Outside));
+        }
+    }
+    assert_eq!(Several(Vec::new()).check(&[], 1, &leaves(1)[0]), Err(Unproven::Outside));
 }

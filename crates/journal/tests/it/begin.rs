@@ -5,7 +5,7 @@ use bailey_journal::{
     Asker, BeginError, Budgets, Fact, JournalError, Query, SessionLock, Terms, Warrant, Wider,
 };
 use bailey_policy::{Pattern, Verdict};
-use bailey_protocol::{Action, Answer, Digest, Role, Sealed, SessionId};
+use bailey_protocol::{Action, Answer, Digest, ExecReport, Report, Role, Sealed, SessionId};
 
 async fn intents(desk: &Desk) -> usize {
     let entries = desk.journal.entries(Query::default()).await.unwrap();
@@ -265,6 +265,19 @@ async fn of_two_that_race_for_one_grant_one_begins() {
         let (one, other) = tokio::join!(desk.begin_approved(sealed.clone(), grant), other);
         assert_eq!([one.is_ok(), other.is_ok()].iter().filter(|ok| **ok).count(), 1);
         assert_eq!(intents(&desk).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn an_outcome_says_how_a_command_ended() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let ended = ExecReport { exit: Some(3), ..ExecReport::default() };
+    for (report, code) in [(Report::Exec(ended), Some(3)), (Report::Nothing, None)] {
+        desk.run(session, command("false"), report).await;
+        let entries = desk.journal.entries(Query::default()).await.unwrap();
+        let said = &entries.last().unwrap().entry.fact;
+        assert!(matches!(said, Fact::Outcome { exit, .. } if *exit == code), "{said:?}");
     }
 }
 
