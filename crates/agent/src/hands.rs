@@ -12,6 +12,8 @@ use tokio::{sync::Semaphore, task::JoinSet};
 
 /// How many calls of one reply run at a time: each may bring a process tree of its own.
 const CALLS_AT_ONCE_MAX: usize = 8;
+/// How much of a call's arguments is told when it begins.
+const TARGET_CHARS_MAX: usize = 200;
 
 /// What a brain can do in one turn. Cheap to clone.
 #[derive(Clone)]
@@ -241,15 +243,20 @@ impl Hands {
         }
     }
 
+    /// Says that a call begins, or goes on after it had been answered with that it waits.
+    pub(crate) async fn tell_of(&self, tool: Option<&dyn Tool>, call: &ToolCall) -> Result<(), Refused> {
+        let tool = tool.map_or_else(|| call.name.clone(), |tool| tool.spec().name);
+        let target = call.arguments.chars().take(TARGET_CHARS_MAX).collect();
+        self.kernel.tell(&self.scope, Happening::Call { call: call.id.clone(), tool, target }).await
+    }
+
     async fn call(
         &self,
         because: &Provenance,
         tool: Option<Arc<dyn Tool>>,
         call: &ToolCall,
     ) -> Result<Observation, Refused> {
-        let name = tool.as_ref().map_or_else(|| call.name.clone(), |tool| tool.spec().name);
-        let target = call.arguments.chars().take(200).collect();
-        self.kernel.tell(&self.scope, Happening::Call { call: call.id.clone(), tool: name, target }).await?;
+        self.tell_of(tool.as_deref(), call).await?;
         if self.scope.cancel().is_cancelled() {
             let text = "cancelled: the user ended this turn before the call began";
             return self.kernel.answer_call(&self.scope, because, call, text).await;

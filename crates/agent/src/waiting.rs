@@ -151,7 +151,12 @@ impl Hands {
         id: ApprovalId,
         settlement: &Settlement,
     ) -> Result<Option<Observation>, Refused> {
-        let Some(tool) = self.tools.find(&call.name).cloned() else {
+        let tool = self.tools.find(&call.name).cloned();
+        // What it was answered with while it waited was told as its end.
+        if settlement.answer.is_yes() {
+            self.tell_of(tool.as_deref(), call).await?;
+        }
+        let Some(tool) = tool else {
             let text = self.tools.unavailable(&call.name);
             return self.kernel.answer_call(&self.scope, because, call, &text).await.map(Some);
         };

@@ -167,6 +167,8 @@ fn a_task_ends_with_its_questions_open_and_goes_on_with_the_answers() {
         assert_eq!(resumed.code, Some(0), "{answer}: {resumed:?}");
         assert!(last(&model).contains(seen), "{answer}: {}", last(&model));
         assert_eq!(scene.intents(), intents, "{answer}");
+        let begun = resumed.lines().iter().filter(|event| event["type"] == "call").count();
+        assert_eq!(begun, intents, "{answer}: whoever looks on sees what runs: {resumed:?}");
         // Once: there is nothing left to go on with.
         let model = scene.stage.model(vec![scene.read("c9"), Reply::text("I wait.")]);
         let more = scene.later(&["sessions", "resume", &session, "read it once more"]);
