@@ -38,7 +38,8 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         std::fs::write(root().join("docs/evidence/mutants.txt"), &report)?;
     }
     let left = |name: &str| outcomes.get(name).and_then(Value::as_u64).unwrap_or(u64::MAX);
-    match left("missed").saturating_add(left("timeout")) {
+    // A change that makes a test run for ever is noticed.
+    match left("missed") {
         0 => Ok(()),
         some => bail!("{some} changes were not noticed by any test"),
     }

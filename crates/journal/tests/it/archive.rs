@@ -283,6 +283,30 @@ async fn an_entry_that_is_made_to_look_archived_is_found_at_the_start() {
     assert!(found.to_string().contains("which names none"), "{found}");
 }
 
+/// Of an entry that went into an archive nothing but its hash stays, and the archive came after it.
+#[tokio::test]
+async fn a_row_that_went_into_an_archive_says_nothing_more() {
+    let row = "(SELECT max(seq) FROM entry WHERE archive IS NOT NULL)";
+    let of_row = |change: &str| format!("UPDATE entry SET {change} WHERE seq = {row}");
+    let changes = [
+        of_row("body = x'7b7d'"),
+        of_row("type = 'accepted'"),
+        of_row("session = 'another'"),
+        of_row("effect = 'another'"),
+        of_row("hash = x'00'"),
+        of_row("archive = 1"),
+        format!("INSERT INTO payload (seq, salt, bytes) VALUES ({row}, x'00', x'00')"),
+    ];
+    for change in changes {
+        let (desk, _) = two_archives().await;
+        desk.journal.verify().await.expect("the control");
+        let sql = change.clone();
+        desk.tamper(move |tx| tx.execute(&sql, params![]).unwrap()).await;
+        let found = desk.journal.verify().await.unwrap_err().to_string();
+        assert!(found.contains("is not as such an entry is"), "{change}: {found}");
+    }
+}
+
 #[tokio::test]
 async fn an_entry_put_between_an_archive_s_own_is_found() {
     let (desk, [one, other]) = two_archives().await;
