@@ -5,6 +5,7 @@
 //! that lives alone has it to itself, with limits of its own; one that runs beside another joins another one.
 
 use bailey_protocol::{Limits, Wall};
+use rustix::process::Pid;
 use std::{
     collections::BTreeSet,
     fs::{self, File, OpenOptions},
@@ -158,13 +159,16 @@ impl Group {
     }
 }
 
-/// Joins a group.
+/// Joins a group, with `child` where there is one by now.
 ///
 /// # Errors
 /// When a door is closed by now.
-pub(crate) fn join(doors: &[OwnedFd]) -> io::Result<()> {
+pub(crate) fn join(doors: &[OwnedFd], child: Option<Pid>) -> io::Result<()> {
     for door in doors {
         rustix::io::write(door, b"0")?;
+        if let Some(child) = child {
+            rustix::io::write(door, child.as_raw_pid().to_string().as_bytes())?;
+        }
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ impl Namespaces {
     }
 
     /// Those that differ from another process's.
-    fn apart_from(&self, other: &Self) -> BTreeSet<Wall> {
+    pub(crate) fn apart_from(&self, other: &Self) -> BTreeSet<Wall> {
         let differs = |(wall, id): &&(Wall, String)| {
             other.0.iter().find(|(theirs, _)| theirs == wall).is_some_and(|(_, theirs)| theirs != id)
         };
@@ -36,9 +36,11 @@ impl Namespaces {
     }
 }
 
-/// What init and the ruleset know and the kernel does not tell.
+/// What was known before the last wall stood.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
+    /// Namespaces that are not the warden's.
+    pub(crate) namespaces: BTreeSet<Wall>,
     /// The Landlock ABI in force; 0 for none.
     pub(crate) landlock_abi: u32,
     /// Whether our own filter of system calls was taken: a container's may have stood before.
@@ -54,8 +56,8 @@ pub(crate) struct Known {
 }
 
 /// Looks at this process.
-pub(crate) fn look(outside: &Namespaces, isolation: &Isolation, known: Known) -> Enforced {
-    let mut walls = Namespaces::of_self().apart_from(outside);
+pub(crate) fn look(isolation: &Isolation, known: Known) -> Enforced {
+    let mut walls = known.namespaces;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
         status

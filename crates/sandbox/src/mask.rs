@@ -39,6 +39,14 @@ const AGE: Duration = Duration::from_secs(2);
 /// Where stand-ins are made: an empty directory of the root, which they leave again before the payload starts.
 const STAND_INS: &str = "run";
 
+/// Makes that directory, as long as the root can be written.
+///
+/// # Errors
+/// Of mkdirat(2).
+pub(crate) fn place(root: BorrowedFd<'_>) -> io::Result<()> {
+    tree::place(root, Path::new(STAND_INS), Kind::Directory).map(drop)
+}
+
 /// Compiles the names to cover.
 ///
 /// # Errors
@@ -54,8 +62,8 @@ pub(crate) fn compile(masks: &[String]) -> io::Result<Gitignore> {
 }
 
 /// Covers every file of the workspace that the masks name and that is not revealed, and whole what cannot be looked
-/// through. `root` is the staging root and the working directory, `workspace` the project's absolute path. Returns the
-/// absolute paths of the files that are covered.
+/// through. `root` is the sandbox's root and the working directory, with the [`place`] made; `workspace` is the project's
+/// absolute path. Returns the absolute paths of the files that are covered.
 ///
 /// # Errors
 /// When the workspace cannot be walked, or has too much to cover.
@@ -204,7 +212,7 @@ fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Found> {
     Ok(found)
 }
 
-/// Another effect of the session may swap a directory for a link meanwhile, and the host's root is still near.
+/// Another effect of the session may swap a directory for a link meanwhile.
 fn open_directory(top: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

@@ -76,6 +76,18 @@ pub(crate) struct Forward {
     pub(crate) has_events: bool,
 }
 
+/// What a payload's process gets of its init when there is something to do. With it come the descriptors of the request, and
+/// where something is masked, a memfd with the absolute paths.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Handover {
+    /// Limits that the kernel holds.
+    pub(crate) limits: BTreeSet<Wall>,
+    /// Limits that are watched.
+    pub(crate) watched: BTreeSet<Wall>,
+    /// Reasons for what is absent.
+    pub(crate) absent: Vec<String>,
+}
+
 /// What a sandbox sees of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum View {
@@ -308,11 +320,30 @@ pub(crate) fn unseal<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
 /// # Errors
 /// Those of [`unseal`]; `InvalidData` where it is not sealed.
 pub(crate) fn unseal_short<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
-    let seals = rustix::fs::fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
-    if !seals.contains(SealFlags::WRITE | SealFlags::SHRINK) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "what was to be read is not sealed"));
-    }
+    check_sealed(&fd)?;
     unseal_within(fd, SHORT_BLOB_BYTES)
+}
+
+/// Reads what is to be read once more by somebody else: where that matters, after [`check_sealed`].
+///
+/// # Errors
+/// Those of [`unseal`].
+pub(crate) fn unseal_shared<T: DeserializeOwned>(fd: &OwnedFd) -> io::Result<T> {
+    let value = unseal_within(fd.try_clone()?, BLOB_BYTES);
+    rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(0))?;
+    value
+}
+
+/// Whether nobody can change any more what is to be read; zeroes that somebody adds make it none of our documents.
+///
+/// # Errors
+/// `InvalidData` where it is not sealed.
+pub(crate) fn check_sealed(fd: &OwnedFd) -> io::Result<()> {
+    let seals = rustix::fs::fcntl_get_seals(fd).unwrap_or(SealFlags::empty());
+    if seals.contains(SealFlags::WRITE | SealFlags::SHRINK) {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "what was to be read is not sealed"))
 }
 
 fn unseal_within<T: DeserializeOwned>(fd: OwnedFd, bytes_max: u64) -> io::Result<T> {

@@ -13,6 +13,7 @@ use bailey_sandbox::worker::Request;
 use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use inject::Taken;
 use nix::{errno::Errno, libc};
+use rustix::fs::SealFlags;
 use serde_json::json;
 use std::{
     fs,
@@ -331,6 +332,17 @@ fn orders(scene: &Scene) -> Vec<(&'static str, String)> {
         ("show the user's key", warden.ask(&session, "Workspace", &reads(&key), &cat(&key), &plain)),
         ("show a masked file", warden.ask(&session, "Workspace", &[], &cat(&project.join(".env")), &reveal)),
         ("write past the layer", warden.ask(&session, "Merge", &[], &json!({ "Work": change }), &plain)),
+        (
+            "do what can be another thing after it was looked at",
+            warden.ask_by(
+                SealFlags::empty(),
+                &session,
+                "Workspace",
+                &[],
+                &forge::command(&project, &["echo", "done"]),
+                &plain,
+            ),
+        ),
     ]
 }
 
@@ -393,7 +405,10 @@ fn the_warden_waits_for_no_descriptor_of_a_forged_order() {
 fn forged_orders_are_refused_by_the_warden() {
     let scene = Scene::new(What::Run, None);
     let asked = orders(&scene);
-    assert!(asked.iter().all(|(_, came)| came.starts_with("refused: ")), "{asked:?}");
+    let reasons = ["no sandbox may see", "was not revealed", "is one for a", "is not sealed"];
+    for ((name, came), reason) in asked.iter().zip(reasons) {
+        assert!(came.starts_with("refused: ") && came.contains(reason), "{name}: {came}");
+    }
     assert_eq!(scene.stage.read("a.txt"), "of the workspace\n");
     // And what is no forgery is done.
     scene.end();
@@ -403,6 +418,7 @@ fn forged_orders_are_refused_by_the_warden() {
     let came = |name: &str| asked.iter().find(|(asked, _)| *asked == name).unwrap().1.as_str();
     assert_eq!(came("show the user's key"), KEY, "the control: believed, it shows the key");
     assert_eq!(came("show a masked file"), "TOKEN=canary-of-the-project\n");
+    assert_eq!(came("do what can be another thing after it was looked at"), "done\n");
     assert_eq!(scene.stage.read("a.txt"), "of the attacker\n", "{}", came("write past the layer"));
     scene.end();
 }

@@ -5,18 +5,18 @@ use crate::{
     cgroup, ids,
     stage::{self, Opened, Stage},
     sys::{self, Namespaces, SignalFd},
-    wire::{self, Forward, Header, Message, Streams},
+    wire::{self, Forward, Header, Message, Streams, View},
 };
 use bailey_protocol::Wall;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, wait},
+    process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, wait, waitpid},
 };
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{HashMap, VecDeque},
     io,
-    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     time::{Duration, Instant},
 };
 
@@ -57,9 +57,7 @@ pub(super) fn main(ground: &Ground, header: &Header, birth: Birth) -> ! {
     }
     let Birth { is_root, opened, doors, socket } = birth;
     let code = match prepare(ground, header, is_root, opened, doors, &socket) {
-        Ok(stage) => {
-            Holder { ground, header, stage, socket, live: HashMap::new(), has_served: false }.serve()
-        }
+        Ok(stage) => Holder::new(ground, header, stage, socket).serve(),
         Err(reason) => refuse(&ground.explained(reason), &socket),
     };
     sys::exit(i32::from(code.is_err()))
@@ -78,7 +76,7 @@ fn prepare(
     if wire::receive::<Go>(socket.as_fd()).map_err(text)?.is_none() {
         return Err("the warden is gone".into());
     }
-    cgroup::join(&doors).map_err(|error| format!("the control group: {error}"))?;
+    cgroup::join(&doors, None).map_err(|error| format!("the control group: {error}"))?;
     drop(doors);
     let map = |error: io::Error| format!("the user namespace cannot be set up: {error}");
     match (without.contains(&Wall::UserNamespace), is_root) {
@@ -123,23 +121,57 @@ struct Live {
     is_told: bool,
 }
 
+/// A sandbox that waits for something to do. Nothing of the workspace was looked at in it.
+struct Spare {
+    init: Pid,
+    socket: OwnedFd,
+    /// What the size of its /dev/shm follows.
+    memory_bytes: u64,
+}
+
 struct Holder<'a> {
     ground: &'a Ground,
-    header: &'a Header,
+    /// What the next sandbox is likely to be for.
+    header: Header,
     /// None when the mount namespace was left away.
     stage: Option<Stage>,
     socket: OwnedFd,
     /// By the process id of its init.
     live: HashMap<Pid, Live>,
+    /// Made while nothing lives.
+    spare: Option<Spare>,
+    /// Whether one died by itself: then the next is made when it is needed.
+    has_lost_spare: bool,
     /// Whether a sandbox may have looked at the overlay, which then may hide what the host changed since.
     has_served: bool,
 }
 
-impl Holder<'_> {
+impl<'a> Holder<'a> {
+    fn new(ground: &'a Ground, header: &Header, stage: Option<Stage>, socket: OwnedFd) -> Self {
+        Self {
+            ground,
+            header: header.clone(),
+            stage,
+            socket,
+            live: HashMap::new(),
+            spare: None,
+            has_lost_spare: false,
+            has_served: false,
+        }
+    }
+
     fn serve(mut self) -> io::Result<()> {
+        let served = self.listen();
+        // Whoever waits for this process counts on the overlay's being unmounted.
+        self.dismiss();
+        served
+    }
+
+    fn listen(&mut self) -> io::Result<()> {
         let signals = SignalFd::block(&[Signal::CHILD])?;
         let mut look_at = Instant::now() + TICK;
         loop {
+            self.keep_ready();
             let has_order = self.wait(&signals, look_at)?;
             while signals.next().is_some() {}
             self.reap()?;
@@ -167,6 +199,42 @@ impl Holder<'_> {
         }
     }
 
+    /// Makes a sandbox for what comes next, while nothing else is to be done.
+    fn keep_ready(&mut self) {
+        // Beside one that lives it would be a process more in that one's limits, and be of no use after its end.
+        let is_idle =
+            self.live.is_empty() && !self.has_served && self.spare.is_none() && !self.has_lost_spare;
+        let is_for_many = matches!(self.header.view, View::Workspace | View::Layers);
+        if is_idle && is_for_many && !watch::has_input(self.socket.as_fd()) {
+            // What fails here fails again, and is told, when it is needed.
+            self.spare = self.make(&self.header, Vec::new()).ok();
+            self.has_lost_spare = self.spare.is_none();
+        }
+    }
+
+    /// Ends the sandbox that waits, and waits for that.
+    fn dismiss(&mut self) {
+        let Some(Spare { init, .. }) = self.spare.take() else { return };
+        let _ = kill_process(init, Signal::KILL);
+        let _ = waitpid(Some(init), WaitOptions::empty());
+    }
+
+    /// A sandbox that waits for its order.
+    fn make(&self, header: &Header, extra: Vec<OwnedFd>) -> Result<Spare, String> {
+        let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
+        let made = sys::fork(namespaces(self.ground));
+        match made.map_err(|error| format!("namespaces cannot be made: {error}"))? {
+            None => init::main(init::Birth {
+                ground: self.ground,
+                header,
+                has_root: self.stage.is_some(),
+                extra,
+                socket: theirs,
+            }),
+            Some(init) => Ok(Spare { init, socket: ours, memory_bytes: header.limits.memory_bytes }),
+        }
+    }
+
     /// Waits for an order, a child's end or, while a sandbox lives, the next look at its folder.
     fn wait(&self, signals: &SignalFd, look_at: Instant) -> io::Result<bool> {
         let wait = look_at.saturating_duration_since(Instant::now());
@@ -186,6 +254,9 @@ impl Holder<'_> {
     /// when the runtime asks for the next one, the warden already knows.
     fn reap(&mut self) -> io::Result<()> {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if self.spare.take_if(|spare| spare.init == pid).is_some() {
+                self.has_lost_spare = true;
+            }
             let Some(Live { number, control, .. }) = self.live.remove(&pid) else { continue };
             let gone = Message::Gone { signal: status.terminating_signal() };
             drop(wire::send(control.as_fd(), &gone, &[]));
@@ -197,6 +268,9 @@ impl Holder<'_> {
     /// Lets go of what the last sandboxes looked at. All of them are waited for, so nothing keeps their mount alive.
     fn renew(&mut self) -> Result<(), String> {
         self.has_served = false;
+        self.has_lost_spare = false;
+        // Made beside the old mount, it was passed over: it would keep that alive.
+        self.dismiss();
         let Some(stage) = &mut self.stage else { return Ok(()) };
         stage.renew(&self.header.yard).map_err(|error| error.to_string())
     }
@@ -222,31 +296,46 @@ impl Holder<'_> {
     fn start(&mut self, forward: &Forward, mut fds: VecDeque<OwnedFd>) -> io::Result<()> {
         let streams =
             Streams::take(&mut fds).ok_or_else(|| io::Error::other("an order without descriptors"))?;
+        let extra = fds.drain(..forward.extra.min(fds.len())).collect();
         let number = forward.number;
         self.has_served = true;
-        match sys::fork(namespaces(self.ground)) {
-            Ok(None) => {
-                self.live.clear();
-                init::main(
-                    self.ground,
-                    self.stage.as_ref().map(|stage| stage.root.as_raw_fd()),
-                    forward,
-                    streams,
-                    fds,
-                )
-            }
-            Ok(Some(pid)) => {
+        match self.hand_over(forward, &streams, extra, &fds) {
+            Ok(init) => {
                 let disk_bytes = forward.header.limits.disk_bytes;
-                self.live.insert(pid, Live { number, control: streams.control, disk_bytes, is_told: false });
+                self.header.limits = forward.header.limits.clone();
+                self.live.insert(init, Live { number, control: streams.control, disk_bytes, is_told: false });
                 Ok(())
             }
-            Err(error) => {
-                let refused =
-                    Message::Refused(self.ground.explained(format!("namespaces cannot be made: {error}")));
+            Err(reason) => {
+                let refused = Message::Refused(self.ground.explained(reason));
                 drop(wire::send(streams.control.as_fd(), &refused, &[]));
                 wire::send(self.socket.as_fd(), &Notice::Ended(number), &[])
             }
         }
+    }
+
+    /// Gives an order to the sandbox that waits, where that fits, or to one that is made for it. Returns its init.
+    fn hand_over(
+        &mut self,
+        forward: &Forward,
+        streams: &Streams<OwnedFd>,
+        extra: Vec<OwnedFd>,
+        rest: &VecDeque<OwnedFd>,
+    ) -> Result<Pid, String> {
+        let fds: Vec<BorrowedFd<'_>> =
+            streams.borrow().into_iter().chain(rest.iter().map(AsFd::as_fd)).collect();
+        let Header { extra_reads, limits, .. } = &forward.header;
+        let fits = |spare: &mut Spare| extra_reads.is_empty() && spare.memory_bytes == limits.memory_bytes;
+        if let Some(spare) = self.spare.take_if(fits) {
+            // It may have died, and is reaped with the others.
+            if wire::send(spare.socket.as_fd(), forward, &fds).is_ok() {
+                return Ok(spare.init);
+            }
+        }
+        let made = self.make(&forward.header, extra)?;
+        wire::send(made.socket.as_fd(), forward, &fds)
+            .map_err(|error| format!("the sandbox does not answer: {error}"))?;
+        Ok(made.init)
     }
 }
 

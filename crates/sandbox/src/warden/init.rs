@@ -1,17 +1,11 @@
 //! The first process of a sandbox: finishes the root, starts the payload, waits, and ends everything.
 
-use super::{
-    Ground,
-    payload::{self, Start},
-    watch,
-};
+use super::{Ground, payload, watch};
 use crate::{
-    cgroup, charter,
-    facts::Known,
-    mask, stage,
+    cgroup, charter, mask, stage,
     sys::{self, SignalFd, attr},
     tree::{self, Access},
-    wire::{self, Ended, Forward, Job, Message, Streams, View},
+    wire::{self, Ended, Forward, Handover, Header, Job, Message, Streams, View},
 };
 use bailey_protocol::Wall;
 use rustix::{
@@ -24,6 +18,7 @@ use rustix::{
 };
 use std::{
     collections::{BTreeSet, VecDeque},
+    ffi::{CStr, OsStr},
     io,
     os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
     path::{Path, PathBuf},
@@ -35,118 +30,162 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Between two looks at what can only be watched.
 const TICK: Duration = Duration::from_millis(250);
 
-/// An init's life. `root` is the staging root's descriptor; none when the mount namespace was left away. After the
-/// streams, `rest` holds what the forward counts.
-pub(super) fn main(
-    ground: &Ground,
-    root: Option<RawFd>,
-    forward: &Forward,
-    streams: Streams<OwnedFd>,
-    rest: VecDeque<OwnedFd>,
-) -> ! {
-    let Streams { job, stdin, stdout, stderr, control } = streams;
-    let streams = [stdin, stdout, stderr];
-    let Err(reason) = run(ground, root, forward, job, streams, &control, rest) else { sys::exit(0) };
+/// What an init is born with.
+pub(super) struct Birth<'a> {
+    pub(super) ground: &'a Ground,
+    /// What it is for; of its limits the size of /dev/shm alone.
+    pub(super) header: &'a Header,
+    /// Whether the working directory is a staging root; not so where the mount namespace was left away.
+    pub(super) has_root: bool,
+    /// The header's extra reads, where the holder did not leave them to be opened here.
+    pub(super) extra: Vec<OwnedFd>,
+    /// Where the one order comes from.
+    pub(super) socket: OwnedFd,
+}
+
+/// An init that can be given something to do.
+struct Ready {
+    signals: SignalFd,
+    payload: Pid,
+    /// Where the payload's process waits.
+    socket: OwnedFd,
+}
+
+/// How both processes of a sandbox that waits are called, and what they are called afterwards.
+const SPARE: &CStr = c"bailey-spare";
+const INIT: &CStr = c"bailey-init";
+pub(super) const PAYLOAD: &CStr = c"bailey-payload";
+
+/// An init's life: it makes all of the sandbox that does not depend on what is to be done, waits for that, and sees to it.
+///
+/// Whatever lies in the workspace it looks at afterwards only: what was looked at before may hide what the host changed.
+pub(super) fn main(birth: Birth<'_>) -> ! {
+    let Birth { ground, header, has_root, extra, socket } = birth;
+    // Of the holder's own descriptors none may live on here: the end of a socket tells that its last owner is gone.
+    let keep: Vec<RawFd> = extra.iter().chain([&socket]).map(AsRawFd::as_raw_fd).chain([2]).collect();
+    if sys::close_all_but(&keep).is_err() {
+        sys::exit(125);
+    }
+    call(SPARE);
+    let ready = ready(ground, header, has_root, &extra);
+    drop(extra);
+    let Ok(Some((forward, mut rest))) = wire::receive::<Forward>(socket.as_fd()) else { sys::exit(0) };
+    drop(socket);
+    call(INIT);
+    let Some(streams) = Streams::take(&mut rest) else { sys::exit(125) };
+    let reason = match ready.and_then(|ready| run(ground, has_root, ready, &forward, &streams, rest)) {
+        Ok(watch) => {
+            let Streams { control, .. } = streams;
+            let ended = watch.wait(&control);
+            drop(wire::send(control.as_fd(), &Message::Ended(ended), &[]));
+            sys::exit(0)
+        }
+        Err(reason) => reason,
+    };
     // When nobody listens any more there is nobody to tell.
-    drop(wire::send(control.as_fd(), &Message::Refused(ground.explained(reason)), &[]));
+    drop(wire::send(streams.control.as_fd(), &Message::Refused(ground.explained(reason)), &[]));
     sys::exit(125)
 }
 
-fn run(
-    ground: &Ground,
-    root: Option<RawFd>,
-    forward: &Forward,
-    job: OwnedFd,
-    streams: [OwnedFd; 3],
-    control: &OwnedFd,
-    mut rest: VecDeque<OwnedFd>,
-) -> Result<(), String> {
+/// Names this process; for people alone.
+pub(super) fn call(name: &CStr) {
+    let _ = rustix::thread::set_name(name);
+}
+
+/// All of the sandbox but what an order brings, with a process for the payload that waits for it, too.
+fn ready(ground: &Ground, header: &Header, has_root: bool, extra: &[OwnedFd]) -> Result<Ready, String> {
     let text = |error: io::Error| error.to_string();
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
-    let job: Job = wire::unseal(job).map_err(|error| format!("the job cannot be read: {error}"))?;
+    if has_root {
+        finish_root(ground, header, extra)
+            .map_err(|(what, error)| format!("{what}: {}", stage::explained(error)))?;
+    }
+    if !ground.config.without.contains(&Wall::UtsNamespace) {
+        sys::set_host_name(crate::plan::USER).map_err(|error| format!("the host name: {error}"))?;
+    }
+    let signals = SignalFd::block(&[Signal::CHILD, Signal::USR1]).map_err(text)?;
+    let (ours, theirs) = wire::pair().map_err(text)?;
+    let payload = sys::fork(sys::Namespaces::default())
+        .map_err(|error| format!("a process for the payload: {error}"))?;
+    let Some(payload) = payload else { payload::main(ground, header, theirs) };
+    Ok(Ready { signals, payload, socket: ours })
+}
+
+/// Finishes the sandbox for what is to be done, gives up what init may and hands that over to the payload's process.
+fn run(
+    ground: &Ground,
+    has_root: bool,
+    ready: Ready,
+    forward: &Forward,
+    streams: &Streams<OwnedFd>,
+    mut rest: VecDeque<OwnedFd>,
+) -> Result<Watch, String> {
+    let Ready { signals, payload, socket } = ready;
+    let unread = |error: io::Error| format!("the job cannot be read: {error}");
+    if !ground.is_trusting() {
+        // The payload's process reads it again, and must find what was checked here.
+        wire::check_sealed(&streams.job).map_err(unread)?;
+    }
+    let job: Job = wire::unseal_shared(&streams.job).map_err(unread)?;
     if !ground.is_trusting() {
         let lease = charter::lease(&ground.config, forward.header.session)?;
         charter::check(&ground.config.calls, lease, forward.header.view, &job)?;
     }
-    let extra: Vec<OwnedFd> = rest.drain(..forward.extra.min(rest.len())).collect();
     let doors: Vec<OwnedFd> = rest.drain(..forward.doors.min(rest.len())).collect();
     let events = rest.pop_front().filter(|_| forward.has_events);
-    cgroup::join(&doors).map_err(|error| format!("the control group: {error}"))?;
-    let covered = enclose(ground, root.is_some(), forward, &job, &extra)?;
-    let mut keep: Vec<RawFd> = streams.iter().chain([control]).map(AsRawFd::as_raw_fd).collect();
-    keep.extend(events.as_ref().map(AsRawFd::as_raw_fd));
-    keep.push(2);
-    // Their owners here are not dropped but forgotten, so that no number is closed twice.
-    std::mem::forget((extra, doors));
-    sys::close_all_but(&keep).map_err(text)?;
-
-    let limits = job.limits.clone();
-    let signals = SignalFd::block(&[Signal::CHILD, Signal::USR1]).map_err(text)?;
+    cgroup::join(&doors, Some(payload)).map_err(|error| format!("the control group: {error}"))?;
+    let covered = if has_root { cover(ground, &forward.header, &job)? } else { Vec::new() };
+    // The payload's process gave up its own long ago, and has done nothing but wait since.
+    if !ground.config.without.contains(&Wall::NoCapabilities) {
+        payload::drop_capabilities()?;
+    }
     let events = events.map(|events| {
         let before = cgroup::kills(&events);
         (events, before)
     });
-    let known = known(ground, forward);
-    let watches_memory = known.watched.contains(&Wall::MemoryLimit);
-    let child = sys::fork(sys::Namespaces::default())
-        .map_err(|error| format!("a process for the payload: {error}"))?;
-    let Some(child) = child else {
-        drop((signals, events));
-        payload::main(Start { ground, header: &forward.header, job, known, covered, streams, control })
-    };
-    drop(streams);
-    let memory_bytes = watches_memory.then_some(limits.memory_bytes);
-    let watch = Watch { signals, control, child, memory_bytes, events };
-    let ended = watch.wait(Duration::from_millis(limits.wall_ms));
-    drop(wire::send(control.as_fd(), &Message::Ended(ended), &[]));
-    Ok(())
+    let handover = handover(ground, forward);
+    let memory_bytes = handover.watched.contains(&Wall::MemoryLimit).then_some(job.limits.memory_bytes);
+    let masked = if covered.is_empty() { None } else { Some(sealed(&covered)?) };
+    let mut fds = streams.borrow().to_vec();
+    fds.extend(masked.iter().map(AsFd::as_fd));
+    wire::send(socket.as_fd(), &handover, &fds)
+        .map_err(|error| format!("the payload's process does not answer: {error}"))?;
+    let wall = Duration::from_millis(job.limits.wall_ms);
+    Ok(Watch { signals, child: payload, memory_bytes, events, wall })
+}
+
+fn sealed(covered: &[PathBuf]) -> Result<OwnedFd, String> {
+    let paths: Vec<&OsStr> = covered.iter().map(|path| path.as_os_str()).collect();
+    let bytes = serde_json::to_vec(&paths).map_err(|error| error.to_string())?;
+    wire::sealed(&bytes).map_err(|error| error.to_string())
 }
 
 /// What holds and what is watched; a limit is one or the other.
-fn known(ground: &Ground, forward: &Forward) -> Known {
+fn handover(ground: &Ground, forward: &Forward) -> Handover {
     let without = &ground.config.without;
     let limits: BTreeSet<Wall> = forward.limits.difference(without).copied().collect();
     let watched = [Wall::MemoryLimit, Wall::DiskLimit].into_iter();
     let watched = watched.filter(|wall| !limits.contains(wall) && !without.contains(wall)).collect();
     let absent = forward.absent.iter().cloned();
     let absent = absent.chain(without.iter().map(|wall| format!("{wall}: left away by a test"))).collect();
-    Known { limits, watched, absent, ..Known::default() }
+    Handover { limits, watched, absent }
 }
 
-/// The rest of the root, for this effect alone, and then no way back: the old root goes, capabilities go. Returns what is
-/// masked.
-fn enclose(
-    ground: &Ground,
-    has_root: bool,
-    forward: &Forward,
-    job: &Job,
-    extra: &[OwnedFd],
-) -> Result<Vec<PathBuf>, String> {
-    let without = &ground.config.without;
-    let mut covered = Vec::new();
-    if has_root {
-        covered = finish_root(ground, forward, job, extra)
-            .map_err(|(what, error)| format!("{what}: {}", stage::explained(error)))?;
+/// Masks what lies in the workspace by now. Returns what is masked.
+fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, String> {
+    if header.view != View::Workspace {
+        return Ok(Vec::new());
     }
-    if !without.contains(&Wall::UtsNamespace) {
-        sys::set_host_name(crate::plan::USER).map_err(|error| format!("the host name: {error}"))?;
-    }
-    if !without.contains(&Wall::NoCapabilities) {
-        payload::drop_capabilities()?;
-    }
-    Ok(covered)
+    let failed = |error: io::Error| format!("masking secrets: {}", stage::explained(error));
+    let revealed = job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();
+    let root = tree::directory(".").map_err(failed)?;
+    mask::cover(root.as_fd(), &header.yard.project, &ground.masks, &revealed).map_err(failed)
 }
 
 type Step = (String, io::Error);
 
-fn finish_root(
-    ground: &Ground,
-    forward: &Forward,
-    job: &Job,
-    extra: &[OwnedFd],
-) -> Result<Vec<PathBuf>, Step> {
-    let mut covered = Vec::new();
-    let header = &forward.header;
+/// The rest of the root, and then no way back: the old root goes.
+fn finish_root(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Result<(), Step> {
     let step = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| (what, error)
@@ -155,22 +194,21 @@ fn finish_root(
     proc(ground, &root).map_err(step("/proc (a fully visible one is needed outside)"))?;
     if header.view == View::Workspace {
         let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        let size = (job.limits.memory_bytes / 4).to_string();
+        let size = (header.limits.memory_bytes / 4).to_string();
         let shm = tree::make("tmpfs", &[("size", &size), ("mode", "1777")], attributes)
             .map_err(step("/dev/shm"))?;
         put(&root, Path::new("/dev/shm"), &shm).map_err(step("/dev/shm"))?;
         for (number, path) in header.extra_reads.iter().enumerate() {
             extra_read(&root, path, extra.get(number)).map_err(step(path))?;
         }
-        let revealed = job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();
-        covered = mask::cover(root.as_fd(), &header.yard.project, &ground.masks, &revealed)
-            .map_err(step("masking secrets"))?;
+        // Masks come when the root is read-only.
+        mask::place(root.as_fd()).map_err(step("a place for masks"))?;
     }
     sys_read_only(&root).map_err(step("the root"))?;
     rustix::process::pivot_root(".", ".").map_err(|error| step("pivot_root")(error.into()))?;
     tree::detach(".").map_err(step("the old root"))?;
     std::env::set_current_dir("/").map_err(step("the new root"))?;
-    Ok(covered)
+    Ok(())
 }
 
 /// What a fresh /proc still tells of the host's user: the kernel's keys, whose names are no part of any namespace.
@@ -221,20 +259,21 @@ fn sys_read_only(root: &OwnedFd) -> io::Result<()> {
 }
 
 /// What init waits for.
-struct Watch<'a> {
+struct Watch {
     signals: SignalFd,
-    control: &'a OwnedFd,
     child: Pid,
     /// Where memory is watched: how much there may be.
     memory_bytes: Option<u64>,
     /// Where it is held: the group's count of killed processes, and how many were before this sandbox.
     events: Option<(OwnedFd, u64)>,
+    /// How long it may take.
+    wall: Duration,
 }
 
-impl Watch<'_> {
+impl Watch {
     /// Waits for the payload's end and ends all it left behind.
-    fn wait(&self, wall: Duration) -> Ended {
-        let deadline = Instant::now().checked_add(wall);
+    fn wait(&self, control: &OwnedFd) -> Ended {
+        let deadline = Instant::now().checked_add(self.wall);
         // The network is the session's, and counts for all that lives in it.
         let had_no_route = watch::out_no_routes();
         let mut kill_at: Option<Instant> = None;
@@ -253,7 +292,7 @@ impl Watch<'_> {
             if kill_at.is_some_and(|at| now >= at) {
                 break None;
             }
-            match self.next_event(deadline, kill_at) {
+            match self.next_event(control, deadline, kill_at) {
                 Event::Cancel => {
                     kill_at.get_or_insert(now + GRACE);
                     self.signal_all(Signal::TERM);
@@ -307,13 +346,13 @@ impl Watch<'_> {
         found
     }
 
-    fn next_event(&self, deadline: Option<Instant>, kill_at: Option<Instant>) -> Event {
+    fn next_event(&self, control: &OwnedFd, deadline: Option<Instant>, kill_at: Option<Instant>) -> Event {
         let until = |at: Option<Instant>| at.map_or(TICK, |at| at.saturating_duration_since(Instant::now()));
         let wait = TICK.min(until(deadline.filter(|_| kill_at.is_none()))).min(until(kill_at));
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut polled = [
             PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
-            PollFd::new(self.control, PollFlags::IN),
+            PollFd::new(control, PollFlags::IN),
         ];
         if poll(&mut polled, Some(&timeout)).is_err() {
             return Event::Nothing;
@@ -328,7 +367,7 @@ impl Watch<'_> {
         if !asked {
             return Event::Nothing;
         }
-        match rustix::io::read(self.control, &mut [0u8; 16]) {
+        match rustix::io::read(control, &mut [0u8; 16]) {
             Ok(0) | Err(_) => Event::Gone,
             Ok(_) => Event::Cancel,
         }

@@ -5,8 +5,7 @@
 //! (`charter.rs`). The chain is: runtime → warden → one
 //! *holder* for each session and view (user, mount and network namespace, the root, the overlay, which is mounted anew
 //! whenever nothing lives that looked at it) → one *init* for each effect (pid, mount, ipc, uts and cgroup namespace) → the
-//! payload. When any link goes, all below it go:
-//! the runtime's end closes the control sockets, and every child asked for SIGKILL at its parent's end. (The
+//! payload. While nothing lives in a holder, the processes of its next effect wait there. When any link goes, all below it go: the runtime's end closes the control sockets, and every child asked for SIGKILL at its parent's end. (The
 //! warden itself does not ask for that: the kernel sends it when the *thread* that started it ends.)
 
 mod container;
@@ -16,6 +15,7 @@ mod own;
 mod payload;
 mod scratch;
 mod server;
+mod shown;
 mod watch;
 
 pub use own::read_own;
@@ -188,6 +188,8 @@ fn run() -> io::Result<()> {
     sys::close_all_but(&[0, 1, 2])?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     sys::assert_one_thread()?;
+    // So that it can wait for what a killed holder leaves.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     // A Ctrl-C at the terminal is for the runtime, which ends what runs in order; it must not take the walls down.
     rustix::process::setsid()?;
     // Standard input must be the socket only as long as it takes to get here.

@@ -1,14 +1,16 @@
-//! From a child of init to the payload: the lockdown, in the one order that works, and then the payload itself.
+//! From a child of init to the payload: the lockdown, in an order that works, and then the payload itself.
 //!
-//! Limits first (nothing can forbid them), then no_new_privs, which Landlock and seccomp need, then capabilities,
-//! then Landlock, whose rules are opened files, and seccomp last, because it forbids most of the above.
+//! First what does not depend on the payload, while nobody waits for it: capabilities, as long as they may be given up, then
+//! no_new_privs, which Landlock and seccomp need, then Landlock, whose rules are opened files. None of it can be taken
+//! back. Then this process waits, and has seen nothing yet that anybody else wrote. With what is to be done come the limits, which can be
+//! lowered behind all of that, and seccomp last, because it forbids most of the above and is chosen by what is to be done.
 
-use super::Ground;
+use super::{Ground, init};
 use crate::{
-    facts::{self, Known},
+    facts::{self, Known, Namespaces},
     plan::USER,
     ruleset, seccomp, sys,
-    wire::{Header, Job, Message, Named, Task, View},
+    wire::{self, Handover, Header, Job, Message, Named, Streams, Task, View},
     worker,
 };
 use bailey_protocol::{Command, Limits, Profile, Wall};
@@ -19,7 +21,7 @@ use rustix::{
 };
 use std::{
     collections::BTreeMap,
-    ffi::{CString, OsStr},
+    ffi::{CString, OsStr, OsString},
     fs::File,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
@@ -29,24 +31,73 @@ use std::{
 };
 
 /// What a payload gets from init.
-pub(super) struct Start<'a> {
-    pub(super) ground: &'a Ground,
-    pub(super) header: &'a Header,
-    pub(super) job: Job,
-    pub(super) known: Known,
+struct Start<'a> {
+    ground: &'a Ground,
+    header: &'a Header,
+    job: Job,
+    known: Known,
     /// What of the workspace is masked.
-    pub(super) covered: Vec<PathBuf>,
+    covered: Vec<PathBuf>,
     /// Standard input, output and error.
-    pub(super) streams: [OwnedFd; 3],
-    pub(super) control: &'a OwnedFd,
+    streams: [OwnedFd; 3],
+    control: BorrowedFd<'a>,
 }
 
-/// Becomes the payload; tells the runtime when that is refused.
-pub(super) fn main(start: Start<'_>) -> ! {
-    let control = start.control;
-    let Err(reason) = become_payload(start);
+/// Waits for something to do and becomes that; tells the runtime when it is refused.
+pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd) -> ! {
+    if sys::close_all_but(&[socket.as_raw_fd(), 2]).is_err() {
+        sys::exit(125);
+    }
+    let known = ahead(ground, header);
+    // It ends with its init.
+    let Ok(Some((handover, mut fds))) = wire::receive::<Handover>(socket.as_fd()) else { sys::exit(0) };
+    drop(socket);
+    init::call(init::PAYLOAD);
+    let Some(Streams { job, stdin, stdout, stderr, control }) = Streams::take(&mut fds) else {
+        sys::exit(125)
+    };
+    let become_it = || {
+        let Handover { limits, watched, mut absent } = handover;
+        let mut known = known?;
+        absent.append(&mut known.absent);
+        let read = |error: std::io::Error| format!("the job cannot be read: {error}");
+        let covered: Vec<OsString> =
+            fds.pop_front().map(wire::unseal).transpose().map_err(read)?.unwrap_or_default();
+        become_payload(Start {
+            ground,
+            header,
+            job: wire::unseal(job).map_err(read)?,
+            known: Known { limits, watched, absent, ..known },
+            covered: covered.into_iter().map(PathBuf::from).collect(),
+            streams: [stdin, stdout, stderr],
+            control: control.as_fd(),
+        })
+    };
+    let Err(reason) = become_it();
     tell(control.as_fd(), &Message::Refused(reason));
     sys::exit(126)
+}
+
+/// The part of the lockdown that is the same whatever is to be done.
+fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
+    let without = &ground.config.without;
+    let mut known = Known::default();
+    rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
+    if !without.contains(&Wall::NoCapabilities) {
+        drop_capabilities()?;
+    }
+    if !without.contains(&Wall::NoNewPrivileges) {
+        rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
+    }
+    if !without.contains(&Wall::Landlock) {
+        match ruleset::restrict(&writable(ground, header)) {
+            Ok(abi) => known.landlock_abi = abi,
+            Err(reason) => known.absent.push(reason),
+        }
+    }
+    // Nobody without capabilities can leave or change them.
+    known.namespaces = Namespaces::of_self().apart_from(&ground.namespaces);
+    Ok(known)
 }
 
 /// Messages go by write(2), which both profiles allow, and not by sendmsg(2).
@@ -61,22 +112,12 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     #[cfg(any(feature = "controls", bailey_break))]
     let mut job = job;
     let without = &ground.config.without;
-    rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
     if let Task::Run(command, _) = &job.task {
         let cwd = &command.cwd.0;
         std::env::set_current_dir(cwd)
             .map_err(|error| format!("the directory `{cwd}` cannot be entered: {error}"))?;
     }
     limit(&job.limits, without.contains(&Wall::PidsLimit), &mut known)?;
-    if !without.contains(&Wall::NoNewPrivileges) {
-        rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
-    }
-    if !without.contains(&Wall::Landlock) {
-        match ruleset::restrict(&writable(ground, header)) {
-            Ok(abi) => known.landlock_abi = abi,
-            Err(reason) => known.absent.push(reason),
-        }
-    }
     if let Task::Run(command, Some(named)) = &job.task {
         look_at_files(command, named)?;
     }
@@ -89,7 +130,7 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     if job.isolation.profile == Profile::Custom {
         ground.config.calls.name().clone_into(&mut known.custom);
     }
-    let enforced = facts::look(&ground.namespaces, &job.isolation, known);
+    let enforced = facts::look(&job.isolation, known);
     #[cfg(any(feature = "controls", bailey_break))]
     if ground.config.accept {
         job.isolation.minimum.retain(|wall| !without.contains(wall));
@@ -101,7 +142,7 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         worker::settle(&header.yard.project, &covered, &revealed);
         warn(&job, header, &covered, &streams);
     }
-    tell(control.as_fd(), &Message::Started(enforced));
+    tell(control, &Message::Started(enforced));
     match job.task {
         Task::Run(command, _) => execute(ground, header, &command, streams),
         Task::Work(request) => work(request, streams),

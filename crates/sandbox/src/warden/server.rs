@@ -4,12 +4,13 @@ use super::{
     Ground, Order,
     holder::{self, Birth},
     own, remove,
+    shown::{Identity, identity, shown},
+    watch,
 };
 use crate::{
     cgroup::{Cgroups, Group},
     charter,
     ids::{Ids, map_child},
-    plan::{Entry, Plan, What},
     stage,
     sys::{self, Namespaces},
     tree,
@@ -29,9 +30,6 @@ use std::{
 
 /// A session and what its sandboxes see.
 type Key = (SessionId, View);
-
-/// A file's device and inode, where it is there.
-type Identity = Option<(u64, u64)>;
 
 /// A holder's process, as the warden knows it.
 struct Holder {
@@ -80,6 +78,7 @@ impl Server {
         for (process, ..) in &ending {
             let _ = waitpid(Some(*process), WaitOptions::empty());
         }
+        self.wait_for_orphans();
         for lease in self.ground.config.sessions.values().filter(|lease| lease.is_scratch) {
             let folder = &lease.yard.folder;
             if let Err(error) = remove(folder) {
@@ -119,7 +118,7 @@ impl Server {
         for key in keys {
             let Some(holder) = self.holders.get_mut(&key) else { continue };
             let mut is_gone = false;
-            while !is_gone && has_input(holder.socket.as_fd()) {
+            while !is_gone && watch::has_input(holder.socket.as_fd()) {
                 let ended = match wire::receive::<holder::Notice>(holder.socket.as_fd()) {
                     Ok(Some((holder::Notice::Ended(number), _))) => number,
                     Ok(Some((holder::Notice::Refused(number), _))) => {
@@ -148,8 +147,19 @@ impl Server {
         let Holder { process, socket, header, live, group, .. } = self.holders.remove(key)?;
         drop(socket);
         let _ = waitpid(Some(process), WaitOptions::empty());
+        self.wait_for_orphans();
         live.into_values().chain([group]).flatten().for_each(|group| self.cgroups.take_back(group));
         Some(header)
+    }
+
+    /// What a killed holder leaves is this process's to wait for. It is killed by that, and keeps its mounts until it is gone.
+    fn wait_for_orphans(&self) {
+        let own = rustix::process::getpid().as_raw_pid();
+        let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        for orphan in children.filter(|pid| self.holders.values().all(|holder| holder.process != *pid)) {
+            let _ = waitpid(Some(orphan), WaitOptions::empty());
+        }
     }
 
     /// Makes what a session's next effects need before they come. What fails here fails again, and is told, then.
@@ -382,25 +392,6 @@ impl own::Asker for Listener<'_> {
 
     #[cfg(not(feature = "controls"))]
     fn reached(&self, _: own::Step) {}
-}
-
-/// What a view shows of the host, each of which its holder mounts once: the project, then programs, files and tools.
-fn shown<'a>(plan: &'a Plan, header: &'a Header) -> impl Iterator<Item = &'a Path> {
-    let is_bound = |entry: &&Entry| matches!(entry.what, What::Bind | What::BindOwn);
-    let others = plan.system.iter().chain(&plan.tools).filter(is_bound).map(|entry| entry.at.as_path());
-    let others = others.filter(|_| header.view == View::Workspace);
-    [header.yard.project.as_path()].into_iter().chain(others)
-}
-
-fn identity(path: &Path) -> Identity {
-    use std::os::unix::fs::MetadataExt;
-    let found = fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
-}
-
-fn has_input(socket: BorrowedFd<'_>) -> bool {
-    let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
-    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
 /// A workspace that contains the home (or the session's folder) would show what the walls are there to hide.

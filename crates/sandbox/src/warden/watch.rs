@@ -2,6 +2,7 @@
 //! the packets that found no way out.
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{AtFlags, Dir, FileType, Mode, OFlags},
     io::Errno,
 };
@@ -15,6 +16,12 @@ use std::{
 const ENTRY_BYTES: u64 = 1024;
 /// Deeper than this a folder is not looked into: paths of that depth cannot be made by name.
 const DEPTH_MAX: usize = 256;
+
+/// Whether something can be received, or will never be.
+pub(super) fn has_input(socket: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+}
 
 /// Whether the memory of all processes of this pid namespace and of its /dev/shm is above `limit` bytes.
 ///

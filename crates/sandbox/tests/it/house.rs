@@ -13,6 +13,7 @@ use std::{
         Arc,
         atomic::{AtomicU8, Ordering},
     },
+    time::{Duration, Instant},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -163,7 +164,7 @@ impl House {
         Ran { outcome: self.native.exec(self.session, command, isolation, out, cancel).await }
     }
 
-    /// How many processes of sandboxes live, without the warden and its holders.
+    /// How many processes of sandboxes live, without the warden, its holders and what waits for something to do.
     pub(crate) fn processes_of_sandboxes(&self) -> usize {
         let warden = self.native.warden().id();
         let parent = |pid: &u32| {
@@ -173,7 +174,27 @@ impl House {
         descendants(warden)
             .iter()
             .filter(|pid| **pid != warden && parent(pid).is_some_and(|parent| parent != warden))
+            .filter(|pid| !is_spare(pid))
             .count()
+    }
+
+    /// The processes of sandboxes that wait for something to do: an init and a payload's process each.
+    pub(crate) fn spares(&self) -> Vec<u32> {
+        self.processes().into_iter().filter(is_spare).collect()
+    }
+
+    /// Waits until both views have one.
+    pub(crate) async fn ready(&self) -> Vec<u32> {
+        self.native.prepare(self.session).unwrap();
+        let begin = Instant::now();
+        loop {
+            let spares = self.spares();
+            if spares.len() == 4 {
+                return spares;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "nothing is made ready: {spares:?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 
     /// The program that is this house's warden.
@@ -185,6 +206,10 @@ impl House {
     pub(crate) fn processes(&self) -> Vec<u32> {
         descendants(self.native.warden().id())
     }
+}
+
+fn is_spare(pid: &u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "bailey-spare")
 }
 
 /// The script may be busy for a moment, too.

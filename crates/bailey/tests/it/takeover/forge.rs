@@ -33,7 +33,7 @@ pub(super) fn command(project: &Path, argv: &[&str]) -> Value {
         network: false,
         limits: Limits::default(),
     };
-    json!({ "Run": command })
+    json!({ "Run": [command, null] })
 }
 
 impl Warden {
@@ -62,13 +62,28 @@ impl Warden {
         task: &Value,
         isolation: &Isolation,
     ) -> String {
+        self.ask_by(SealFlags::WRITE | SealFlags::SHRINK, session, view, reads, task, isolation)
+    }
+
+    /// The same, in memory with these seals.
+    pub(super) fn ask_by(
+        &self,
+        seals: SealFlags,
+        session: &str,
+        view: &str,
+        reads: &[String],
+        task: &Value,
+        isolation: &Isolation,
+    ) -> String {
         let limits = Limits::default();
         let order =
             json!({ "Start": { "session": session, "view": view, "extra_reads": reads, "limits": limits } });
         let job = json!({ "task": task, "isolation": isolation, "limits": limits, "is_first": false });
-        let mut sealed = File::from(rustix::fs::memfd_create("job", MemfdFlags::CLOEXEC).unwrap());
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let mut sealed = File::from(rustix::fs::memfd_create("job", flags).unwrap());
         sealed.write_all(job.to_string().as_bytes()).unwrap();
         std::io::Seek::rewind(&mut sealed).unwrap();
+        rustix::fs::fcntl_add_seals(&sealed, seals).unwrap();
         let null = File::open("/dev/null").unwrap();
         let (output, output_end) = rustix::pipe::pipe().unwrap();
         let (control, control_end) =
@@ -82,12 +97,13 @@ impl Warden {
         loop {
             let mut packet = [0; 64 << 10];
             let (length, _) = rustix::net::recv(&control, &mut packet[..], RecvFlags::empty()).unwrap();
+            // Then the warden knows that it is gone.
             if length == 0 {
                 return printed;
             }
             let message: Value = serde_json::from_slice(&packet[..length]).unwrap();
             if let Some(reason) = message["Refused"].as_str() {
-                return format!("refused: {reason}");
+                printed = format!("refused: {reason}");
             }
         }
     }
