@@ -135,14 +135,20 @@ impl Group {
         walls
     }
 
-    /// Files that make whoever writes `0` to all of them a member. The right to is the opener's, so they can be handed
-    /// to an unprivileged child.
+    /// Files that make a process of one thread that writes `0` to all of them a member. The right to is the opener's, so they
+    /// can be handed to an unprivileged child.
     ///
     /// # Errors
     /// When one cannot be opened.
     pub(crate) fn doors(&self) -> io::Result<Vec<OwnedFd>> {
-        let open = |(directory, ..): &(PathBuf, Vec<Controller>, Version)| {
-            OpenOptions::new().write(true).open(directory.join("cgroup.procs")).map(OwnedFd::from)
+        let open = |(directory, _, version): &(PathBuf, Vec<Controller>, Version)| {
+            // A process of one thread that moves that by itself need not stop all others from forking, for which the kernel
+            // waits ten milliseconds and more; version 2 has no such file for whole processes.
+            let name = match version {
+                Version::One => "tasks",
+                Version::Two => "cgroup.procs",
+            };
+            OpenOptions::new().write(true).open(directory.join(name)).map(OwnedFd::from)
         };
         self.directories.iter().map(open).collect()
     }
