@@ -42,29 +42,22 @@ pub enum NoPattern {
     /// The program is there to run others, or code.
     #[error("`{0}` is there to run other programs or code")]
     Runs(String),
-    /// An argument makes the program run another one.
-    #[error("its argument `{0}` makes it run something else")]
+    /// Settings in files tell the program what to run.
+    #[error("files in the workspace can tell `{0}` what to run")]
+    Obeys(String),
+    /// An argument makes the program run another one, or write.
+    #[error("its argument `{0}` makes it run something else, or write where nobody looks")]
     Option(String),
 }
 
 impl Pattern {
-    /// The pattern around a command: its program or, where the first operand says what that does, both.
+    /// The pattern around a command: its program.
     ///
     /// # Errors
     /// When only the command itself can be granted; the text says why.
     pub fn around(command: &Command) -> Result<Self, NoPattern> {
         let words = plain(command)?;
-        let program = words.first().map_or("", String::as_str);
-        let is_word = |word: &&String| {
-            !word.is_empty()
-                && !word.starts_with('-')
-                && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-        };
-        let prefix = match words.get(1).filter(is_word) {
-            _ if !Programs::KNOWN.has_subcommands(program) => CommandPrefix::new(program),
-            Some(subcommand) => CommandPrefix::new(&format!("{program} {subcommand}")),
-            None => return Err(NoPattern::Hidden),
-        };
+        let prefix = CommandPrefix::new(words.first().map_or("", String::as_str));
         let command_of = |prefix| Self {
             command: prefix,
             shell: shell(command).map(ToString::to_string),
@@ -128,6 +121,10 @@ fn shell(command: &Command) -> Option<&str> {
     }
 }
 
+fn writes_at(words: &[String]) -> Option<usize> {
+    Programs::KNOWN.writes_at(words, &Programs::KNOWN.takes(words))
+}
+
 fn is_within(given: &Limits, most: &Limits) -> bool {
     // Each by its name: a new limit has to be thought of here.
     let Limits { wall_ms, memory_bytes, disk_bytes, pids, output_bytes } = given;
@@ -157,7 +154,10 @@ fn plain(command: &Command) -> Result<Vec<String>, NoPattern> {
     match nature {
         None => Err(NoPattern::Unknown(program)),
         Some(Nature::Builder | Nature::Interpreter | Nature::Launcher) => Err(NoPattern::Runs(program)),
-        Some(Nature::Plain | Nature::Sed) => match hidden_at {
+        Some(_) if Programs::KNOWN.obeys(&program) || Programs::KNOWN.has_subcommands(&program) => {
+            Err(NoPattern::Obeys(program))
+        }
+        Some(Nature::Plain | Nature::Sed) => match hidden_at.or_else(|| writes_at(&words)) {
             None => Ok(words),
             Some(place) => {
                 let word = words.get(place).map_or_else(|| "standard input".to_string(), Clone::clone);

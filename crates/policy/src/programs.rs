@@ -32,6 +32,12 @@ struct Program {
     values: &'static [&'static str],
     /// Options of the same places that never take the next word. Of one that is in neither list, both is thought possible.
     flags: &'static [&'static str],
+    /// Options by which one that only looks writes files.
+    writes: &'static [&'static str],
+    /// How many operands it only reads; a further one is written.
+    operands_max: usize,
+    /// Whether files of the project or of the user's home can tell it what to run: hooks, filters, pagers, proxy commands.
+    obeys: bool,
 }
 
 /// What a word of a command has to do with the next one.
@@ -126,6 +132,29 @@ impl Programs {
         let asks = matches!(arguments, [only] if only_asks.contains(&only.as_str()));
         let reads_code = found.nature == Nature::Interpreter && is_begun && !asks;
         reads_code.then_some(words.len())
+    }
+
+    /// Whether files that whoever gave the command may have written can tell the program what to run.
+    pub(crate) fn obeys(self, program: &str) -> bool {
+        self.find(program).is_some_and(|found| found.obeys)
+    }
+
+    /// The place of the first word by which a program that only looks writes a file. The first word is the program; `takes` is
+    /// what each of the others takes.
+    pub(crate) fn writes_at(self, words: &[String], takes: &[Takes]) -> Option<usize> {
+        let (program, arguments) = words.split_first()?;
+        let found = self.find(program)?;
+        let mut operands = 0;
+        for (place, (word, own)) in arguments.iter().zip(takes).enumerate() {
+            operands += usize::from(*own == Takes::Word);
+            let is_option = word.len() > 1 && word.starts_with('-');
+            if operands > found.operands_max
+                || is_option && found.writes.iter().any(|option| is(word, option))
+            {
+                return Some(place + 1);
+            }
+        }
+        None
     }
 
     fn find(self, program: &str) -> Option<&'static Program> {

@@ -212,20 +212,20 @@ async fn a_yes_for_a_pattern_begins_what_it_covers() {
     };
     let of = |session, text| effect(session, command(text));
     let wider = Wider {
-        pattern: Pattern::around(&line("git status --short")).unwrap(),
-        program: Some(Digest::of(b"git")),
+        pattern: Pattern::around(&line("wc --bytes")).unwrap(),
+        program: Some(Digest::of(b"wc")),
         rules: ["asks".to_owned()].into(),
     };
-    let shown = of(session, "git status --short");
+    let shown = of(session, "wc --bytes");
     let asks = Terms { pattern: Some(wider.clone()), ..terms() };
     let id = desk.mint.ask(&shown, asks, serde_json::json!({}), LASTS).await.unwrap();
     desk.mint.answer(session, id, Answer::YesForPattern, "owner", "").await.unwrap();
-    let covered = "git status --long";
+    let covered = "wc --lines";
     let grant = desk.mint.pattern_grant(session, &line(covered), &terms(), wider).await.unwrap().unwrap();
     for _ in 0..2 {
         drop(desk.begin_approved(of(session, covered), grant.clone()).await.unwrap());
     }
-    for refused in [of(session, "git push"), of(other, covered)] {
+    for refused in [of(session, "deploy push"), of(other, covered)] {
         assert!(matches!(desk.begin_approved(refused, grant.clone()).await, Err(BeginError::Burnt)));
     }
     let by_another = of(session, covered);

@@ -33,7 +33,7 @@ match = { action = ["read", "exec", "model", "change", "merge"] }
 name = "deploy"
 answer = "review"
 reason = "a test asks"
-match = { command = ["deploy", "git"] }
+match = { command = ["deploy", "wc"] }
 "#;
 
 pub(crate) struct Desk {

@@ -160,25 +160,25 @@ async fn a_yes_is_about_the_files_that_a_command_names_as_they_were() {
     assert_eq!(bench.world.spans().len(), 5);
 }
 
-/// A rule that asks before commands that begin with `git`, and one that asks before those that begin with `git push`.
-const ASK_GIT: &str = r#"
+/// Rules that ask before commands that count, and one that asks before those that count long.
+const ASK_COUNT: &str = r#"
 [[rule]]
-name = "ask-git"
+name = "ask-count"
 answer = "review"
-reason = "git is looked at"
-match = { command = "git" }
+reason = "counting is looked at"
+match = { command = ["wc", "grep"] }
 
 [[rule]]
-name = "ask-push"
+name = "ask-long"
 answer = "review"
-reason = "what is pushed is looked at"
-match = { command = "git status --long" }
+reason = "what counts long is looked at"
+match = { command = "wc --long" }
 "#;
 
 /// A13: a yes for a pattern covers what its card says and nothing else; each case beside one that it covers.
 #[tokio::test]
 async fn a_yes_for_a_pattern_covers_what_its_card_says() {
-    let mut bench = Bench::new(Setup::default().rule(ASK_GIT).rule(ASK_DEPLOY)).await;
+    let mut bench = Bench::new(Setup::default().rule(ASK_COUNT).rule(ASK_DEPLOY)).await;
     let (scope, context) = bench.context("go").await;
     // Where there is no pattern, none can be said yes to, and the question stays open.
     let tool = Toy::run("deploy a");
@@ -188,48 +188,48 @@ async fn a_yes_for_a_pattern_covers_what_its_card_says() {
     bench.kernel.answer(&bench.connection, id, Answer::No, "owner", "").await.unwrap();
     bench.happened();
 
-    let tool = Toy::run("git status -s");
+    let tool = Toy::run("wc -c");
     let id = asked(&bench, &scope, &context, &tool).await;
     let offered = bench.happened().into_iter().find_map(|event| match event {
         Happening::Ask { card, .. } => card.pattern,
         _ => None,
     });
-    assert!(offered.unwrap().contains("every `git status …`"));
+    assert!(offered.unwrap().contains("every `wc …`"));
     bench.kernel.answer(&bench.connection, id, Answer::YesForPattern, "owner", "").await.unwrap();
     bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
-    for line in ["git status -s", "git status --short a"] {
+    for line in ["wc -c", "wc --bytes a"] {
         done(&bench, &scope, &context, &Toy::run(line)).await;
     }
     assert_eq!(bench.world.spans().len(), 3);
     // Another command, and one that another rule asks about besides.
-    for line in ["git log", "git -c a.b=!x status", "git status --long"] {
+    for line in ["grep log", "./wc a", "wc --long"] {
         asked(&bench, &scope, &context, &Toy::run(line)).await;
     }
     // Another program of that name.
-    done(&bench, &scope, &context, &Toy::run("git status a")).await;
-    bench.world.put("git", "another git");
-    asked(&bench, &scope, &context, &Toy::run("git status a")).await;
+    done(&bench, &scope, &context, &Toy::run("wc a")).await;
+    bench.world.put("wc", "another wc");
+    asked(&bench, &scope, &context, &Toy::run("wc a")).await;
     let stored = bench.facts("answered").await;
     assert!(format!("{stored:?}").contains("YesForPattern"), "{stored:?}");
     // Over a restart it lasts, over a change of the rules it does not.
-    let setup = Setup::default().rule(ASK_GIT).rule(ASK_DEPLOY);
+    let setup = Setup::default().rule(ASK_COUNT).rule(ASK_DEPLOY);
     let again = Bench::over(bench.close(), setup.clone()).await;
     let (scope, context) = again.context("go").await;
-    done(&again, &scope, &context, &Toy::run("git status b")).await;
+    done(&again, &scope, &context, &Toy::run("wc b")).await;
     let changed =
         Bench::over(again.close(), setup.rule(&ASK_DEPLOY.replace("ask-deploy", "ask-again"))).await;
     let (scope, context) = changed.context("go").await;
-    asked(&changed, &scope, &context, &Toy::run("git status b")).await;
+    asked(&changed, &scope, &context, &Toy::run("wc b")).await;
 }
 
 /// A yes is its asker's: what a sub-agent was granted is neither its parent's nor the next one's, and the reverse.
 #[tokio::test]
 async fn a_yes_is_good_for_whoever_asked() {
-    let rules = format!("{ASK_DEPLOY}{ASK_GIT}");
+    let rules = format!("{ASK_DEPLOY}{ASK_COUNT}");
     let narrowing = file::parse("project.toml", &rules, file::Format::Toml).unwrap().rules;
     for (answer, line, same) in [
         (Answer::YesForSession, "deploy a", "deploy a"),
-        (Answer::YesForPattern, "git status -s", "git status b"),
+        (Answer::YesForPattern, "wc -c", "wc b"),
         (Answer::Yes, "deploy a", "deploy a"),
     ] {
         for first in 0..3 {
@@ -271,12 +271,11 @@ async fn a_yes_is_for_the_walls_that_it_was_asked_under() {
         (Profile::Custom, list(b"a list")),
         (Profile::Custom, list(b"another list")),
     ];
-    let setup = |profile| Setup { profile, ..Setup::default().rule(ASK_DEPLOY).rule(ASK_GIT) };
+    let setup = |profile| Setup { profile, ..Setup::default().rule(ASK_DEPLOY).rule(ASK_COUNT) };
     for then in walls {
         let bench = Bench::new(setup(then)).await;
         let (scope, context) = bench.context("go").await;
-        for (line, answer) in [("deploy a", Answer::YesForSession), ("git status -s", Answer::YesForPattern)]
-        {
+        for (line, answer) in [("deploy a", Answer::YesForSession), ("wc -c", Answer::YesForPattern)] {
             let id = asked(&bench, &scope, &context, &Toy::run(line)).await;
             bench.kernel.answer(&bench.connection, id, answer, "owner", "").await.unwrap();
         }
@@ -284,7 +283,7 @@ async fn a_yes_is_for_the_walls_that_it_was_asked_under() {
         for now in walls {
             let bench = Bench::over(home, setup(now)).await;
             let (scope, context) = bench.context("go").await;
-            for line in ["deploy a", "git status b"] {
+            for line in ["deploy a", "wc b"] {
                 if now == then {
                     done(&bench, &scope, &context, &Toy::run(line)).await;
                 } else {
@@ -301,10 +300,10 @@ async fn a_yes_is_for_the_walls_that_it_was_asked_under() {
 #[tokio::test]
 async fn under_compliance_a_human_answers_each_question_with_a_reason() {
     for compliance in [true, false] {
-        let setup = Setup { compliance, ..Setup::default().rule(ASK_GIT) };
+        let setup = Setup { compliance, ..Setup::default().rule(ASK_COUNT) };
         let mut bench = Bench::new(setup).await;
         let (scope, context) = bench.context("go").await;
-        let tool = Toy::run("git status -s");
+        let tool = Toy::run("wc -c");
         let id = asked(&bench, &scope, &context, &tool).await;
         let card = bench.happened().into_iter().find_map(|event| match event {
             Happening::Ask { card, .. } => Some(card),
@@ -331,8 +330,8 @@ async fn under_compliance_a_human_answers_each_question_with_a_reason() {
         }
         bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
         match compliance {
-            true => drop(asked(&bench, &scope, &context, &Toy::run("git status -s")).await),
-            false => drop(done(&bench, &scope, &context, &Toy::run("git status -s")).await),
+            true => drop(asked(&bench, &scope, &context, &Toy::run("wc -c")).await),
+            false => drop(done(&bench, &scope, &context, &Toy::run("wc -c")).await),
         }
     }
 }
@@ -342,10 +341,10 @@ async fn under_compliance_a_human_answers_each_question_with_a_reason() {
 async fn what_is_asked_once_more_is_asked_under_the_compliance_of_today() {
     for compliance in [true, false] {
         let clock = Arc::new(FakeClock::default());
-        let setup = Setup { clock: clock.clone(), ..Setup::default().rule(ASK_GIT) };
+        let setup = Setup { clock: clock.clone(), ..Setup::default().rule(ASK_COUNT) };
         let bench = Bench::new(setup.clone()).await;
         let (scope, context) = bench.context("go").await;
-        let id = asked(&bench, &scope, &context, &Toy::run("git status -s")).await;
+        let id = asked(&bench, &scope, &context, &Toy::run("wc -c")).await;
         clock.advance(Duration::from_secs(300));
         bench.kernel.settlement(&scope, id).await.unwrap();
         let mut bench = Bench::over(bench.close(), Setup { compliance, ..setup }).await;

@@ -20,6 +20,9 @@ const PLAIN: Program = Program {
     has_subcommands: false,
     values: &[],
     flags: &[],
+    writes: &[],
+    operands_max: usize::MAX,
+    obeys: false,
 };
 const BUILDER: Program = Program { nature: Nature::Builder, has_subcommands: true, ..PLAIN };
 const INTERPRETER: Program = Program { nature: Nature::Interpreter, ..PLAIN };
@@ -45,17 +48,23 @@ pub(super) const KNOWN: &[Program] = &[
     Program {
         names: &[
             "basename", "cat", "cksum", "cmp", "comm", "cut", "date", "df", "diff", "dirname", "du", "echo", "expand",
-            "false", "file", "fold", "grep", "egrep", "fgrep", "head", "hexdump", "id", "join", "jq", "ls", "md5sum", "nl",
+            "false", "fold", "grep", "egrep", "fgrep", "head", "hexdump", "id", "join", "jq", "ls", "md5sum", "nl",
             "od", "paste", "pr", "ps", "pwd", "readlink", "realpath", "seq", "sha1sum", "sha256sum", "sha512sum",
-            "sleep", "stat", "strings", "tac", "tail", "tr", "tree", "true", "tsort", "uname", "unexpand", "uniq",
-            "wc", "which", "whoami", "xxd",
+            "sleep", "stat", "strings", "tac", "tail", "tr", "true", "tsort", "uname", "unexpand",
+            "wc", "which", "whoami",
         ],
         ..PLAIN
     },
+    // The same, which write where they are told to.
+    Program { names: &["uniq", "xxd"], operands_max: 1, ..PLAIN },
+    Program { names: &["tree"], writes: &["-o", "--output"], ..PLAIN },
+    Program { names: &["file"], writes: &["-C", "--compile"], ..PLAIN },
+    // It runs `ed` where what it reads says so.
+    Program { names: &["patch"], obeys: true, ..PLAIN },
     // Programs that change files, and run nothing.
     Program {
         names: &[
-            "chmod", "cp", "gunzip", "gzip", "ln", "mkdir", "mktemp", "mv", "patch", "rm", "rmdir", "tee",
+            "chmod", "cp", "gunzip", "gzip", "ln", "mkdir", "mktemp", "mv", "rm", "rmdir", "tee",
             "touch", "truncate", "unzip", "xz", "zstd",
         ],
         ..PLAIN
@@ -67,7 +76,7 @@ pub(super) const KNOWN: &[Program] = &[
     Program { names: &["find"], options: &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"], ..PLAIN },
     Program { names: &["fd", "fdfind"], options: &["-x", "-X", "--exec", "--exec-batch"], ..PLAIN },
     Program { names: &["rg"], options: &["--pre", "--hostname-bin", "-z", "--search-zip"], ..PLAIN },
-    Program { names: &["ag", "ack"], options: &["--pager", "--output"], ..PLAIN },
+    Program { names: &["ag", "ack"], obeys: true, options: &["--pager", "--output"], ..PLAIN },
     Program { names: &["sort"], options: &["--compress-program", "-o", "--output"], ..PLAIN },
     Program { names: &["split", "csplit"], options: &["--filter"], ..PLAIN },
     Program {
@@ -78,21 +87,22 @@ pub(super) const KNOWN: &[Program] = &[
     },
     Program { names: &["zip"], options: &["-T", "-TT", "--unzip-command", "--test"], ..PLAIN },
     Program { names: &["cpio"], options: &["--rsh-command"], ..PLAIN },
-    Program { names: &["man"], options: &["-P", "--pager", "-H", "--html", "-C", "--config-file"], ..PLAIN },
-    Program { names: &["less", "more", "most"], options: &["-o", "-O", "--log-file", "-k", "--lesskey-file"], contains: &["+"], ..PLAIN },
+    Program { names: &["man"], obeys: true, options: &["-P", "--pager", "-H", "--html", "-C", "--config-file"], ..PLAIN },
+    Program { names: &["less", "more", "most"], obeys: true, options: &["-o", "-O", "--log-file", "-k", "--lesskey-file"], contains: &["+"], ..PLAIN },
     Program { names: &["tcpdump"], options: &["-z"], ..PLAIN },
     Program { names: &["nmap"], options: &["--script"], ..PLAIN },
-    Program { names: &["curl"], options: &["-K", "--config", "--engine"], ..PLAIN },
-    Program { names: &["wget"], options: &["--use-askpass", "-e", "--execute", "--config"], ..PLAIN },
-    Program { names: &["rsync"], options: &["-e", "--rsh", "--rsync-path", "--daemon"], ..PLAIN },
-    Program { names: &["ssh", "scp", "sftp"], options: &["-o", "-F", "-S", "-D", "-w"], ..PLAIN },
-    Program { names: &["openssl"], options: &["-engine", "-provider", "-provider-path", "-config"], ..PLAIN },
+    Program { names: &["curl"], obeys: true, options: &["-K", "--config", "--engine"], ..PLAIN },
+    Program { names: &["wget"], obeys: true, options: &["--use-askpass", "-e", "--execute", "--config"], ..PLAIN },
+    Program { names: &["rsync"], obeys: true, options: &["-e", "--rsh", "--rsync-path", "--daemon"], ..PLAIN },
+    Program { names: &["ssh", "scp", "sftp"], obeys: true, options: &["-o", "-F", "-S", "-D", "-w"], ..PLAIN },
+    Program { names: &["openssl"], obeys: true, options: &["-engine", "-provider", "-provider-path", "-config"], ..PLAIN },
     Program { names: &["sqlite3"], options: &["-cmd", "-init"], contains: &[".", "load_extension", "edit("], ..INTERPRETER },
-    Program { names: &["psql", "mysql"], options: &["-c", "-f", "-e", "--command", "--file", "--execute"], contains: &["\\!"], ..PLAIN },
-    Program { names: &["ctags"], options: &["--options", "-L"], ..PLAIN },
+    Program { names: &["psql", "mysql"], obeys: true, options: &["-c", "-f", "-e", "--command", "--file", "--execute"], contains: &["\\!"], ..PLAIN },
+    Program { names: &["ctags"], obeys: true, options: &["--options", "-L"], ..PLAIN },
     // Version control.
     Program {
         names: &["git"],
+        obeys: true,
         globals: &["-c", "--config-env", "--exec-path", "-p", "--paginate", "-h", "--help"],
         options: &["--upload-pack", "--receive-pack", "--exec", "-x", "--ext-diff", "--textconv", "-O", "--open-files-in-pager",
             "--extcmd", "--upload-archive", "--interactive", "-i", "--template", "--output", "--edit", "-e", "-u",
@@ -107,16 +117,16 @@ pub(super) const KNOWN: &[Program] = &[
             "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs", "--icase-pathspecs", "-v", "--version"],
         ..PLAIN
     },
-    Program { names: &["hg"], options: &["--config", "--ssh", "--remotecmd", "-R", "--repository", "--cwd"], subcommands: &["extdiff", "debugshell"], has_subcommands: true,
+    Program { names: &["hg"], obeys: true, options: &["--config", "--ssh", "--remotecmd", "-R", "--repository", "--cwd"], subcommands: &["extdiff", "debugshell"], has_subcommands: true,
         values: &["--encoding", "--encodingmode", "--color", "--pager"],
         flags: &["-y", "--noninteractive", "-q", "--quiet", "-v", "--verbose", "--debug", "--traceback", "--time", "--profile", "--hidden"], ..PLAIN },
-    Program { names: &["svn"], options: &["--diff-cmd", "--diff3-cmd", "--editor-cmd", "--config-option", "--config-dir"], has_subcommands: true, ..PLAIN },
+    Program { names: &["svn"], obeys: true, options: &["--diff-cmd", "--diff3-cmd", "--editor-cmd", "--config-option", "--config-dir"], has_subcommands: true, ..PLAIN },
     // Editors and debuggers.
-    Program { names: &["vi", "vim", "nvim", "view", "ex", "vimdiff"], options: &["-c", "--cmd", "-S", "-s", "-u", "-U", "-w", "-W", "-l", "-e", "-E"], contains: &["+"], ..PLAIN },
+    Program { names: &["vi", "vim", "nvim", "view", "ex", "vimdiff"], obeys: true, options: &["-c", "--cmd", "-S", "-s", "-u", "-U", "-w", "-W", "-l", "-e", "-E"], contains: &["+"], ..PLAIN },
     // Its commands come from standard input, whatever its arguments are.
     Program { names: &["ed", "red"], contains: &[""], ..INTERPRETER },
-    Program { names: &["emacs", "emacsclient"], options: &["--eval", "--execute", "-e", "-f", "--funcall", "-l", "--load", "--batch", "--script", "--insert"], ..PLAIN },
-    Program { names: &["nano", "pico"], options: &["-s", "--speller", "-f", "--rcfile", "--formatter"], ..PLAIN },
+    Program { names: &["emacs", "emacsclient"], obeys: true, options: &["--eval", "--execute", "-e", "-f", "--funcall", "-l", "--load", "--batch", "--script", "--insert"], ..PLAIN },
+    Program { names: &["nano", "pico"], obeys: true, options: &["-s", "--speller", "-f", "--rcfile", "--formatter"], ..PLAIN },
     // Languages: their options that hold code. Without a file they read it from standard input.
     Program { names: &["python", "pypy"], options: &["-c", "-m", "-i"],
         values: &["-W", "-X", "--check-hash-based-pycs"],
@@ -144,7 +154,7 @@ pub(super) const KNOWN: &[Program] = &[
         // The value of `-f` is the program itself.
         values: &["-F", "-v", "--field-separator", "--assign"],
         flags: &["-b", "-c", "-f", "-k", "-M", "-n", "-N", "-O", "-P", "-S", "--csv", "--file", "--posix", "--sandbox", "--traditional"], ..INTERPRETER },
-    Program { names: &["sed", "gsed"], options: &["-e", "--expression", "-f", "--file"], nature: Nature::Sed,
+    Program { names: &["sed", "gsed"], options: &["-e", "--expression", "-f", "--file"], writes: &["-i", "--in-place"], nature: Nature::Sed,
         values: &["-l", "--line-length"],
         flags: &["-b", "-E", "-i", "-n", "-r", "-s", "-u", "-z", "--debug", "--follow-symlinks", "--in-place", "--null-data", "--posix",
             "--quiet", "--regexp-extended", "--sandbox", "--separate", "--silent", "--unbuffered"], ..PLAIN },

@@ -332,7 +332,7 @@ fn a13_a_pattern_never_widens() {
         assert!(Pattern::around(&line(text)).is_err(), "{text}");
     }
     let shaped = |change: fn(&mut Command)| {
-        let mut command = words("git status");
+        let mut command = words("grep -n a b");
         change(&mut command);
         Pattern::around(&command)
     };
@@ -340,26 +340,57 @@ fn a13_a_pattern_never_widens() {
     assert_eq!(shaped(|it| it.stdin = Some(Blob(b"x".to_vec()))), Err(NoPattern::Circumstances));
     assert_eq!(shaped(|it| drop(it.env.insert("A".into(), "x".into()))), Err(NoPattern::Circumstances));
 
-    let git = Pattern::around(&words("git status -s")).unwrap();
-    assert_eq!(git.to_string(), "git status …");
-    assert!(git.covers(&words("git status --short a")), "control");
-    for text in [
-        "git",
-        "git log",
-        "git -c alias.status=!x status",
-        "git status --output=x",
-        "./git status",
-        "git statusx",
-    ] {
-        assert!(!git.covers(&words(text)), "{text}");
+    let grep = Pattern::around(&words("grep -n a b")).unwrap();
+    assert_eq!(grep.to_string(), "grep …");
+    assert!(grep.covers(&words("grep -r c .")), "control");
+    for text in ["egrep a b", "./grep a b", "/bin/grep a b", "grepx a", "rg a", "env grep a"] {
+        assert!(!grep.covers(&words(text)), "{text}");
     }
-    assert!(!git.covers(&line("sh~-c~git status; rm x")) && !git.covers(&line("sh~-c~git status $(rm x)")));
-    // It is for commands that are written so, whatever else they would come to.
-    for text in ["git -C sub status", "git --no-pager status"] {
-        assert!(!git.covers(&words(text)) && Pattern::around(&words(text)).is_err(), "{text}");
-    }
+    assert!(!grep.covers(&line("sh~-c~grep a b; rm x")) && !grep.covers(&line("sh~-c~grep $(rm x)")));
     let find = Pattern::around(&words("find . -name x")).unwrap();
     assert!(find.covers(&words("find src -type f")) && !find.covers(&words("find . -exec rm {} +")));
+}
+
+/// A13: what files of the workspace can steer has no pattern, whatever its words: whoever gives the next command may have
+/// written them.
+#[test]
+fn a13_what_obeys_files_of_the_workspace_has_no_pattern() {
+    for text in [
+        "git status",
+        "git diff",
+        "git log -1",
+        "hg status",
+        "ack x",
+        "patch -p1",
+        "vim a",
+        "less a",
+        "ssh host",
+    ] {
+        let program = text.split(' ').next().unwrap().to_owned();
+        assert_eq!(Pattern::around(&words(text)), Err(NoPattern::Obeys(program)), "{text}");
+        assert!(Pattern::around(&line(&format!("sh~-c~{text}"))).is_err(), "{text}");
+    }
+    assert!(Pattern::around(&words("cat .git/config")).is_ok(), "control");
+}
+
+/// A13: a yes to one that looked is none to one that writes.
+#[test]
+fn a13_a_pattern_of_looking_never_writes() {
+    for (looks, writes) in [
+        ("sed -n 1p a", "sed -i s/a/b/ a"),
+        ("sed -n 1p a", "sed -n --in-pl=.bak s/a/b/ a"),
+        ("sed -n 1p a", "sed -ni s/a/b/ a"),
+        ("uniq a", "uniq a b"),
+        ("uniq -c a", "uniq -c a b"),
+        ("xxd a", "xxd -r a b"),
+        ("tree src", "tree -o b src"),
+        ("file a", "file -C -m a"),
+        ("sort a", "sort -o b a"),
+    ] {
+        let looking = Pattern::around(&words(looks)).unwrap();
+        assert!(looking.covers(&words(looks)), "control: {looks}");
+        assert!(!looking.covers(&words(writes)) && Pattern::around(&words(writes)).is_err(), "{writes}");
+    }
 }
 
 type Change = fn(&mut Command);
@@ -367,11 +398,11 @@ type Change = fn(&mut Command);
 /// A13: beyond the words, a pattern is for commands that are written, placed and bounded like the one that was shown.
 #[test]
 fn a13_a_pattern_keeps_to_its_circumstances() {
-    let git = Pattern::around(&words("git status -s")).unwrap();
+    let grep = Pattern::around(&words("grep -n a")).unwrap();
     let changed = |change: fn(&mut Command)| {
-        let mut command = words("git status --short a");
+        let mut command = words("grep -r c .");
         change(&mut command);
-        git.covers(&command)
+        grep.covers(&command)
     };
     assert!(changed(|_| ()), "control");
     assert!(changed(|it| it.limits.wall_ms -= 1), "control: less is covered");
@@ -389,27 +420,21 @@ fn a13_a_pattern_keeps_to_its_circumstances() {
     for (what, change) in wider {
         assert!(!changed(change), "{what}");
         // The control: around the changed command itself there is a pattern that does, or none at all.
-        let mut command = words("git status --short a");
+        let mut command = words("grep -r c .");
         change(&mut command);
         let around = Pattern::around(&command);
         assert!(around.map_or(true, |wider| wider.covers(&command)), "control: {what}");
     }
     // A shell's line and a command without a shell are two things, and so are two shells.
-    let line_of = Pattern::around(&line("sh~-c~git status -s")).unwrap();
-    assert!(line_of.covers(&line("sh~-c~git status --short a")), "control");
-    for text in [
-        "git~status",
-        "bash~-c~git status",
-        "/bin/sh~-c~git status",
-        "./sh~-c~git status",
-        "/tmp/sh~-c~git status",
-    ] {
+    let line_of = Pattern::around(&line("sh~-c~grep -n a")).unwrap();
+    assert!(line_of.covers(&line("sh~-c~grep -r c .")), "control");
+    for text in ["grep~a", "bash~-c~grep a", "/bin/sh~-c~grep a", "./sh~-c~grep a", "/tmp/sh~-c~grep a"] {
         assert!(!line_of.covers(&line(text)), "{text}");
     }
-    assert!(!git.covers(&line("sh~-c~git status")));
-    assert_eq!(line_of.bare().argv, ["sh", "-c", "git"]);
-    assert_eq!(git.bare().argv, ["git"]);
-    assert!(git.words().contains("every `git status …` in /home/ann/proj "), "{}", git.words());
+    assert!(!grep.covers(&line("sh~-c~grep a")));
+    assert_eq!(line_of.bare().argv, ["sh", "-c", "grep"]);
+    assert_eq!(grep.bare().argv, ["grep"]);
+    assert!(grep.words().contains("every `grep …` in /home/ann/proj "), "{}", grep.words());
 }
 
 /// A file of a project that is called like a shell is no shell: what its line says is not what it runs.
