@@ -12,7 +12,7 @@ use crate::{
     sign::{Signatures, Vouched},
     tree::{self, Forest},
 };
-use bailey_protocol::{Blob, Digest, Timestamp, number::Seq};
+use bailey_protocol::{Blob, Digest, SessionId, Timestamp, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
 use serde_json::{Map, Value};
@@ -232,7 +232,14 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
         let what = format!("it is said to be in an archive that entry {archive} names, which names none");
         return Ok(Err(Broken { seq: list.last, what }));
     }
-    let Walk { previous: head, payloads, erased, left, .. } = walk;
+    let Walk { previous: head, payloads, erased, left, missing, .. } = walk;
+    // Where only the newest are looked at, whose sub-agent a conversation is may stand before them.
+    if from == 0
+        && let Some(seq) = missing.into_values().min()
+    {
+        let what = "its payload is gone, and no entry says that it was removed".into();
+        return Ok(Err(Broken { seq, what }));
+    }
     let (mut root, mut signed, mut archives) = (None, None, Vec::new());
     if let Some(whole) = whole {
         match whole.finish(entries, left) {
@@ -313,11 +320,22 @@ struct Link {
     columns: Columns,
 }
 
+/// What is there of an entry's payload.
+#[derive(PartialEq)]
+enum Held {
+    Whole,
+    Erased,
+}
+
 struct Walk {
     expected: u64,
     previous: Digest,
     payloads: u64,
     erased: u64,
+    /// By session the first entry whose payload is gone, until an entry says that the session was removed.
+    missing: BTreeMap<Option<SessionId>, u64>,
+    /// Whose sub-agents' conversations are which.
+    parents: BTreeMap<SessionId, SessionId>,
     /// What left, by the entry that names its archive.
     left: BTreeMap<u64, List>,
     /// The entries that name an archive.
@@ -331,6 +349,8 @@ impl Walk {
             previous,
             payloads: 0,
             erased: 0,
+            missing: BTreeMap::new(),
+            parents: BTreeMap::new(),
             left: BTreeMap::new(),
             archives: BTreeSet::new(),
         }
@@ -389,25 +409,39 @@ impl Walk {
         if columns != at.columns {
             return Err(broken("its columns say something else than it does"));
         }
-        self.payload(at, stored.payload.as_ref()).map_err(broken)?;
+        if self.payload(at, stored.payload.as_ref()).map_err(broken)? == Held::Erased {
+            self.erased += 1;
+            self.missing.entry(stored.session).or_insert(at.seq);
+        }
+        self.account(stored.session, &stored.fact);
         self.previous = hash;
         self.expected += 1;
         Ok(stored.fact)
     }
 
-    fn payload(&mut self, at: &Link, commitment: Option<&Commitment>) -> Result<(), &'static str> {
+    /// What was removed with a session may be gone: its own payloads, and those of its sub-agents.
+    fn account(&mut self, session: Option<SessionId>, fact: &Fact) {
+        match (fact, session) {
+            (Fact::Delegated { parent, .. }, Some(child)) => drop(self.parents.insert(child, parent.session)),
+            (Fact::SessionRemoved { .. }, Some(removed)) => {
+                let parents = &self.parents;
+                let is_of = |id: &SessionId| *id == removed || parents.get(id) == Some(&removed);
+                self.missing.retain(|id, _| !id.as_ref().is_some_and(is_of));
+            }
+            _ => {}
+        }
+    }
+
+    fn payload(&mut self, at: &Link, commitment: Option<&Commitment>) -> Result<Held, &'static str> {
         match (commitment, &at.payload, &at.salt) {
             (Some(commitment), Some(bytes), Some(salt)) if commit_to(salt, bytes) == commitment.digest => {
                 self.payloads += 1;
-                Ok(())
+                Ok(Held::Whole)
             }
             (Some(_), Some(_), _) => Err("its payload is not the one that was written"),
-            (Some(_), None, _) => {
-                self.erased += 1;
-                Ok(())
-            }
+            (Some(_), None, _) => Ok(Held::Erased),
             (None, Some(_), _) => Err("it has a payload that was never written"),
-            (None, None, _) => Ok(()),
+            (None, None, _) => Ok(Held::Whole),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::support::{Desk, command, desk};
 use bailey_journal::{JournalError, Query, SessionLock};
 use bailey_protocol::{ExecReport, Labels, Report, SessionId, TurnId};
+use bailey_store::{Grade, params};
 
 const SAID: &str = "a sentence that nobody else says";
 
@@ -45,6 +46,26 @@ async fn a_removed_session_is_erased_and_the_chain_holds() {
     // Its name can be nobody's any more: nothing begins in it.
     let begun = desk.begin(crate::support::effect(kept, command("make")), 0).await;
     assert!(begun.is_err());
+}
+
+/// A removal accounts for what is gone of its session and of that one's sub-agents, and for nothing else.
+#[tokio::test]
+async fn what_is_gone_besides_what_was_removed_is_found() {
+    for (taken, is_found) in [(0, true), (1, false), (2, false)] {
+        let desk = desk().await;
+        let (kept, removed) = (said(&desk).await, said(&desk).await);
+        let child = desk.child(removed, 1_000).await;
+        desk.journal.accept(child, TurnId::new(2, [2; 10]), SAID.into(), Labels::default()).await.unwrap();
+        let lock = SessionLock::take(removed, desk.home.path(), &crate::support::holder()).unwrap();
+        desk.journal.remove_session(&lock).await.unwrap();
+        desk.journal.verify().await.expect("the control");
+        let of = [kept, removed, child][taken].to_string();
+        let raw = desk.raw();
+        let sql = "DELETE FROM payload WHERE seq = (SELECT max(seq) FROM entry WHERE session = ?1 AND type = 'accepted')";
+        raw.write(Grade::Full, move |tx| Ok(tx.execute(sql, params![of])?)).await.unwrap();
+        let found = desk.journal.verify().await;
+        assert_eq!(found.is_err(), is_found, "{taken}: {found:?}");
+    }
 }
 
 #[tokio::test]
