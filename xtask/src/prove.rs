@@ -243,7 +243,10 @@ impl<'a> Place<'a> {
         for line in said.lines() {
             let line: serde_json::Value = serde_json::from_str(line)?;
             let word = |name: &str| line.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
-            tried.insert(word("line").to_owned(), word("verdict").to_owned());
+            // A claim that no line tries.
+            if word("verdict") != "elsewhere" {
+                tried.insert(word("line").to_owned(), word("verdict").to_owned());
+            }
         }
         let is_held = !tried.values().any(|verdict| verdict == "not_held");
         if tried.is_empty() || output.status.success() != is_held {

@@ -91,10 +91,12 @@ const PROVE_HELP: &str = "\
 Everything is tried in a temporary home, project and home directory with baits in them, by this program, with your
 configuration's limits and the organisation's rules; nothing of yours is touched, and nothing is sent anywhere. Each line
 has a control: the same attack without the wall. `held` says that the attack was stopped and its control succeeded, `NOT
-HELD` that the attack succeeded, `untried` that it shows nothing here, and why. Exit code 1 when a line is NOT HELD.
+HELD` that the attack succeeded, `untried` that it shows nothing here, and why. Exit code 1 when a line is NOT HELD. What
+SECURITY.md claims beyond that is named at the end, `not here`, each with what a try would need.
 
 With --json each line is an object: line (its name), says, verdict (held, not_held, untried), because (how the attack
-ended), control (how the same ended without the wall), wall, claim (in SECURITY.md), millis.";
+ended), control (how the same ended without the wall), wall, claim (in SECURITY.md), millis; then one with claim, verdict
+(elsewhere) and because for each claim that no line tries.";
 
 const SIMULATE_HELP: &str = "\
 The rules in force and the draft judge the same recorded actions, each with the time, the project and the revealed files of

@@ -3,6 +3,7 @@
 //! Read `table.rs` first (what is tried), then `trial.rs` (what follows from a try), then `stand.rs` (where). The attacks
 //! themselves are in `crate::probe`.
 
+mod claims;
 mod desk;
 mod gate;
 mod record;
@@ -22,6 +23,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
+use serde_json::json;
 use stand::Stand;
 use std::{
     io::IsTerminal as _,
@@ -103,12 +105,41 @@ async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitC
         }
         finding.print(printer);
     }
+    let mut elsewhere = 0;
+    for claims::Elsewhere { claim, because } in claims::elsewhere().filter(|_| is_all(lines)) {
+        elsewhere += 1;
+        match printer.is_json() {
+            true => printer.json(&json!({ "claim": claim, "verdict": "elsewhere", "because": because })),
+            false => {
+                let word = printer.paint(Style::Dim, &format!("{:<8}", "not here"));
+                printer.line(format!("{word}  {}", printer.paint(Style::Plain, claim)));
+                let because = folded(because);
+                printer.paint_lines(Style::Dim, &because).iter().for_each(|line| printer.line(line));
+            }
+        }
+    }
     let [held, not_held, untried] = count;
     printer.note(&format!(
         "{held} held, {not_held} NOT HELD, {untried} could not be tried here, in {:.1} s",
         since.elapsed().as_secs_f64()
     ));
+    if elsewhere > 0 {
+        printer.note(&format!(
+            "{elsewhere} more claims need what is not here: the tests that SECURITY.md names try them"
+        ));
+    }
     Ok(ExitCode::from(if not_held > 0 { exit::FAILED } else { exit::DONE }))
+}
+
+fn is_all(lines: &[&Line]) -> bool {
+    lines.len() == LINES.len()
+}
+
+/// The right column.
+fn folded(text: &str) -> String {
+    let is_terminal = std::io::stdout().is_terminal();
+    let text = if is_terminal { fold(text, 80 - INDENT, INDENT) } else { text.to_owned() };
+    format!("{:INDENT$}{text}", "")
 }
 
 async fn one(stand: &Stand, line: &Line, left: Duration) -> Tried {
@@ -154,9 +185,7 @@ impl Finding {
             Verdict::NotHeld => format!("{}: {} ({} should hold it)", self.line, self.because, self.wall),
             Verdict::Untried => format!("{}: could not be tried here: {}", self.line, self.because),
         };
-        let is_terminal = std::io::stdout().is_terminal();
-        let why = if is_terminal { fold(&why, 80 - INDENT, INDENT) } else { why };
-        let why = format!("{:INDENT$}{why}", "");
+        let why = folded(&why);
         printer.paint_lines(Style::Dim, &why).iter().for_each(|line| printer.line(line));
     }
 }

@@ -1,6 +1,7 @@
 //! SECURITY.md and the table say the same, and what follows from a try.
 
 use super::{
+    claims,
     desk::changed,
     table::LINES,
     trial::{Attempt, Tried, Verdict},
@@ -38,6 +39,15 @@ fn security_md_names_the_lines_of_the_table_beside_their_claims() {
     for line in LINES {
         assert!(claims.contains_key(line.claim), "{}: SECURITY.md has no claim `{}`", line.id, line.claim);
     }
+}
+
+#[test]
+fn every_claim_is_tried_by_a_line_or_named_with_why_not() {
+    let elsewhere: Vec<_> = claims::elsewhere().collect();
+    let reasons = claims().into_values().filter(|proven| proven.starts_with("no: ")).count();
+    assert!(elsewhere.len() == reasons && reasons > 40, "{} {reasons}", elsewhere.len());
+    let tried = |claim| LINES.iter().any(|line| line.claim == claim);
+    assert!(elsewhere.iter().all(|it| !it.because.is_empty() && !tried(it.claim)), "{elsewhere:?}");
 }
 
 #[test]
