@@ -53,7 +53,8 @@ def proven(head, lines, key):
 if __name__ == "__main__":
     try:
         need(len(sys.argv) == 3, "say which FILE, and which KEY")
+        key = sys.argv[2] if len(sys.argv[2]) == 64 else open(sys.argv[2]).read().strip()
         with open(sys.argv[1]) as file:
-            print("proven:", proven(json.loads(next(file, "null")), file, sys.argv[2]))
+            print("proven:", proven(json.loads(next(file, "null")), file, key))
     except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError, RecursionError) as error:
         sys.exit(f"this proves nothing: {f'it lacks {error}' if isinstance(error, KeyError) else error}")

@@ -46,7 +46,11 @@ pub(crate) fn parse<A: DeserializeOwned>(spec: &ToolSpec, text: &str) -> Result<
     let properties = spec.schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let known = sorted(properties.keys());
     let unknown = sorted(given.keys().filter(|name| !properties.contains_key(*name)));
-    let problems = problems(&spec.schema, properties, &given);
+    let mut problems = problems(&spec.schema, properties, &given);
+    // Where nothing is required, what is not understood would be taken for nothing.
+    if problems.is_empty() && !unknown.is_empty() && unknown.len() == given.len() {
+        problems.push("none of them is known".into());
+    }
     if !problems.is_empty() {
         let mut text = format!("bad arguments for {}: {}", spec.name, problems.join("; "));
         if !unknown.is_empty() {

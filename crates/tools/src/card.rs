@@ -187,6 +187,8 @@ impl Draft<'_> {
         );
         self.field("limits", &value);
         self.caveats.push("what a command will do cannot be told from its text alone".into());
+        self.caveats
+            .push("what it reads and runs besides the files that it names is held by the walls alone".into());
         format!("Run {line}")
     }
 

@@ -106,6 +106,8 @@ fn where_nobody_answers_nothing_changes_and_a_rule_of_the_owner_may_allow_it() {
         adapt("c1", json!({ "name": "Bob" })),
         adapt("c2", json!({ "name": "Bob" })),
         adapt("c3", json!({ "name": "Bob", "style": "plain", "model": "test/other" })),
+        // Nothing would remove the file; what is not understood is not nothing.
+        adapt("c4", json!({ "content": "name = \"Eve\"" })),
         Reply::text("done"),
     ];
     let (ran, _) = stage.task(script, &[]);
@@ -113,6 +115,7 @@ fn where_nobody_answers_nothing_changes_and_a_rule_of_the_owner_may_allow_it() {
     assert!(results[0].contains("wrote agent.toml"), "{ran:?}");
     assert!(results[1].contains("says that already"), "{ran:?}");
     assert!(results[2].contains("ignored unknown arguments: `model`"), "{ran:?}");
+    assert!(results[3].contains("none of them is known; unknown `content`"), "{ran:?}");
     assert_eq!(held(&stage), "name = \"Bob\"\nstyle = \"plain\"\n");
     let again = stage.ran(&["replay", &newest(&stage)]);
     assert_eq!(again.code, Some(0), "{again:?}");

@@ -199,6 +199,7 @@ fn what_cannot_be_read_is_an_error_and_what_cannot_be_judged_is_denied_and_the_n
         br#"{"op":"allow","id":1,"tool":"read_file"}"#,
         br#"{"op":"decide","id":1,"tool":"read_file","args":{"a":NaN}}"#,
         br#"{"op":"decide","id":1,"tool":"read_file","args":"x"}"#,
+        br#"{"op":"decide","id":1,"tool":"read_file"}"#,
         br#"{"op":"hello","protocol":99}"#,
         br#"{"op":"observe","tool":7}"#,
         &long,

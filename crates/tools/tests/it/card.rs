@@ -60,6 +60,7 @@ fn a_command_is_shown_with_all_it_gets() {
     network: asked for
     limits: 60 s, 4096 MiB of memory, 8192 MiB of disk, 512 processes
     ! what a command will do cannot be told from its text alone
+    ! what it reads and runs besides the files that it names is held by the walls alone
     ");
     let list = drawn(&act("command.run", json!({"argv": ["rm", "a b"]}), &[]), &[]);
     assert!(list.contains("command: rm 'a b'\nworking directory: /w\nnetwork: none"), "{list}");

@@ -130,7 +130,7 @@ fn tool(line: &Line<'_>) -> Result<String, String> {
 /// As they were written: whether anybody can judge them is for the rules of shape to say.
 fn arguments(line: &Line<'_>) -> Result<String, String> {
     match line.args {
-        None => Ok("{}".into()),
+        None => Err("it needs `args`, an object: a missing one is no empty one".into()),
         Some(raw) if raw.get().starts_with('{') => Ok(raw.get().to_owned()),
         Some(_) => Err("`args` is an object".into()),
     }
