@@ -100,6 +100,8 @@ async fn a_session_leaves_whole_and_chain_tree_and_proofs_go_on() {
     let proof = desk.journal.prove(words.entry.seq, true, None).await.unwrap();
     let Proven::Entry { payload: Some(payload), .. } = proof.check(&key).unwrap() else { panic!() };
     assert_eq!(payload.lossy(), words.text());
+    let without = desk.journal.prove(words.entry.seq, false, None).await.unwrap();
+    assert!(matches!(without.check(&key).unwrap(), Proven::Entry { payload: None, .. }));
     let growth = desk.journal.prove_growth(signed.epoch, None).await.unwrap();
     assert!(matches!(growth.check(&key).unwrap(), Proven::Growth { .. }));
     // What follows from the chain follows from what is left of it.

@@ -4,7 +4,7 @@ use crate::support::{Desk, command, desk, read};
 use bailey_journal::{
     Entry, Fact, Journal, JournalError, Query, Recorded, SystemClock,
     checkpoint::{PublicKey, Statement},
-    proof::{Proof, ProofError, Proven},
+    proof::{PROOF_BYTES_MAX, Proof, ProofError, Proven},
     witness::{Told, WITNESS_BYTES_MAX},
 };
 use bailey_protocol::{Digest, Labels, Report, SessionId, TurnId, number::Seq};
@@ -186,6 +186,16 @@ async fn nobody_who_stops_waiting_leaves_a_checkpoint_without_its_key() {
     tokio::time::timeout(Duration::from_secs(20), is_done).await.expect("the step was left half done");
     assert_eq!(newest(&desk.journal.line().await.unwrap().unwrap().checkpoints).entries, entries);
     desk.journal.verify().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_proof_of_more_bytes_than_any_has_is_not_read() {
+    let (desk, ..) = signed().await;
+    let mut bytes = desk.journal.prove(Seq(2), false, None).await.unwrap().to_json().unwrap().into_bytes();
+    bytes.resize(PROOF_BYTES_MAX, b' ');
+    assert!(Proof::parse(&bytes).is_ok(), "the control");
+    bytes.push(b' ');
+    assert!(matches!(Proof::parse(&bytes), Err(ProofError::Size)));
 }
 
 #[test]
