@@ -59,6 +59,22 @@ enum Meanwhile {
     Answer(ApprovalId),
 }
 
+impl State {
+    /// What the files were that an action names: as the question about it says that comes next; or, where the action was begun
+    /// before another one was asked, as they were when it was asked about last.
+    fn named(&self, action: &Action) -> Option<Digest> {
+        let digest_of = |action: &Action| serde_json::to_vec(action).map(|bytes| Digest::of(&bytes)).ok();
+        let digest = digest_of(action);
+        let is_known = |asked: &&Asked| self.names.iter().any(|(_, recorded)| *recorded == asked.id);
+        let (known, open): (Vec<&Asked>, Vec<&Asked>) =
+            self.questions.iter().filter(|asked| asked.action == digest).partition(is_known);
+        let unplayed = self.effects.iter().enumerate().filter(|(place, _)| !self.played.contains(place));
+        let begun = unplayed.map(|(_, done)| done).find(|done| digest_of(&done.action) == digest);
+        let next = open.first().filter(|asked| begun.is_none_or(|done| asked.seq < done.seq));
+        next.or(known.last()).or(open.first()).and_then(|asked| asked.named)
+    }
+}
+
 impl Recording {
     pub(super) fn of(tape: &Tape) -> Self {
         let mut meanwhile = Vec::new();
@@ -369,11 +385,7 @@ impl Executor for Player {
         action: &'a Action,
         _: &'a Isolation,
     ) -> BoxFuture<'a, Result<Option<Digest>, ResolveError>> {
-        Box::pin(async move {
-            let digest = serde_json::to_vec(action).map(|bytes| Digest::of(&bytes)).ok();
-            let state = self.recording.lock();
-            Ok(state.questions.iter().find(|asked| asked.action == digest).and_then(|asked| asked.named))
-        })
+        Box::pin(async move { Ok(self.recording.lock().named(action)) })
     }
 
     fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output> {

@@ -65,6 +65,7 @@ impl Step {
 /// A question, and how it was settled.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
+    pub(super) seq: u64,
     pub(super) id: ApprovalId,
     pub(super) call: Option<CallId>,
     pub(super) action: Option<Digest>,
@@ -124,6 +125,7 @@ impl Tape {
                     }
                 }
                 Fact::Asked { approval, call, action, terms, .. } => self.questions.push(Asked {
+                    seq,
                     id: *approval,
                     call: call.clone(),
                     action: *action,

@@ -357,3 +357,20 @@ fn that_the_old_text_is_there_does_not_say_that_nothing_was_done() {
     assert_eq!(outcome["status"], "unknown", "{outcome}");
     assert!(said.contains("it may have happened"), "{said}");
 }
+
+/// Asked about, answered when the task had ended, and done by whoever took it up: it can be run again.
+#[test]
+fn what_a_late_yes_wrote_is_replayed() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let model = stage.model(vec![adapt("c1", json!({ "name": "Ada" })), Reply::text("I wait.")]);
+    let later = ["--model", "test/model", "--approve", "later"];
+    assert_eq!(stage.ran(&[&["run", "do it"], &later[..]].concat()).code, Some(7));
+    drop(model);
+    let question = stage.ran(&["--json", "approvals", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(stage.ran(&["approvals", "approve", &question]).code, Some(0));
+    let _model = stage.model(vec![Reply::text("done")]);
+    let resumed = stage.ran(&[&["sessions", "resume", &newest(&stage)], &later[..]].concat());
+    assert!(resumed.code == Some(0) && held(&stage).contains("Ada"), "{resumed:?}");
+    let again = stage.ran(&["replay", &newest(&stage)]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+}

@@ -383,6 +383,8 @@ fn a_script_that_changed_after_the_yes_is_not_run() {
                 let resumed = stage.ran(&[&["sessions", "resume", &id], &later[..]].concat());
                 assert!(!last(&model).contains("TRICKED"), "{name}: {}", last(&model));
                 assert_eq!(resumed.code, Some(7), "{name}: it is asked anew: {resumed:?}");
+                let again = stage.ran(&["replay", &id]);
+                assert_eq!(again.code, Some(0), "{name}: and can be run again: {again:?}");
                 continue;
             }
             let model = stage.model([again, vec![Reply::text("done")]].concat());
