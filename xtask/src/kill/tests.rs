@@ -9,7 +9,7 @@ use super::{
 };
 use std::time::Duration;
 
-/// Points of each role, spread over its list.
+/// Points of each role at most, spread over its list.
 const POINTS: usize = 4;
 
 #[test]
@@ -24,8 +24,10 @@ fn a_killed_session_goes_on() {
     for (role, when) in [(Role::Main, When::Before), (Role::Warden, When::After), (Role::Walls, When::Before)]
     {
         let count = dry(&program.path, role).unwrap().len();
-        assert!(count > POINTS, "{} makes {count} calls only", role.name());
-        for number in (1..=POINTS).map(|part| part * count / (POINTS + 1)) {
+        assert!(count > 1, "{} makes {count} calls only", role.name());
+        // A warden that keeps its holders makes few.
+        let points = POINTS.min(count - 1);
+        for number in (1..=points).map(|part| part * count / (points + 1)) {
             let call = point(&program.path, role, when, number).unwrap();
             assert!(call.is_some(), "no run came to call {number} of {}", role.name());
         }

@@ -93,6 +93,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, String> {
         "begin" => Ok(Asked::Begin(title(&line).and_then(|title| Ok((title, tools(line.tools)?))))),
         "decide" => {
             let id = line.id.ok_or("`decide` needs an `id`")?;
+            line.args
+                .ok_or("`decide` needs `args`, an object: what is not there is not taken for nothing")?;
             Ok(Asked::Decide { id: named(id)?, tool: tool(&line)?, args: arguments(&line)? })
         }
         "observe" => {
@@ -130,7 +132,7 @@ fn tool(line: &Line<'_>) -> Result<String, String> {
 /// As they were written: whether anybody can judge them is for the rules of shape to say.
 fn arguments(line: &Line<'_>) -> Result<String, String> {
     match line.args {
-        None => Err("it needs `args`, an object: a missing one is no empty one".into()),
+        None => Ok("{}".into()),
         Some(raw) if raw.get().starts_with('{') => Ok(raw.get().to_owned()),
         Some(_) => Err("`args` is an object".into()),
     }
