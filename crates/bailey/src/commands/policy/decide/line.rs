@@ -93,9 +93,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, String> {
         "begin" => Ok(Asked::Begin(title(&line).and_then(|title| Ok((title, tools(line.tools)?))))),
         "decide" => {
             let id = line.id.ok_or("`decide` needs an `id`")?;
-            line.args
-                .ok_or("`decide` needs `args`, an object: what is not there is not taken for nothing")?;
-            Ok(Asked::Decide { id: named(id)?, tool: tool(&line)?, args: arguments(&line)? })
+            let (id, tool) = (named(id)?, tool(&line)?);
+            line.args.ok_or("`decide` needs `args`, an object: what is not there is no empty one")?;
+            Ok(Asked::Decide { id, tool, args: arguments(&line)? })
         }
         "observe" => {
             let output = line.output.map(text_of).unwrap_or_default();

@@ -71,6 +71,7 @@ fn what_is_no_line_says_why() {
         (r#"{"op":"decide","id":{},"tool":"t"}"#, "`id`"),
         (r#"{"op":"decide","id":1}"#, "needs a `tool`"),
         (r#"{"op":"decide","id":1,"tool":7}"#, "`tool`"),
+        (r#"{"op":"decide","id":1,"tool":"t"}"#, "needs `args`"),
         (r#"{"op":"decide","id":1,"tool":"t","args":[]}"#, "`args`"),
         (r#"{"op":"decide","id":1,"tool":"t","args":{"a":NaN}}"#, "no JSON object"),
         (r#"{"op":"begin","tools":{"a":{},"a":{}}}"#, "twice"),
