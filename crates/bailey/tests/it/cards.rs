@@ -296,13 +296,14 @@ fn a59_a_pasted_yes_is_no_approval() {
         for piece in *pieces {
             terminal.keys(piece);
         }
-        terminal.wait_for(told);
+        // The question stands below, once more: it is not the next card's.
+        terminal.wait_for_in_turn(&[told, QUESTION]);
         assert_eq!(model.requests().len(), at + 1, "{pieces:?} answered: {}", terminal.news());
         // The control: the same letter, typed.
         let end = if told.starts_with("Until") { "y\r\u{1b}[201~" } else { "" };
         if !end.is_empty() {
             terminal.keys(end);
-            terminal.wait_for("is no answer: type it");
+            terminal.wait_for_in_turn(&["is no answer: type it", QUESTION]);
         }
         terminal.keys("y\n");
         model.wait_for(at + 2);

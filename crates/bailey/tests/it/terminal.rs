@@ -74,17 +74,25 @@ impl Terminal {
 
     /// Waits until this is on the screen, after what was waited for last; gives what came with it.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
+        self.wait_for_in_turn(&[text])
+    }
+
+    /// The same of several texts, each behind the one before it.
+    pub(crate) fn wait_for_in_turn(&mut self, texts: &[&str]) -> String {
         let deadline = Instant::now() + PATIENCE;
+        let has_all = |new: &str| {
+            texts.iter().try_fold(new, |rest, text| rest.split_once(text).map(|(_, rest)| rest)).is_some()
+        };
         let mut screen = self.screen.0.lock().unwrap();
         loop {
             let new = String::from_utf8_lossy(&screen[self.seen..]).into_owned();
-            if new.contains(text) {
+            if has_all(&new) {
                 self.seen = screen.len();
                 return new;
             }
             let is_over = self.child.try_wait().unwrap().is_some() || Instant::now() > deadline;
             screen = self.screen.1.wait_timeout(screen, Duration::from_millis(100)).unwrap().0;
-            assert!(!is_over || screen.len() > self.seen + new.len(), "`{text}` did not come: {new}");
+            assert!(!is_over || screen.len() > self.seen + new.len(), "{texts:?} did not come: {new}");
         }
     }
 

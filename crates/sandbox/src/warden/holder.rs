@@ -55,6 +55,8 @@ pub(super) fn main(ground: &Ground, header: &Header, birth: Birth) -> ! {
     if sys::close_all_but(&keep).is_err() {
         sys::exit(125);
     }
+    // What it forks bears this until it has a name of its own.
+    init::call(init::HOLDER);
     let Birth { is_root, opened, doors, socket } = birth;
     let code = match prepare(ground, header, is_root, opened, doors, &socket) {
         Ok(stage) => Holder::new(ground, header, stage, socket).serve(),

@@ -51,7 +51,8 @@ struct Ready {
     socket: OwnedFd,
 }
 
-/// How both processes of a sandbox that waits are called, and what they are called afterwards.
+/// How a holder is called, both processes of a sandbox that waits, and what these are called afterwards.
+pub(super) const HOLDER: &CStr = c"bailey-holder";
 const SPARE: &CStr = c"bailey-spare";
 const INIT: &CStr = c"bailey-init";
 pub(super) const PAYLOAD: &CStr = c"bailey-payload";

@@ -174,7 +174,8 @@ impl House {
         descendants(warden)
             .iter()
             .filter(|pid| **pid != warden && parent(pid).is_some_and(|parent| parent != warden))
-            .filter(|pid| !is_spare(pid))
+            // One that was forked to wait a moment ago is still called like its holder.
+            .filter(|pid| !is_spare(pid) && !is_called(**pid, "bailey-holder"))
             .count()
     }
 
@@ -209,7 +210,11 @@ impl House {
 }
 
 fn is_spare(pid: &u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "bailey-spare")
+    is_called(*pid, "bailey-spare")
+}
+
+fn is_called(pid: u32, name: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|own| own.trim() == name)
 }
 
 /// The script may be busy for a moment, too.
