@@ -90,7 +90,7 @@ pub(super) const KNOWN: &[Program] = &[
     Program { names: &["man"], obeys: true, options: &["-P", "--pager", "-H", "--html", "-C", "--config-file"], ..PLAIN },
     Program { names: &["less", "more", "most"], obeys: true, options: &["-o", "-O", "--log-file", "-k", "--lesskey-file"], contains: &["+"], ..PLAIN },
     Program { names: &["tcpdump"], options: &["-z"], ..PLAIN },
-    Program { names: &["nmap"], options: &["--script"], ..PLAIN },
+    Program { names: &["nmap"], obeys: true, options: &["--script"], ..PLAIN },
     Program { names: &["curl"], obeys: true, options: &["-K", "--config", "--engine"], ..PLAIN },
     Program { names: &["wget"], obeys: true, options: &["--use-askpass", "-e", "--execute", "--config"], ..PLAIN },
     Program { names: &["rsync"], obeys: true, options: &["-e", "--rsh", "--rsync-path", "--daemon"], ..PLAIN },

@@ -217,6 +217,7 @@ impl<'a> Holder<'a> {
     /// Ends the sandbox that waits, and waits for that.
     fn dismiss(&mut self) {
         let Some(Spare { init, .. }) = self.spare.take() else { return };
+        // It may have ended by itself.
         let _ = kill_process(init, Signal::KILL);
         let _ = waitpid(Some(init), WaitOptions::empty());
     }

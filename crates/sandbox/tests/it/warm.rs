@@ -11,9 +11,6 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Commands that a session has in the test of every run; `cargo xtask test --all` has more.
-const COMMANDS: usize = 200;
-
 #[tokio::test]
 async fn one_set_of_walls_serves_a_session() {
     for who in everyone() {
@@ -186,34 +183,15 @@ fn kill(pid: u32) {
 }
 
 #[tokio::test]
-async fn many_commands_leave_nothing_behind() {
-    many(COMMANDS).await;
-}
-
-#[tokio::test]
-#[ignore = "takes a minute"]
 async fn a_thousand_commands_leave_nothing_behind() {
-    many(1000).await;
-}
-
-/// The children of the warden.
-fn holders(house: &House) -> Vec<u32> {
-    let warden = house.native.warden().id();
-    let is_child = |pid: &u32| {
-        let children = fs::read_to_string(format!("/proc/{warden}/task/{warden}/children")).unwrap();
-        children.split_whitespace().any(|child| child == pid.to_string())
-    };
-    descendants(warden).into_iter().filter(is_child).collect()
-}
-
-async fn many(count: usize) {
+    const COMMANDS: usize = 1_000;
     for who in everyone() {
         let house = House::new(who);
         house.write(".env", "KEY=1\n");
         let mut command = house.command("");
         command.argv = vec!["/bin/true".into()];
         let mut before = None;
-        for number in 0..count {
+        for number in 0..COMMANDS {
             house.run(&command, &Isolation::default()).await.ok();
             if number == 20 {
                 house.ready().await;
@@ -223,9 +201,9 @@ async fn many(count: usize) {
         let before = before.unwrap();
         house.ready().await;
         let after = Kept::of(&house);
-        println!("{who:?}: after 20 commands {before:?}, after {count} {after:?}");
+        println!("{who:?}: after 20 commands {before:?}, after {COMMANDS} {after:?}");
         // What waits may be busy with itself still; what each command left would be as many as there were commands.
-        let is_kept = |before: usize, after: usize| after <= before + count / 4;
+        let is_kept = |before: usize, after: usize| after <= before + COMMANDS / 4;
         assert_eq!((before.processes, before.groups), (after.processes, after.groups), "{who:?}");
         assert!(is_kept(before.descriptors, after.descriptors), "{who:?}: {before:?} {after:?}");
         assert!(is_kept(before.mounts, after.mounts), "{who:?}: {before:?} {after:?}");
@@ -247,6 +225,16 @@ async fn many(count: usize) {
         });
         assert!(during.processes > before.processes && during.mounts > before.mounts, "{during:?}");
     }
+}
+
+/// The children of the warden.
+fn holders(house: &House) -> Vec<u32> {
+    let warden = house.native.warden().id();
+    let is_child = |pid: &u32| {
+        let children = fs::read_to_string(format!("/proc/{warden}/task/{warden}/children")).unwrap();
+        children.split_whitespace().any(|child| child == pid.to_string())
+    };
+    descendants(warden).into_iter().filter(is_child).collect()
 }
 
 /// What a warden and its holders have of the kernel.
