@@ -419,13 +419,17 @@ impl Walk {
         Ok(stored.fact)
     }
 
-    /// What was removed with a session may be gone: its own payloads, and those of its sub-agents.
+    /// What was removed with a session may be gone: its own payloads, and those of all sub-agents below it.
     fn account(&mut self, session: Option<SessionId>, fact: &Fact) {
         match (fact, session) {
             (Fact::Delegated { parent, .. }, Some(child)) => drop(self.parents.insert(child, parent.session)),
             (Fact::SessionRemoved { .. }, Some(removed)) => {
                 let parents = &self.parents;
-                let is_of = |id: &SessionId| *id == removed || parents.get(id) == Some(&removed);
+                // As many steps as there are: a circle cannot be, and would not hang.
+                let is_of = |id: &SessionId| {
+                    let above = std::iter::successors(Some(id), |id| parents.get(*id));
+                    above.take(parents.len() + 1).any(|id| *id == removed)
+                };
                 self.missing.retain(|id, _| !id.as_ref().is_some_and(is_of));
             }
             _ => {}

@@ -174,6 +174,15 @@ pub enum Fact {
         /// Who gets it, for people.
         holder: String,
     },
+    /// A capability token was narrowed for somebody, which takes nothing from whoever had it. Payload: by what.
+    TokenNarrowed {
+        /// Its name in the ledger, which it shares with what it was narrowed from.
+        token: TokenId,
+        /// The name of its own count, the last of those that an effect under it names.
+        count: Digest,
+        /// Who gets it, for people.
+        holder: String,
+    },
     /// A capability token is over, and all that were narrowed from it.
     TokenEnded {
         /// Its name in the ledger.
@@ -480,6 +489,7 @@ impl Fact {
             Self::Stopped => "stopped",
             Self::Released => "released",
             Self::TokenMinted { .. } => "token_minted",
+            Self::TokenNarrowed { .. } => "token_narrowed",
             Self::TokenEnded { .. } => "token_ended",
             Self::ExtensionFailed { .. } => "extension_failed",
             Self::ExtensionDisabled { .. } => "extension_disabled",

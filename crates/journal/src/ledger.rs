@@ -131,6 +131,27 @@ impl Mint {
         if written.await? { Ok(token) } else { Err(BadToken::Over.into()) }
     }
 
+    /// Narrows a token for somebody, and says so in an entry. Whoever has one can do so without; this is for whom the record
+    /// is to tell what was given.
+    ///
+    /// # Errors
+    /// [`JournalError::Token`] when it has been narrowed as often as a token can be, or the caveat is too long; others when it
+    /// cannot be written.
+    pub async fn narrow_token(
+        &self,
+        session: SessionId,
+        token: Macaroon,
+        caveat: Caveat,
+    ) -> Result<Macaroon, JournalError> {
+        let token = token.narrow(&caveat)?;
+        let count = token.counts().pop().ok_or(BadToken::Malformed)?;
+        let holder = caveat.holder.clone().unwrap_or_default();
+        let fact = Fact::TokenNarrowed { token: token.id(), count, holder };
+        let payload = serde_json::to_value(&caveat).map_err(|error| JournalError::Json(error.to_string()))?;
+        self.journal().append(Entry::of(session, fact).with(Payload::Json(payload))).await?;
+        Ok(token)
+    }
+
     /// Ends a token, and with it all that were narrowed from it.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What the screen took out of results: which known secrets, and of the result of what. Whoever guesses a secret learns by it
 //! that the guess was right, so a session's hits are counted here, from its entries.
 
-use crate::{Fact, Journal, JournalError, Recorded};
+use crate::{Fact, Journal, JournalError, Recorded, project::FAMILY};
 use bailey_protocol::{Digest, SessionId};
 use bailey_store::{StoreError, params};
 use serde::{Deserialize, Serialize};
@@ -39,13 +39,10 @@ impl Journal {
     /// When the journal cannot be read, or an entry is of an unknown version.
     pub async fn masked(&self, session: SessionId) -> Result<Vec<Masked>, JournalError> {
         let found = self.store().read(move |db| {
-            let mut statement = db.prepare_cached(
-                "WITH RECURSIVE family (id) AS (
-                    SELECT ?1 UNION SELECT session.id FROM session JOIN family ON session.parent = family.id
-                 )
-                 SELECT body FROM entry WHERE session IN (SELECT id FROM family) AND type = 'observation'
+            let mut statement = db.prepare_cached(&format!(
+                "{FAMILY} SELECT body FROM entry WHERE session IN (SELECT id FROM family) AND type = 'observation'
                  AND archive IS NULL AND json_extract(CAST(body AS TEXT), '$.masked') IS NOT NULL ORDER BY seq",
-            )?;
+            ))?;
             let rows = statement.query_map(params![session.to_string()], |row| row.get::<_, Vec<u8>>(0))?;
             rows.map(|row| of_entry(&row?)).collect::<Result<Vec<_>, StoreError>>()
         });

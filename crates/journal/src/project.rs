@@ -28,6 +28,11 @@ pub(crate) const TABLES: &[&str] = &[
     "reserved",
 ];
 
+/// A session, `?1`, and the conversations of all sub-agents below it: what a statement begins with that is about `family`.
+pub(crate) const FAMILY: &str = "WITH RECURSIVE family (id) AS (
+    SELECT ?1 UNION SELECT session.id FROM session JOIN family ON session.parent = family.id
+)";
+
 /// A session's rows lie in these, by the column `session`.
 const OF_SESSION: &[&str] = &["effect", "approval", "touched", "revealed", "token"];
 

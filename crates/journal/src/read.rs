@@ -5,6 +5,7 @@ use crate::{
     begin::state,
     chain::{self, Broken, Verified},
     fact::{Fact, Recorded},
+    project::FAMILY,
 };
 use bailey_protocol::{
     Action, Digest, Effect, EffectId, Kind, Merge, MergeFile, MergeKind, MergeState, Outcome, Report,
@@ -111,12 +112,11 @@ impl Journal {
         Ok(self
             .store()
             .read(move |db| {
-                let mut statement = db.prepare_cached(
-                    "SELECT body, CASE type WHEN 'intent' THEN NULL ELSE bytes END
-                     FROM entry LEFT JOIN payload USING (seq)
-                     WHERE (entry.session = ?1 OR entry.session IN (SELECT id FROM session WHERE parent = ?1))
+                let mut statement = db.prepare_cached(&format!(
+                    "{FAMILY} SELECT body, CASE type WHEN 'intent' THEN NULL ELSE bytes END
+                     FROM entry LEFT JOIN payload USING (seq) WHERE entry.session IN (SELECT id FROM family)
                      AND type IN ('accepted', 'pinned', 'guide', 'observation', 'intent') ORDER BY entry.seq DESC",
-                )?;
+                ))?;
                 let mut left = bytes_max;
                 let mut found = Vec::new();
                 for row in statement.query_map(params![session.to_string()], stored_row)? {

@@ -153,6 +153,7 @@ impl Replay {
             | Fact::Summary { .. }
             | Fact::Warned { .. }
             | Fact::Escalated { .. }
+            | Fact::TokenNarrowed { .. }
             | Fact::SigningBegun { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! Removing a session: what it said and did is erased; that it was there, the chain keeps.
 
-use crate::{Entry, Fact, Journal, JournalError, SessionLock, chain, project};
+use crate::{Entry, Fact, Journal, JournalError, SessionLock, chain, project, project::FAMILY};
 use bailey_store::{Grade, params};
 
 /// What a removal left and took.
@@ -25,9 +25,10 @@ impl Journal {
             .write(Grade::Full, move |tx| {
                 let id = session.to_string();
                 let erased = tx.execute(
-                    "DELETE FROM payload WHERE seq IN (
-                        SELECT seq FROM entry WHERE session = ?1 OR session IN (SELECT id FROM session WHERE parent = ?1)
-                     )",
+                    &format!(
+                        "{FAMILY} DELETE FROM payload
+                         WHERE seq IN (SELECT seq FROM entry WHERE session IN (SELECT id FROM family))"
+                    ),
                     params![id],
                 )?;
                 let entries =

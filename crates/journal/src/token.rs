@@ -102,6 +102,12 @@ impl Macaroon {
         self.read_caveats().ok()?.into_iter().rev().find_map(|caveat| caveat.holder)
     }
 
+    /// How many caveats it has: the one that it was minted with, and one for each narrowing.
+    #[must_use]
+    pub fn caveats(&self) -> usize {
+        self.caveats.len()
+    }
+
     /// Its name in the ledger, which those have, too, that were narrowed from it.
     #[must_use]
     pub fn id(&self) -> TokenId {

@@ -1,7 +1,8 @@
 //! Sub-agents: a task, a token, and a conversation of their own inside their parent's session.
 //!
 //! What a sub-agent does happens in its parent's layer and counts on its parent's budget, so its effects belong to that
-//! session; what is said lies apart, in a session that only the journal knows. It acts by its token alone.
+//! session; what is said lies apart, in a session that only the journal knows. It acts by its token alone, which the kernel
+//! mints for whoever acts by the rules, and narrows from its own for a sub-agent that gives work on.
 
 use crate::{
     Context, Instruction, Kernel, Note, Observation, Provider, Refused, Scope, context::Provenance, screen,
@@ -14,6 +15,8 @@ use std::{sync::Arc, time::Duration};
 
 /// Which part of what the session may still use a sub-agent may, where nobody says.
 const SHARE: u64 = 4;
+/// How many sub-agents may stand below each other.
+const DEPTH_MAX: usize = 3;
 
 /// A task for a sub-agent, and what it may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub struct Errand {
     pub operations: u64,
     /// How long it may take.
     pub lasts: Duration,
-    /// Tokens that it may use; a part of what the session has left where none are named.
+    /// Tokens that it may use; a part of what whoever gives it has left where none are named.
     pub tokens: Option<u64>,
 }
 
@@ -39,15 +42,17 @@ pub struct Delegate {
     pub scope: Scope,
     /// What it knows: its task.
     pub context: Context,
-    token: TokenId,
+    /// What was minted for it, and ends with it.
+    minted: Option<TokenId>,
 }
 
 impl Kernel {
-    /// Begins a sub-agent: mints its token, opens its conversation, and puts its task there. `kinds` are those of the
-    /// actions that its tools may come to, `models` whom it may ask.
+    /// Begins a sub-agent: makes its token, opens its conversation, and puts its task there. `kinds` are those of the
+    /// actions that its tools may come to, `models` whom it may ask. What it is given by a sub-agent beyond that one's own
+    /// it has not: both tokens' caveats hold.
     ///
     /// # Errors
-    /// [`Refused::Denied`] when the rules do not allow all of it, or whoever asks is a sub-agent itself.
+    /// [`Refused::Denied`] when the rules do not allow all of it, or too many sub-agents stand below each other.
     pub async fn delegate(
         &self,
         scope: &Scope,
@@ -64,8 +69,12 @@ impl Kernel {
         let title: String = title.map(|c| if "\"“”„‟«»＂".contains(c) { '\'' } else { c }).collect();
         let hosts =
             models.iter().filter_map(|model| host(&model.encode(&context, &[]).request.url)).collect();
-        // What it acts from is nobody else's: its token is of no use to another sub-agent of the session.
-        let sandbox = SandboxId::new(u64::try_from(now.as_millisecond()).unwrap_or(0), random()?);
+        // What it acts from is nobody else's: its token is of no use to another sub-agent of the session. Whoever works for
+        // a sub-agent acts from the same place, for that one's caveat holds for both.
+        let sandbox = match scope.bearer.as_ref().and_then(|bearer| bearer.sandbox) {
+            Some(sandbox) => sandbox,
+            None => SandboxId::new(u64::try_from(now.as_millisecond()).unwrap_or(0), random()?),
+        };
         let caveat = Caveat {
             sandbox: Some(sandbox),
             scope: Some(conditions(kinds, &errand.paths, hosts)?),
@@ -74,8 +83,23 @@ impl Kernel {
             holder: Some(format!("a sub-agent, whose task begins (the model's words) \"{title}\"")),
             ..Caveat::default()
         };
-        let token = self.mint_token(scope, caveat).await?;
-        let parent = Parent { session: scope.session(), part: self.part(scope, errand.tokens).await? };
+        let (token, minted) = match &scope.bearer {
+            None => {
+                let token = self.mint_token(scope, caveat).await?;
+                let id = token.id();
+                (token, Some(id))
+            }
+            Some(bearer) if bearer.token.caveats() >= DEPTH_MAX => {
+                let why =
+                    format!("{DEPTH_MAX} sub-agents stand below each other already: it does this itself");
+                return Err(Refused::Denied(vec![why]));
+            }
+            Some(bearer) => {
+                let own = bearer.token.clone();
+                (self.inner.mint.narrow_token(scope.session(), own, caveat).await?, None)
+            }
+        };
+        let parent = Parent { session: scope.conversation(), part: self.part(scope, errand.tokens).await? };
         let session = self.child(now)?;
         let labels = because.labels().clone();
         let text = screen::screen(self.journal().redactor(), &errand.task).text;
@@ -93,10 +117,9 @@ impl Kernel {
             .await?;
         let mut context = context;
         context.push(Note { entry, text, labels: labels.from_entry(entry) });
-        let id = token.id();
         let mut scope = scope.confined(token, Some(sandbox));
         scope.conversation = Some(session);
-        Ok(Delegate { scope, context, token: id })
+        Ok(Delegate { scope, context, minted })
     }
 
     /// Ends a sub-agent: its token is over, and what it came to is the result of the call that began it, with the labels of
@@ -112,7 +135,10 @@ impl Kernel {
         delegate: &Delegate,
         conclusion: Conclusion,
     ) -> Result<Observation, Refused> {
-        self.end_token(parent, delegate.token).await?;
+        // A narrowed one ends with the one that it was made from, whose holder goes on.
+        if let Some(token) = delegate.minted {
+            self.end_token(parent, token).await?;
+        }
         let labels = delegate.context.labels().clone().join(because.labels());
         self.observe(parent, call, conclusion, labels, None, 0).await
     }
@@ -122,11 +148,12 @@ impl Kernel {
         Ok(SessionId::new(ms, random()?))
     }
 
-    /// The tokens that a sub-agent may use; where the session has no limit, as many as it was given.
+    /// The tokens that a sub-agent may use; where whoever begins it has no limit, as many as it was given.
     async fn part(&self, scope: &Scope, wanted: Option<u64>) -> Result<u64, Refused> {
         let gauges = self.gauges(scope).await?;
-        let session = gauges.iter().find(|gauge| gauge.span == Span::Session && gauge.is_of_tokens());
-        let left = session.map_or(u64::MAX, |gauge| gauge.limit.saturating_sub(gauge.taken));
+        let is_own = |span| matches!(span, Span::Session | Span::Part | Span::Task);
+        let of_tokens = gauges.iter().filter(|gauge| is_own(gauge.span) && gauge.is_of_tokens());
+        let left = of_tokens.map(|gauge| gauge.limit.saturating_sub(gauge.taken)).min().unwrap_or(u64::MAX);
         Ok(wanted.unwrap_or(left / SHARE).min(left))
     }
 }

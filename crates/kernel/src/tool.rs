@@ -45,10 +45,10 @@ pub struct Conclusion {
 pub trait Tool: Send + Sync + 'static {
     /// What the model is told of it.
     fn spec(&self) -> ToolSpec;
-    /// The kinds of action that its plans may come to: what a sub-agent that is given it must be allowed. A tool that names
-    /// none is given to no sub-agent.
-    fn kinds(&self) -> &'static [Kind] {
-        &[]
+    /// The kinds of action that its plans may come to: what a sub-agent that is given it must be allowed. A tool that does
+    /// not say is given to no sub-agent.
+    fn kinds(&self) -> Option<&'static [Kind]> {
+        None
     }
     /// What the call will read and write; arguments that cannot be read claim everything.
     fn claims(&self, call: &ToolCall) -> Claims;

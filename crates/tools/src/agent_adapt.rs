@@ -28,7 +28,7 @@ pub(crate) struct Args {
 impl Typed for AgentAdapt {
     type Args = Args;
     // It is given to no sub-agent.
-    const KINDS: &'static [Kind] = &[];
+    const KINDS: Option<&'static [Kind]> = None;
 
     fn spec(&self) -> ToolSpec {
         let text = |what: &str| json!({"type": "string", "description": what});

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// The tool's name.
 pub(crate) const NAME: &str = "agent.run";
-/// Tools that change nothing: sub-agents that have only these run beside each other.
-const READERS: [&str; 5] = ["fs.read", "fs.list", "fs.exists", "search.grep", "search.glob"];
+/// Tools that change nothing: sub-agents that have only these run beside each other. Whoever gives work on gives these.
+const READERS: [&str; 6] = ["fs.read", "fs.list", "fs.exists", "search.grep", "search.glob", NAME];
 /// Effects of a sub-agent, where no number is given, and at most.
 const OPERATIONS: (u64, u64) = (50, 1000);
 /// Minutes that it may take, where no number is given, and at most.
@@ -32,8 +32,8 @@ pub(crate) struct Args {
 
 impl Typed for AgentRun {
     type Args = Args;
-    // It is given to no sub-agent.
-    const KINDS: &'static [Kind] = &[];
+    // What a sub-agent gives on is done by the tools that it was given itself.
+    const KINDS: Option<&'static [Kind]> = Some(&[]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

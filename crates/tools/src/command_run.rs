@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 impl Typed for CommandRun {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Exec];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Exec]);
 
     fn spec(&self) -> ToolSpec {
         let (most, usual) = (self.0.max_wall_ms / 1000, self.0.limits.wall_ms / 1000);

@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 impl Typed for FsEdit {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Read, Kind::Change];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Read, Kind::Change]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

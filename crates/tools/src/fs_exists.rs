@@ -20,7 +20,7 @@ pub(crate) struct Args {
 
 impl Typed for FsExists {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Stat];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Stat]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 impl Typed for FsList {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::List];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::List]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

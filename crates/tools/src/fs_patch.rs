@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 impl Typed for FsPatch {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Stat, Kind::Read, Kind::Change];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Stat, Kind::Read, Kind::Change]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 impl Typed for FsRead {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Read];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Read]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 
 impl Typed for FsWrite {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Stat, Kind::Read, Kind::Change];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Stat, Kind::Read, Kind::Change]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

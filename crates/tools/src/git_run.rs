@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 impl Typed for GitRun {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Exec];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Exec]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

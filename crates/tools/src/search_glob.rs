@@ -24,7 +24,7 @@ pub(crate) struct Args {
 
 impl Typed for SearchGlob {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Search];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Search]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

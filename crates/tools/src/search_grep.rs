@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 impl Typed for SearchGrep {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Search];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Search]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

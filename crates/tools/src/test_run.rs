@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 impl Typed for TestRun {
     type Args = Args;
-    const KINDS: &'static [Kind] = &[Kind::Stat, Kind::Exec];
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Stat, Kind::Exec]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {

@@ -54,13 +54,14 @@ impl Toolbox {
         Self { tools, specs, names }
     }
 
-    /// Some of these tools, for a sub-agent: those that name the kinds of action they come to.
+    /// Some of these tools, for a sub-agent: those that name the kinds of action they come to. One that has `agent.run`
+    /// among them can give on what it was given, and no more.
     ///
     /// # Errors
     /// The first name that is none of a tool that a sub-agent can have.
     pub fn only(&self, names: &[String]) -> Result<Self, String> {
         let find = |name: &String| {
-            let found = self.find(name).filter(|tool| !tool.kinds().is_empty());
+            let found = self.find(name).filter(|tool| tool.kinds().is_some());
             found
                 .cloned()
                 .ok_or_else(|| format!("a sub-agent can have no tool `{name}`: {}", self.unavailable(name)))
@@ -74,7 +75,8 @@ impl Toolbox {
     /// The kinds of action that these tools come to.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
-        let kinds: BTreeSet<Kind> = self.tools.iter().flat_map(|tool| tool.kinds()).copied().collect();
+        let kinds: BTreeSet<Kind> =
+            self.tools.iter().filter_map(|tool| tool.kinds()).flatten().copied().collect();
         kinds.into_iter().collect()
     }
 

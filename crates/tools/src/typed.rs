@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 pub(crate) trait Typed: Send + Sync + 'static {
     /// What the schema describes.
     type Args: DeserializeOwned;
-    /// The kinds of action that its plans may come to.
-    const KINDS: &'static [Kind];
+    /// The kinds of action that its plans may come to; none where it is given to no sub-agent.
+    const KINDS: Option<&'static [Kind]>;
     /// What the model is told of it.
     fn spec(&self) -> ToolSpec;
     /// What the call will read and write.
@@ -59,7 +59,7 @@ impl<T: Typed> Tool for Parsed<T> {
         self.spec.clone()
     }
 
-    fn kinds(&self) -> &'static [Kind] {
+    fn kinds(&self) -> Option<&'static [Kind]> {
         T::KINDS
     }
 

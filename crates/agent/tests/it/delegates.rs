@@ -2,9 +2,9 @@
 
 use crate::support::{Table, assert_every_call_has_its_result, observations, table, table_at, table_with};
 use bailey_agent::{Brain as _, Loop, TurnEnd};
-use bailey_journal::Query;
+use bailey_journal::{Budgets, Fact, Query, Span};
 use bailey_kernel::{Instruction, Observation};
-use bailey_protocol::{Answer, Happening};
+use bailey_protocol::{Answer, Happening, SessionId};
 use bailey_testkit::{Gate, Message, ModelServer, Reply, Setup};
 use serde_json::{Value, json};
 /// One errand, beginning and end: what the sub-agent's model is told of its calls, and what its parent is told.
@@ -44,7 +44,7 @@ async fn a_sub_agent_reaches_what_its_token_covers_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_sub_agent_has_the_tools_it_was_given_and_starts_none_itself() {
+async fn a_sub_agent_has_the_tools_it_was_given() {
     let calls = [
         ("c1", "command_run", json!({ "command": "echo hi" })),
         ("c2", "agent_run", json!({ "task": "x", "tools": ["fs.read"] })),
@@ -57,12 +57,142 @@ async fn a_sub_agent_has_the_tools_it_was_given_and_starts_none_itself() {
     let runs = json!({ "task": "look", "tools": ["fs.read", "command.run"] });
     let (table, _, _) = errand(Setup::default(), runs, calls).await;
     assert_eq!(table.bench.world.targets(), ["echo hi"], "control");
-    let (_, seen, _) = errand(Setup::default(), json!({ "task": "x", "tools": ["agent.run"] }), []).await;
+    let (_, seen, _) = errand(Setup::default(), json!({ "task": "x", "tools": ["agent.adapt"] }), []).await;
     assert!(
-        !seen.is_ok() && seen.text().contains("a sub-agent can have no tool `agent.run`"),
+        !seen.is_ok() && seen.text().contains("a sub-agent can have no tool `agent.adapt`"),
         "{}",
         seen.text()
     );
+}
+
+/// An errand whose sub-agent gives `onward` on to another one, which makes these calls: what that one's model is told of
+/// them, and what the first one's is told in the end.
+async fn given_on<const N: usize>(
+    given: Value,
+    onward: Value,
+    calls: [(&str, &str, Value); N],
+) -> (Table, String, String) {
+    let script = [
+        Reply::calls([("on", "agent_run", onward)]),
+        Reply::calls(calls),
+        Reply::text("The second is done."),
+        Reply::calls([("own", "fs_read", json!({ "path": "src/b.txt" }))]),
+        Reply::text("The first is done."),
+    ];
+    let table = table_with(script, Setup::default()).await;
+    for name in ["src/a.txt", "src/b.txt", "docs/b.txt"] {
+        table.bench.world.put(name, format!("this is {name}"));
+    }
+    table.calls([("call-1", "agent_run", given)]).await;
+    let told = |at: usize| match table.server.requests().len() > at {
+        true => table.request(at),
+        false => String::new(),
+    };
+    let (second, first) = (told(2), told(4));
+    (table, second, first)
+}
+
+#[tokio::test]
+async fn what_a_sub_agent_gives_on_is_within_what_it_was_given_and_within_what_it_gives() {
+    let read = |path: &str| json!({ "path": path });
+    let calls = || {
+        [
+            ("c1", "fs_read", read("src/a.txt")),
+            ("c2", "fs_read", read("src/b.txt")),
+            ("c3", "fs_read", read("docs/b.txt")),
+        ]
+    };
+    let give = |paths: Value| json!({ "task": "look", "tools": ["fs.read", "agent.run"], "paths": paths });
+    let beyond = |told: &str| told.matches("this is beyond its scope").count();
+    // It gives on more than it has.
+    let (table, second, first) = given_on(give(json!(["src"])), give(json!(["."])), calls()).await;
+    assert!(second.contains("this is src/a.txt") && second.contains("this is src/b.txt"), "{second}");
+    assert!(!second.contains("this is docs/b.txt") && beyond(&second) == 1, "{second}");
+    assert!(
+        first.contains("The second is done.") && first.contains("this is src/b.txt"),
+        "it goes on: {first}"
+    );
+    let tokens = [table.bench.facts("token_minted"), table.bench.facts("token_narrowed")];
+    let [minted, narrowed] = tokens.map(async |facts| facts.await.len());
+    assert_eq!((minted.await, narrowed.await, table.bench.facts("token_ended").await.len()), (1, 1, 1));
+    // And less.
+    let (_, second, first) = given_on(give(json!(["src"])), give(json!(["src/a.txt"])), calls()).await;
+    assert!(second.contains("this is src/a.txt") && beyond(&second) == 2, "{second}");
+    assert!(first.contains("this is src/b.txt") && beyond(&first) == 0, "its own is as it was: {first}");
+    let (_, second, _) = given_on(give(json!(["."])), give(json!(["."])), calls()).await;
+    assert!(second.contains("this is docs/b.txt") && beyond(&second) == 0, "control: {second}");
+}
+
+#[tokio::test]
+async fn a_sub_agent_gives_on_no_tool_that_it_has_not() {
+    let runs = || [("c1", "command_run", json!({ "command": "echo hi" }))];
+    let give = |tools: Value| json!({ "task": "look", "tools": tools });
+    let reads = give(json!(["fs.read", "agent.run"]));
+    let (table, _, _) = given_on(reads, give(json!(["command.run"])), runs()).await;
+    assert!(table.request(1).contains("a sub-agent can have no tool `command.run`"), "{}", table.request(1));
+    assert_eq!(table.bench.world.targets(), [""; 0]);
+    let runs_too = give(json!(["fs.read", "command.run", "agent.run"]));
+    let (table, _, _) = given_on(runs_too, give(json!(["command.run"])), runs()).await;
+    assert_eq!(table.bench.world.targets()[0], "echo hi", "control");
+}
+
+#[tokio::test]
+async fn what_is_given_on_is_paid_for_by_all_above() {
+    let calls = || [("c1", "fs_read", json!({ "path": "src/a.txt" }))];
+    let give = |more: Value| {
+        let mut errand = json!({ "task": "look", "tools": ["fs.read", "agent.run"] });
+        errand.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        errand
+    };
+    let (table, second, first) = given_on(give(json!({})), give(json!({})), calls()).await;
+    assert!(
+        second.contains("this is src/a.txt") && first.contains("The second is done."),
+        "control: {first}"
+    );
+    // Each thing that either of them did is one of the first one's operations.
+    let is_theirs = |fact: &Fact| matches!(fact, Fact::Intent { under: Some(_), .. });
+    let all = table.bench.facts("intent").await.iter().filter(|fact| is_theirs(fact)).count();
+    let ran = async |operations: usize| {
+        let (table, _, _) =
+            given_on(give(json!({ "operations": operations })), give(json!({})), calls()).await;
+        table.server.requests().len()
+    };
+    assert_eq!((ran(all).await, ran(all - 1).await, ran(3).await), (5, 4, 2));
+    // The same of tokens: the second asks for more than the first has.
+    let (table, _, first) = given_on(give(json!({})), give(json!({ "tokens": 10 })), calls()).await;
+    assert_eq!(table.server.requests().len(), 3, "the second asked for nothing: {first}");
+    assert!(table.request(1).contains("used up its part of the budget"), "{}", table.request(1));
+    let (table, _, _) =
+        given_on(give(json!({ "tokens": 30_000 })), give(json!({ "tokens": 100_000 })), calls()).await;
+    let begun = table.bench.journal.entries(Query::default()).await.unwrap().into_iter().filter_map(|it| {
+        let Fact::Delegated { parent, .. } = it.entry.fact else { return None };
+        Some((it.entry.session.unwrap(), parent))
+    });
+    let [(one, above_one), (two, above_two)] = &begun.collect::<Vec<_>>()[..] else {
+        panic!("two are begun")
+    };
+    assert_eq!((above_one.session, above_one.part, above_two.session), (table.bench.session, 30_000, *one));
+    assert!(above_two.part < 30_000, "{above_two:?}");
+    let used = async |id: SessionId, part: u64| {
+        let gauges = table.bench.journal.gauges(id, Budgets::default()).await.unwrap();
+        gauges.iter().find(|it| it.span == Span::Part && it.limit == part && it.is_of_tokens()).unwrap().taken
+    };
+    let all = table.bench.journal.sessions().await.unwrap()[0].tokens_used;
+    let (one, two) = (used(*one, 30_000).await, used(*two, above_two.part).await);
+    assert!(one == all && 0 < two && two < one, "{one} {two} {all}");
+}
+
+#[tokio::test]
+async fn sub_agents_stand_below_each_other_to_a_depth() {
+    let on = || json!({ "task": "give it on", "tools": ["fs.read", "agent.run"] });
+    let give = |id: &'static str| Reply::calls([(id, "agent_run", on())]);
+    let script =
+        [give("c2"), give("c3"), give("c4")].into_iter().chain([(); 4].map(|()| Reply::text("back")));
+    let table = table_with(script, Setup::default()).await;
+    let seen = table.calls([("c1", "agent_run", on())]).await;
+    assert!(seen[0].is_ok(), "{}", seen[0].text());
+    assert_eq!(table.bench.facts("delegated").await.len(), 3, "the control: so many are");
+    assert!(table.request(3).contains("3 sub-agents stand below each other already"), "{}", table.request(3));
 }
 
 #[tokio::test]

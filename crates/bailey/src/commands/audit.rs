@@ -131,6 +131,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::TokenMinted { token, operations, expires, holder, .. } => {
             (Style::Yellow, format!("{token} for {holder}: {operations} operations until {expires}"))
         }
+        Fact::TokenNarrowed { token, holder, .. } => (Style::Yellow, format!("{token} for {holder}")),
         Fact::TokenEnded { token } => (Style::Dim, token.to_string()),
         Fact::Intent { kind, target, admitted, under, .. } => {
             let how = if *admitted == Admitted::Allowed { "allowed" } else { "approved" };

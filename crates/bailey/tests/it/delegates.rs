@@ -54,3 +54,57 @@ fn a_sub_agent_works_in_its_parents_layer_and_reaches_what_it_was_given() {
     assert!(said.code == Some(0) && said.stdout.contains("observation"), "{}{}", said.stdout, said.stderr);
     assert_ne!(stage.ran(&["sessions", "resume", own]).code, Some(0), "nobody goes on with it");
 }
+
+/// Two below each other: what is narrowed stands in the journal, and the session goes as a whole.
+#[test]
+fn a_sub_agent_gives_work_on_within_what_it_was_given() {
+    let stage = Stage::new(&[("src/a.txt", "in the source\n"), ("docs/b.txt", "in the docs\n")]);
+    let errand = |task: &str, paths: &str| json!({ "task": task, "tools": ["fs.read", "command.run", "agent.run"], "paths": [paths] });
+    let script = vec![
+        Reply::calls([("p1", "agent_run", errand("mend the source", "src"))]),
+        Reply::calls([("c1", "agent_run", errand("look everywhere", "."))]),
+        Reply::calls([
+            ("g1", "fs_read", json!({ "path": "src/a.txt" })),
+            ("g2", "fs_read", json!({ "path": "docs/b.txt" })),
+            ("g3", "command_run", json!({ "command": "echo from the second" })),
+        ]),
+        Reply::text("looked, says the second"),
+        Reply::text("mended, says the first"),
+        Reply::text("all done"),
+    ];
+    let (ran, model) = stage.task(script, &[]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let requests = model.requests();
+    let told = |at: usize| requests[at].json().to_string();
+    let second = told(3);
+    assert!(second.contains("in the source") && second.contains("from the second"), "{second}");
+    assert!(!second.contains("in the docs") && second.contains("this is beyond its scope"), "{second}");
+    assert!(told(4).contains("looked, says the second") && told(5).contains("mended, says the first"));
+    let trail = stage.trail();
+    let [first, below] = named(&trail, "delegated")[..] else { panic!("{trail:?}") };
+    assert_eq!(below["parent"]["session"], first["session"]);
+    let [narrowed] = named(&trail, "token_narrowed")[..] else { panic!("{trail:?}") };
+    assert_eq!(narrowed["token"], named(&trail, "token_minted")[0]["token"]);
+    let ran_under =
+        |counts: &Value| counts.as_array().and_then(|counts| counts.last()) == Some(&narrowed["count"]);
+    let second = named(&trail, "intent").into_iter().filter(|it| ran_under(&it["under"]["counts"])).count();
+    assert!(second >= 4, "two calls of its model, a file and a command");
+    let log = stage.ran(&["audit", "log"]).stdout;
+    assert!(log.contains("token_narrowed") && log.contains("look everywhere"), "{log}");
+    let sessions = stage.ran(&["--json", "sessions", "list"]).lines();
+    assert_eq!(sessions.len(), 1, "{sessions:?}");
+    let id = sessions[0]["id"].as_str().unwrap();
+    assert!(said(&stage, below).contains("look everywhere"), "the control");
+    assert_eq!(stage.ran(&["sessions", "rm", "--yes", id]).code, Some(0));
+    assert!(!said(&stage, below).contains("look everywhere"), "{}", said(&stage, below));
+    let verified = stage.ran(&["audit", "verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    assert!(verified.stdout.contains("were erased with their sessions"), "{verified:?}");
+}
+
+/// What the journal holds of a conversation, beside the chain.
+fn said(stage: &Stage, begun: &Value) -> String {
+    let own = begun["session"].clone();
+    let lines = stage.ran(&["audit", "export"]).lines().into_iter();
+    lines.filter(|line| line["entry"]["session"] == own).map(|line| line["payload"].to_string()).collect()
+}

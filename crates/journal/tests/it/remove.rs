@@ -51,15 +51,24 @@ async fn a_removed_session_is_erased_and_the_chain_holds() {
 /// A removal accounts for what is gone of its session and of that one's sub-agents, and for nothing else.
 #[tokio::test]
 async fn what_is_gone_besides_what_was_removed_is_found() {
-    for (taken, is_found) in [(0, true), (1, false), (2, false)] {
+    for (taken, is_found) in [(0, true), (1, false), (2, false), (3, false)] {
         let desk = desk().await;
         let (kept, removed) = (said(&desk).await, said(&desk).await);
         let child = desk.child(removed, 1_000).await;
-        desk.journal.accept(child, TurnId::new(2, [2; 10]), SAID.into(), Labels::default()).await.unwrap();
+        let grandchild = desk.child(child, 1_000).await;
+        for (n, id) in [(2, child), (3, grandchild)] {
+            desk.journal.accept(id, TurnId::new(n, [2; 10]), SAID.into(), Labels::default()).await.unwrap();
+        }
+        let left = desk.journal.sources(removed, 1_000_000).await.unwrap();
+        assert!(left.iter().any(|it| it.entry.session == Some(grandchild)), "it is one family");
         let lock = SessionLock::take(removed, desk.home.path(), &crate::support::holder()).unwrap();
         desk.journal.remove_session(&lock).await.unwrap();
         desk.journal.verify().await.expect("the control");
-        let of = [kept, removed, child][taken].to_string();
+        for id in [removed, child, grandchild] {
+            let left = desk.journal.entries(Query { session: Some(id), ..Query::default() }).await.unwrap();
+            assert!(left.iter().all(|it| it.payload.is_none()), "{id}: nothing that was said is left");
+        }
+        let of = [kept, removed, child, grandchild][taken].to_string();
         let raw = desk.raw();
         let sql = "DELETE FROM payload WHERE seq = (SELECT max(seq) FROM entry WHERE session = ?1 AND type = 'accepted')";
         raw.write(Grade::Full, move |tx| Ok(tx.execute(sql, params![of])?)).await.unwrap();

@@ -106,8 +106,12 @@ fn show(
     removals: &BTreeMap<Seq, Timestamp>,
     witness: Option<(&Witness, Option<&Testimony>)>,
 ) {
+    let erased = match verified.erased {
+        0 => String::new(),
+        erased => format!(" ({erased} were erased with their sessions)"),
+    };
     printer.line(format!(
-        "{} {} entries and {} payloads fit together; the newest is {}",
+        "{} {} entries and {} payloads fit together{erased}; the newest is {}",
         printer.paint(Style::Green, "verified:"),
         verified.entries,
         verified.payloads,
