@@ -20,6 +20,8 @@ use std::{
 /// Variables that name a proxy.
 const PROXIES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+/// The ports of HTTP, plain and over TLS.
+const OF_THE_WORLD: [u16; 2] = [80, 443];
 /// Variables that name certificates.
 const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
@@ -29,6 +31,7 @@ pub(crate) fn of_warden(
     id: SessionId,
     folder: &Path,
     guests: BTreeMap<SessionId, Lease>,
+    authority: Option<String>,
 ) -> Result<Config> {
     let Session { home, workspace, .. } = session;
     let mut revealed: BTreeSet<WsPath> = session.revealed.iter().cloned().collect();
@@ -53,6 +56,7 @@ pub(crate) fn of_warden(
         sessions: guests.into_iter().chain([(id, lease)]).collect(),
         hidden: hidden(home, folder),
         agent_file: session.options.map(|_| home.agent_file()),
+        authority,
         calls: session.config.calls.clone(),
         hidden_in_home: bailey_policy::protected_in_home().map(str::to_owned).collect(),
         ..Config::default()
@@ -83,11 +87,17 @@ pub(crate) fn bind(
     folder: &Path,
     journal: &JournalFile,
     extensions: &Extensions,
+    runs: bool,
 ) -> Result<Vec<&'static str>> {
     if !session.is_bound {
         return Ok(Vec::new());
     }
     let mut needs = of_client(session.home, session.config, journal)?;
+    if runs {
+        // What commands ask of the world goes through this process, where the rules allow it.
+        let private = session.config.network.private.iter().filter_map(|url| port(url));
+        needs.ports.extend(OF_THE_WORLD.into_iter().chain(private));
+    }
     needs.writes.push(lock(folder)?);
     needs.reads.extend(extensions.files().cloned());
     let model = session.options.and_then(|options| options.model.as_deref());

@@ -595,6 +595,9 @@ pub(crate) enum Sandbox {
         /// of the configuration]
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
+        /// With a way to the network: the door lets pass what your rules allow (docs/network.md)
+        #[arg(long)]
+        network: bool,
         /// Keep the session, to look at its changes or to apply them
         #[arg(long)]
         keep: bool,

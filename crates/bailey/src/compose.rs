@@ -4,6 +4,7 @@ mod gate;
 mod models;
 
 pub(crate) use gate::{Gate, gate};
+use models::forward;
 pub(crate) use models::{by_role, catalogue, door, endpoint};
 
 use crate::{
@@ -24,6 +25,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
+use bailey_egress::Authority;
 use bailey_journal::{
     Answerer, BeginError, Clock as _, GuestLock, Holder, Journal, JournalFile, NewSession, SystemClock,
 };
@@ -59,8 +61,8 @@ pub(crate) const SEAT: &str = "--seat=";
 
 const INSTRUCTION: &str = "
 You are Bailey, an agent that works in a person's repository with the tools you are given.
-Everything you run is inside walls: commands see the project at its usual path, have no network, and cannot reach the
-person's home, keys or other files. What you change stays in a private layer until the person applies it.
+Everything you run is inside walls: commands see the project at its usual path, have no network but what they ask for
+and the person allows, and cannot reach the person's home, keys or other files. What you change stays in a private layer until the person applies it.
 Look before you change: read the files, run the tests. Make the smallest change that solves the task, then check it by
 running what proves it. When a tool is denied, do not look for a way round: say what you needed and why.
 When you are done, say in a few sentences what you changed and how you know that it works.
@@ -279,7 +281,11 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let extensions = Extensions::read(session.config);
     let mut settled = extensions.settle(session.home)?;
     let has_extensions = !settled.leases.is_empty();
-    let told = bounds::of_warden(&session, id, &folder, std::mem::take(&mut settled.leases))?;
+    // A visit runs no commands.
+    let runs = !matches!(session.opening, Opening::Visit(_));
+    let authority = runs.then(Authority::new).transpose()?;
+    let trusted = authority.as_ref().map(|authority| authority.pem().to_owned());
+    let told = bounds::of_warden(&session, id, &folder, std::mem::take(&mut settled.leases), trusted)?;
     let warden = Warden::start(Path::new("/proc/self/exe"), &told)?;
     let idle = law::idle(session.home, SystemClock.now());
     let record = session.options.and_then(|options| options.record.as_deref());
@@ -291,7 +297,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let escalation = escalation(&session.config.approvals.escalation)?;
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
-    let unenforced = bounds::bind(&session, &folder, &file, &extensions)?;
+    let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
     let (own, left_out) = unread.own();
     let Session { home, config, keys, workspace, opening, options, unattended, any_model, .. } = session;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
@@ -320,13 +326,18 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let (rules, _) = policy(home, &extensions)?;
     let rules = rules.with_profile(profile);
     let native = Arc::new(Native::new(warden));
-    if !matches!(opening, Opening::Visit(_)) {
+    if runs {
         native.prepare(id)?;
     }
     let path = std::env::var("PATH").unwrap_or_default();
     let runner = settled.run(&native, journal.seal());
     let adapts = AgentFile::new(journal.seal(), native.clone(), own.clone(), left_out.is_some());
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
+    let gateway = authority.map(|authority| forward(config, authority, &journal)).transpose()?;
+    let walls = match &gateway {
+        Some(gateway) => walls.with_gateway(gateway.clone()),
+        None => walls,
+    };
     if let Opening::New(id) = opening {
         walls.begin(id);
     }
@@ -353,6 +364,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         executors.push(Arc::new(adapts));
     }
     executors.extend(network);
+    executors.extend(gateway.map(|gateway| gateway as Arc<dyn Executor>));
     registrar.register(executors);
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let host = Host::open(

@@ -78,7 +78,7 @@ pub(crate) struct Config {
     origins: Origins,
 }
 
-/// Time limits of the way to a model, in seconds.
+/// The network: time limits in seconds, and where commands may go besides the world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
     /// To reach the server.
@@ -87,11 +87,13 @@ pub(crate) struct Network {
     pub(crate) first_byte_seconds: u64,
     /// Without any further byte; a stream that keeps moving has no limit.
     pub(crate) idle_seconds: u64,
+    /// Places at private addresses that commands with a way to the network may reach, as URLs, where the rules allow them.
+    pub(crate) private: Vec<String>,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { connect_seconds: 30, first_byte_seconds: 30, idle_seconds: 120 }
+        Self { connect_seconds: 30, first_byte_seconds: 30, idle_seconds: 120, private: Vec::new() }
     }
 }
 
@@ -158,6 +160,7 @@ struct File {
     limits: FileLimits,
     approvals: FileApprovals,
     sandbox: FileSandbox,
+    network: FileNetwork,
     secrets: Secrets,
     journal: FileJournal,
     policy: FilePolicy,
@@ -176,6 +179,12 @@ struct FileJournal {
 #[serde(deny_unknown_fields, default)]
 struct FileSandbox {
     profile: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileNetwork {
+    private: Vec<String>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -273,7 +282,7 @@ impl Config {
                 return Err(document.mistake(provider, message));
             }
         }
-        let File { model, models, providers, limits, approvals, sandbox, secrets, journal, policy } =
+        let File { model, models, providers, limits, approvals, sandbox, network, secrets, journal, policy } =
             document.read()?;
         extensions::check(document, &policy.extension)?;
         for (name, provider) in &providers {
@@ -293,6 +302,13 @@ impl Config {
             let message = "with no tool call at all each turn would pause at once: it must be 1 or more";
             return Err(document.mistake("limits.tool_calls", message));
         }
+        for url in &network.private {
+            if let Err(why) = models::is_url(url) {
+                let message = format!("`{url}` is no place such as `http://127.0.0.1:8080`: {why}");
+                return Err(document.mistake("network.private", message));
+            }
+        }
+        self.network.private = network.private;
         self.approvals.take(document, approvals)?;
         self.model = model;
         self.models = models;
@@ -363,6 +379,7 @@ impl Config {
             },
             approvals: self.approvals.as_file(),
             sandbox: FileSandbox { profile: Some(self.profile.clone()) },
+            network: FileNetwork { private: self.network.private.clone() },
             secrets: self.secrets.clone(),
             journal: FileJournal {
                 witness: self.witness.as_ref().map(ToString::to_string),

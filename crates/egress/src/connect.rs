@@ -1,27 +1,19 @@
 //! The one client: connections are made, trusted and reused here.
 
-use crate::{
-    Config,
-    failure::Failure,
-    proxy::{self, Connector},
-};
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::Uri;
+use crate::failure::Failure;
+use hyper::{Uri, body::Body};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
-    client::{
-        legacy::{Client, connect::HttpConnector},
-        proxy::matcher::Matcher,
-    },
-    rt::{TokioExecutor, TokioTimer},
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
-use std::{sync::Arc, time::Duration};
-use tokio::sync::OnceCell;
+use std::{error::Error, future::Future, pin::Pin, sync::Arc, time::Duration};
+use tokio::{net::TcpStream, sync::OnceCell};
+use tower_service::Service;
 
 /// How long an unused connection is kept.
 const IDLE_CONNECTION: Duration = Duration::from_secs(90);
@@ -29,37 +21,52 @@ const IDLE_CONNECTION: Duration = Duration::from_secs(90);
 /// How many unused connections to one server are kept.
 const IDLE_CONNECTIONS_MAX: usize = 4;
 
-pub(crate) type HttpsClient = Client<HttpsConnector<Connector>, Full<Bytes>>;
+/// What went wrong on the way to a server.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The client. Who is trusted is read from the system at the first `https` request, not at start-up.
-#[derive(Debug)]
-pub(crate) struct Clients {
-    connect_timeout: Duration,
-    extra_authorities: Option<String>,
-    proxies: Arc<Matcher>,
-    plain: OnceCell<HttpsClient>,
-    trusting: OnceCell<HttpsClient>,
+/// A connection on its way.
+pub(crate) type Connecting = Pin<Box<dyn Future<Output = Result<TokioIo<TcpStream>, BoxError>> + Send>>;
+
+/// Who makes connections: each kind of client goes its own way.
+pub(crate) trait Dial:
+    Service<Uri, Response = TokioIo<TcpStream>, Error = BoxError, Future = Connecting>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
 }
 
-impl Clients {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self {
-            connect_timeout: config.connect_timeout,
-            extra_authorities: config.extra_authorities.clone(),
-            proxies: Arc::new(config.proxies.matcher()),
-            plain: OnceCell::new(),
-            trusting: OnceCell::new(),
-        }
-    }
+impl<T> Dial for T where
+    T: Service<Uri, Response = TokioIo<TcpStream>, Error = BoxError, Future = Connecting>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
 
-    /// The proxy on the way to this place, without a password.
-    pub(crate) fn proxy(&self, destination: &Uri) -> Option<String> {
-        let proxy = proxy::on_the_way(&self.proxies, destination)?;
-        Some(proxy.uri().to_string().trim_end_matches('/').to_owned())
+/// The client whose connections are made by `D` and whose requests have the body `B`. Who is trusted is read from the system at
+/// the first `https` request, not at start-up.
+#[derive(Debug)]
+pub(crate) struct Clients<D, B> {
+    dial: D,
+    extra_authorities: Option<String>,
+    plain: OnceCell<Client<HttpsConnector<D>, B>>,
+    trusting: OnceCell<Client<HttpsConnector<D>, B>>,
+}
+
+impl<D: Dial, B> Clients<D, B>
+where
+    B: Body + Send,
+    B::Data: Send,
+{
+    pub(crate) fn new(dial: D, extra_authorities: Option<String>) -> Self {
+        Self { dial, extra_authorities, plain: OnceCell::new(), trusting: OnceCell::new() }
     }
 
     /// The client for `http` (which trusts no certificate at all) or for `https`.
-    pub(crate) async fn get(&self, tls: bool) -> Result<&HttpsClient, Failure> {
+    pub(crate) async fn get(&self, tls: bool) -> Result<&Client<HttpsConnector<D>, B>, Failure> {
         if !tls {
             return self.plain.get_or_try_init(|| async { self.client(RootCertStore::empty()) }).await;
         }
@@ -71,24 +78,29 @@ impl Clients {
         self.trusting.get_or_try_init(trusting).await
     }
 
-    fn client(&self, roots: RootCertStore) -> Result<HttpsClient, Failure> {
+    fn client(&self, roots: RootCertStore) -> Result<Client<HttpsConnector<D>, B>, Failure> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| Failure::Authorities(error.to_string()))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(self.connect_timeout));
         let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
         Ok(Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_CONNECTION)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .build(connector.wrap_connector(Connector::new(tcp, self.proxies.clone()))))
+            .build(connector.wrap_connector(self.dial.clone())))
     }
+}
+
+/// What makes connections of TCP.
+pub(crate) fn tcp(timeout: Duration) -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(timeout));
+    tcp
 }
 
 /// The system's certificate authorities (OpenSSL's places, or `SSL_CERT_FILE` and `SSL_CERT_DIR`) and the extra

@@ -3,8 +3,9 @@
 use crate::{
     Config, ConfigError,
     config::{Endpoints, Origin},
-    connect::Clients,
+    connect::{Clients, tcp},
     failure::{Failure, innermost},
+    proxy::Connector,
     request::build,
 };
 use bailey_kernel::{BoxFuture, Chunk, Executor, Io, Output, Permit, ResolveError, Route, Seal};
@@ -30,7 +31,8 @@ pub struct Egress {
     endpoints: Endpoints,
     vault: Arc<Vault>,
     seal: Seal,
-    clients: Clients,
+    connector: Connector,
+    clients: Clients<Connector, Full<Bytes>>,
 }
 
 impl Egress {
@@ -40,8 +42,9 @@ impl Egress {
     /// When an endpoint is no URL.
     pub fn new(config: Config, vault: Arc<Vault>, seal: Seal) -> Result<Self, ConfigError> {
         let endpoints = Endpoints::new(config.endpoints.clone())?;
-        let clients = Clients::new(&config);
-        Ok(Self { config, endpoints, vault, seal, clients })
+        let connector = Connector::new(tcp(config.connect_timeout), Arc::new(config.proxies.matcher()));
+        let clients = Clients::new(connector.clone(), config.extra_authorities.clone());
+        Ok(Self { config, endpoints, vault, seal, connector, clients })
     }
 
     /// Sends the request and takes in the answer. `report` holds what came, however it ends.
@@ -73,7 +76,7 @@ impl Egress {
         let Config { connect_timeout, first_byte_timeout, .. } = self.config;
         let first_byte_timeout = self.endpoints.first_byte_timeout(origin).unwrap_or(first_byte_timeout);
         let client = self.clients.get(origin.tls).await?;
-        let proxy = self.clients.proxy(request.uri());
+        let proxy = self.connector.proxy(request.uri());
         let mut connection = capture_connection(&mut request);
         let connected =
             async { timeout(connect_timeout, connection.wait_for_connection_metadata()).await.is_ok() };

@@ -13,6 +13,7 @@
 
 pub mod config;
 pub mod door;
+pub mod forward;
 
 mod connect;
 mod failure;
@@ -21,4 +22,5 @@ mod request;
 
 pub use config::{Config, ConfigError, Endpoint};
 pub use door::Egress;
+pub use forward::{Authority, AuthorityError, ForwardConfig, ForwardProxy};
 pub use proxy::Proxies;

@@ -3,7 +3,10 @@
 //! Every request goes through a tunnel (`CONNECT`, RFC 9110, 9.3.6), so that a proxy sees whom an `https` endpoint is, and
 //! not a byte of what is said. This machine itself is never asked for through a proxy.
 
-use crate::ConfigError;
+use crate::{
+    ConfigError,
+    connect::{BoxError, Connecting},
+};
 use hyper::{Uri, http::uri::PathAndQuery};
 use hyper_util::{
     client::{
@@ -13,11 +16,8 @@ use hyper_util::{
     rt::TokioIo,
 };
 use std::{
-    error::Error,
     fmt,
-    future::Future,
     net::IpAddr,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -86,6 +86,12 @@ impl Connector {
     pub(crate) fn new(tcp: HttpConnector, matcher: Arc<Matcher>) -> Self {
         Self { tcp, matcher }
     }
+
+    /// The proxy on the way to this place, without a password.
+    pub(crate) fn proxy(&self, destination: &Uri) -> Option<String> {
+        let proxy = on_the_way(&self.matcher, destination)?;
+        Some(proxy.uri().to_string().trim_end_matches('/').to_owned())
+    }
 }
 
 /// The proxy on the way to this place; none for this machine itself.
@@ -93,12 +99,9 @@ pub(crate) fn on_the_way(matcher: &Matcher, destination: &Uri) -> Option<Interce
     if is_this_machine(destination.host()?) { None } else { matcher.intercept(destination) }
 }
 
-type Connecting =
-    Pin<Box<dyn Future<Output = Result<TokioIo<TcpStream>, Box<dyn Error + Send + Sync>>> + Send>>;
-
 impl Service<Uri> for Connector {
     type Response = TokioIo<TcpStream>;
-    type Error = Box<dyn Error + Send + Sync>;
+    type Error = BoxError;
     type Future = Connecting;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {

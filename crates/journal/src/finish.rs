@@ -4,6 +4,7 @@ use crate::{
     JournalError, budget,
     fact::{Entry, Fact, Payload},
     permit::Receipt,
+    totals::{self, Sent},
 };
 use bailey_protocol::{
     Cost, EffectId, Merge, MergeKind, MergeResult, MergeState, Outcome, Report, SessionId, Touched,
@@ -56,6 +57,10 @@ pub(crate) fn project(
             Some(merge) => rebase(tx, redactor, receipt.session, merge, files),
             None => Ok(()),
         },
+        Report::Relayed(relayed) if !relayed.counted => {
+            let beyond = Sent { host: relayed.host.clone(), bytes: relayed.out };
+            totals::sent(tx, redactor, receipt.session, &beyond)
+        }
         _ => Ok(()),
     }
 }

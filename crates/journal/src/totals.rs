@@ -2,7 +2,7 @@
 //! itself; a human who is asked about the next one sees the sum.
 
 use crate::{Journal, JournalError};
-use bailey_protocol::{Action, HttpRequest, SessionId, number::decimal};
+use bailey_protocol::{Action, Relay, SessionId, number::decimal};
 use bailey_secrets::Redactor;
 use bailey_store::{StoreError, Tx, params};
 use serde::{Deserialize, Serialize};
@@ -24,13 +24,19 @@ impl Sent {
     /// What this action sends; none where it stays here.
     #[must_use]
     pub fn of(action: &Action) -> Option<Self> {
-        let (Action::Model { request, .. } | Action::Http(request)) = action else { return None };
-        let HttpRequest { url, body, .. } = request;
+        let (url, body) = match action {
+            Action::Model { request, .. } | Action::Http(request) => {
+                (&request.url, request.body.0.len() as u64)
+            }
+            // What passed beyond that is counted when it ends.
+            Action::Relay(Relay { url, length, .. }) => (url, length.unwrap_or(0)),
+            _ => return None,
+        };
         let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
         let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let host = host.chars().take(HOST_CHARS_MAX).collect::<String>().to_lowercase();
-        Some(Self { host, bytes: (url.len() + body.0.len()) as u64 })
+        Some(Self { host, bytes: body.saturating_add(url.len() as u64) })
     }
 }
 

@@ -16,8 +16,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub enum Route {
     /// Everything that touches a workspace or runs a command.
     Walls,
-    /// Everything that leaves the machine.
+    /// What Bailey itself sends off the machine.
     Network,
+    /// What commands inside the walls send.
+    Relay,
     /// The rules of the home.
     Law,
     /// The agent's own file.
@@ -38,6 +40,7 @@ impl Route {
             | Action::Diff { .. }
             | Action::Merge(_) => Some(Self::Walls),
             Action::Model { .. } | Action::Http(_) => Some(Self::Network),
+            Action::Relay(_) => Some(Self::Relay),
             Action::Amend(_) => Some(Self::Law),
             Action::Adapt(_) => Some(Self::Agent),
             Action::Tool(_) => None,

@@ -43,7 +43,7 @@ impl Kernel {
     }
 
     pub(crate) fn io(&self, scope: &Scope, receipt: &Receipt, labels: Labels) -> Run {
-        let door = Door { kernel: self.clone(), scope: scope.clone(), parent: receipt.effect(), labels };
+        let door = Door { kernel: self.clone(), scope: scope.inside(), parent: receipt.effect(), labels };
         let (out, chunks) = mpsc::channel(CHUNKS_WAITING_MAX);
         Run { io: Io { out, cancel: scope.cancel.child_token(), door }, chunks }
     }

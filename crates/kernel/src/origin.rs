@@ -130,6 +130,7 @@ fn values(action: &Action) -> Vec<Value> {
             })
             .collect(),
         Action::Http(request) => vec![Value::new(&request.url), Value::line(&request.body.lossy())],
+        Action::Relay(relay) => vec![Value::new(&relay.url)],
         Action::Tool(tool) => vec![Value::line(&tool.args)],
         Action::Adapt(adaptation) => of_own(adaptation),
         Action::Diff { .. } | Action::Merge(_) | Action::Amend(_) | Action::Model { .. } => Vec::new(),

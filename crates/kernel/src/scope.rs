@@ -58,6 +58,12 @@ impl Scope {
         &self.cancel
     }
 
+    /// The authority of what runs inside an effect: what a command asks for is not its owner's word.
+    pub(crate) fn inside(&self) -> Self {
+        let role = if self.role == Role::Owner { Role::Agent } else { self.role };
+        Self { role, ..self.clone() }
+    }
+
     /// Tells the front end, past the redactor. A front end that is gone is no error.
     pub(crate) async fn tell(&self, journal: &Journal, seq: Seq, happening: Happening) {
         let happening = match self.conversation {

@@ -5,7 +5,7 @@ use crate::{
     command::CommandPrefix,
     fit::Fit,
     glob::Glob,
-    host::HostGlob,
+    host::{HostGlob, Method},
     subject::{Resource, Subject},
     tool::ToolGlob,
 };
@@ -28,6 +28,8 @@ pub struct Condition {
     pub path: Option<Vec<Glob>>,
     /// Hosts of requests and model calls.
     pub host: Option<Vec<HostGlob>>,
+    /// Methods of requests and model calls, in upper case (RFC 9110, 9.1).
+    pub method: Option<Vec<Method>>,
     /// Programs, with their first arguments.
     pub command: Option<Vec<CommandPrefix>>,
     /// Names of other programs' tools.
@@ -70,8 +72,12 @@ impl Condition {
             list.as_ref().map_or(0, Vec::len)
         }
         let names = values(&self.tag) + values(&self.mode) + values(&self.state);
-        let lists =
-            values(&self.path) + values(&self.host) + values(&self.command) + values(&self.tool) + names;
+        let lists = values(&self.path)
+            + values(&self.host)
+            + values(&self.method)
+            + values(&self.command)
+            + values(&self.tool)
+            + names;
         1 + u64::try_from(lists).unwrap_or(u64::MAX)
     }
 
@@ -95,6 +101,7 @@ impl Condition {
             return Fit::No;
         }
         fit.min(list(&self.action, Some(&subject.kind), same))
+            .min(list(&self.method, subject.method.as_ref(), |own, given| (own.as_str() == *given).into()))
             .min(list(&self.effect, subject.effect.as_ref(), does))
             .min(list(&self.role, Some(&subject.role), same))
             .min(known(&self.trust, subject.trust.as_ref(), |own, given| own == given))

@@ -4,6 +4,7 @@
 //! start-up and says where it is. What is understood but can never do anything is a warning.
 
 mod example;
+mod groups;
 mod mistake;
 mod model;
 mod organisation;

@@ -14,6 +14,48 @@ pub struct HostGlob {
     port: Option<u16>,
 }
 
+/// A method of HTTP, in upper case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Method(String);
+
+/// Why a method cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no method of HTTP: write it in upper case, such as `GET`")]
+pub struct MethodError(String);
+
+impl Method {
+    /// Reads a method.
+    ///
+    /// # Errors
+    /// When it is not all of upper-case letters: a request with any other is denied whatever the rules say.
+    pub fn new(text: &str) -> Result<Self, MethodError> {
+        let is_one =
+            !text.is_empty() && text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_uppercase());
+        if is_one { Ok(Self(text.to_string())) } else { Err(MethodError(text.to_string())) }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Method {
+    type Error = MethodError;
+
+    fn try_from(text: String) -> Result<Self, MethodError> {
+        Self::new(&text)
+    }
+}
+
+impl From<Method> for String {
+    fn from(method: Method) -> Self {
+        method.0
+    }
+}
+
 /// Why a host glob cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

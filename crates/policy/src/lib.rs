@@ -60,7 +60,7 @@ pub use explain::{Considered, Heard};
 pub use extension::{CRASH_WINDOW_MS, Extension, Health, Late, Reply};
 pub use facts::{Caller, Facts, Trust};
 pub use glob::{Glob, GlobError};
-pub use host::{HostError, HostGlob, is_judged};
+pub use host::{HostError, HostGlob, Method, MethodError, is_judged};
 pub use inquiry::{Inquiry, Judged};
 pub use names::{RUN_BY_HOST, SECRET_LOOKING, protected_in_home, protected_places};
 pub use pattern::{NoPattern, Pattern};

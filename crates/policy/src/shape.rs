@@ -32,6 +32,7 @@ pub(crate) fn check(action: &Action) -> Result<(), String> {
     match action {
         Action::Exec(command) => exec(command),
         Action::Http(request) | Action::Model { request, .. } => http(request),
+        Action::Relay(relay) => line(&relay.method, &relay.url),
         Action::Tool(tool) => arguments::of_tool(tool),
         Action::Read { .. }
         | Action::Stat { .. }
@@ -66,6 +67,7 @@ fn sizes(action: &Action) -> (usize, usize) {
         Action::Adapt(adaptation) => {
             (0, [&adaptation.old, &adaptation.new].into_iter().flatten().map(|text| text.0.len()).sum())
         }
+        Action::Relay(relay) => (relay.method.len() + relay.url.len(), 0),
         Action::Tool(tool) => (tool.name.len() + tool.args.len(), 0),
         Action::Read { .. }
         | Action::Stat { .. }
@@ -87,7 +89,7 @@ fn paths(action: &Action) -> Result<(), String> {
     let paths = action.paths();
     let empty_allowed = match action {
         Action::Merge(merge) => merge.direction == MergeKind::Discard,
-        Action::Model { .. } | Action::Http(_) | Action::Tool(_) => true,
+        Action::Model { .. } | Action::Http(_) | Action::Relay(_) | Action::Tool(_) => true,
         _ => false,
     };
     if paths.is_empty() && !empty_allowed {
@@ -146,13 +148,19 @@ fn exec(command: &Command) -> Result<(), String> {
     }
 }
 
+/// Whom a request goes to, and what it does there.
+fn line(method: &str, url: &str) -> Result<(), String> {
+    if Host::of(url).is_none() {
+        return Err(format!("`{}` is no plain http or https URL", plain(url)));
+    }
+    if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Err(format!("`{}` is no method", plain(method)));
+    }
+    Ok(())
+}
+
 fn http(request: &HttpRequest) -> Result<(), String> {
-    if Host::of(&request.url).is_none() {
-        return Err(format!("`{}` is no plain http or https URL", plain(&request.url)));
-    }
-    if request.method.is_empty() || !request.method.bytes().all(|byte| byte.is_ascii_uppercase()) {
-        return Err(format!("`{}` is no method", plain(&request.method)));
-    }
+    line(&request.method, &request.url)?;
     if request.headers.len() > KEYS_MAX {
         return Err(format!("{} headers: at most {KEYS_MAX}", request.headers.len()));
     }

@@ -8,7 +8,7 @@ use crate::{
     programs::Programs,
 };
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
-use bailey_protocol::{Action, Kind, MergeKind, Role, ToolEffect, WsPath};
+use bailey_protocol::{Action, HttpRequest, Kind, MergeKind, Relay, Role, ToolEffect, WsPath};
 
 /// What is the same for all that an action touches.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) network: Option<bool>,
     pub(crate) direction: Option<MergeKind>,
     pub(crate) host: Option<Host>,
+    pub(crate) method: Option<&'a str>,
     pub(crate) tool: Option<&'a str>,
     pub(crate) effect: Option<ToolEffect>,
     pub(crate) wall_ms: Option<u64>,
@@ -52,6 +53,7 @@ impl<'a> Subject<'a> {
             network: Some(false),
             direction: None,
             host: None,
+            method: None,
             tool: None,
             effect: None,
             wall_ms: None,
@@ -63,9 +65,12 @@ impl<'a> Subject<'a> {
                 subject.wall_ms = Some(command.limits.wall_ms);
                 subject.memory_bytes = Some(command.limits.memory_bytes);
             }
-            Action::Http(request) | Action::Model { request, .. } => {
+            Action::Http(HttpRequest { method, url, .. })
+            | Action::Model { request: HttpRequest { method, url, .. }, .. }
+            | Action::Relay(Relay { method, url, .. }) => {
                 subject.network = Some(true);
-                subject.host = Host::of(&request.url);
+                subject.host = Host::of(url);
+                subject.method = Some(method);
             }
             Action::Merge(merge) => subject.direction = Some(merge.direction),
             Action::Tool(tool) => {
@@ -113,6 +118,8 @@ impl<'a> Resource<'a> {
             Action::Http(request) | Action::Model { request, .. } => {
                 [nowhere(Some(bytes(request.body.0.len())))].into()
             }
+            // A body that does not say how long it is may be of any length.
+            Action::Relay(relay) => [nowhere(Some(relay.length.unwrap_or(u64::MAX)))].into(),
             Action::Amend(amendment) => [at(&amendment.path, false, None)].into(),
             Action::Adapt(adaptation) => {
                 let size = adaptation.new.as_ref().map_or(0, |new| new.0.len());

@@ -161,6 +161,7 @@ impl Set<'_> {
         };
         list(&own.path, path, has_path, Glob::fit)
             .min(list(&own.host, self.host, is_sent, HostGlob::fit_all))
+            .min(if is_sent { set(&own.method, &scope.method) } else { absent(&own.method) })
             .min(list(&own.command, self.command, *kind == Kind::Exec, |own, all| {
                 own.fit_all(all, self.programs)
             }))

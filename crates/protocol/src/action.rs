@@ -57,6 +57,8 @@ pub enum Action {
     },
     /// Talk to any other host.
     Http(HttpRequest),
+    /// Let a request of a command inside the walls pass to a host.
+    Relay(Relay),
     /// Change a rule file of the home.
     Amend(Amendment),
     /// Change the agent's own file.
@@ -68,7 +70,7 @@ pub enum Action {
 /// The kind of an action: what rules are indexed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each is the kind of the action of the same name")]
+#[expect(missing_docs, reason = "each is the kind of the action of the same name; a relay's is `Http`")]
 pub enum Kind {
     Exec,
     Read,
@@ -144,7 +146,7 @@ impl Action {
             Self::Diff { .. } => Kind::Diff,
             Self::Merge(_) => Kind::Merge,
             Self::Model { .. } => Kind::Model,
-            Self::Http(_) => Kind::Http,
+            Self::Http(_) | Self::Relay(_) => Kind::Http,
             Self::Amend(_) => Kind::Amend,
             Self::Adapt(_) => Kind::Adapt,
             Self::Tool(_) => Kind::Tool,
@@ -162,7 +164,7 @@ impl Action {
             Self::Exec(command) => [&command.cwd].into(),
             Self::Amend(amendment) => [&amendment.path].into(),
             Self::Adapt(adaptation) => [&adaptation.path].into(),
-            Self::Model { .. } | Self::Http(_) | Self::Tool(_) => Vec::new(),
+            Self::Model { .. } | Self::Http(_) | Self::Relay(_) | Self::Tool(_) => Vec::new(),
         }
     }
 
@@ -180,7 +182,9 @@ impl Action {
             Self::Diff { root } => root.0.clone(),
             Self::Merge(merge) => join(merge.files.iter().map(|file| file.path.0.as_str())),
             Self::Model { provider, model, .. } => alloc::format!("{provider}/{model}"),
-            Self::Http(request) => alloc::format!("{} {}", request.method, request.url),
+            Self::Http(HttpRequest { method, url, .. }) | Self::Relay(Relay { method, url, .. }) => {
+                alloc::format!("{method} {url}")
+            }
             Self::Amend(amendment) => amendment.path.0.clone(),
             Self::Adapt(adaptation) => adaptation.path.0.clone(),
             Self::Tool(tool) => tool.name.clone(),
@@ -361,6 +365,21 @@ pub struct HttpRequest {
     pub headers: Vec<(String, HeaderValue)>,
     /// The body.
     pub body: Blob,
+}
+
+/// A request that a command inside the walls makes. Its headers and its body are the command's own: they pass by, and are
+/// not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Relay {
+    /// The method in upper case.
+    pub method: String,
+    /// An absolute `http` or `https` URL.
+    pub url: String,
+    /// How many bytes it says that its body has; none where it does not say.
+    pub length: Option<u64>,
+    /// Which of those that wait at the door it is, counted from 1.
+    #[serde(with = "decimal")]
+    pub number: u64,
 }
 
 /// The value of a header.

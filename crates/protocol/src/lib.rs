@@ -35,7 +35,7 @@ pub mod wall;
 
 pub use action::{
     AGENT_FILE_BYTES_MAX, Action, Adaptation, Amendment, Command, FileChange, HeaderValue, HttpRequest, Kind,
-    Limits, Merge, MergeFile, MergeKind, shell_word,
+    Limits, Merge, MergeFile, MergeKind, Relay, shell_word,
 };
 pub use blob::Blob;
 pub use digest::{Digest, Hasher};
@@ -52,8 +52,8 @@ pub use number::Seq;
 pub use op::Op;
 pub use outcome::{
     ChangedFile, DiffReport, ExecReport, FOUND_BYTES_MAX, FileDiff, FileKind, FileReport, FileState, Found,
-    HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, Report, SearchReport, StatReport,
-    Status, Stream, Touched,
+    HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, RelayReport, Report, SearchReport,
+    StatReport, Status, Stream, Touched,
 };
 pub use path::{WsPath, quoted};
 pub use tool::{ToolEffect, ToolUse};

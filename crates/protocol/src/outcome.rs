@@ -78,6 +78,8 @@ pub enum Report {
     },
     /// Of a model call or another request.
     Http(HttpReport),
+    /// Of a request that was passed on.
+    Relayed(RelayReport),
 }
 
 /// One output stream of a command.
@@ -282,6 +284,25 @@ pub enum MergeState {
         /// Why.
         reason: String,
     },
+}
+
+/// What passed of a command's request and its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct RelayReport {
+    /// Whom it went to, with the port where the URL names one.
+    pub host: String,
+    /// Whether the request may have arrived, so that what it asks for may have been done.
+    pub sent: bool,
+    /// The status code; 0 when no response came.
+    pub status: u16,
+    /// Bytes of the request's body.
+    #[serde(with = "decimal")]
+    pub out: u64,
+    /// Whether those were counted as sent when it began: it said how many they would be.
+    pub counted: bool,
+    /// Bytes of the answer's body.
+    #[serde(with = "decimal")]
+    pub back: u64,
 }
 
 /// An HTTP response.

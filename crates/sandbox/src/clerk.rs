@@ -83,7 +83,7 @@ impl Clerk {
                     drop(running.control.try_send(b"t"));
                 }
                 heard = hear(&running.control), if !is_over => match heard {
-                    Some(message) => story.take(message),
+                    Some((message, _)) => story.take(message),
                     None => is_over = true,
                 },
                 read = running.stdout.read_buf(&mut bytes), if !has_ended => {

@@ -19,6 +19,9 @@ pub struct Config {
     pub locale: Option<String>,
     /// Names of secret-looking files, in gitignore syntax, relative to a workspace's root.
     pub masks: Vec<String>,
+    /// The certificate authority of the network door, as PEM text (RFC 7468): trusted by commands that have a way to it.
+    #[serde(default)]
+    pub authority: Option<String>,
     /// Variables for every command, such as git's author; a command's own come on top.
     pub env: BTreeMap<String, String>,
     /// The sessions that sandboxes may be made for. The warden learns of no other later.

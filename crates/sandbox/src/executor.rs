@@ -2,22 +2,27 @@
 
 use crate::{
     config::Yard,
-    native::{Native, WorkError},
+    native::{Extras, Native, WorkError},
     running::{Piece, Source},
     wire::Named,
     worker::{Reply, Request},
 };
-use bailey_kernel::{BoxFuture, Chunk, Executor, Io, Output, Permit, Redeemed, ResolveError, Route, Seal};
+use bailey_kernel::{
+    BoxFuture, Chunk, Door, Executor, Gateway, Io, Output, Pass, Permit, Redeemed, ResolveError, Route, Seal,
+    Way,
+};
 use bailey_protocol::{
     Action, Command, DiffReport, Digest, EffectId, Enforced, FileChange, Isolation, Merge, Outcome, Report,
     SessionId, Status, Touched, WsPath,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::TcpListener,
+    os::fd::OwnedFd,
     sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Pieces of output that may wait for whoever reads them.
@@ -32,6 +37,8 @@ pub struct Walls {
     path: String,
     /// What is known of each session's layer; nothing of one that this process did not look at, or lost sight of.
     known: Mutex<BTreeMap<SessionId, Known>>,
+    /// Who serves the requests of commands; none where no command has a way to the network.
+    gateway: Option<Arc<dyn Gateway>>,
     /// Held while a layer is looked at: the first look must be over before anything is done there.
     looking: tokio::sync::Mutex<()>,
 }
@@ -46,6 +53,9 @@ struct Known {
     untold: Vec<Touched>,
 }
 
+/// What of a command's way to the network its sandbox gets, the serving of it, and what ends that.
+type ServedWay = (Option<(Pass, oneshot::Sender<OwnedFd>)>, BoxFuture<'static, ()>, CancellationToken);
+
 impl Walls {
     /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths, `path` where programs
     /// are looked for.
@@ -57,8 +67,15 @@ impl Walls {
             user_home,
             path,
             known: Mutex::default(),
+            gateway: None,
             looking: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// The same, whose commands have a way to the network where they are allowed one.
+    #[must_use]
+    pub fn with_gateway(self, gateway: Arc<dyn Gateway>) -> Self {
+        Self { gateway: Some(gateway), ..self }
     }
 
     /// Says that a session begins, so that nobody has to look whether its layer holds something.
@@ -157,8 +174,18 @@ impl Walls {
                 }
             }
         };
-        let run = self.native.exec_named(session, command, isolation, named, pieces, &io.cancel);
-        let (mut outcome, ()) = tokio::join!(run, forward);
+        let (way, serving, ended) = match self.way(command, &io.door) {
+            Ok(way) => way,
+            Err(reason) => return Outcome::failed(reason),
+        };
+        let run = async {
+            let extras = Extras { named, way };
+            let outcome =
+                self.native.exec_with(session, command, isolation, extras, pieces, &io.cancel).await;
+            ended.cancel();
+            outcome
+        };
+        let (mut outcome, (), ()) = tokio::join!(run, forward, serving);
         let scanned = self.scan(session, isolation, since).await;
         if let Report::Exec(report) = &mut outcome.report {
             match scanned {
@@ -170,6 +197,24 @@ impl Walls {
             }
         }
         outcome
+    }
+
+    /// A way to the network for a command that asks for one, and the serving of what comes along it until the command has ended.
+    fn way(&self, command: &Command, door: &Door) -> Result<ServedWay, String> {
+        let ended = CancellationToken::new();
+        if !command.network {
+            return Ok((None, Box::pin(std::future::ready(())), ended));
+        }
+        let gateway = self.gateway.clone().ok_or("there is no network door here")?;
+        let pass = Pass::random().map_err(|error| error.to_string())?;
+        let (found, listener) = oneshot::channel();
+        let (way, door, until) = ((pass.clone(), found), door.clone(), ended.clone());
+        let serving = Box::pin(async move {
+            // A sandbox that was refused opens none.
+            let Ok(listener) = listener.await else { return };
+            gateway.serve(Way { listener: TcpListener::from(listener), pass, door }, until).await;
+        });
+        Ok((Some(way), serving, ended))
     }
 
     /// Sees what the layer holds before this process first does anything there: what a killed command left came there
@@ -278,6 +323,7 @@ impl Walls {
             | Action::Merge(_)
             | Action::Model { .. }
             | Action::Http(_)
+            | Action::Relay(_)
             | Action::Amend(_)
             | Action::Adapt(_)
             | Action::Tool(_) => {}

@@ -64,7 +64,7 @@ impl Native {
     pub(crate) fn receive(&self, lease: SessionId, guest: Guest) -> io::Result<Visit> {
         let Guest { command, isolation } = guest;
         let limits = command.limits.clone();
-        let job = Job { task: Task::Run(command, None), isolation, limits, is_first: false };
+        let job = Job { task: Task::Run(command, None), isolation, limits, is_first: false, pass: None };
         let (theirs, stdin) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let Running { stdout, mut stderr, control } = self.launch(lease, &job, Some(theirs))?;
         // Read all the time, so that it need not wait to be heard; nobody is shown it while it lives.
@@ -103,7 +103,7 @@ impl Visit {
         let is_told = |story: &Story| !by_itself && story.enforced.is_some();
         let heard = async {
             while !is_told(&self.story) {
-                let Some(message) = hear(&self.control).await else { return };
+                let Some((message, _)) = hear(&self.control).await else { return };
                 self.story.take(message);
             }
         };

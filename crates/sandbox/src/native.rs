@@ -8,6 +8,7 @@ use crate::{
     wire::{self, Job, Named, Streams, Swap, Swapped, Task, Wish},
     worker::{Reply, Request},
 };
+use bailey_kernel::Pass;
 use bailey_protocol::{
     Blob, Command, Enforced, ExecReport, Isolation, Limits, Outcome, Profile, Report, SessionId, Status,
     Stream,
@@ -25,7 +26,7 @@ use std::{
 };
 use tokio::{
     net::unix::pipe::{Receiver, Sender},
-    sync::mpsc,
+    sync::{mpsc, oneshot},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,15 @@ pub struct Native {
     /// Sessions that had a command.
     begun: Mutex<BTreeSet<SessionId>>,
     waiting: Waiting,
+}
+
+/// What comes with a command besides.
+#[derive(Debug, Default)]
+pub(crate) struct Extras {
+    /// What the files that it names must be: those that a human saw.
+    pub(crate) named: Option<Named>,
+    /// For a way to the network: what its requests show at the door, and who waits for the listener that they come to.
+    pub(crate) way: Option<(Pass, oneshot::Sender<OwnedFd>)>,
 }
 
 /// Something that the worker was asked for and that was not done.
@@ -124,20 +134,22 @@ impl Native {
         out: mpsc::Sender<Piece>,
         cancel: &CancellationToken,
     ) -> Outcome {
-        self.exec_named(session, command, isolation, None, out, cancel).await
+        self.exec_with(session, command, isolation, Extras::default(), out, cancel).await
     }
 
-    /// The same, where the files that the command names must be those that a human saw.
-    pub(crate) async fn exec_named(
+    /// The same, with what a permit or the network door has to do with it.
+    pub(crate) async fn exec_with(
         &self,
         session: SessionId,
         command: &Command,
         isolation: &Isolation,
-        named: Option<Named>,
+        extras: Extras,
         out: mpsc::Sender<Piece>,
         cancel: &CancellationToken,
     ) -> Outcome {
         let begin = Instant::now();
+        let Extras { named, way } = extras;
+        let (pass, listener) = way.map(|(pass, listener)| (pass.expose().to_owned(), listener)).unzip();
         // While they live, it would share what they see of the project.
         self.waiting.clear(session).await;
         let mut command = command.clone();
@@ -147,7 +159,7 @@ impl Native {
             let stdin = stdin.map(|blob| wire::sealed(&blob.0)).transpose()?;
             let is_first = self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
             let (isolation, limits) = (isolation.clone(), limits.clone());
-            let job = Job { task: Task::Run(command, named), isolation, limits, is_first };
+            let job = Job { task: Task::Run(command, named), isolation, limits, is_first, pass };
             self.launch(session, &job, stdin)
         };
         let mut running = match run.await {
@@ -157,7 +169,7 @@ impl Native {
         let (stdout, stderr, story) = tokio::join!(
             pump(&mut running.stdout, Source::Stdout, limits.output_bytes, out.clone(), cancel),
             pump(&mut running.stderr, Source::Stderr, limits.output_bytes, out, cancel),
-            listen(&running.control, cancel),
+            listen(&running.control, listener, cancel),
         );
         outcome(story, stdout, stderr, cancel.is_cancelled(), begin)
     }
@@ -213,6 +225,7 @@ impl Native {
             isolation: isolation.clone(),
             limits: Limits::default(),
             is_first: false,
+            pass: None,
         };
         let start = || -> io::Result<Clerk> {
             let (stdin, requests) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;

@@ -42,6 +42,9 @@ pub(crate) enum What {
     Directory,
 }
 
+/// Where those are found that a command trusts which has a way to the network.
+pub(crate) const AUTHORITY: &str = "/etc/ssl/bailey-door.pem";
+
 /// The user inside.
 pub(crate) const USER: &str = "bailey";
 /// Its uid and gid inside.
@@ -95,6 +98,8 @@ impl Plan {
         system.extend(prefixes.into_iter().map(|at| Entry { at, what: What::Bind }));
         system.extend(etc());
         system.extend(written(&home));
+        let door = config.authority.clone().map(What::Text);
+        system.extend(door.map(|what| Entry { at: AUTHORITY.into(), what }));
         system.extend(dev());
         Self {
             system,

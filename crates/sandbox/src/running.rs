@@ -2,15 +2,18 @@
 
 use crate::{
     capture::Capture,
-    wire::{Ended, Message},
+    wire::{self, Ended, Message},
 };
 use bailey_protocol::{Enforced, Stream};
 use bytes::{Bytes, BytesMut};
-use std::{io, os::fd::OwnedFd};
+use std::{
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+};
 use tokio::{
-    io::AsyncReadExt as _,
+    io::{AsyncReadExt as _, Interest},
     net::{UnixDatagram, unix::pipe::Receiver},
-    sync::mpsc,
+    sync::{mpsc, oneshot},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +57,8 @@ impl Story {
             Message::Refused(reason) => self.refused = Some(reason),
             Message::Ended(ended) => self.ended = Some(ended),
             Message::Gone { signal } => self.killed = signal,
+            // With what came with it, of use only to whoever waits for that.
+            Message::Listening => {}
         }
     }
 
@@ -70,8 +75,13 @@ impl Story {
     }
 }
 
-/// Hears the sandbox out. The socket's end means that its last process is gone and the warden knows.
-pub(crate) async fn listen(control: &UnixDatagram, cancel: &CancellationToken) -> Story {
+/// Hears the sandbox out. The socket's end means that its last process is gone and the warden knows. A listener on its loopback
+/// goes to whoever waits for one.
+pub(crate) async fn listen(
+    control: &UnixDatagram,
+    mut listener: Option<oneshot::Sender<OwnedFd>>,
+    cancel: &CancellationToken,
+) -> Story {
     let mut story = Story::default();
     let mut asked = false;
     loop {
@@ -85,18 +95,23 @@ pub(crate) async fn listen(control: &UnixDatagram, cancel: &CancellationToken) -
             heard = hear(control) => heard,
         };
         match heard {
-            Some(message) => story.take(message),
+            Some((Message::Listening, Some(found))) => {
+                if let Some(waiting) = listener.take() {
+                    drop(waiting.send(found));
+                }
+            }
+            Some((message, _)) => story.take(message),
             None => return story,
         }
     }
 }
 
-/// The next message; none when the socket has ended, or what came is no message.
-pub(crate) async fn hear(control: &UnixDatagram) -> Option<Message> {
-    let mut bytes = vec![0; 64 << 10];
-    let received = control.recv(&mut bytes).await.ok()?;
-    // What is not understood counts as the end: nothing after it can be trusted.
-    serde_json::from_slice(bytes.get(..received)?).ok()
+/// The next message, and a descriptor that came with it; none when the socket has ended, or what came is no message: nothing
+/// after what is not understood can be trusted.
+pub(crate) async fn hear(control: &UnixDatagram) -> Option<(Message, Option<OwnedFd>)> {
+    let receive = || wire::receive::<Message>(control.as_fd());
+    let (message, mut fds) = control.async_io(Interest::READABLE, receive).await.ok()??;
+    Some((message, fds.pop_front()))
 }
 
 /// Records a stream until its end, and hands it on piece by piece.

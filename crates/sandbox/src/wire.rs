@@ -86,6 +86,8 @@ pub(crate) struct Handover {
     pub(crate) watched: BTreeSet<Wall>,
     /// Reasons for what is absent.
     pub(crate) absent: Vec<String>,
+    /// Where the network door listens on the sandbox's loopback, for a command that has a way to it.
+    pub(crate) door: Option<u16>,
 }
 
 /// What a sandbox sees of a session.
@@ -129,6 +131,9 @@ pub(crate) struct Job {
     pub(crate) limits: Limits,
     /// Whether it is the session's first command here, which is told what of the project it cannot change.
     pub(crate) is_first: bool,
+    /// For a command that has a way to the network: what its requests show at the door.
+    #[serde(default)]
+    pub(crate) pass: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -181,6 +186,8 @@ impl Streams<OwnedFd> {
 /// What the runtime hears of a sandbox, in this order; then the socket closes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Message {
+    /// With it comes a listener on the sandbox's loopback, for the requests of a command that has a way to the network.
+    Listening,
     /// The walls stand, the payload starts now.
     Started(Enforced),
     /// It was not started (or could not be executed), and this is why.

@@ -63,6 +63,11 @@ pub fn card(question: &Question<'_>) -> Card {
             draft.http(request);
             format!("{} {}", request.method, host(&request.url))
         }
+        Action::Relay(relay) => {
+            draft.line(&relay.method, &relay.url);
+            draft.optional("body", relay.length.map(|length| format!("{length} bytes")).as_deref());
+            format!("Let a command's request pass: {} {}", relay.method, host(&relay.url))
+        }
         Action::Amend(amendment) => draft.amend(amendment),
         Action::Adapt(adaptation) => draft.adapt(adaptation),
         Action::Tool(ToolUse { name, effect, args }) => {
@@ -289,10 +294,14 @@ impl Draft<'_> {
         }
     }
 
+    fn line(&mut self, method: &str, url: &str) {
+        self.field("method", method);
+        self.field("host", host(url));
+        self.field("address", url);
+    }
+
     fn http(&mut self, request: &HttpRequest) {
-        self.field("method", &request.method);
-        self.field("host", host(&request.url));
-        self.field("address", &request.url);
+        self.line(&request.method, &request.url);
         self.field("body", &format!("{} bytes", request.body.0.len()));
     }
 }

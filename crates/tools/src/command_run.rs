@@ -39,7 +39,7 @@ impl Typed for CommandRun {
             name: "command.run".into(),
             aliases: ["run_command", "execute_command", "shell", "bash"].map(Into::into).into(),
             summary: "Run a command, either `command` or `argv`.".into(),
-            description: "Runs inside walls, with no network and no terminal. It sees the workspace with the \
+            description: "Runs inside walls, without a terminal and, unless it asks, without network. It sees the workspace with the \
                           session's changes, and its own changes join them: nothing reaches the project until the \
                           human applies it. Processes that it leaves behind end with it."
                 .into(),
@@ -61,7 +61,7 @@ impl Typed for CommandRun {
                         "type": "integer", "minimum": 1, "maximum": most,
                         "description": format!("Default {usual}.")
                     },
-                    "network": {"type": "boolean", "description": "Ask for network; usually refused."},
+                    "network": {"type": "boolean", "description": "Ask for a way to the network; hosts are the human's to allow."},
                     "reads": {
                         "type": "array", "items": {"type": "string"},
                         "description": "All paths it reads, from the workspace; helps calls run in parallel."

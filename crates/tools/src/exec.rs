@@ -71,13 +71,15 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
     let mut summary = end.split(';').next().unwrap_or_default().to_owned();
     let fetch = if ok || cancelled { None } else { missing::fetch(&printed(report)) };
     if let Some(fetch) = fetch {
+        let way = if command.network { "" } else { "call again with `network`, or " };
         lines.push(format!(
-            "(something that the project depends on is not here, and there is no network in here yet: ask the human to run \
-             `{fetch}` in the project, outside)"
+            "(something that the project depends on is not here: {way}ask the human to run `{fetch}` in the project, outside)"
         ));
-        summary.push_str(&format!("; no network yet: fetch what is missing with `{fetch}`"));
+        summary.push_str(&format!("; open a way to what is missing, or fetch it with `{fetch}`"));
     } else if outcome.enforced.as_ref().is_some_and(|enforced| enforced.out_no_routes > 0) {
-        lines.push("(the sandbox has no network; a connection was refused)".into());
+        lines.push(
+            "(the sandbox has no network but what `network` asks for; a connection was refused)".into(),
+        );
     }
     Conclusion { ok, summary, text: lines.join("\n") }
 }

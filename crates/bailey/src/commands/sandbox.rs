@@ -17,7 +17,7 @@ use bailey_runtime::Opening;
 use std::{collections::BTreeMap, process::ExitCode};
 
 pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Result<ExitCode> {
-    let Sandbox::Run { directory, profile, keep, command } = command else {
+    let Sandbox::Run { directory, profile, network, keep, command } = command else {
         return super::doctor::walls(home, printer).await;
     };
     let (root, workspace) = project::find(directory.as_deref(), home)?;
@@ -34,7 +34,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         cwd: WsPath(cwd.display().to_string()),
         env: BTreeMap::new(),
         stdin: None,
-        network: false,
+        network,
         limits: config.command.clone(),
     });
     let opening = Opening::New(compose::new_session()?);

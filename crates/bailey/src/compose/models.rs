@@ -4,7 +4,7 @@ use super::Keys;
 use crate::{cli::TurnOptions, config::Config, home::Home, witness::Witness};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_agent::{Models as ByRole, Retry, Route};
-use bailey_egress::{Egress, Proxies};
+use bailey_egress::{Authority, Egress, ForwardConfig, ForwardProxy, Proxies};
 use bailey_journal::Journal;
 use bailey_kernel::{Executor, Provider};
 use bailey_llm::{Cassette, Catalogue, Endpoint, Normaliser, Player, Recorder, Recording};
@@ -154,6 +154,22 @@ pub(crate) fn door(
         ..bailey_egress::Config::default()
     };
     Ok(Egress::new(door, keys.vault.clone(), journal.seal())?)
+}
+
+/// The door of commands.
+///
+/// # Errors
+/// When a private place is no URL, or a proxy is of a kind that cannot be used.
+pub(super) fn forward(config: &Config, authority: Authority, journal: &Journal) -> Result<Arc<ForwardProxy>> {
+    let network = &config.network;
+    let door = ForwardConfig {
+        private: network.private.clone(),
+        proxies: Proxies::of(|name| std::env::var(name).ok())?,
+        extra_authorities: None,
+        connect_timeout: Duration::from_secs(network.connect_seconds),
+        idle_timeout: Duration::from_secs(network.idle_seconds),
+    };
+    Ok(Arc::new(ForwardProxy::new(door, authority, journal.seal())?))
 }
 
 /// What is known of models, the human's own `models.toml` first.

@@ -7,7 +7,7 @@ use bailey_protocol::{
     Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Kind, Outcome, Role, Timestamp,
     Usage, WsPath,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// One session as it is recorded.
 pub(super) struct Tape {
@@ -79,7 +79,7 @@ impl Tape {
     pub(super) async fn read(journal: &Journal, name: &str) -> Result<Self> {
         let info = journal.session(name).await?;
         let query = Query { session: Some(info.id), ..Query::default() };
-        let mut entries = journal.entries(query).await?;
+        let mut entries = without_inner(journal.entries(query).await?);
         let end = unplayable(&entries);
         if let Some((seq, why)) = end {
             // Up to the last turn that came to its end before.
@@ -243,6 +243,19 @@ impl Tape {
         };
         before.filter_map(path).collect()
     }
+}
+
+/// What a session did, without what its effects asked for from inside: those are not performed again, so they ask for nothing.
+fn without_inner(mut entries: Vec<Recorded>) -> Vec<Recorded> {
+    let is_inner = |it: &Recorded| match &it.entry.fact {
+        Fact::Intent { parent, .. } => parent.is_some(),
+        Fact::Denied { kind: Kind::Http, .. } => parse::<Effect>(it).is_ok_and(|it| it.parent.is_some()),
+        _ => false,
+    };
+    let inner = entries.iter().filter(|it| is_inner(it)).filter_map(|it| it.entry.effect);
+    let inner: HashSet<EffectId> = inner.collect();
+    entries.retain(|it| it.entry.effect.is_none_or(|id| !inner.contains(&id)));
+    entries
 }
 
 /// The first entry that cannot be run again here.

@@ -21,6 +21,7 @@ mod cuts;
 mod days;
 mod decide;
 mod delegates;
+mod door;
 mod elsewhere;
 mod endings;
 mod extensions;

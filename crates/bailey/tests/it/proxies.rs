@@ -35,7 +35,7 @@ fn answers(ran: &Ran) {
 fn a_tunnel_leads_to_the_answer_with_and_without_a_password() {
     let server = ModelServer::always(Reply::text("far away"));
     let stage = Stage::new(&[]);
-    let tls = Tls::start(FAR, (2020, 4000), &server, stage.folder());
+    let tls = Tls::start(FAR, (2020, 4000), relay::of(&server), stage.folder());
     let authority = ("SSL_CERT_FILE", tls.authority.to_str().unwrap());
     let ways = [
         ("http", "HTTP_PROXY", relay::of(&server), "80"),

@@ -69,8 +69,8 @@ pub(crate) struct Tls {
 
 impl Tls {
     /// A server of this name, whose certificate holds from the first of January of one year to that of another, in front of
-    /// this model; the authority's certificate is written into `folder`.
-    pub(crate) fn start(name: &str, (from, to): (i32, i32), server: &ModelServer, folder: &Path) -> Self {
+    /// this one; the authority's certificate is written into `folder`.
+    pub(crate) fn start(name: &str, (from, to): (i32, i32), server: SocketAddr, folder: &Path) -> Self {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut ca = rcgen::CertificateParams::default();
         ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -87,7 +87,7 @@ impl Tls {
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(vec![certificate], PrivatePkcs8KeyDer::from(key.serialize_der()).into());
-        let (acceptor, server) = (TlsAcceptor::from(Arc::new(config.unwrap())), of(server));
+        let acceptor = TlsAcceptor::from(Arc::new(config.unwrap()));
         let listener = Listener::start(move |stream| {
             let acceptor = acceptor.clone();
             async move {

@@ -3,6 +3,7 @@
 
 use super::{
     example::Written,
+    groups::GROUPS,
     mistake::{Place, suggest},
 };
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
     command::CommandPrefix,
     condition::Condition,
     glob::Glob,
-    host::HostGlob,
+    host::{HostGlob, Method},
     rule::{Answer, Rule, Tier},
     tool::ToolGlob,
     unit,
@@ -171,7 +172,9 @@ struct RawCondition {
     #[serde(default, deserialize_with = "present")]
     path: Option<OneOrMany<Glob>>,
     #[serde(default, deserialize_with = "present")]
-    host: Option<OneOrMany<HostGlob>>,
+    host: Option<OneOrMany<Hosts>>,
+    #[serde(default, deserialize_with = "present")]
+    method: Option<OneOrMany<Method>>,
     #[serde(default, deserialize_with = "present")]
     command: Option<OneOrMany<CommandPrefix>>,
     #[serde(default, deserialize_with = "present")]
@@ -207,7 +210,8 @@ impl From<RawCondition> for Condition {
         Self {
             action: raw.action.map(|list| list.0),
             path: raw.path.map(|list| list.0),
-            host: raw.host.map(|list| list.0),
+            host: raw.host.map(|list| list.0.into_iter().flat_map(|hosts| hosts.0).collect()),
+            method: raw.method.map(|list| list.0),
             command: raw.command.map(|list| list.0),
             tool: raw.tool.map(|list| list.0),
             effect: raw.effect.map(|list| list.0),
@@ -257,6 +261,9 @@ struct Priority(i16);
 
 /// One role, or all of them.
 struct Roles(Vec<Role>);
+
+/// One host, or a group of them.
+struct Hosts(Vec<HostGlob>);
 
 struct Size(u64);
 struct Time(u64);
@@ -441,8 +448,20 @@ impl Spelled for Glob {
     }
 }
 
-impl Spelled for HostGlob {
-    const WHAT: &'static str = "a host";
+impl Spelled for Hosts {
+    const WHAT: &'static str = "a host, or a group of hosts such as `@packages`";
+    fn read(text: &str) -> Result<Self, String> {
+        if let Some(group) = text.strip_prefix('@') {
+            let groups = GROUPS.iter().map(|(name, hosts)| (*name, *hosts));
+            let hosts = choose("group of hosts", group, groups)?.iter().map(|name| HostGlob::new(name));
+            return hosts.collect::<Result<_, _>>().map(Self).map_err(|error| error.to_string());
+        }
+        HostGlob::new(text).map(|host| Self(vec![host])).map_err(|error| error.to_string())
+    }
+}
+
+impl Spelled for Method {
+    const WHAT: &'static str = "a method of HTTP";
     fn read(text: &str) -> Result<Self, String> {
         Self::new(text).map_err(|error| error.to_string())
     }

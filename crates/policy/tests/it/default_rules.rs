@@ -71,8 +71,10 @@ fn default_rules() {
         (Agent, search("/"), Deny, "home-secrets"),
         // The network.
         (Agent, model(), Allow, "models"),
-        (Agent, http("https://example.com/"), Deny, "no-network"),
-        (Agent, exec_network(&["curl", "x"]), Deny, "no-network"),
+        (Agent, http("https://example.com/"), Deny, "default"),
+        (Agent, relay("GET", "https://example.com/", None), Deny, "default"),
+        (Owner, relay("GET", "https://example.com/", None), Allow, "witness"),
+        (Agent, exec_network(&["curl", "x"]), Review, "network"),
         // Merging.
         (Owner, merge(Apply, &["/home/ann/proj/src/main.rs"]), Allow, "owner-merges"),
         (Owner, merge(Undo, &["/home/ann/proj/build.rs"]), Allow, "owner-merges"),
@@ -94,11 +96,9 @@ fn default_rules() {
 }
 
 #[test]
-fn no_network_says_why() {
-    for action in [http("https://example.com/"), exec_network(&["curl", "x"])] {
-        let decided = decide(&standard(), Agent, action);
-        assert_eq!(decided.reasons[0].text, "no network door is configured");
-    }
+fn a_way_to_the_network_is_asked_for_and_says_what_it_is() {
+    let decided = decide(&standard(), Agent, exec_network(&["curl", "x"]));
+    assert!(decided.reasons[0].text.contains("each of their requests is judged by itself"), "{decided:?}");
 }
 
 #[test]

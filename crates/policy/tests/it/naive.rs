@@ -47,6 +47,7 @@ fn things(case: &Case) -> Vec<Thing<'_>> {
         Action::Http(request) | Action::Model { request, .. } => {
             vec![thing(None, false, Some(request.body.0.len() as u64))]
         }
+        Action::Relay(relay) => vec![thing(None, false, Some(relay.length.unwrap_or(u64::MAX)))],
         Action::Tool(tool) => vec![thing(None, false, Some(tool.args.len() as u64))],
         Action::Adapt(adaptation) => {
             let size = adaptation.new.as_ref().map_or(0, |new| new.0.len() as u64);
@@ -157,7 +158,7 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, w
     if let Some(network) = condition.network {
         let asks = match &case.action {
             Action::Exec(command) => command.network,
-            Action::Http(_) | Action::Model { .. } => true,
+            Action::Http(_) | Action::Relay(_) | Action::Model { .. } => true,
             _ => false,
         };
         fits.push(if matches!(case.action, Action::Tool(_)) { 1 } else { sure(network == asks) });
@@ -185,10 +186,16 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, w
     if let Some(own) = condition.revealed {
         fits.push(sure(thing.path.is_some_and(|path| world.revealed.contains(&WsPath::from(path)) == own)));
     }
-    let url = match &case.action {
-        Action::Http(request) | Action::Model { request, .. } => Some(request.url.as_str()),
-        _ => None,
+    let (url, method) = match &case.action {
+        Action::Http(request) | Action::Model { request, .. } => {
+            (Some(request.url.as_str()), request.method.as_str())
+        }
+        Action::Relay(relay) => (Some(relay.url.as_str()), relay.method.as_str()),
+        _ => (None, ""),
     };
+    if let Some(methods) = &condition.method {
+        fits.push(sure(methods.iter().any(|own| own.as_str() == method)));
+    }
     if let Some(globs) = &condition.host {
         let named = |glob: &HostGlob| url.is_some_and(|url| host_matches(&glob.to_string(), url));
         fits.push(sure(globs.iter().any(named)));

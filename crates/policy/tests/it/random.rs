@@ -3,7 +3,8 @@
 use crate::support::*;
 use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
-    Caller, Caveat, Condition, Decided, Extension, Facts, Glob, Judged, Policy, Rule, Tier, Token, Trust,
+    Caller, Caveat, Condition, Decided, Extension, Facts, Glob, Judged, Method, Policy, Rule, Tier, Token,
+    Trust,
 };
 use bailey_protocol::{
     Action, Command, Digest, Kind, Limits, MergeKind, Role, Timestamp, TokenId, ToolEffect, ToolUse, WsPath,
@@ -245,6 +246,9 @@ impl Draw {
             revealed: self.maybe(10, |draw| draw.percent(50)),
             max_size: self.maybe(10, |draw| draw.pick(&[0, 1, 2, 3, 7])),
             host: self.maybe(10, |draw| host(&draw.some(HOST_GLOBS)).host.unwrap()),
+            method: self.maybe(10, |draw| {
+                draw.some(&["GET", "PUT"]).into_iter().map(|name| Method::new(name).unwrap()).collect()
+            }),
             max_wall: self.maybe(10, |draw| draw.pick(&[0, 9, 10, 11])),
             max_memory: self.maybe(10, |draw| draw.pick(&[0, 9, 10, 11])),
         }
@@ -268,7 +272,7 @@ impl Draw {
     pub(crate) fn case(&mut self) -> Case {
         let role = self.pick(&[Role::Owner, Role::Agent, Role::Agent, Role::Guest]);
         let mut words = Vec::new();
-        let action = match self.below(12) {
+        let action = match self.below(13) {
             0 => read(self.pick(PATHS)),
             9 => Action::Stat { path: self.pick(PATHS).into() },
             10 => Action::List { path: self.pick(PATHS).into() },
@@ -282,6 +286,10 @@ impl Draw {
             3 => merge(self.pick(&[MergeKind::Apply, MergeKind::Discard]), &self.subsequence(PATHS)),
             4 => model(),
             5 => http(self.pick(URLS)),
+            12 => {
+                let (method, length) = (self.pick(&["GET", "PUT"]), self.pick(&[None, Some(1), Some(3)]));
+                relay(method, self.pick(URLS), length)
+            }
             7 => adapt(self.pick(PATHS), self.below(4)),
             6 => {
                 let effects = [ToolEffect::NAMED.as_slice(), &[ToolEffect::Unclear]].concat();

@@ -7,7 +7,7 @@ use bailey_policy::{
 };
 use bailey_protocol::{
     Action, Adaptation, Blob, Command, Cost, Digest, Effect, EffectId, FileChange, HttpRequest, Isolation,
-    Kind, Labels, Limits, Merge, MergeFile, MergeKind, Role, SandboxId, Sealed, SessionId, Timestamp,
+    Kind, Labels, Limits, Merge, MergeFile, MergeKind, Relay, Role, SandboxId, Sealed, SessionId, Timestamp,
     TokenId, ToolEffect, ToolUse, WsPath,
 };
 
@@ -184,6 +184,10 @@ pub(crate) fn request(url: &str) -> HttpRequest {
 
 pub(crate) fn http(url: &str) -> Action {
     Action::Http(request(url))
+}
+
+pub(crate) fn relay(method: &str, url: &str, length: Option<u64>) -> Action {
+    Action::Relay(Relay { method: method.into(), url: url.into(), length, number: 1 })
 }
 
 pub(crate) fn tool(name: &str, effect: ToolEffect) -> Action {

@@ -154,6 +154,7 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_prctl, PRCTL, "names of threads and mappings";
     Strict, SYS_socket, SOCKET, "the network, and the resolver of names";
     Strict, SYS_connect, ALWAYS, "the network, and the resolver of names";
+    Strict, SYS_accept4, ALWAYS, "requests of commands, at listeners that came out of the walls";
     Strict, SYS_getsockname, ALWAYS, "the network, and the resolver of names";
     Strict, SYS_getpeername, ALWAYS, "the network, and the resolver of names";
     Strict, SYS_setsockopt, ALWAYS, "the network, and the resolver of names";

@@ -12,6 +12,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     mount::MountAttrFlags,
+    net::{AddressFamily, SocketFlags, SocketType},
     process::{
         Pid, Signal, WaitOptions, WaitStatus, kill_process_group, set_parent_process_death_signal, wait,
     },
@@ -20,6 +21,7 @@ use std::{
     collections::{BTreeSet, VecDeque},
     ffi::{CStr, OsStr},
     io,
+    net::{Ipv4Addr, SocketAddrV4},
     os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -27,6 +29,8 @@ use std::{
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
+/// Connections that may wait for the network door.
+const BACKLOG: i32 = 1024;
 /// Between two looks at what can only be watched.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -144,7 +148,9 @@ fn run(
         let before = cgroup::kills(&events);
         (events, before)
     });
-    let handover = handover(ground, forward);
+    let door = job.pass.is_some().then(|| listen(&streams.control)).transpose();
+    let door = door.map_err(|error| format!("a listener for the network door: {error}"))?;
+    let handover = handover(ground, forward, door);
     let memory_bytes = handover.watched.contains(&Wall::MemoryLimit).then_some(job.limits.memory_bytes);
     let masked = if covered.is_empty() { None } else { Some(sealed(&covered)?) };
     let mut fds = streams.borrow().to_vec();
@@ -162,14 +168,26 @@ fn sealed(covered: &[PathBuf]) -> Result<OwnedFd, String> {
 }
 
 /// What holds and what is watched; a limit is one or the other.
-fn handover(ground: &Ground, forward: &Forward) -> Handover {
+fn handover(ground: &Ground, forward: &Forward, door: Option<u16>) -> Handover {
     let without = &ground.config.without;
     let limits: BTreeSet<Wall> = forward.limits.difference(without).copied().collect();
     let watched = [Wall::MemoryLimit, Wall::DiskLimit].into_iter();
     let watched = watched.filter(|wall| !limits.contains(wall) && !without.contains(wall)).collect();
     let absent = forward.absent.iter().cloned();
     let absent = absent.chain(without.iter().map(|wall| format!("{wall}: left away by a test"))).collect();
-    Handover { limits, watched, absent }
+    Handover { limits, watched, absent, door }
+}
+
+/// Listens on the sandbox's own loopback, and gives the listener to the runtime: a socket stays in the network that it was made
+/// in. Returns the port.
+fn listen(control: &OwnedFd) -> io::Result<u16> {
+    let kind = (AddressFamily::INET, SocketType::STREAM);
+    let listener = rustix::net::socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None)?;
+    rustix::net::bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
+    rustix::net::listen(&listener, BACKLOG)?;
+    let address = SocketAddrV4::try_from(rustix::net::getsockname(&listener)?)?;
+    wire::send(control.as_fd(), &Message::Listening, &[listener.as_fd()])?;
+    Ok(address.port())
 }
 
 /// Masks what lies in the workspace by now. Returns what is masked.

@@ -17,6 +17,7 @@ mod scratch;
 mod server;
 mod shown;
 mod watch;
+mod way;
 
 pub use own::read_own;
 pub use scratch::remove;

@@ -5,7 +5,7 @@
 //! back. Then this process waits, and has seen nothing yet that anybody else wrote. With what is to be done come the limits, which can be
 //! lowered behind all of that, and seccomp last, because it forbids most of the above and is chosen by what is to be done.
 
-use super::{Ground, init};
+use super::{Ground, init, way};
 use crate::{
     facts::{self, Known, Namespaces},
     plan::USER,
@@ -41,6 +41,8 @@ struct Start<'a> {
     /// Standard input, output and error.
     streams: [OwnedFd; 3],
     control: BorrowedFd<'a>,
+    /// Where the network door listens, for a command that has a way to it.
+    door: Option<u16>,
 }
 
 /// Waits for something to do and becomes that; tells the runtime when it is refused.
@@ -57,7 +59,7 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd) -> ! {
         sys::exit(125)
     };
     let become_it = || {
-        let Handover { limits, watched, mut absent } = handover;
+        let Handover { limits, watched, mut absent, door } = handover;
         let mut known = known?;
         absent.append(&mut known.absent);
         let read = |error: std::io::Error| format!("the job cannot be read: {error}");
@@ -71,6 +73,7 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd) -> ! {
             covered: covered.into_iter().map(PathBuf::from).collect(),
             streams: [stdin, stdout, stderr],
             control: control.as_fd(),
+            door,
         })
     };
     let Err(reason) = become_it();
@@ -108,7 +111,7 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 }
 
 fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
-    let Start { ground, header, job, mut known, covered, streams, control } = start;
+    let Start { ground, header, job, mut known, covered, streams, control, door } = start;
     #[cfg(any(feature = "controls", bailey_break))]
     let mut job = job;
     let without = &ground.config.without;
@@ -144,7 +147,15 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     }
     tell(control, &Message::Started(enforced));
     match job.task {
-        Task::Run(command, _) => execute(ground, header, &command, streams),
+        Task::Run(command, _) => {
+            let mut env = environment(ground, header, &command);
+            if let (Some(port), Some(pass)) = (door, &job.pass) {
+                // The command's own come on top.
+                let own = std::mem::replace(&mut env, way::variables(port, pass));
+                env.extend(own);
+            }
+            execute(&command, &env, streams)
+        }
         Task::Work(request) => work(request, streams),
     }
 }
@@ -263,12 +274,10 @@ fn work(request: worker::Request, streams: [OwnedFd; 3]) -> ! {
 }
 
 fn execute(
-    ground: &Ground,
-    header: &Header,
     command: &Command,
+    env: &BTreeMap<String, String>,
     streams: [OwnedFd; 3],
 ) -> Result<std::convert::Infallible, String> {
-    let env = environment(ground, header, command);
     let text =
         |bytes: &[u8]| CString::new(bytes).map_err(|_| "an argument or variable holds a NUL byte".to_owned());
     let path = env.get("PATH").cloned().unwrap_or_default();

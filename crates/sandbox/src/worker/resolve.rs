@@ -28,7 +28,12 @@ pub(super) fn resolve(mut action: Action, workspace: &str) -> Result<Action, Err
             .files
             .iter_mut()
             .try_for_each(|file| entry(&file.path.0, workspace).map(|found| file.path = WsPath(found)))?,
-        Action::Model { .. } | Action::Http(_) | Action::Amend(_) | Action::Adapt(_) | Action::Tool(_) => {
+        Action::Model { .. }
+        | Action::Http(_)
+        | Action::Relay(_)
+        | Action::Amend(_)
+        | Action::Adapt(_)
+        | Action::Tool(_) => {
             return Err(Error::Unfit { kind: action.kind().name() });
         }
     }

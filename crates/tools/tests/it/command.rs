@@ -174,7 +174,7 @@ fn a_refused_connection_is_explained() {
     exit code: 6
     --- stderr ---
     no route
-    (the sandbox has no network; a connection was refused)
+    (the sandbox has no network but what `network` asks for; a connection was refused)
     ");
     assert!(!text(0).contains("no network"));
 }

@@ -4,7 +4,7 @@
 use super::{RUN, edit_then, net::point, nothing_is_lost, ran, session, tells};
 use crate::{
     models::below,
-    relay::{Death, Mortal, Tls},
+    relay::{self, Death, Mortal, Tls},
     stage::{Ran, Stage},
 };
 use bailey_testkit::{ModelServer, Reply};
@@ -127,7 +127,7 @@ fn doctor_finds_a_clock_that_is_past_or_behind() {
 fn a_certificate_that_a_wrong_clock_refuses_is_told_with_the_clock() {
     let stage = Stage::new(&[]);
     let server = ModelServer::always(Reply::text("safe"));
-    let tls = Tls::start("127.0.0.1", (2021, 4000), &server, stage.folder());
+    let tls = Tls::start("127.0.0.1", (2021, 4000), relay::of(&server), stage.folder());
     point(&stage, &format!("https://{}", tls.address()), "");
     let run = |wrong: i64| {
         let wrong = Wrong::shows(wrong, &stage);

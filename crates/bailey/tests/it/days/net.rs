@@ -2,7 +2,7 @@
 
 use super::{RUN, edit_then, nothing_is_lost, ran, session, tells};
 use crate::{
-    relay::Tls,
+    relay::{self, Tls},
     stage::{Ran, Stage},
 };
 use bailey_testkit::{ModelServer, Reply};
@@ -38,7 +38,7 @@ fn in_the_middle(bad: &str, words: &[&str], go_on: impl Fn(&Stage, &[&str]) -> R
 fn an_expired_certificate_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let server = ModelServer::always(Reply::text("safe"));
-    let expired = Tls::start("127.0.0.1", (2020, 2021), &server, folder.path());
+    let expired = Tls::start("127.0.0.1", (2020, 2021), relay::of(&server), folder.path());
     let trusting = |stage: &Stage, arguments: &[&str], tls: &Tls| {
         Ran::of(stage.bailey(arguments).env("SSL_CERT_FILE", &tls.authority).output().unwrap())
     };
@@ -48,7 +48,7 @@ fn an_expired_certificate_is_told() {
     });
     assert_eq!(server.requests().len(), 0);
     // The control: by another authority of the same kind, but still valid.
-    let valid = Tls::start("127.0.0.1", (2020, 4000), &server, folder.path());
+    let valid = Tls::start("127.0.0.1", (2020, 4000), relay::of(&server), folder.path());
     let stage = Stage::new(&[]);
     point(&stage, &format!("https://{}", valid.address()), "");
     let ended = trusting(&stage, &RUN, &valid);

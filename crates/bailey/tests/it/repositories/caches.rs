@@ -90,15 +90,14 @@ fn a_missing_dependency_gives_model_and_human_one_clear_sentence() {
             continue;
         }
         let repair = session(&stage, &[("command_run", json!({ "argv": argv }))]);
-        let sentence = format!(
-            "there is no network in here yet: ask the human to run `{fetch}` in the project, outside"
-        );
+        let sentence =
+            format!("call again with `network`, or ask the human to run `{fetch}` in the project, outside");
         assert!(repair.results[0].contains(&sentence), "{:?}", repair.results);
         let script = [("c", "command_run", json!({ "argv": argv }))];
         let _model =
             stage.model(vec![bailey_testkit::Reply::calls(script), bailey_testkit::Reply::text("done")]);
         let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "do it"]);
-        let shown = format!("no network yet: fetch what is missing with `{fetch}`");
+        let shown = format!("open a way to what is missing, or fetch it with `{fetch}`");
         assert!((ran.stdout.clone() + &ran.stderr).contains(&shown), "{ran:?}");
     }
 }

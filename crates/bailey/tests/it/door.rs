@@ -1,0 +1,399 @@
+//! The network door of commands: what the rules allow passes, each request by itself, and nothing else does.
+
+use crate::{
+    relay::Tls,
+    stage::{Ran, Stage},
+};
+use bailey_testkit::Reply;
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+const DEFAULT: &str = include_str!("../../../policy/src/default.toml");
+const MAY_ASK: &str = "
+[[rule]]
+name = \"may-ask\"
+answer = \"allow\"
+priority = 1
+reason = \"commands may ask the door\"
+match = { action = \"exec\", network = true }
+";
+
+/// What is left of a command is thrown away by a merge.
+const MAY_END: &str = "
+[[rule]]
+name = \"may-end\"
+answer = \"allow\"
+match = { action = \"merge\" }
+";
+
+/// A server on loopback that keeps what it was asked.
+struct Upstream {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Upstream {
+    /// It answers with what this says to the request's first line and the length of its body.
+    fn start(answer: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (heads, answer) = (asked.clone(), Arc::new(answer));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (heads, answer) = (heads.clone(), answer.clone());
+                thread::spawn(move || serve(stream, &heads, &*answer));
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn says(text: &'static str) -> Self {
+        Self::start(move |_, _| whole("200 OK", text.as_bytes()))
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+/// An answer with its length.
+fn whole(status: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+fn serve(stream: TcpStream, heads: &Mutex<Vec<String>>, answer: &dyn Fn(&str, usize) -> Vec<u8>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut head, mut length, mut chunked) = (String::new(), 0, false);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+            return;
+        }
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        chunked |= lower.starts_with("transfer-encoding: chunked");
+        head += &line;
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    while chunked {
+        let mut size = String::new();
+        reader.read_line(&mut size).unwrap();
+        let size = usize::from_str_radix(size.trim(), 16).unwrap();
+        let mut chunk = vec![0; size + 2];
+        reader.read_exact(&mut chunk).unwrap();
+        length += size;
+        chunked = size > 0;
+    }
+    heads.lock().unwrap().push(head.clone());
+    let first = head.lines().next().unwrap_or_default();
+    (&stream).write_all(&answer(first, length)).ok();
+}
+
+/// A stage whose commands may ask the door, which reaches these private places and lets pass what these rules allow.
+fn stage(private: &[String], rules: &str) -> Stage {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    fs::write(stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{rules}")).unwrap();
+    let private = serde_json::to_string(private).unwrap();
+    fs::write(stage.home().join("config.toml"), format!("[network]\nprivate = {private}\n")).unwrap();
+    stage
+}
+
+fn allow(host: &str, rest: &str) -> String {
+    format!(
+        "\n[[rule]]\nname = \"allowed-{}\"\nanswer = \"allow\"\nmatch = {{ action = \"http\", host = \"{host}\"{rest} }}\n",
+        host.replace(|c: char| !c.is_ascii_alphanumeric(), "-").to_lowercase(),
+    )
+}
+
+/// Runs curl with a way to the network; also for what lies on this machine's loopback it asks the door.
+fn curl(stage: &Stage, arguments: &[&str]) -> Ran {
+    let fixed = ["sandbox", "run", "--network", "--", "curl", "-sS", "--max-time", "30", "--noproxy", ""];
+    stage.ran(&[fixed.as_slice(), arguments].concat())
+}
+
+/// The requests that the journal says of: entry, method and URL.
+fn requests(stage: &Stage) -> Vec<(String, String)> {
+    let of_door = |entry: &&Value| entry["kind"] == "http";
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let trail = stage.trail();
+    trail.iter().filter(of_door).map(|entry| (text(&entry["type"]), text(&entry["target"]))).collect()
+}
+
+#[test]
+fn a_command_reaches_what_a_rule_allows_and_is_told_what_would_allow_the_rest() {
+    let (open, shut) = (Upstream::says("from the open one"), Upstream::says("from the shut one"));
+    let places = [open.url(""), shut.url("")];
+    let stage = stage(&places, &allow(&open.address.to_string(), ", method = \"GET\""));
+    let passed = curl(&stage, &[&open.url("/x")]);
+    assert_eq!((passed.code, passed.stdout.as_str()), (Some(0), "from the open one"), "{passed:?}");
+    for (arguments, method, host) in [
+        (vec!["-X", "POST", "-d", "hello"], "POST", &open),
+        (vec!["-X", "DELETE"], "DELETE", &open),
+        (vec![], "GET", &shut),
+    ] {
+        let url = host.url("/y");
+        let refused = curl(&stage, &[arguments.as_slice(), &[&url]].concat());
+        assert!(refused.stdout.contains(&format!("refused this request: {method} {url}")), "{refused:?}");
+        let would = format!("host = \"{}\", method = \"{method}\"", host.address);
+        assert!(refused.stdout.contains(&would), "{refused:?}");
+    }
+    assert_eq!((open.asked().len(), shut.asked().len()), (1, 0));
+    let said = requests(&stage);
+    let kinds: Vec<&str> = said.iter().map(|(kind, _)| kind.as_str()).collect();
+    assert_eq!(kinds, ["intent", "denied", "denied", "denied"], "each request is an entry: {said:?}");
+    // Without a way to the network the same command has none, whatever the rules let pass.
+    let alone = stage.ran(&["sandbox", "run", "--", "curl", "-sS", "--max-time", "5", &open.url("/x")]);
+    assert!(alone.code != Some(0) && open.asked().len() == 1, "{alone:?}");
+    // What would have allowed it does.
+    let policy = stage.home().join("policy/own.toml");
+    let rules =
+        fs::read_to_string(&policy).unwrap() + &allow(&shut.address.to_string(), ", method = \"GET\"");
+    fs::write(policy, rules).unwrap();
+    assert_eq!(curl(&stage, &[&shut.url("/y")]).stdout, "from the shut one", "the control");
+}
+
+#[test]
+fn a_request_shows_the_pass_of_its_own_command() {
+    let open = Upstream::says("passed");
+    let stage = stage(&[open.url("")], &allow(&open.address.to_string(), ""));
+    let shell = |line: &str| stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", line]);
+    let url = open.url("/x");
+    for (user, is_known) in [("", false), ("bailey:0123456789abcdef0123456789abcdef@", false)] {
+        let line =
+            format!("curl -sS --noproxy '' -x http://{user}${{HTTP_PROXY#*@}} -w ' %{{http_code}}' {url}");
+        let refused = shell(&line);
+        assert!(refused.stdout.ends_with(" 407") && !is_known, "{refused:?}");
+    }
+    assert_eq!(open.asked().len(), 0);
+    let known = shell(&format!("curl -sS --noproxy '' -x $HTTP_PROXY -w ' %{{http_code}}' {url}"));
+    assert_eq!(known.stdout, "passed 200", "the control: {known:?}");
+}
+
+/// Each way of writing an address of this machine; the rules let everything pass.
+#[test]
+fn a30_no_request_leads_to_a_private_address_that_the_owner_did_not_name() {
+    let inner = Upstream::says("what only this machine may read");
+    let port = inner.address.port();
+    let hosts = [
+        "127.0.0.1",
+        "localhost",
+        "127.0.0.2",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0.0.0.0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "LOCALHOST.",
+    ];
+    let every = allow("*", "");
+    let barred = stage(&[], &every);
+    // The port is open to this process for another place, so that it is not what keeps it.
+    let other = stage(&[format!("http://10.255.255.1:{port}")], &every);
+    for host in hosts {
+        let url = format!("http://{host}:{port}/");
+        for stage in [&barred, &other] {
+            let ran = curl(stage, &["--globoff", &url]);
+            assert!(!ran.stdout.contains("what only this machine"), "{host}: {ran:?}");
+        }
+    }
+    assert_eq!(inner.asked(), [""; 0]);
+    let ran = curl(&other, &[&inner.url("/")]);
+    assert!(
+        ran.stdout.contains("no address of the world") && ran.stdout.contains("[network] private"),
+        "{ran:?}"
+    );
+    let named = stage(&[inner.url("")], &every);
+    assert_eq!(curl(&named, &[&inner.url("/")]).stdout, "what only this machine may read", "the control");
+    // A place is named as it is written: by another name of the same address it is not.
+    let other_name = curl(&named, &[&format!("http://localhost:{port}/")]);
+    assert!(other_name.stdout.contains("no address of the world"), "{other_name:?}");
+    let metadata = stage(&["http://169.254.169.254".into()], &every);
+    let ran = curl(&metadata, &["http://169.254.169.254/latest/meta-data/"]);
+    assert!(ran.stdout.contains("whoever names it"), "{ran:?}");
+}
+
+#[test]
+fn a30_each_hop_of_a_redirect_is_judged_and_a_request_goes_where_it_says() {
+    let shut = Upstream::says("the next hop");
+    let to = shut.url("/next");
+    let open = Upstream::start(move |_, _| {
+        format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .into_bytes()
+    });
+    let places = [open.url(""), shut.url("")];
+    let one = allow(&open.address.to_string(), "");
+    let narrow = stage(&places, &one);
+    let stopped = curl(&narrow, &["-L", &open.url("/")]);
+    assert!(stopped.stdout.contains("refused this request") && shut.asked().is_empty(), "{stopped:?}");
+    let wide = stage(&places, &(one + &allow(&shut.address.to_string(), "")));
+    assert_eq!(curl(&wide, &["-L", &open.url("/")]).stdout, "the next hop", "the control");
+    // The name in the header is that of the request.
+    let fronted = curl(&narrow, &["-H", &format!("Host: {}", shut.address), &open.url("/")]);
+    assert!(fronted.stdout.contains("Host names somebody else"), "{fronted:?}");
+    assert_eq!(shut.asked().len(), 1);
+}
+
+#[test]
+fn what_is_inside_tls_is_judged_too_and_only_commands_trust_the_door() {
+    let plain = Upstream::says("over TLS");
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let tls = Tls::start("localhost", (2020, 2090), plain.address, stage.folder());
+    let place = format!("https://localhost:{}", tls.address().port());
+    let host = place.trim_start_matches("https://").to_owned();
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let rules = format!("{DEFAULT}{MAY_ASK}{}", allow(&host, ", method = \"GET\""));
+    fs::write(stage.home().join("policy/own.toml"), rules).unwrap();
+    fs::write(stage.home().join("config.toml"), format!("[network]\nprivate = [\"{place}\"]\n")).unwrap();
+    let run = |trusted: bool, arguments: &[&str]| {
+        let fixed = ["sandbox", "run", "--network", "--", "curl", "-sS", "--max-time", "30", "--noproxy", ""];
+        let mut command = stage.bailey(&[fixed.as_slice(), arguments].concat());
+        if trusted {
+            command.env("SSL_CERT_FILE", &tls.authority);
+        }
+        Ran::of(command.output().unwrap())
+    };
+    let url = format!("{place}/x");
+    let passed = run(true, &[&url]);
+    assert_eq!((passed.code, passed.stdout.as_str()), (Some(0), "over TLS"), "{passed:?}");
+    let refused = run(true, &["-X", "PUT", "-d", "x", &url]);
+    assert!(refused.stdout.contains(&format!("refused this request: PUT {url}")), "{refused:?}");
+    assert_eq!(plain.asked().len(), 1);
+    // The door does not stand in for a server that this machine does not trust.
+    let untrusted = run(false, &[&url]);
+    assert!(untrusted.stdout.contains("is not trusted"), "{untrusted:?}");
+    // The system's own authorities do not know it.
+    let elsewhere = run(true, &["--cacert", "/etc/ssl/certs/ca-certificates.crt", &url]);
+    assert!(elsewhere.code == Some(60), "{elsewhere:?}");
+    let written = stage.ran(&["sandbox", "run", "--network", "--", "cat", "/etc/ssl/bailey-door.pem"]);
+    assert!(written.stdout.contains("BEGIN CERTIFICATE") && !written.stdout.contains("KEY"), "{written:?}");
+}
+
+#[test]
+fn large_bodies_pass_by_and_what_was_sent_is_counted() {
+    const MIB: usize = 1 << 20;
+    let big = Upstream::start(|first, length| match first.starts_with("GET") {
+        true => whole("200 OK", &vec![b'x'; 40 * MIB]),
+        false => whole("200 OK", format!("took {length}").as_bytes()),
+    });
+    let stage = stage(&[big.url("")], &allow(&big.address.to_string(), ""));
+    let url = big.url("/big");
+    let line = format!(
+        "curl -sS --noproxy '' {url} | wc -c; head -c 20971520 /dev/zero > /tmp/up; \
+         curl -sS --noproxy '' -T /tmp/up {url}; echo; \
+         head -c 10485760 /dev/zero | curl -sS --noproxy '' -T - {url}"
+    );
+    let ran = stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+    assert_eq!(ran.stdout, format!("{}\ntook {}\ntook {}", 40 * MIB, 20 * MIB, 10 * MIB), "{ran:?}");
+    let exported = stage.ran(&["audit", "export"]).lines();
+    let payloads = exported.iter().filter_map(|line| line["payload"].as_str());
+    let payloads = payloads.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+    let relayed: Vec<Value> =
+        payloads.map(|it| it["report"].clone()).filter(|it| it["report"] == "relayed").collect();
+    let bytes =
+        |name: &str| relayed.iter().map(|it| it[name].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(bytes("out"), ["0".to_owned(), (20 * MIB).to_string(), (10 * MIB).to_string()]);
+    assert_eq!(bytes("back")[0], (40 * MIB).to_string());
+    // The journal keeps what was asked for, and not what passed.
+    let kept = fs::metadata(stage.home().join("journal.db")).unwrap().len();
+    assert!(kept < MIB as u64, "{kept}");
+}
+
+/// A connection that becomes another protocol is one effect, and ends with its command.
+#[test]
+fn a_protocol_that_is_switched_to_passes() {
+    let (listener, heard) = (TcpListener::bind("127.0.0.1:0").unwrap(), Arc::new(Mutex::new(String::new())));
+    let (address, kept) = (listener.local_addr().unwrap(), heard.clone());
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while reader.read_line(&mut line).unwrap() > 2 {
+                kept.lock().unwrap().push_str(&line);
+                line.clear();
+            }
+            let switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
+            (&stream).write_all(switch).unwrap();
+            let mut said = [0; 5];
+            reader.read_exact(&mut said).unwrap();
+            (&stream).write_all(&[b"heard ", said.as_slice()].concat()).unwrap();
+        }
+    });
+    let place = format!("http://{address}");
+    let stage = stage(&[place], &allow(&address.to_string(), ""));
+    let program = format!(
+        "import os, socket, base64
+from urllib.parse import urlsplit
+proxy = urlsplit(os.environ['HTTP_PROXY'])
+pass_ = base64.b64encode(f'{{proxy.username}}:{{proxy.password}}'.encode()).decode()
+s = socket.create_connection((proxy.hostname, proxy.port))
+f = s.makefile('rb')
+s.sendall(f'CONNECT {address} HTTP/1.1\\r\\nHost: {address}\\r\\nProxy-Authorization: Basic {{pass_}}\\r\\n\\r\\n'.encode())
+assert b' 200 ' in f.readline()
+while f.readline() != b'\\r\\n': pass
+s.sendall(b'GET /ws HTTP/1.1\\r\\nHost: {address}\\r\\nConnection: Upgrade\\r\\nUpgrade: echo\\r\\n\\r\\n')
+assert b' 101 ' in f.readline()
+while f.readline() != b'\\r\\n': pass
+s.sendall(b'hello')
+print(f.read(11).decode())"
+    );
+    let ran = stage.ran(&["sandbox", "run", "--network", "--", "python3", "-c", &program]);
+    assert_eq!(ran.stdout, "heard hello\n", "{ran:?}");
+    assert!(heard.lock().unwrap().to_lowercase().contains("upgrade: echo"), "{heard:?}");
+    assert_eq!(requests(&stage), [("intent".to_owned(), format!("GET http://{address}/ws"))]);
+}
+
+#[test]
+fn a_model_asks_for_the_way_and_the_person_is_asked_first() {
+    let open = Upstream::says("from the world");
+    let script = || {
+        let line = format!("curl -sS --noproxy '' {}", open.url("/x"));
+        vec![
+            Reply::calls([("c1", "command_run", json!({ "command": line, "network": true }))]),
+            Reply::text("done"),
+        ]
+    };
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let run = |rules: &str| {
+        fs::create_dir_all(stage.home().join("policy")).unwrap();
+        fs::write(stage.home().join("policy/own.toml"), rules).unwrap();
+        fs::write(stage.home().join("config.toml"), format!("[network]\nprivate = [\"{}\"]\n", open.url("")))
+            .unwrap();
+        let _server = stage.model_beside(script());
+        stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]).results()
+    };
+    let allowed = allow(&open.address.to_string(), "");
+    let asked = run(&format!("{DEFAULT}{allowed}"));
+    assert!(asked[0].contains("not approved"), "{asked:?}");
+    assert!(open.asked().is_empty());
+    let passed = run(&format!("{DEFAULT}{MAY_ASK}{allowed}"));
+    assert!(passed[0].contains("from the world") && open.asked().len() == 1, "the control: {passed:?}");
+    // The session runs again from its journal, and asks nobody.
+    let id = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let again = stage.ran(&["replay", &id]);
+    assert!(again.code == Some(0) && open.asked().len() == 1, "{again:?}");
+    let refused = run(&format!("{DEFAULT}{MAY_ASK}"));
+    assert!(refused[0].contains("refused this request") && open.asked().len() == 1, "{refused:?}");
+}

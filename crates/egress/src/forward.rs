@@ -1,0 +1,348 @@
+//! The door of commands inside the walls: a forward proxy that each of their requests passes as an effect of its own.
+//!
+//! A command finds the door on its own loopback (`serve`) and shows the pass that it was started with. A request is asked for at
+//! the [`bailey_kernel::Door`] of the command, decided by the rules like any effect, and written down. Only then it leaves
+//! (`perform`), on a connection to an address that was looked at (`dial`). What is inside TLS is looked into, because rules
+//! speak of methods and not only of hosts: the door shows a certificate of its own (`authority`), which only commands trust.
+//!
+//! Headers and bodies pass by and are not kept. No key of Bailey's is in reach of this module.
+
+mod authority;
+mod body;
+mod dial;
+mod serve;
+
+pub use authority::{Authority, AuthorityError};
+
+use crate::{
+    ConfigError, Proxies,
+    config::Origin,
+    connect::Clients,
+    failure::{find, innermost},
+};
+use bailey_kernel::{BoxFuture, Executor, Gateway, Io, Output, Permit, ResolveError, Route, Seal, Way};
+use bailey_protocol::{Action, Outcome, Relay, RelayReport, Report, SessionId, Status};
+use body::{Answered, Passing};
+use dial::{Barred, Guarded, Private};
+use http_body_util::BodyExt as _;
+use hyper::{
+    HeaderMap, Method, Request, Response, StatusCode, Uri, Version,
+    body::Incoming,
+    header::{self, HeaderName, HeaderValue},
+    upgrade::OnUpgrade,
+};
+use hyper_util::{client::legacy::connect::capture_connection, rt::TokioIo};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::copy_bidirectional,
+    sync::oneshot,
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Headers that are about one connection and not about the message (RFC 9110, 7.6.1), or that the client writes itself.
+const OF_THE_CONNECTION: [HeaderName; 9] = [
+    header::CONNECTION,
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::TE,
+    header::TRAILER,
+    header::UPGRADE,
+    header::EXPECT,
+    header::PROXY_AUTHORIZATION,
+];
+/// The same, without names among the constants.
+const OLDER: [&str; 3] = ["keep-alive", "proxy-connection", "proxy-authenticate"];
+
+/// How the door of commands behaves.
+#[derive(Debug, Clone)]
+pub struct ForwardConfig {
+    /// The owner's own places at private addresses, as URLs: scheme, host and port count.
+    pub private: Vec<String>,
+    /// The proxies on the way.
+    pub proxies: Proxies,
+    /// Certificate authorities trusted besides the system's, as PEM text (RFC 7468).
+    pub extra_authorities: Option<String>,
+    /// The longest time to reach a server: name, TCP and TLS together.
+    pub connect_timeout: Duration,
+    /// The longest time without any byte in either direction.
+    pub idle_timeout: Duration,
+}
+
+/// The door of commands: it listens for them, and performs what the kernel let pass of what they ask for.
+#[derive(Debug)]
+pub struct ForwardProxy {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    config: ForwardConfig,
+    private: Private,
+    authority: Authority,
+    seal: Seal,
+    clients: Clients<Guarded, Passing>,
+    /// Requests that wait for their permits, by number.
+    waiting: Mutex<HashMap<u64, Exchange>>,
+    numbers: AtomicU64,
+}
+
+/// A request that waits for its permit.
+#[derive(Debug)]
+struct Exchange {
+    request: Request<Incoming>,
+    /// What its connection may become.
+    upgrade: Option<OnUpgrade>,
+    answer: oneshot::Sender<Response<Answered>>,
+    /// Cancelled when its command has ended.
+    ended: CancellationToken,
+}
+
+impl Inner {
+    fn wait(&self, number: u64, exchange: Exchange) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(number, exchange);
+    }
+
+    fn take(&self, number: u64) -> Option<Exchange> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&number)
+    }
+}
+
+impl ForwardProxy {
+    /// A door that takes the permits of the journal with this seal, and that commands trust by this authority.
+    ///
+    /// # Errors
+    /// When a private place is no URL.
+    pub fn new(config: ForwardConfig, authority: Authority, seal: Seal) -> Result<Self, ConfigError> {
+        let private = Private::new(&config.private)?;
+        let proxies = Arc::new(config.proxies.matcher());
+        let dial = Guarded::new(private.clone(), proxies, config.connect_timeout);
+        let clients = Clients::new(dial, config.extra_authorities.clone());
+        let (waiting, numbers) = (Mutex::default(), AtomicU64::new(0));
+        let inner = Inner { config, private, authority, seal, clients, waiting, numbers };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+}
+
+impl Gateway for ForwardProxy {
+    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, ()> {
+        Box::pin(Self::serve_way(self.inner.clone(), way, ended))
+    }
+}
+
+impl Executor for ForwardProxy {
+    fn routes(&self) -> Vec<Route> {
+        vec![Route::Relay]
+    }
+
+    /// Nothing here has a path.
+    fn resolve<'a>(&'a self, _: SessionId, action: Action) -> BoxFuture<'a, Result<Action, ResolveError>> {
+        Box::pin(async move { Ok(action) })
+    }
+
+    fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let relay = match permit.redeem(&self.inner.seal).map(|redeemed| redeemed.effect.action) {
+                Ok(Action::Relay(relay)) => relay,
+                Ok(other) => {
+                    let name = other.kind().name();
+                    return Output::failed(format!("the door of commands performs no `{name}`"));
+                }
+                Err(error) => return Output::failed(error.to_string()),
+            };
+            let Some(exchange) = self.inner.take(relay.number) else {
+                return Output::failed("the command went away before its request left".to_owned());
+            };
+            let began = Instant::now();
+            let passed = Passed::default();
+            let ended = exchange.ended.clone();
+            // Dropping the exchange closes its connections.
+            let status = tokio::select! {
+                biased;
+                () = io.cancel.cancelled() => Status::Cancelled,
+                () = ended.cancelled() => Status::Cancelled,
+                done = self.inner.relay(&relay, exchange, &passed) => match done {
+                    Ok(()) => Status::Done,
+                    Err(reason) => Status::Failed { reason },
+                },
+            };
+            let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let report = Report::Relayed(passed.report(&relay));
+            Output::new(Outcome { status, enforced: None, duration_ms, report })
+        })
+    }
+}
+
+/// What passed so far.
+#[derive(Debug, Default)]
+struct Passed {
+    sent: std::sync::atomic::AtomicBool,
+    status: std::sync::atomic::AtomicU16,
+    out: Arc<AtomicU64>,
+    back: Arc<AtomicU64>,
+}
+
+impl Passed {
+    fn report(&self, relay: &Relay) -> RelayReport {
+        let uri: Option<Uri> = relay.url.parse().ok();
+        RelayReport {
+            host: uri.as_ref().and_then(Uri::authority).map(ToString::to_string).unwrap_or_default(),
+            sent: self.sent.load(Ordering::Relaxed),
+            status: self.status.load(Ordering::Relaxed),
+            out: self.out.load(Ordering::Relaxed),
+            counted: relay.length.is_some(),
+            back: self.back.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Inner {
+    /// Sends a request where its effect says, and passes the answer back. An error says what was in the way.
+    async fn relay(&self, relay: &Relay, exchange: Exchange, passed: &Passed) -> Result<(), String> {
+        let Exchange { request, upgrade, mut answer, .. } = exchange;
+        let uri: Uri = relay.url.parse().map_err(|_| "it is no URL".to_owned())?;
+        let origin = Origin::of(&uri).ok_or("it is no plain http or https URL")?;
+        let method = Method::from_bytes(relay.method.as_bytes()).map_err(|_| "it is no method".to_owned())?;
+        let (head, body) = request.into_parts();
+        let body = Passing::new(body, passed.out.clone(), self.config.idle_timeout, None);
+        let mut sent = Request::new(body);
+        (*sent.method_mut(), *sent.uri_mut(), *sent.version_mut()) = (method, uri, Version::HTTP_11);
+        *sent.headers_mut() = end_to_end(&head.headers);
+        keep_upgrade(&head.headers, sent.headers_mut());
+        let came = tokio::select! {
+            biased;
+            () = answer.closed() => return Err("the command went away before an answer came".into()),
+            came = self.head(sent, &origin, passed) => came?,
+        };
+        passed.status.store(came.status().as_u16(), Ordering::Relaxed);
+        if came.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return self.switched(came, upgrade, answer, passed).await;
+        }
+        let (head, body) = came.into_parts();
+        let (ended, over) = oneshot::channel();
+        let body = Passing::new(body, passed.back.clone(), self.config.idle_timeout, Some(ended));
+        let mut back = Response::new(body.boxed());
+        *back.status_mut() = head.status;
+        *back.headers_mut() = end_to_end(&head.headers);
+        // Of an answer to `HEAD` it tells how long the body would be.
+        if let Some(length) = head.headers.get(header::CONTENT_LENGTH) {
+            back.headers_mut().insert(header::CONTENT_LENGTH, length.clone());
+        }
+        answer.send(back).map_err(|_| "the command went away before the answer came")?;
+        over.await.unwrap_or_else(|_| Err("the command went away before it was over".into()))
+    }
+
+    /// Waits for the head of an answer: so long for a connection, then as long as anything moves.
+    async fn head(
+        &self,
+        mut request: Request<Passing>,
+        origin: &Origin,
+        passed: &Passed,
+    ) -> Result<Response<Incoming>, String> {
+        let ForwardConfig { connect_timeout, idle_timeout, .. } = self.config;
+        let client = self.clients.get(origin.tls).await.map_err(|failure| failure.to_string())?;
+        let mut connection = capture_connection(&mut request);
+        let answer = client.request(request);
+        tokio::pin!(answer);
+        let connected = async { connection.wait_for_connection_metadata().await.is_some() };
+        let answer = tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            connected = timeout(connect_timeout, connected) => {
+                if connected.is_err() {
+                    return Err(format!("`{origin}` could not be reached within {} s", connect_timeout.as_secs()));
+                }
+                passed.sent.store(true, Ordering::Relaxed);
+                loop {
+                    let before = passed.out.load(Ordering::Relaxed);
+                    match timeout(idle_timeout, &mut answer).await {
+                        Ok(answer) => break answer,
+                        Err(_) if passed.out.load(Ordering::Relaxed) > before => {}
+                        Err(_) => {
+                            return Err(format!("`{origin}` sent nothing for {} s", idle_timeout.as_secs()));
+                        }
+                    }
+                }
+            }
+        };
+        let answer = answer.map_err(|error| why(origin, &error))?;
+        passed.sent.store(true, Ordering::Relaxed);
+        Ok(answer)
+    }
+
+    /// Both sides speak something else now, such as WebSocket: bytes pass either way until one side is done.
+    async fn switched(
+        &self,
+        mut came: Response<Incoming>,
+        upgrade: Option<OnUpgrade>,
+        answer: oneshot::Sender<Response<Answered>>,
+        passed: &Passed,
+    ) -> Result<(), String> {
+        let upgrade = upgrade.ok_or("the server switches to a protocol that nobody asked for")?;
+        let theirs = hyper::upgrade::on(&mut came);
+        let mut back = Response::new(body::text(String::new()));
+        *back.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        *back.headers_mut() = end_to_end(came.headers());
+        keep_upgrade(came.headers(), back.headers_mut());
+        answer.send(back).map_err(|_| "the command went away")?;
+        let (mut ours, mut theirs) = match (upgrade.await, theirs.await) {
+            (Ok(ours), Ok(theirs)) => (TokioIo::new(ours), TokioIo::new(theirs)),
+            (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
+        };
+        let copied = copy_bidirectional(&mut ours, &mut theirs).await;
+        let (out, back) = copied.map_err(|error| format!("the connection broke: {error}"))?;
+        passed.out.fetch_add(out, Ordering::Relaxed);
+        passed.back.fetch_add(back, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The headers that are the message's and not the connection's.
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let listed: Vec<String> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(',').map(|name| name.trim().to_ascii_lowercase()))
+        .collect();
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let is_of_connection = OF_THE_CONNECTION.contains(name)
+            || OLDER.contains(&name.as_str())
+            || listed.iter().any(|listed| listed == name.as_str());
+        if !is_of_connection {
+            kept.append(name, value.clone());
+        }
+    }
+    kept
+}
+
+/// Where both sides may switch protocols, the wish goes on (RFC 9110, 7.8).
+fn keep_upgrade(from: &HeaderMap, to: &mut HeaderMap) {
+    if let Some(protocol) = from.get(header::UPGRADE) {
+        to.insert(header::UPGRADE, protocol.clone());
+        to.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    }
+}
+
+/// What an error of the client means to whoever reads it inside.
+fn why(origin: &Origin, error: &hyper_util::client::legacy::Error) -> String {
+    if let Some(barred) = find::<Barred>(error) {
+        return barred.to_string();
+    }
+    match find::<rustls::Error>(error) {
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            format!("the certificate of `{origin}` is not trusted: {why}")
+        }
+        _ if error.is_connect() => format!("`{origin}` cannot be reached: {}", innermost(error)),
+        _ => format!("`{origin}` gave no answer: {}", innermost(error)),
+    }
+}

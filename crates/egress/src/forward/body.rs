@@ -1,0 +1,109 @@
+//! Bodies that pass by: counted, never kept, and cut off where nothing comes for too long.
+
+use crate::connect::BoxError;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::{
+    future::Future as _,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, Sleep, sleep},
+};
+
+/// A body of an answer, passed on or our own.
+pub(super) type Answered = BoxBody<Bytes, BoxError>;
+
+/// A text of our own.
+pub(super) fn text(text: String) -> Answered {
+    Full::from(text).map_err(|never| match never {}).boxed()
+}
+
+/// A body that passes by.
+#[derive(Debug)]
+pub(super) struct Passing {
+    inner: Incoming,
+    count: Arc<AtomicU64>,
+    idle: Duration,
+    timer: Pin<Box<Sleep>>,
+    /// Hears how it ended: whole, or why not.
+    ended: Option<oneshot::Sender<Result<(), String>>>,
+}
+
+impl Passing {
+    /// The same body, its bytes added to `count`; `ended` hears when it is over.
+    pub(super) fn new(
+        inner: Incoming,
+        count: Arc<AtomicU64>,
+        idle: Duration,
+        ended: Option<oneshot::Sender<Result<(), String>>>,
+    ) -> Self {
+        Self { inner, count, idle, timer: Box::pin(sleep(idle)), ended }
+    }
+
+    fn end(&mut self, how: Result<(), String>) {
+        if let Some(ended) = self.ended.take() {
+            drop(ended.send(how));
+        }
+    }
+}
+
+impl Body for Passing {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match Pin::new(&mut self.inner).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let length = frame.data_ref().map_or(0, Bytes::len);
+                self.count.fetch_add(u64::try_from(length).unwrap_or(u64::MAX), Ordering::Relaxed);
+                let next = Instant::now() + self.idle;
+                self.timer.as_mut().reset(next);
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                self.end(Err(format!("the connection broke: {error}")));
+                Poll::Ready(Some(Err(error.into())))
+            }
+            Poll::Ready(None) => {
+                self.end(Ok(()));
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                if self.timer.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                let why = format!("nothing came for {} s", self.idle.as_secs());
+                self.end(Err(why.clone()));
+                Poll::Ready(Some(Err(why.into())))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // Whoever knows that it is over asks no more.
+        let is_whole = self.inner.is_end_stream();
+        self.end(if is_whole { Ok(()) } else { Err("the command went away before it was over".into()) });
+    }
+}

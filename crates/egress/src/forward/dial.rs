@@ -1,0 +1,189 @@
+//! Where the requests of commands may lead: addresses of the world, and what the owner names besides.
+//!
+//! A name is resolved once, each of its addresses is looked at, and the connection goes to one of those: who answers for the
+//! name cannot change its mind in between.
+
+use crate::{
+    ConfigError,
+    config::Origin,
+    connect::{BoxError, Connecting, tcp},
+    proxy::{Connector, on_the_way},
+};
+use hyper::Uri;
+use hyper_util::{client::proxy::matcher::Matcher, rt::TokioIo};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    net::{TcpStream, lookup_host},
+    time::timeout,
+};
+use tower_service::Service;
+
+/// Where clouds tell a machine its own secrets: nobody names these.
+const METADATA: [IpAddr; 4] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Why no connection is made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Barred {
+    #[error(
+        "`{host}` is {address}, which is no address of the world: the owner can name it in config.toml, as `[network] private = \
+         [\"{host}\"]`"
+    )]
+    Private { host: Origin, address: IpAddr },
+    #[error(
+        "`{0}` is {1}, where a cloud tells a machine its own secrets: no request goes there, whoever names it"
+    )]
+    Metadata(Origin, IpAddr),
+    #[error("`{0}` has no address")]
+    Nowhere(Origin),
+}
+
+/// The owner's own places at private addresses.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Private(Arc<[Origin]>);
+
+impl Private {
+    /// Reads them, as scheme, host and port.
+    pub(super) fn new(urls: &[String]) -> Result<Self, ConfigError> {
+        let origin = |url: &String| {
+            let origin = url.parse().ok().as_ref().and_then(Origin::of);
+            origin.ok_or_else(|| ConfigError::NoOrigin(url.clone()))
+        };
+        urls.iter().map(origin).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether what is spoken there after a `CONNECT` is plain HTTP.
+    pub(super) fn is_plain(&self, host: &str, port: u16) -> bool {
+        self.0.iter().any(|known| known.host == host && known.port == port && !known.tls)
+    }
+
+    fn names(&self, host: &Origin) -> bool {
+        self.0.contains(host)
+    }
+}
+
+/// Connects to vetted addresses, or through the proxy that this machine's environment names: then who is behind a name is that
+/// one's to find out.
+#[derive(Debug, Clone)]
+pub(super) struct Guarded {
+    private: Private,
+    proxies: Arc<Matcher>,
+    connect_timeout: Duration,
+}
+
+impl Guarded {
+    pub(super) fn new(private: Private, proxies: Arc<Matcher>, connect_timeout: Duration) -> Self {
+        Self { private, proxies, connect_timeout }
+    }
+
+    fn vet(&self, host: &Origin, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Barred> {
+        if addresses.is_empty() {
+            return Err(Barred::Nowhere(host.clone()));
+        }
+        for address in addresses.iter().map(SocketAddr::ip) {
+            if METADATA.contains(&address.to_canonical()) {
+                return Err(Barred::Metadata(host.clone(), address));
+            }
+            #[cfg(bailey_break)]
+            if bailey_protocol::broken::broken("addresses") {
+                continue;
+            }
+            if !is_of_the_world(address) && !self.private.names(host) {
+                return Err(Barred::Private { host: host.clone(), address });
+            }
+        }
+        Ok(addresses)
+    }
+
+    async fn connect(self, host: Origin) -> Result<TokioIo<TcpStream>, BoxError> {
+        let bare = host.host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let resolved = async {
+            let found: Vec<SocketAddr> = lookup_host((bare, host.port)).await?.collect();
+            Ok::<_, io::Error>(found)
+        };
+        let found = timeout(self.connect_timeout, resolved).await??;
+        let mut last: BoxError = "no address answers".into();
+        for address in self.vet(&host, found)? {
+            match timeout(self.connect_timeout, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    stream.set_nodelay(true).ok();
+                    return Ok(TokioIo::new(stream));
+                }
+                Ok(Err(error)) => last = error.into(),
+                Err(elapsed) => last = elapsed.into(),
+            }
+        }
+        Err(last)
+    }
+}
+
+impl Service<Uri> for Guarded {
+    type Response = TokioIo<TcpStream>;
+    type Error = BoxError;
+    type Future = Connecting;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, destination: Uri) -> Connecting {
+        let this = self.clone();
+        Box::pin(async move {
+            let host = Origin::of(&destination).ok_or("no plain host")?;
+            // The owner's own places lie beside this machine, not behind the proxy.
+            if on_the_way(&this.proxies, &destination).is_none() || this.private.names(&host) {
+                return this.connect(host).await;
+            }
+            // An address says by itself where it leads.
+            if let Ok(address) = host.host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+                this.vet(&host, vec![SocketAddr::new(address, host.port)])?;
+            }
+            Connector::new(tcp(this.connect_timeout), this.proxies).call(destination).await
+        })
+    }
+}
+
+/// Whether an address is one of the world: not this machine's, a private network's, a link's, or one kept for other uses (RFC
+/// 6890 and the registries that follow it), also where it is wrapped in another one.
+fn is_of_the_world(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_of_the_world_v4(address),
+        IpAddr::V6(address) => {
+            let [first, second, third, ..] = address.segments();
+            // Of version 6 only 2000::/3 is given out; wrapped addresses stand elsewhere, but for 6to4 and Teredo.
+            match (first, second) {
+                (0x2002, _) => {
+                    let [high, low] = second.to_be_bytes();
+                    let [third_high, third_low] = third.to_be_bytes();
+                    is_of_the_world_v4(Ipv4Addr::new(high, low, third_high, third_low))
+                }
+                (0x2001, 0..=0x01ff | 0x0db8) | (0x3fff, 0..=0x0fff) => false,
+                _ => first & 0xe000 == 0x2000,
+            }
+        }
+    }
+}
+
+fn is_of_the_world_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let is_near = matches!(
+        (a, b),
+        (0 | 10 | 127, _) | (100, 64..=127) | (169, 254) | (172, 16..=31) | (192, 168) | (198, 18..=19)
+    );
+    let is_kept =
+        matches!((a, b, c), (224.., ..) | (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113));
+    !is_near && !is_kept
+}
+
+#[cfg(test)]
+mod tests;

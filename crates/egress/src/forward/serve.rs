@@ -1,0 +1,296 @@
+//! The side of the commands: a proxy of HTTP (RFC 9110, 7.6; RFC 9112, 3.2), which answers each request by asking for an effect.
+
+use super::{
+    Exchange, ForwardProxy, Inner,
+    body::{Answered, text},
+};
+use bailey_kernel::{Door, Pass, Refused, Way};
+use bailey_protocol::{Action, Relay, Status};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hyper::{
+    Method, Request, Response, StatusCode, Uri,
+    body::{Body as _, Incoming},
+    header::{HOST, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION},
+    server::conn::http1,
+    service::service_fn,
+    upgrade::OnUpgrade,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    sync::{Semaphore, mpsc, oneshot},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+/// Connections of one command at a time; more wait.
+const CONNECTIONS_MAX: usize = 1024;
+/// How long a request's head and a handshake may take.
+const HEAD: Duration = Duration::from_secs(30);
+/// The longest head of a request, in bytes.
+const HEAD_BYTES_MAX: usize = 128 << 10;
+/// How long what was cut off may take to be written down.
+const LAST: Duration = Duration::from_secs(2);
+
+/// One command, as the door knows it.
+struct Guest {
+    inner: Arc<Inner>,
+    pass: Pass,
+    door: Door,
+    ended: CancellationToken,
+    /// Held by each effect on its way, which comes to its outcome whether or not somebody still listens.
+    working: mpsc::Sender<Infallible>,
+}
+
+/// Whom a connection leads to once it is a tunnel.
+#[derive(Clone)]
+struct Tunnel {
+    host: String,
+    port: u16,
+    is_tls: bool,
+}
+
+impl ForwardProxy {
+    pub(super) async fn serve_way(inner: Arc<Inner>, way: Way, ended: CancellationToken) {
+        let Way { listener, pass, door } = way;
+        let listener = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
+        // Without a listener nobody is served: the command has no network.
+        let Ok(listener) = listener else { return };
+        let (working, mut idle) = mpsc::channel(1);
+        let guest = Guest { inner, pass, door, ended: ended.clone(), working };
+        let guest = Arc::new(guest);
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                () = ended.cancelled() => break,
+                accepted = listener.accept() => accepted,
+                Some(_) = connections.join_next() => continue,
+            };
+            // A connection that went away meanwhile is no error of the listener's.
+            let Ok((stream, _)) = accepted else { continue };
+            let (guest, places) = (guest.clone(), places.clone());
+            connections.spawn(async move {
+                let Ok(_place) = places.acquire_owned().await else { return };
+                stream.set_nodelay(true).ok();
+                guest.connection(TokioIo::new(stream)).await;
+            });
+        }
+        drop(listener);
+        connections.shutdown().await;
+        drop(guest);
+        timeout(LAST, idle.recv()).await.ok();
+    }
+}
+
+impl Guest {
+    /// A connection of the command, and what it becomes after a `CONNECT`.
+    async fn connection<S>(self: Arc<Self>, stream: TokioIo<S>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let becoming: Arc<Mutex<Option<(OnUpgrade, Tunnel)>>> = Arc::default();
+        let service = service_fn(|request: Request<Incoming>| {
+            let (guest, becoming) = (self.clone(), becoming.clone());
+            async move { Ok::<_, Infallible>(guest.asked(request, &becoming).await) }
+        });
+        // An error is the command's: it went away, or spoke something else than HTTP.
+        drop(http().serve_connection(stream, service).with_upgrades().await);
+        let tunnel = becoming.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((upgrade, tunnel)) = tunnel else { return };
+        if let Ok(stream) = upgrade.await {
+            self.tunnel(TokioIo::new(stream), tunnel).await;
+        }
+    }
+
+    /// A request to the door itself.
+    async fn asked(
+        &self,
+        mut request: Request<Incoming>,
+        becoming: &Mutex<Option<(OnUpgrade, Tunnel)>>,
+    ) -> Response<Answered> {
+        if !self.is_known(request.headers_mut().remove(PROXY_AUTHORIZATION).as_ref()) {
+            let mut answer = told(
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+                "Bailey's network door wants the pass of the variable HTTPS_PROXY: each command has its own.\n".into(),
+            );
+            answer
+                .headers_mut()
+                .insert(PROXY_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"bailey\""));
+            return answer;
+        }
+        if request.method() == Method::CONNECT {
+            let Some((host, port)) = named(request.uri()) else {
+                return told(StatusCode::BAD_REQUEST, "CONNECT names a host and a port.\n".into());
+            };
+            let is_tls = port != 80 && !self.inner.private.is_plain(&host, port);
+            let upgrade = hyper::upgrade::on(&mut request);
+            let tunnel = Tunnel { host, port, is_tls };
+            *becoming.lock().unwrap_or_else(PoisonError::into_inner) = Some((upgrade, tunnel));
+            return Response::new(text(String::new()));
+        }
+        let uri = request.uri().clone();
+        let is_plain = uri.scheme_str() == Some("http") && uri.authority().is_some();
+        if !is_plain {
+            let why =
+                "This is a proxy: it takes `http://` URLs as they are, and `https://` through CONNECT.\n";
+            return told(StatusCode::BAD_REQUEST, why.into());
+        }
+        let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
+        self.pass_on(request, &authority, uri.to_string()).await
+    }
+
+    /// Whether a request shows the command's pass.
+    fn is_known(&self, shown: Option<&HeaderValue>) -> bool {
+        let shown = shown.and_then(|shown| shown.to_str().ok()).and_then(|shown| shown.split_once(' '));
+        let Some((kind, shown)) = shown else { return false };
+        let decoded = STANDARD.decode(shown.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let pass = decoded.as_deref().and_then(|decoded| decoded.split_once(':')).map(|(_, pass)| pass);
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("pass") {
+            return true;
+        }
+        // 128 random bits of one command's life: the time of a comparison tells nothing of use.
+        kind.eq_ignore_ascii_case("basic") && pass == Some(self.pass.expose())
+    }
+
+    /// What a command says to one host, looked into.
+    async fn tunnel<S>(self: Arc<Self>, stream: TokioIo<S>, tunnel: Tunnel)
+    where
+        S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+        TokioIo<S>: AsyncRead + AsyncWrite,
+    {
+        if !tunnel.is_tls {
+            return self.inside(stream.into_inner(), tunnel).await;
+        }
+        let Ok(config) = self.inner.authority.in_place_of(&tunnel.host) else { return };
+        // A handshake that fails is the command's: it trusts another authority, or went away.
+        let Ok(Ok(stream)) = timeout(HEAD, TlsAcceptor::from(config).accept(stream)).await else { return };
+        let said = stream.get_ref().1.server_name();
+        if said.is_some_and(|said| !said.eq_ignore_ascii_case(tunnel.host.trim_end_matches('.'))) {
+            return;
+        }
+        self.inside(TokioIo::new(stream), tunnel).await;
+    }
+
+    async fn inside<S>(self: Arc<Self>, stream: S, tunnel: Tunnel)
+    where
+        S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    {
+        let service = service_fn(|request: Request<Incoming>| {
+            let (guest, tunnel) = (self.clone(), tunnel.clone());
+            async move { Ok::<_, Infallible>(guest.within(request, &tunnel).await) }
+        });
+        drop(http().serve_connection(stream, service).with_upgrades().await);
+    }
+
+    /// A request inside a tunnel: it goes where the tunnel leads.
+    async fn within(&self, request: Request<Incoming>, tunnel: &Tunnel) -> Response<Answered> {
+        let Tunnel { host, port, is_tls } = tunnel;
+        let (scheme, usual) = if *is_tls { ("https", 443) } else { ("http", 80) };
+        let authority = if *port == usual { host.clone() } else { format!("{host}:{port}") };
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        let url = format!("{scheme}://{authority}{path}");
+        self.pass_on(request, &authority, url).await
+    }
+
+    /// Asks for the effect that the request is, and answers with what came of it.
+    async fn pass_on(
+        &self,
+        mut request: Request<Incoming>,
+        authority: &str,
+        url: String,
+    ) -> Response<Answered> {
+        // The name that is asked for is the one that is judged: no fronting (RFC 9110, 7.4).
+        let is_other = |host: &HeaderValue| !is_same_host(host.as_bytes(), authority.as_bytes());
+        if request.headers().get_all(HOST).iter().any(is_other) {
+            let why =
+                format!("The header Host names somebody else than the request, which goes to {authority}.\n");
+            return told(StatusCode::MISDIRECTED_REQUEST, why);
+        }
+        let method = request.method().to_string();
+        let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        let length = request.body().size_hint().exact();
+        let relay = Relay { method: method.clone(), url: url.clone(), length, number };
+        let (answer, answered) = oneshot::channel();
+        let upgrade = request.extensions_mut().remove::<OnUpgrade>();
+        let exchange = Exchange { request, upgrade, answer, ended: self.ended.clone() };
+        self.inner.wait(number, exchange);
+        let (inner, door, working) = (self.inner.clone(), self.door.clone(), self.working.clone());
+        let effect = tokio::spawn(async move {
+            let _working = working;
+            let came = door.act(Action::Relay(relay)).await;
+            // What nobody performed is given up, so that nobody waits for its answer.
+            drop(inner.take(number));
+            came
+        });
+        if let Ok(answer) = answered.await {
+            return answer;
+        }
+        match effect.await {
+            Ok(Err(Refused::Denied(reasons))) => denied(&method, &url, &reasons),
+            Ok(Err(refused)) => failed(&method, &url, &refused.to_string()),
+            Ok(Ok(output)) => match &output.outcome().status {
+                Status::Failed { reason } => failed(&method, &url, reason),
+                _ => failed(&method, &url, "it was cut off"),
+            },
+            Err(_) => failed(&method, &url, "it ended badly"),
+        }
+    }
+}
+
+fn http() -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES_MAX);
+    http
+}
+
+/// Host and port of a `CONNECT`.
+fn named(uri: &Uri) -> Option<(String, u16)> {
+    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
+    Some((authority.host().to_ascii_lowercase(), authority.port_u16()?))
+}
+
+/// Whether two authorities are the same host and, where either names one, port: without it, it is the scheme's.
+fn is_same_host(one: &[u8], other: &[u8]) -> bool {
+    let bare = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text).to_ascii_lowercase();
+        text.strip_suffix(":80").or_else(|| text.strip_suffix(":443")).unwrap_or(&text).to_owned()
+    };
+    bare(one) == bare(other)
+}
+
+fn told(status: StatusCode, why: String) -> Response<Answered> {
+    let mut answer = Response::new(text(why));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}
+
+/// A refusal says what would let it pass: whoever reads it is a program, its agent, and then a person.
+fn denied(method: &str, url: &str, reasons: &[String]) -> Response<Answered> {
+    let uri: Option<Uri> = url.parse().ok();
+    let host = uri.as_ref().and_then(|uri| uri.authority()).map_or("", |authority| authority.as_str());
+    let why = format!(
+        "Bailey's network door refused this request: {method} {url}\n{}\n\nTo let it pass, the owner of this Bailey adds a rule \
+         (see docs/network.md):\n\n[[rule]]\nname = \"{host}\"\nanswer = \"allow\"\nmatch = {{ action = \"http\", host = \
+         \"{host}\", method = \"{method}\" }}\n",
+        reasons.join("; "),
+    );
+    told(StatusCode::FORBIDDEN, why)
+}
+
+fn failed(method: &str, url: &str, why: &str) -> Response<Answered> {
+    told(
+        StatusCode::BAD_GATEWAY,
+        format!("Bailey's network door could not pass this on: {method} {url}\n{why}\n"),
+    )
+}

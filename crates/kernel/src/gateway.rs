@@ -1,0 +1,49 @@
+//! The seam between the walls and the network door: who serves the requests of commands.
+
+use crate::{BoxFuture, Door, Refused, kernel::random};
+use std::{fmt, net::TcpListener, sync::Arc};
+use tokio_util::sync::CancellationToken;
+
+/// What the requests of one command show at the door: other commands of the session share its network.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pass(Arc<str>);
+
+impl Pass {
+    /// One that nobody guesses, of 128 random bits.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn random() -> Result<Self, Refused> {
+        let bytes: [u8; 16] = random()?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()))
+    }
+
+    /// Its letters, to be given to the command.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pass").finish_non_exhaustive()
+    }
+}
+
+/// Where the requests of one command come from.
+#[derive(Debug)]
+pub struct Way {
+    /// A listener in the command's own network.
+    pub listener: TcpListener,
+    /// What a request must show.
+    pub pass: Pass,
+    /// What each request goes through.
+    pub door: Door,
+}
+
+/// Serves the requests of commands inside the walls. Each is an effect of its own, asked for at the [`Door`] of its command's.
+pub trait Gateway: fmt::Debug + Send + Sync + 'static {
+    /// Serves until the command has `ended`, and then cuts off what still goes on.
+    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, ()>;
+}

@@ -1,0 +1,44 @@
+//! The way of a command to the network: variables that programs read, which lead them to the door on their loopback and say
+//! whom to trust there.
+
+use crate::plan::AUTHORITY;
+use std::collections::BTreeMap;
+
+/// Who the door is on its loopback, for programs that want a user beside the pass.
+const USER: &str = "bailey";
+
+/// Variables that name a proxy. Programs read one or the other.
+const PROXIES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+/// Hosts that no proxy is asked for.
+const NO_PROXIES: [&str; 2] = ["NO_PROXY", "no_proxy"];
+/// Variables that name a file of certificate authorities: of OpenSSL and what follows it, curl, git, Python, Node.js, npm, pip,
+/// cargo, Deno, AWS.
+const AUTHORITIES: [&str; 11] = [
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_cafile",
+    "PIP_CERT",
+    "UV_SSL_CERT_FILE",
+    "CARGO_HTTP_CAINFO",
+    "DENO_CERT",
+    "AWS_CA_BUNDLE",
+];
+
+/// The variables of a command for which the door listens at this port, and whose requests show this pass.
+pub(super) fn variables(port: u16, pass: &str) -> BTreeMap<String, String> {
+    let proxy = format!("http://{USER}:{pass}@127.0.0.1:{port}");
+    let to = |names: &[&'static str], value: &str| {
+        names.iter().map(|name| ((*name).to_owned(), value.to_owned())).collect::<Vec<_>>()
+    };
+    let here = to(&NO_PROXIES, "localhost,127.0.0.1,::1");
+    let trusted = to(&AUTHORITIES, AUTHORITY);
+    // Its own cache is the user's, which is read here and not written.
+    let npm = to(&["npm_config_cache"], "/tmp/.npm");
+    // Node.js looks at the variables of a proxy only when it is told to.
+    let node = to(&["NODE_USE_ENV_PROXY"], "1");
+    to(&PROXIES, &proxy).into_iter().chain(here).chain(trusted).chain(npm).chain(node).collect()
+}
