@@ -5,7 +5,7 @@ use bailey_journal::{Budgets, Entry, Fact, Masked, Sent, Terms, Totals, Warrant}
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
 use bailey_protocol::{
     Action, Answer, ChangedFile, Cost, Digest, EffectId, ExecReport, FileChange, MergeFile, MergeKind,
-    MergeResult, MergeState, Report, SessionId, Touched, WsPath,
+    MergeResult, MergeState, Relay, RelayReport, Report, SessionId, Touched, WsPath,
 };
 
 fn digest(text: &str) -> Option<Digest> {
@@ -199,6 +199,30 @@ async fn a64_a_session_has_the_sum_of_what_it_sent_and_changed() {
     assert_eq!(desk.journal.totals(session).await.unwrap(), expected);
     // Control: it is this session's alone.
     assert_eq!(desk.journal.totals(other).await.unwrap(), Totals::default());
+}
+
+/// Attack A64: a request that does not say how long it is counts when it is over.
+#[tokio::test]
+async fn a64_what_a_command_sent_is_counted_whether_or_not_it_said_how_much() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let relay = |host: &str, length| Relay {
+        method: "PUT".into(),
+        url: format!("https://{host}/"),
+        length,
+        number: 1,
+    };
+    let passed = |host: &str, counted| {
+        Report::Relayed(RelayReport { host: host.into(), out: 500, counted, ..RelayReport::default() })
+    };
+    desk.run(session, Action::Relay(relay("said.example", Some(500))), passed("said.example", true)).await;
+    desk.run(session, Action::Relay(relay("mute.example", None)), passed("mute.example", false)).await;
+    let sent =
+        |host: &str| Sent { host: host.into(), bytes: 500 + "https:///".len() as u64 + host.len() as u64 };
+    let expected = vec![sent("mute.example"), sent("said.example")];
+    assert_eq!(desk.journal.totals(session).await.unwrap().sent, expected);
+    assert!(desk.journal.rebuild().await.unwrap().repaired.is_empty());
+    assert_eq!(desk.journal.totals(session).await.unwrap().sent, expected);
 }
 
 /// Attack A63: a sub-agent is no way to begin a new count.

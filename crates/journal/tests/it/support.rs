@@ -27,7 +27,7 @@ pub(crate) const RULES: &str = r#"
 name = "all"
 answer = "allow"
 reason = "a test"
-match = { action = ["read", "exec", "model", "change", "merge"] }
+match = { action = ["read", "exec", "http", "model", "change", "merge"] }
 
 [[rule]]
 name = "deploy"
