@@ -133,7 +133,7 @@ impl ForwardProxy {
 }
 
 impl Gateway for ForwardProxy {
-    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, ()> {
+    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Vec<String>> {
         Box::pin(Self::serve_way(self.inner.clone(), way, ended))
     }
 }

@@ -44,6 +44,7 @@ pub struct Way {
 
 /// Serves the requests of commands inside the walls. Each is an effect of its own, asked for at the [`Door`] of its command's.
 pub trait Gateway: fmt::Debug + Send + Sync + 'static {
-    /// Serves until the command has `ended`, and then cuts off what still goes on.
-    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, ()>;
+    /// Serves until the command has `ended`, and then cuts off what still goes on. Answers what was refused, each once, the first
+    /// of it: method and URL.
+    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Vec<String>>;
 }

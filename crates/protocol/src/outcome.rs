@@ -109,6 +109,9 @@ pub struct ExecReport {
     pub stderr: Stream,
     /// Files of the project that this command changed for the first time in this session (ignored ones left out).
     pub touched: Vec<Touched>,
+    /// Requests of it that the network door refused, each once, the first of them: method and URL.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
 }
 
 /// A path that a session's layer came to hold, with what the project held there at that moment.

@@ -54,7 +54,8 @@ struct Known {
 }
 
 /// What of a command's way to the network its sandbox gets, the serving of it, and what ends that.
-type ServedWay = (Option<(Pass, oneshot::Sender<OwnedFd>)>, BoxFuture<'static, ()>, CancellationToken);
+type ServedWay =
+    (Option<(Pass, oneshot::Sender<OwnedFd>)>, BoxFuture<'static, Vec<String>>, CancellationToken);
 
 impl Walls {
     /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths, `path` where programs
@@ -185,9 +186,10 @@ impl Walls {
             ended.cancel();
             outcome
         };
-        let (mut outcome, (), ()) = tokio::join!(run, forward, serving);
+        let (mut outcome, (), refused) = tokio::join!(run, forward, serving);
         let scanned = self.scan(session, isolation, since).await;
         if let Report::Exec(report) = &mut outcome.report {
+            report.refused = refused;
             match scanned {
                 Ok(()) => report.touched = self.untold(session, std::mem::take),
                 // The merge then takes the base of what is new for unknown, and keeps what the project holds.
@@ -203,7 +205,7 @@ impl Walls {
     fn way(&self, command: &Command, door: &Door) -> Result<ServedWay, String> {
         let ended = CancellationToken::new();
         if !command.network {
-            return Ok((None, Box::pin(std::future::ready(())), ended));
+            return Ok((None, Box::pin(std::future::ready(Vec::new())), ended));
         }
         let gateway = self.gateway.clone().ok_or("there is no network door here")?;
         let pass = Pass::random().map_err(|error| error.to_string())?;
@@ -211,8 +213,8 @@ impl Walls {
         let (way, door, until) = ((pass.clone(), found), door.clone(), ended.clone());
         let serving = Box::pin(async move {
             // A sandbox that was refused opens none.
-            let Ok(listener) = listener.await else { return };
-            gateway.serve(Way { listener: TcpListener::from(listener), pass, door }, until).await;
+            let Ok(listener) = listener.await else { return Vec::new() };
+            gateway.serve(Way { listener: TcpListener::from(listener), pass, door }, until).await
         });
         Ok((Some(way), serving, ended))
     }

@@ -298,6 +298,7 @@ pub(crate) fn outcome(
         stdout,
         stderr,
         touched: Vec::new(),
+        refused: Vec::new(),
     };
     Outcome { status, enforced, duration_ms, report: Report::Exec(report) }
 }

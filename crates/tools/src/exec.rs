@@ -67,8 +67,17 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
             lines.push(shown(stream));
         }
     }
+    if !report.refused.is_empty() {
+        lines.push(format!(
+            "(the network door refused {}: no rule allows it; ask the human to allow that host and method, or go on without)",
+            report.refused.join(", ")
+        ));
+    }
     let ok = !cancelled && report.exit == Some(0) && report.limit.is_none();
     let mut summary = end.split(';').next().unwrap_or_default().to_owned();
+    if let Some(first) = report.refused.first() {
+        summary.push_str(&format!("; the network door refused {first}"));
+    }
     let fetch = if ok || cancelled { None } else { missing::fetch(&printed(report)) };
     if let Some(fetch) = fetch {
         let way = if command.network { "" } else { "call again with `network`, or " };

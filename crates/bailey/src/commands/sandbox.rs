@@ -76,6 +76,9 @@ fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
         if let Some(limit) = &report.limit {
             printer.warn(&format!("ended by the {limit}"));
         }
+        for refused in &report.refused {
+            printer.warn(&format!("the network door refused {refused}: no rule allows it (docs/network.md)"));
+        }
     }
     Ok(ExitCode::from(code(report)))
 }

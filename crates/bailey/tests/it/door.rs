@@ -155,6 +155,8 @@ fn a_command_reaches_what_a_rule_allows_and_is_told_what_would_allow_the_rest() 
         assert!(refused.stdout.contains(&format!("refused this request: {method} {url}")), "{refused:?}");
         let would = format!("host = \"{}\", method = \"{method}\"", host.address);
         assert!(refused.stdout.contains(&would), "{refused:?}");
+        let told = format!("the network door refused {method} {url}: no rule allows it");
+        assert!(refused.stderr.contains(&told), "{refused:?}");
     }
     assert_eq!((open.asked().len(), shut.asked().len()), (1, 0));
     let said = requests(&stage);
@@ -395,5 +397,6 @@ fn a_model_asks_for_the_way_and_the_person_is_asked_first() {
     let again = stage.ran(&["replay", &id]);
     assert!(again.code == Some(0) && open.asked().len() == 1, "{again:?}");
     let refused = run(&format!("{DEFAULT}{MAY_ASK}"));
-    assert!(refused[0].contains("refused this request") && open.asked().len() == 1, "{refused:?}");
+    let told = format!("(the network door refused GET {}: no rule allows it", open.url("/x"));
+    assert!(refused[0].contains(&told) && open.asked().len() == 1, "{refused:?}");
 }

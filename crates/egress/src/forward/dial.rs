@@ -94,10 +94,6 @@ impl Guarded {
             if METADATA.contains(&address.to_canonical()) {
                 return Err(Barred::Metadata(host.clone(), address));
             }
-            #[cfg(bailey_break)]
-            if bailey_protocol::broken::broken("addresses") {
-                continue;
-            }
             if !is_of_the_world(address) && !self.private.names(host) {
                 return Err(Barred::Private { host: host.clone(), address });
             }
