@@ -15,7 +15,7 @@ use std::{
 };
 
 const DEFAULT: &str = include_str!("../../../policy/src/default.toml");
-const MAY_ASK: &str = "
+pub(crate) const MAY_ASK: &str = "
 [[rule]]
 name = \"may-ask\"
 answer = \"allow\"
@@ -25,7 +25,7 @@ match = { action = \"exec\", network = true }
 ";
 
 /// What is left of a command is thrown away by a merge.
-const MAY_END: &str = "
+pub(crate) const MAY_END: &str = "
 [[rule]]
 name = \"may-end\"
 answer = \"allow\"
@@ -33,14 +33,14 @@ match = { action = \"merge\" }
 ";
 
 /// A server on loopback that keeps what it was asked.
-struct Upstream {
-    address: SocketAddr,
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Upstream {
     /// It answers with what this says to the request's first line and the length of its body.
-    fn start(answer: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -58,7 +58,7 @@ impl Upstream {
         Self::start(move |_, _| whole("200 OK", text.as_bytes()))
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -68,8 +68,11 @@ impl Upstream {
 }
 
 /// An answer with its length.
-fn whole(status: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+pub(crate) fn whole(status: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
@@ -117,7 +120,7 @@ fn stage(private: &[String], rules: &str) -> Stage {
     stage
 }
 
-fn allow(host: &str, rest: &str) -> String {
+pub(crate) fn allow(host: &str, rest: &str) -> String {
     format!(
         "\n[[rule]]\nname = \"allowed-{}\"\nanswer = \"allow\"\nmatch = {{ action = \"http\", host = \"{host}\"{rest} }}\n",
         host.replace(|c: char| !c.is_ascii_alphanumeric(), "-").to_lowercase(),

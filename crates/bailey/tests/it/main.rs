@@ -14,6 +14,7 @@ mod attacks;
 mod audit;
 mod cards;
 mod chat;
+mod clients;
 mod commands;
 mod config;
 mod context;

@@ -1,0 +1,228 @@
+//! Programs as they are, through the network door: each fetches what it always does from a server with a certificate, and where no
+//! rule allows that, the refusal says what would.
+
+#![expect(clippy::print_stdout, reason = "a test says what could not be tried here")]
+
+use crate::{
+    door::{MAY_ASK, MAY_END, Upstream, allow, whole},
+    relay::Tls,
+    stage::{Ran, Stage},
+};
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// What a server holds, by path.
+type Site = BTreeMap<String, Vec<u8>>;
+
+/// A server of these files, with a certificate that this machine trusts.
+struct Served {
+    stage: Stage,
+    upstream: Upstream,
+    tls: Tls,
+}
+
+impl Served {
+    fn new(site: impl FnOnce(&str) -> Site) -> Self {
+        let stage = Stage::new(&[("a.txt", "in the repository\n")]);
+        let files: std::sync::Arc<std::sync::OnceLock<Site>> = std::sync::Arc::default();
+        let held = files.clone();
+        let upstream = Upstream::start(move |first, _| {
+            let path = first.split(' ').nth(1).unwrap_or_default().split('?').next().unwrap_or_default();
+            match held.get().and_then(|site| site.get(path)) {
+                Some(file) => whole("200 OK", file),
+                None => whole("404 Not Found", b""),
+            }
+        });
+        let tls = Tls::start("localhost", (2020, 2090), upstream.address, stage.folder());
+        let served = Self { stage, upstream, tls };
+        assert!(files.set(site(&served.place())).is_ok());
+        let private = format!("[network]\nprivate = [\"{}\"]\n", served.place());
+        fs::create_dir_all(served.stage.home().join("policy")).unwrap();
+        fs::write(served.stage.home().join("config.toml"), private).unwrap();
+        served
+    }
+
+    fn place(&self) -> String {
+        format!("https://localhost:{}", self.tls.address().port())
+    }
+
+    /// Runs a line of a shell inside, where `localhost` is asked of the door like any other host.
+    fn run(&self, is_allowed: bool, line: &str) -> Ran {
+        let host = self.place().replace("https://", "");
+        let rule = if is_allowed { allow(&host, ", method = [\"GET\", \"HEAD\"]") } else { String::new() };
+        fs::write(self.stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{rule}")).unwrap();
+        let line = format!("export NO_PROXY= no_proxy=; {line}");
+        let mut command = self.stage.bailey(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+        Ran::of(command.env("SSL_CERT_FILE", &self.tls.authority).output().unwrap())
+    }
+
+    /// The line brings `expected` where a rule allows the server, and else a refusal that names the request.
+    fn tried(&self, line: &str, expected: &str) {
+        let refused = self.run(false, line);
+        assert_eq!(self.upstream.asked(), [""; 0], "{refused:?}");
+        let told = format!("the network door refused GET {}", self.place());
+        assert!(refused.stderr.contains(&told) && !refused.stdout.contains(expected), "{refused:?}");
+        let passed = self.run(true, line);
+        assert!(passed.code == Some(0) && passed.stdout.contains(expected), "{passed:?}");
+    }
+}
+
+/// Whether a program is here, outside; a test that needs it says where it is not.
+fn is_here(argv: &[&str]) -> bool {
+    let ran = Command::new(argv[0]).args(&argv[1..]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_here = ran.is_ok_and(|status| status.success());
+    if !is_here {
+        println!("SKIPPED: `{}` is not here", argv.join(" "));
+    }
+    is_here
+}
+
+/// Runs a command outside, to make what a server holds.
+fn make(folder: &Path, argv: &[&str]) {
+    let ran = Command::new(argv[0]).args(&argv[1..]).current_dir(folder).output().unwrap();
+    assert!(ran.status.success(), "{argv:?}: {ran:?}");
+}
+
+/// A packed folder.
+fn packed(folder: &Path, name: &str) -> Vec<u8> {
+    make(folder, &["tar", "-czf", "packed.tgz", name]);
+    fs::read(folder.join("packed.tgz")).unwrap()
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn git_clones_through_the_door() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write(&at.join("from/a.txt"), "what was cloned\n");
+    let git = |argv: &[&str]| {
+        let own = ["git", "-c", "user.name=T", "-c", "user.email=t@example.invalid", "-C", "from"];
+        make(at, &[own.as_slice(), argv].concat());
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    git(&["add", "--all"]);
+    git(&["commit", "--quiet", "--message", "start"]);
+    make(at, &["git", "clone", "--quiet", "--bare", "from", "it.git"]);
+    make(at, &["git", "-C", "it.git", "update-server-info"]);
+    let served = Served::new(|_| {
+        let mut site = Site::new();
+        let mut folders = vec![at.join("it.git")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let name = format!("/{}", path.strip_prefix(at).unwrap().display());
+                    site.insert(name, fs::read(path).unwrap());
+                }
+            }
+        }
+        site
+    });
+    let line = format!("git clone --quiet {}/it.git /tmp/it && cat /tmp/it/a.txt", served.place());
+    served.tried(&line, "what was cloned");
+}
+
+#[test]
+fn pip_installs_through_the_door() {
+    if !is_here(&["python3", "-m", "pip", "--version"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write(&at.join("tiny.py"), "said = 'installed by pip'\n");
+    let info = "tiny-1.0.dist-info";
+    write(&at.join(info).join("METADATA"), "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n");
+    write(&at.join(info).join("WHEEL"), "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n");
+    write(&at.join(info).join("RECORD"), "tiny.py,,\n");
+    make(at, &["python3", "-m", "zipfile", "-c", "tiny-1.0-py3-none-any.whl", "tiny.py", info]);
+    let wheel = fs::read(at.join("tiny-1.0-py3-none-any.whl")).unwrap();
+    let served = Served::new(|place| {
+        let page = format!("<a href=\"{place}/tiny-1.0-py3-none-any.whl\">tiny-1.0-py3-none-any.whl</a>");
+        [("/simple/tiny/".into(), page.into_bytes()), ("/tiny-1.0-py3-none-any.whl".into(), wheel)].into()
+    });
+    // The interpreter itself: what a manager of versions puts before it wants to write outside.
+    let line = format!(
+        "python=$(python3 -c 'import sys; print(sys.executable)'); $python -m pip install --quiet --no-deps --retries 0 --no-cache-dir --target /tmp/t \
+         --index-url {}/simple tiny && PYTHONPATH=/tmp/t $python -c 'import tiny; print(tiny.said)'",
+        served.place()
+    );
+    served.tried(&line, "installed by pip");
+}
+
+#[test]
+fn npm_installs_through_the_door() {
+    if !is_here(&["npm", "--version"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write(&at.join("package/package.json"), "{\"name\":\"tiny\",\"version\":\"1.0.0\"}");
+    write(&at.join("package/index.js"), "module.exports = 'installed by npm'\n");
+    let tarball = packed(at, "package");
+    let served = Served::new(|place| {
+        let dist = json!({ "tarball": format!("{place}/tiny/-/tiny-1.0.0.tgz") });
+        let version = json!({ "name": "tiny", "version": "1.0.0", "dist": dist });
+        let page =
+            json!({ "name": "tiny", "dist-tags": { "latest": "1.0.0" }, "versions": { "1.0.0": version } });
+        [("/tiny".into(), page.to_string().into_bytes()), ("/tiny/-/tiny-1.0.0.tgz".into(), tarball)].into()
+    });
+    let line = format!(
+        "mkdir -p /tmp/n && cd /tmp/n && echo '{{}}' > package.json && npm install --silent --no-audit --no-fund \
+         --fetch-retries=0 --registry {}/ tiny && node -e 'console.log(require(\"tiny\"))'",
+        served.place()
+    );
+    served.tried(&line, "installed by npm");
+}
+
+#[test]
+fn cargo_builds_with_a_dependency_through_the_door() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let manifest = "[package]\nname = \"tiny\"\nversion = \"1.0.0\"\nedition = \"2021\"\n";
+    write(&at.join("tiny-1.0.0/Cargo.toml"), manifest);
+    write(&at.join("tiny-1.0.0/src/lib.rs"), "pub const SAID: &str = \"built by cargo\";\n");
+    let archive = packed(at, "tiny-1.0.0");
+    let sum = Command::new("sha256sum").arg(at.join("packed.tgz")).output().unwrap();
+    let sum = String::from_utf8(sum.stdout).unwrap()[..64].to_owned();
+    let served = Served::new(|place| {
+        let line = json!({
+            "name": "tiny", "vers": "1.0.0", "deps": [], "cksum": sum, "features": {}, "yanked": false
+        });
+        let config = json!({ "dl": format!("{place}/dl") });
+        [
+            ("/index/config.json".into(), config.to_string().into_bytes()),
+            ("/index/ti/ny/tiny".into(), format!("{line}\n").into_bytes()),
+            ("/dl/tiny/1.0.0/download".into(), archive),
+        ]
+        .into()
+    });
+    let line = format!(
+        "export CARGO_HOME=/tmp/cargo CARGO_NET_RETRY=0 && cargo new --quiet --vcs none /tmp/c && cd /tmp/c && mkdir .cargo && \
+         printf '[source.crates-io]\\nreplace-with = \"it\"\\n[source.it]\\nregistry = \"sparse+{}/index/\"\\n' > .cargo/config.toml && \
+         echo 'tiny = \"1\"' >> Cargo.toml && echo 'fn main() {{ println!(\"{{}}\", tiny::SAID) }}' > src/main.rs && \
+         cargo run --quiet",
+        served.place()
+    );
+    served.tried(&line, "built by cargo");
+}
+
+#[test]
+fn a_client_of_python_passes_through_the_door() {
+    let served = Served::new(|_| [("/x".into(), b"read by python".to_vec())].into());
+    let line = format!(
+        "python3 -c 'import urllib.request; print(urllib.request.urlopen(\"{}/x\").read().decode())'",
+        served.place()
+    );
+    served.tried(&line, "read by python");
+}
