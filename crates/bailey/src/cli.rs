@@ -315,6 +315,9 @@ pub(crate) enum Sessions {
         /// Only what is Red: a human is asked before it is applied
         #[arg(long)]
         red: bool,
+        /// In pieces, with what names each for `apply --only`
+        #[arg(long)]
+        hunks: bool,
     },
     /// Move the session's changes to the project
     Apply {
@@ -323,6 +326,12 @@ pub(crate) enum Sessions {
         /// Only these files and what lies below them
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
+        /// Ask about each hunk, and apply those that you pick
+        #[arg(long, conflicts_with = "only")]
+        hunks: bool,
+        /// Only these hunks, as `sessions diff --hunks` names them; refused where the file is not what was shown
+        #[arg(long, value_name = "PATH:NUMBERS@DIGITS", conflicts_with = "paths")]
+        only: Vec<String>,
         /// Whether to ask about what is Red; with `never` nothing is applied where something of it is Red, so name
         /// the files that are not
         #[arg(long, value_enum, default_value_t = Approve::Ask)]

@@ -8,6 +8,7 @@ mod config;
 mod context;
 mod doctor;
 mod estop;
+mod hunks;
 mod init;
 mod man;
 mod models;

@@ -176,13 +176,13 @@ impl<'a> Front<'a> {
         done
     }
 
-    /// Asks a plain yes-or-no question; a signal is a no.
-    pub(crate) async fn confirm(&mut self, question: &str) -> bool {
-        let asked = ask::accept(self.printer, question);
+    /// Asks a question and takes the line that is typed to it; none after a signal, or where the terminal is gone.
+    pub(crate) async fn ask_line(&mut self, question: &str) -> Option<String> {
+        let asked = ask::line(self.printer, question);
         tokio::pin!(asked);
         let heard = loop {
             tokio::select! {
-                yes = &mut asked => return yes,
+                line = &mut asked => return line,
                 heard = self.signals.next() => match heard {
                     Heard::Resize => {}
                     Heard::Suspend => self.suspend(),
@@ -192,7 +192,7 @@ impl<'a> Front<'a> {
         };
         self.printer.note("");
         self.ending = code_of(heard).map(|code| (code, Instant::now()));
-        false
+        None
     }
 
     /// Notes what the person asked for.

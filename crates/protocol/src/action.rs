@@ -1,6 +1,6 @@
 //! What can be done to the world: a closed list, each with everything that matters in it.
 
-use crate::{Blob, Digest, EffectId, ToolUse, WsPath, number::decimal};
+use crate::{Blob, Digest, EffectId, Part, ToolUse, WsPath, number::decimal};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -321,6 +321,17 @@ pub struct MergeFile {
     pub base: Option<Digest>,
     /// The state that it ends with.
     pub new: Option<Digest>,
+    /// What of the file's change an apply takes over; none: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+impl MergeFile {
+    /// A path that goes from one state to another as a whole.
+    #[must_use]
+    pub fn whole(path: WsPath, base: Option<Digest>, new: Option<Digest>) -> Self {
+        Self { path, base, new, part: None }
+    }
 }
 
 /// A rule file of the home that changes.

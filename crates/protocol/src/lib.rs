@@ -29,6 +29,7 @@ pub mod money;
 pub mod number;
 pub mod op;
 pub mod outcome;
+pub mod part;
 pub mod path;
 pub mod tool;
 pub mod wall;
@@ -55,6 +56,7 @@ pub use outcome::{
     HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, RelayReport, Report, SearchReport,
     StatReport, Status, Stream, Touched,
 };
+pub use part::{Part, SPLICES_MAX, Splice, file_state};
 pub use path::{WsPath, quoted};
 pub use tool::{ToolEffect, ToolUse};
 pub use wall::{Enforced, Isolation, Profile, Wall};

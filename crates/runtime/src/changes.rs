@@ -1,12 +1,11 @@
 //! What a session changed, and its way to the project and back.
 
-use crate::{Host, HostError};
+use crate::{Host, HostError, unified::unified};
 use bailey_kernel::{Acted, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
-    Action, DiffReport, EffectId, FileDiff, FileKind, FileState, Happening, Merge, MergeFile, MergeKind,
-    MergeState, Op, Report, Status, Touched, Verdict, quoted,
+    Action, DiffReport, EffectId, FileDiff, Happening, Merge, MergeFile, MergeKind, MergeState, Op, Report,
+    Status, Touched, Verdict,
 };
-use similar::TextDiff;
 use std::collections::HashMap;
 use tokio::sync::mpsc;
 
@@ -19,7 +18,9 @@ pub struct Change {
     pub diff: String,
     /// Why it stays in the session's layer; none when it can be applied.
     pub refused: Option<String>,
-    file: MergeFile,
+    /// What is to be known before it is applied.
+    pub remarks: Vec<String>,
+    pub(crate) file: MergeFile,
 }
 
 /// Everything that a session changed in its project.
@@ -34,9 +35,11 @@ pub struct Changes {
     /// Whether the gate denies all of it: nothing is asked, and all of it stays.
     pub is_denied: bool,
     /// What was asked for: these paths and what lies below them; everything when there is none.
-    only: Vec<String>,
+    pub(crate) only: Vec<String>,
+    /// Whether somebody picked them out of all.
+    pub(crate) is_picked: bool,
     /// The comparison, for the card of an apply.
-    compared: Option<Output>,
+    pub(crate) compared: Option<Output>,
 }
 
 impl Changes {
@@ -103,8 +106,8 @@ impl Host {
         let red = red.iter().map(|path| path.relative_to(root).unwrap_or(&path.0).to_owned()).collect();
         let reasons = if verdict == Verdict::Allowed { Vec::new() } else { reasons };
         let is_denied = verdict == Verdict::Denied;
-        let changes =
-            Changes { changes, red, reasons, is_denied, only: only.to_vec(), compared: Some(output) };
+        let (only, compared) = (only.to_vec(), Some(output));
+        let changes = Changes { changes, red, reasons, is_denied, only, is_picked: false, compared };
         let happening = Happening::Diff {
             diff: changes.diff(),
             files: changes.paths(),
@@ -131,6 +134,12 @@ impl Host {
         let Some(mut merged) = self.finish_apply(&changes.compared, ops).await? else {
             return self.apply_all(changes, ops).await;
         };
+        // What was picked of a comparison is nothing in another one.
+        if changes.is_picked {
+            return Err(HostError::Merge(
+                "an apply had been cut in the middle and is whole now: look at the hunks again".into(),
+            ));
+        }
         // The layer is the same, so what is left is a part of what was shown.
         let rest = self.changes_at(&changes.only).await?;
         if !rest.is_empty() {
@@ -139,6 +148,14 @@ impl Host {
             merged.conflicts = more.conflicts;
         }
         Ok(merged)
+    }
+
+    /// Ends an apply that was killed in the middle, so that what is compared afterwards stands still; none where there is none.
+    ///
+    /// # Errors
+    /// As [`Host::apply`].
+    pub async fn finish(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Option<Merged>, HostError> {
+        self.finish_apply(&None, ops).await
     }
 
     /// Takes an apply back: every path that still is as the apply left it becomes what it was before.
@@ -370,57 +387,6 @@ fn change(file: &FileDiff, touched: &HashMap<&str, &Touched>, root: &str) -> Cha
         .then(|| "the project's file changed while a command ran, or the clock was put back; apply by hand, or discard".to_owned());
     let diff = unified(&path, file.old.as_ref(), file.new.as_ref());
     let refused = file.refused.clone().or(conflict);
-    Change { diff, refused, file: MergeFile { path: file.path.clone(), base, new: wanted }, path }
-}
-
-/// A unified diff of one path, with a line for what is not text.
-fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
-    let text = |state: Option<&FileState>| match state {
-        None => Some(String::new()),
-        Some(FileState { kind: FileKind::File, content: Some(content), .. }) => {
-            String::from_utf8(content.0.clone()).ok().filter(|text| !text.contains('\0'))
-        }
-        Some(_) => None,
-    };
-    let (from, to) = (quoted(&format!("a/{path}")), quoted(&format!("b/{path}")));
-    let modes = mode_lines(&from, &to, old, new);
-    let head = match (old, new) {
-        // What stays in the layer without being compared is there all the same.
-        (None, _) => format!("--- /dev/null\n+++ {to}\n"),
-        (Some(_), None) => format!("--- {from}\n+++ /dev/null\n"),
-        (Some(_), Some(_)) => format!("--- {from}\n+++ {to}\n"),
-    };
-    match (text(old), text(new)) {
-        (Some(before), Some(after)) if before != after => {
-            format!("{modes}{head}{}", TextDiff::from_lines(&before, &after).unified_diff())
-        }
-        (Some(_), Some(_)) if !modes.is_empty() => modes,
-        (Some(_), Some(_)) => head,
-        _ => format!("{modes}{head}{} -> {}\n", describe(old), describe(new)),
-    }
-}
-
-/// The lines in which git says that a mode changes. They name the file first, because they stand before its head.
-fn mode_lines(from: &str, to: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
-    let mode = |state: &FileState| {
-        let kind = if state.kind == FileKind::Directory { 0o040_000 } else { 0o100_000 };
-        kind | state.mode & 0o7777
-    };
-    match (old, new) {
-        (Some(old), Some(new)) if old.kind == new.kind && old.mode != new.mode => {
-            format!("diff --git {from} {to}\nold mode {:06o}\nnew mode {:06o}\n", mode(old), mode(new))
-        }
-        _ => String::new(),
-    }
-}
-
-fn describe(state: Option<&FileState>) -> String {
-    match state {
-        None => "nothing".into(),
-        Some(FileState { kind: FileKind::Symlink, content: Some(target), .. }) => {
-            format!("link to {}", quoted(&target.lossy()))
-        }
-        Some(FileState { kind: FileKind::Directory, .. }) => "directory".into(),
-        Some(state) => format!("binary file of {} bytes", state.size),
-    }
+    let (remarks, file) = (file.remarks.clone(), MergeFile::whole(file.path.clone(), base, wanted));
+    Change { diff, refused, remarks, file, path }
 }

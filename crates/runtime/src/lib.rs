@@ -8,7 +8,10 @@
 
 mod changes;
 mod host;
+mod hunks;
 mod pins;
+mod unified;
 
 pub use changes::{Change, Changes, Merged};
 pub use host::{Host, HostError, Opening, Parts};
+pub use hunks::{FileHunks, Hunk};

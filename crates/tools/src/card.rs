@@ -8,11 +8,14 @@ use crate::{
 use bailey_kernel::{Output, Question, RED_FILES_MAX, Redactor};
 use bailey_protocol::{
     Action, Adaptation, Amendment, Blob, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState,
-    HttpRequest, Merge, MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
+    HttpRequest, Merge, MergeKind, ToolEffect, ToolUse, WsPath,
 };
 use std::collections::HashSet;
 
+mod comparison;
 mod looks;
+
+use comparison::Comparison;
 
 /// What becomes of a masked file.
 const FOR_THE_SESSION: &str = "revealed: from now on everything in this session can read it";
@@ -216,22 +219,27 @@ impl Draft<'_> {
     }
 
     fn merge(&mut self, merge: &Merge, red: &HashSet<&WsPath>, seen: &[Output]) -> String {
+        let comparison = Comparison::of_seen(seen);
         if merge.files.len() > 1 && !red.is_empty() {
             let reds = merge.files.iter().filter(|file| red.contains(&file.path));
-            self.field("asked about", &counted(reds, seen, "Red "));
+            self.field("asked about", &comparison.counted(reds, "Red "));
         }
         for file in first(&merge.files, |file| red.contains(&file.path)) {
-            let verb = verb(file.base.is_some(), file.new.is_some());
-            self.field(&verb.to_lowercase(), &file.path.0);
-            match compared(file, seen) {
-                Some(found) => self.compared(found),
+            let verb = verb(file.base.is_some(), file.new.is_some()).to_lowercase();
+            self.field(&if file.part.is_some() { format!("{verb} in part") } else { verb }, &file.path.0);
+            match comparison.of(file) {
+                Some(found) => self.compared(&found),
                 None => self.caveats.push(format!("the content of {} is not shown", file.path)),
             }
         }
         self.rest(merge.files.len(), red.len());
-        let files = counted(merge.files.iter(), seen, "");
+        let files = comparison.counted(merge.files.iter(), "");
         match merge.direction {
-            MergeKind::Apply => format!("Apply {files} to the project"),
+            MergeKind::Apply => match merge.files.iter().filter(|file| file.part.is_some()).count() {
+                0 => format!("Apply {files} to the project"),
+                parts if parts == merge.files.len() => format!("Apply parts of {files} to the project"),
+                parts => format!("Apply {files}, {parts} of them in part, to the project"),
+            },
             MergeKind::Undo => format!("Take back {files} in the project"),
             MergeKind::Discard => format!("Throw away the session's changes of {files}"),
         }
@@ -320,38 +328,6 @@ fn verb(before: bool, after: bool) -> &'static str {
         (true, false) => "Delete",
         (true, true) => "Change",
     }
-}
-
-/// `2 files`, `1 file and 3 directories`.
-fn counted<'a>(files: impl Iterator<Item = &'a MergeFile>, seen: &[Output], kind: &str) -> String {
-    let is_directory = |file: &&MergeFile| {
-        let found = compared(file, seen);
-        let state = found.and_then(|found| found.new.as_ref().or(found.old.as_ref()));
-        state.is_some_and(|state| state.kind == FileKind::Directory)
-    };
-    let (directories, files): (Vec<_>, Vec<_>) = files.partition(is_directory);
-    let directories = match directories.len() {
-        0 => return count(files.len(), &format!("{kind}file")),
-        1 => format!("1 {kind}directory"),
-        more => format!("{more} {kind}directories"),
-    };
-    match files.len() {
-        0 => directories,
-        some => format!("{} and {directories}", count(some, &format!("{kind}file"))),
-    }
-}
-
-/// The comparison of exactly these two states of a path.
-fn compared<'a>(file: &MergeFile, seen: &'a [Output]) -> Option<&'a FileDiff> {
-    let reports = seen.iter().filter_map(|output| match output.report() {
-        Report::Diff(report) => Some(&report.files),
-        _ => None,
-    });
-    let state = |state: &Option<FileState>| state.as_ref().map(|state| state.state);
-    let same = |found: &&FileDiff| {
-        found.path == file.path && state(&found.old) == file.base && state(&found.new) == file.new
-    };
-    reports.flatten().find(same)
 }
 
 /// The host and port of an absolute URL; user information in front of it is not shown as a host.

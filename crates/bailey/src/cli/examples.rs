@@ -30,11 +30,16 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &[
             ("bailey sessions diff 3f2a", ""),
             ("bailey sessions diff 3f2a --red", "what a human is asked about"),
+            ("bailey sessions diff 3f2a --hunks", "in pieces, each with a number"),
         ],
     ),
     (
         &["sessions", "apply"],
-        &[("bailey sessions apply 3f2a", ""), ("bailey sessions apply 3f2a src docs", "in parts")],
+        &[
+            ("bailey sessions apply 3f2a", ""),
+            ("bailey sessions apply 3f2a src docs", "in parts"),
+            ("bailey sessions apply 3f2a --hunks", "asks about each hunk"),
+        ],
     ),
     (&["sessions", "discard"], &[("bailey sessions discard 3f2a", "")]),
     (&["sessions", "undo"], &[("bailey sessions undo 3f2a", "")]),

@@ -1,5 +1,6 @@
 //! `bailey run`: one task, to its end.
 
+use super::hunks;
 use crate::{
     cli::{Run, TurnOptions},
     compose::{self, Keys, Open, Session},
@@ -99,7 +100,7 @@ async fn finish(
         }
     };
     show(printer, &changes);
-    let merged = merge(front, host, options, ended, &changes, inbox).await;
+    let merged = merge(front, host, options, ended, changes, inbox).await;
     front.tell_story();
     if let Some(code) = front.ending() {
         return Ok(ExitCode::from(code));
@@ -118,7 +119,7 @@ async fn merge(
     host: &Host,
     options: &TurnOptions,
     ended: TurnEnd,
-    changes: &Changes,
+    mut changes: Changes,
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
 ) -> Result<Option<Merged>> {
     let printer = front.printer;
@@ -129,14 +130,28 @@ async fn merge(
     // What is Red is asked on a card of its own: one question is enough.
     let asks = front.asker.is_here() && !printer.is_json();
     let question = if is_half_applied {
-        "An apply was cut in the middle. End it, and apply these changes?"
+        "An apply was cut in the middle. End it, and apply these changes? [y/N] "
     } else {
-        "Apply these changes?"
+        "Apply these changes? [y/N/pick] "
     };
-    if !options.apply && !(asks && (!changes.red.is_empty() || front.confirm(question).await)) {
-        return Ok(None);
+    if !options.apply {
+        let answer = match (asks, changes.red.is_empty()) {
+            (false, _) => return Ok(None),
+            (true, false) => "yes".into(),
+            (true, true) => front.ask_line(question).await.unwrap_or_default(),
+        };
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => {}
+            "p" | "pick" if !is_half_applied => {
+                let Some(picked) = hunks::asked(front, &changes).await.filter(hunks::is_some) else {
+                    return Ok(None);
+                };
+                changes = changes.pick(&picked)?;
+            }
+            _ => return Ok(None),
+        }
     }
-    let merged = front.during(host.apply(changes, inbox)).await?;
+    let merged = front.during(host.apply(&changes, inbox)).await?;
     tell_merged(printer, "applied", &merged);
     Ok(Some(merged))
 }
@@ -151,6 +166,9 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
         crate::front::diff_lines(printer, &change.diff, printer.cells())
             .iter()
             .for_each(|line| printer.line(line));
+        for remark in &change.remarks {
+            say(printer, Style::Yellow, 4, &format!("{} {remark}", change.path));
+        }
         if let Some(why) = stays(change) {
             say(printer, Style::Yellow, 4, &why);
         }
@@ -173,7 +191,7 @@ fn stays(change: &Change) -> Option<String> {
 }
 
 /// A line of foreign text behind so many blanks, broken between words where it is wider than the terminal.
-fn say(printer: &Printer, style: Style, indent: usize, text: &str) {
+pub(super) fn say(printer: &Printer, style: Style, indent: usize, text: &str) {
     let text = format!("{:indent$}{}", "", one_line(&printer.redact(text)));
     let cells = printer.cells();
     let lines = printer.paint_lines(style, &fold(&text, cells, indent));

@@ -2,7 +2,7 @@
 
 mod keep;
 
-use super::run as one_task;
+use super::{hunks, run as one_task};
 use crate::{
     cli::{Answering, Approve, Sessions},
     compose::{self, Keys, Open, Session},
@@ -36,11 +36,16 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
             let session = Session { revealed, ..Session::new(home, &config, keys, info.workspace, opening) };
             one_task::turn(session, &options, message, printer).await
         }
-        Sessions::Diff { session, paths, red } => {
-            visit(home, &session, Approve::Never, printer, What::Diff { paths, red }).await
+        Sessions::Diff { session, paths, red, hunks } => {
+            visit(home, &session, Approve::Never, printer, What::Diff { paths, red, hunks }).await
         }
-        Sessions::Apply { session, paths, approve } => {
-            visit(home, &session, approve, printer, What::Apply { paths }).await
+        Sessions::Apply { session, paths, hunks, only, approve } => {
+            let what = match (hunks, only.is_empty()) {
+                (false, true) => What::Apply { paths },
+                (true, _) => What::Pick { paths, only: None },
+                (false, false) => What::Pick { paths, only: Some(only) },
+            };
+            visit(home, &session, approve, printer, what).await
         }
         Sessions::Fork { session, at } => keep::fork(home, &session, at, printer).await,
         Sessions::Export { session, output } => keep::export(home, &session, output, printer).await,
@@ -145,8 +150,19 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
 /// What to do with a session's changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
-    Diff { paths: Vec<PathBuf>, red: bool },
-    Apply { paths: Vec<PathBuf> },
+    Diff {
+        paths: Vec<PathBuf>,
+        red: bool,
+        hunks: bool,
+    },
+    Apply {
+        paths: Vec<PathBuf>,
+    },
+    /// Hunks, by their names; none: as they are asked about.
+    Pick {
+        paths: Vec<PathBuf>,
+        only: Option<Vec<String>>,
+    },
     Discard,
     Undo,
 }
@@ -180,13 +196,18 @@ async fn act(
     let printer = front.printer;
     let mut held = Changes::default();
     let (merged, word) = match what {
-        What::Diff { paths, red } => {
+        What::Diff { paths, red, hunks } => {
             let mut changes = front.during(host.changes_at(&below(host, &paths)?)).await?;
             if red {
                 let red: std::collections::HashSet<&String> = changes.red.iter().collect();
                 changes.changes.retain(|change| red.contains(&change.path));
             }
-            one_task::show(printer, &changes);
+            if hunks {
+                hunks::show(printer, &changes);
+                one_task::tell_held(printer, &changes);
+            } else {
+                one_task::show(printer, &changes);
+            }
             if red && changes.changes.is_empty() {
                 printer.note("nothing of it is Red");
             } else if changes.changes.is_empty() {
@@ -203,6 +224,13 @@ async fn act(
             held = changes;
             (front.during(host.apply(&held, inbox)).await?, "applied")
         }
+        What::Pick { paths, only } => {
+            let Some(picked) = pick(front, host, &paths, only, inbox).await? else {
+                printer.note("nothing was picked; the project is as it was");
+                return Ok(ExitCode::from(front.ending().unwrap_or(exit::DONE)));
+            };
+            (front.during(host.apply(&picked, inbox)).await?, "applied")
+        }
         What::Undo => (front.during(host.undo(inbox)).await?, "undone"),
         What::Discard => {
             front.during(host.discard(inbox)).await?;
@@ -213,6 +241,32 @@ async fn act(
     one_task::tell_merged(printer, word, &merged);
     one_task::tell_held(printer, &held);
     Ok(ExitCode::from(if merged.conflicts.is_empty() { exit::DONE } else { exit::CONFLICT }))
+}
+
+/// The hunks that are named, or that a person picks; none where nothing is.
+async fn pick(
+    front: &mut Front<'_>,
+    host: &Host,
+    paths: &[PathBuf],
+    only: Option<Vec<String>>,
+    inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
+) -> Result<Option<Changes>> {
+    if only.is_none() && (!front.asker.is_here() || front.printer.is_json()) {
+        bail!(
+            "`--hunks` asks on a terminal, and nobody sits at one: name hunks by `--only`, as `bailey sessions diff --hunks` prints them"
+        );
+    }
+    if let Some(ended) = front.during(host.finish(inbox)).await? {
+        one_task::tell_merged(front.printer, "applied, as it had been cut in the middle", &ended);
+    }
+    let changes = front.during(host.changes_at(&below(host, paths)?)).await?;
+    let picked = match only {
+        Some(names) => Some(hunks::named(&changes, &names)?),
+        None if changes.is_empty() => bail!("this session has nothing that can be applied"),
+        None => hunks::asked(front, &changes).await,
+    };
+    let picked = picked.filter(hunks::is_some);
+    Ok(picked.map(|picked| changes.pick(&picked)).transpose()?)
 }
 
 /// Paths that a person typed, absolute or as a diff names them, relative to the workspace.

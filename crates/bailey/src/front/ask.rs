@@ -149,20 +149,13 @@ async fn reason(prompt: &Prompt) -> std::io::Result<Option<String>> {
 /// Whether a question that ran out is to be asked once more.
 pub(crate) async fn again(printer: &Printer) -> bool {
     let question = "  Nobody answered in time, which is a no. [a]sk once more, or Enter to leave it: ";
-    let line = answer(printer, question).await;
+    let line = line(printer, question).await.unwrap_or_default();
     matches!(line.trim().to_lowercase().as_str(), "a" | "again")
 }
 
-/// Asks a plain yes-or-no question where a front end has the terminal; no where there is none.
-pub(super) async fn accept(printer: &Printer, question: &str) -> bool {
-    let line = answer(printer, &format!("{question} [y/N] ")).await;
-    matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
-}
-
-/// What is typed to a question; nothing where the terminal cannot be read.
-async fn answer(printer: &Printer, question: &str) -> String {
-    let Ok(prompt) = Prompt::open(printer) else { return String::new() };
-    prompt.line(question).await.ok().flatten().unwrap_or_default()
+/// What is typed to a question where a front end has the terminal; none where it cannot be read or is closed.
+pub(super) async fn line(printer: &Printer, question: &str) -> Option<String> {
+    Prompt::open(printer).ok()?.line(question).await.ok()?
 }
 
 /// Asks a plain yes-or-no question of a command that the person gave; no where there is no terminal. Ctrl-C ends the command.

@@ -337,7 +337,7 @@ fn a64_a_card_says_what_the_session_sent_and_changed_so_far() {
     let Some(mut terminal) = run(&stage) else { return };
     let card = terminal.wait_for(QUESTION);
     terminal.keys("n\n");
-    terminal.wait_for("Apply these changes? [y/N] ");
+    terminal.wait_for("Apply these changes? [y/N/pick] ");
     terminal.keys("n\n");
     terminal.end();
     let so_far = card.lines().find(|line| line.contains("this session so far")).unwrap();

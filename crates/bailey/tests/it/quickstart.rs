@@ -141,8 +141,8 @@ fn said(text: &str, name: &str, arguments: Value) -> Reply {
 
 /// A question of the page, and what is answered there.
 fn asked(line: &str) -> Option<(&str, &str)> {
-    let end =
-        line.find("[y/N] ").map(|at| at + 6).or_else(|| line.find("(not shown): ").map(|at| at + 13))?;
+    let asks = ["[y/N] ", "[y/N/pick] ", "(not shown): "];
+    let end = asks.iter().find_map(|ask| line.find(ask).map(|at| at + ask.len()))?;
     Some(line.split_at(end))
 }
 

@@ -41,7 +41,7 @@ async fn merged(
 }
 
 fn file_of(path: &str, base: Option<Digest>, new: Option<Digest>) -> MergeFile {
-    MergeFile { path: path.into(), base, new }
+    MergeFile::whole(path.into(), base, new)
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ async fn lived(desk: &Desk) -> SessionId {
     desk.journal.resume_session(session, "other/model".into()).await.unwrap();
     let report = ExecReport { touched: vec![touched("/w/a"), touched("/w/b")], ..ExecReport::default() };
     desk.run(session, command("make"), Report::Exec(report)).await;
-    let file = MergeFile { path: "/w/a".into(), base: touched("/w/a").base, new: Some(Digest::of(b"new")) };
+    let file = MergeFile::whole("/w/a".into(), touched("/w/a").base, Some(Digest::of(b"new")));
     let done = vec![MergeResult { path: file.path.clone(), state: MergeState::Done }];
     desk.run(session, merge(MergeKind::Apply, None, vec![file]), Report::Merged { files: done }).await;
     desk.journal.reveal(session, "/w/.env".into()).await.unwrap();

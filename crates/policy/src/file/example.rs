@@ -154,7 +154,7 @@ fn action(text: &str, network: bool) -> Result<Action, String> {
         _ => Err(format!("`{kind}` takes one path")),
     };
     let merge = |direction| {
-        let file = |path: &WsPath| MergeFile { path: path.clone(), base: None, new: None };
+        let file = |path: &WsPath| MergeFile::whole(path.clone(), None, None);
         Action::Merge(Merge { direction, of: None, files: paths.iter().map(file).collect() })
     };
     let request = |method: &str| match rest {

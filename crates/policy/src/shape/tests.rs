@@ -27,7 +27,7 @@ fn content_is_limited_in_total() {
 #[test]
 fn paths_are_limited_in_number() {
     let merge = |count: usize| {
-        let file = |i| MergeFile { path: WsPath(format!("/a/{i}")), base: None, new: None };
+        let file = |i| MergeFile::whole(WsPath(format!("/a/{i}")), None, None);
         check(&Action::Merge(Merge {
             direction: MergeKind::Apply,
             of: None,

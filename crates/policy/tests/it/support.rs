@@ -156,7 +156,7 @@ pub(crate) fn adapt(path: &str, size: usize) -> Action {
 }
 
 pub(crate) fn merge(direction: MergeKind, paths: &[&str]) -> Action {
-    let file = |path: &&str| MergeFile { path: WsPath::from(*path), base: None, new: None };
+    let file = |path: &&str| MergeFile::whole(WsPath::from(*path), None, None);
     Action::Merge(Merge { direction, of: None, files: paths.iter().map(file).collect() })
 }
 

@@ -42,6 +42,60 @@ async fn changes_are_applied_and_undone() {
     );
 }
 
+/// A session that changed the first and the last of ten lines.
+async fn two_places() -> (Host, Front, tempfile::TempDir) {
+    let server = ModelServer::start([
+        Reply::calls([("1", "fs_write", json!({ "path": "a.txt", "content": lines("one", "ten") }))]),
+        Reply::text("done"),
+    ]);
+    let (mut host, mut front, home) = session(&server).await;
+    front.world.put("a.txt", lines("1", "10"));
+    host.say(say("change it"), &mut front.heard).await.unwrap();
+    (host, front, home)
+}
+
+fn lines(first: &str, last: &str) -> String {
+    format!("{first}\n2\n3\n4\n5\n6\n7\n8\n9\n{last}\n")
+}
+
+#[tokio::test]
+async fn hunks_are_applied_one_by_one_and_undone_one_by_one() {
+    let (host, mut front, _home) = two_places().await;
+    let mut states = vec![lines("1", "10")];
+    for left in [2, 1] {
+        let changes = host.changes().await.unwrap();
+        let file = changes.hunks().remove(0);
+        assert_eq!(file.hunks.len(), left);
+        let last = file.hunks.last().unwrap().clone();
+        let picked = changes.pick(&[(file.path, vec![last])]).unwrap();
+        let merged = host.apply(&picked, &mut front.heard).await.unwrap();
+        assert_eq!((merged.files.len(), merged.conflicts.len()), (1, 0), "{merged:?}");
+        states.push(front.world.project("a.txt").unwrap());
+    }
+    assert_eq!(states[1..], [lines("1", "ten"), lines("one", "ten")]);
+    assert!(host.changes().await.unwrap().is_empty());
+    for state in states.iter().rev().skip(1) {
+        host.undo(&mut front.heard).await.unwrap();
+        assert_eq!(front.world.project("a.txt").as_ref(), Some(state));
+    }
+    assert_eq!(host.changes().await.unwrap().hunks().remove(0).hunks.len(), 2);
+}
+
+#[tokio::test]
+async fn a_hunk_of_a_file_that_somebody_changed_meanwhile_is_kept() {
+    let (host, mut front, _home) = two_places().await;
+    let changes = host.changes().await.unwrap();
+    let file = changes.hunks().remove(0);
+    let picked = changes.pick(&[(file.path, file.hunks[..1].to_vec())]).unwrap();
+    front.world.put("a.txt", "mine\n");
+    let merged = host.apply(&picked, &mut front.heard).await.unwrap();
+    assert_eq!(merged.conflicts.len(), 1, "{merged:?}");
+    assert_eq!(front.world.project("a.txt").as_deref(), Some("mine\n"));
+    // Nor is there a hunk to be picked from then on.
+    let file = host.changes().await.unwrap().hunks().remove(0);
+    assert!(file.hunks.len() == 1 && file.remarks[0].contains("would be kept"));
+}
+
 #[tokio::test]
 async fn what_somebody_changed_meanwhile_is_kept() {
     let (host, mut front, _home) = changed("c.txt").await;

@@ -52,10 +52,8 @@ impl House {
         let request =
             Request::Diff { upper: upper.display().to_string(), project: project.display().to_string() };
         let Reply::Diff(diff) = self.work(request).await.unwrap() else { panic!("no diff") };
-        let file = |file: bailey_protocol::FileDiff| MergeFile {
-            path: file.path,
-            base: file.old.map(|state| state.state),
-            new: file.new.map(|state| state.state),
+        let file = |file: bailey_protocol::FileDiff| {
+            MergeFile::whole(file.path, file.old.map(|state| state.state), file.new.map(|state| state.state))
         };
         diff.files.into_iter().map(file).collect()
     }
@@ -115,10 +113,8 @@ async fn a_session_is_scanned_applied_undone_and_discarded() {
         assert_eq!(owner("d/new.txt"), owner("."));
         assert_eq!(house.sh("cat d/new.txt").await.ok(), "new");
 
-        let back = files
-            .iter()
-            .map(|file| MergeFile { path: file.path.clone(), base: file.new, new: file.base })
-            .collect();
+        let back =
+            files.iter().map(|file| MergeFile::whole(file.path.clone(), file.new, file.base)).collect();
         let Reply::Report(Report::Merged { files: results }) = house.merge(MergeKind::Undo, back).await
         else {
             panic!()

@@ -2,7 +2,7 @@
 //! beside the code.
 
 use super::{Ground, Reply, Request, mode, mode_of, run};
-use bailey_protocol::{Digest, Merge, MergeFile, MergeKind, MergeState, Report};
+use bailey_protocol::{Digest, Merge, MergeFile, MergeKind, MergeState, Part, Report, Splice, file_state};
 
 pub(super) fn merge(
     ground: &Ground,
@@ -28,10 +28,8 @@ pub(super) fn all(ground: &Ground) -> Vec<MergeFile> {
     };
     let leaves = report.files.into_iter().filter(|file| file.refused.is_none());
     leaves
-        .map(|file| MergeFile {
-            path: file.path,
-            base: file.old.map(|side| side.state),
-            new: file.new.map(|side| side.state),
+        .map(|file| {
+            MergeFile::whole(file.path, file.old.map(|side| side.state), file.new.map(|side| side.state))
         })
         .collect()
 }
@@ -121,7 +119,7 @@ fn an_undo_accepts_the_merge_in_either_direction_and_no_other() {
     ground.file("project/edit", "base");
     ground.file("upper/edit", "session");
     let files = all(&ground);
-    let turned = |file: &MergeFile| MergeFile { path: file.path.clone(), base: file.new, new: file.base };
+    let turned = |file: &MergeFile| MergeFile::whole(file.path.clone(), file.new, file.base);
     let turned: Vec<_> = files.iter().map(turned).collect();
     assert_eq!(
         merge(&ground, MergeKind::Undo, &files),
@@ -146,6 +144,68 @@ fn a_layer_that_changed_since_the_diff_is_not_applied() {
     assert!(failed(&states[0]), "{states:?}");
     assert_eq!(ground.read("project/edit"), "base");
     assert_eq!(std::fs::read_dir(ground.path.join("project")).unwrap().count(), 1);
+}
+
+/// A file of two lines, of which the layer changes both, with its first line picked.
+fn picked(ground: &Ground) -> MergeFile {
+    ground.file("project/edit", "one\ntwo\n");
+    ground.file("upper/edit", "ONE\nTWO\n");
+    let whole = all(ground).remove(0);
+    let splices = vec![Splice { at: 0, cut: 4, from: 0, take: 4 }];
+    let part = whole.new.map(|of| Part { of, mode: 0o644, splices });
+    MergeFile { new: Some(file_state(0o644, b"ONE\ntwo\n")), part, ..whole }
+}
+
+/// The control: as it was picked, it is applied.
+#[test]
+fn a_forged_part_is_not_applied() {
+    type Forge = fn(&Ground, &mut MergeFile, &mut Part);
+    let forged: [(&str, Forge); 8] = [
+        ("the layer changed", |ground, _, _| {
+            ground.file("upper/edit", "ONE\nevil\n");
+        }),
+        ("another state of the layer", |_, file, part| part.of = file.base.unwrap()),
+        ("another end", |_, file, _| file.new = Some(file_state(0o644, b"ONE\nevil\n"))),
+        ("other lines", |_, _, part| part.splices[0].from = 4),
+        ("beyond the end", |_, _, part| part.splices[0].take = 400),
+        ("a mode of nobody's", |_, file, part| {
+            part.mode = 0o4755;
+            file.new = Some(file_state(0o4755, b"ONE\ntwo\n"));
+        }),
+        ("nothing to be changed", |ground, file, _| {
+            std::fs::remove_file(ground.path.join("project/edit")).unwrap();
+            file.base = None;
+        }),
+        ("a directory in the layer", |ground, _, _| {
+            std::fs::remove_file(ground.path.join("upper/edit")).unwrap();
+            ground.dir("upper/edit");
+        }),
+    ];
+    for (what, forge) in forged {
+        let ground = Ground::new();
+        let mut file = picked(&ground);
+        let mut part = file.part.take().unwrap();
+        forge(&ground, &mut file, &mut part);
+        let states = merge(&ground, MergeKind::Apply, &[MergeFile { part: Some(part), ..file }]).unwrap();
+        assert!(failed(&states[0]), "{what}: {states:?}");
+        if ground.has("project/edit") {
+            assert_eq!(ground.read("project/edit"), "one\ntwo\n", "{what}");
+        }
+    }
+    let ground = Ground::new();
+    let file = picked(&ground);
+    assert_eq!(merge(&ground, MergeKind::Apply, &[file]), Ok(vec![MergeState::Done]));
+    assert_eq!(ground.read("project/edit"), "ONE\ntwo\n");
+}
+
+#[test]
+fn a_part_of_a_file_that_the_user_changed_is_a_conflict() {
+    let ground = Ground::new();
+    let file = picked(&ground);
+    ground.file("project/edit", "one\ntwo\nthree\n");
+    let states = merge(&ground, MergeKind::Apply, &[file]).unwrap();
+    assert!(conflicts(&states[0]), "{states:?}");
+    assert_eq!(ground.read("project/edit"), "one\ntwo\nthree\n");
 }
 
 #[test]
@@ -216,7 +276,7 @@ fn a_discard_empties_the_layer_and_follows_no_symlink() {
     ground.link("upper/out", "../outside");
     ground.whiteout("upper/gone");
     mode(&ground.path.join("upper/locked"), 0o000);
-    let file = MergeFile { path: ground.ws("project/edit"), base: None, new: None };
+    let file = MergeFile::whole(ground.ws("project/edit"), None, None);
     assert_eq!(merge(&ground, MergeKind::Discard, &[file]), Ok(vec![MergeState::Done]));
     assert_eq!(std::fs::read_dir(ground.path.join("upper")).unwrap().count(), 0);
     assert_eq!(ground.read("project/edit"), "base");

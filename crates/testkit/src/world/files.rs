@@ -3,8 +3,8 @@
 use super::output;
 use bailey_protocol::{
     Blob, ChangedFile, Command, DiffReport, Digest, ExecReport, FileChange, FileDiff, FileKind, FileReport,
-    FileState, ListReport, Listed, Merge, MergeKind, MergeResult, MergeState, Outcome, Report, Stream,
-    Touched, WsPath,
+    FileState, ListReport, Listed, Merge, MergeFile, MergeKind, MergeResult, MergeState, Outcome, Report,
+    Stream, Touched, WsPath, file_state,
 };
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Files {
     fn set(&mut self, path: &WsPath, content: Option<Vec<u8>>) -> Option<Touched> {
         let first = !self.layer.contains_key(&path.0);
         self.layer.insert(path.0.clone(), content);
-        let base = self.project.get(&path.0).map(|content| Digest::of(content));
+        let base = self.project.get(&path.0).map(|content| state(content));
         first.then(|| Touched { path: path.clone(), base, unsure: false })
     }
 
@@ -102,10 +102,10 @@ impl Files {
     }
 
     pub(super) fn diff(&self) -> Outcome {
-        let state = |content: &Vec<u8>| FileState {
-            state: Digest::of(content),
+        let side = |content: &Vec<u8>| FileState {
+            state: state(content),
             kind: FileKind::File,
-            mode: 0o644,
+            mode: MODE,
             size: content.len() as u64,
             content: Some(Blob(content.clone())),
         };
@@ -113,7 +113,7 @@ impl Files {
         for (path, new) in &self.layer {
             let old = self.project.get(path);
             if old != new.as_ref() {
-                let (old, new) = (old.map(state), new.as_ref().map(state));
+                let (old, new) = (old.map(side), new.as_ref().map(side));
                 files.push(FileDiff {
                     path: WsPath(path.clone()),
                     old,
@@ -137,30 +137,35 @@ impl Files {
                 MergeKind::Apply => (file.base, file.new),
                 _ => (file.new, file.base),
             };
-            let state = self.move_one(&file.path.0, from, to);
+            let state = self.move_one(file, from, to);
             results.push(MergeResult { path: file.path.clone(), state });
         }
         output(Report::Merged { files: results })
     }
 
-    /// An apply takes its content from the layer; an undo from what was kept beside it.
-    fn move_one(&mut self, path: &str, from: Option<Digest>, to: Option<Digest>) -> MergeState {
-        let now = self.project.get(path).map(|content| Digest::of(content));
+    /// An apply takes its content from the layer, or splices it from there; an undo from what was kept beside it.
+    fn move_one(&mut self, file: &MergeFile, from: Option<Digest>, to: Option<Digest>) -> MergeState {
+        let path = file.path.0.as_str();
+        let now = self.project.get(path).map(|content| state(content));
         if now == to {
             return MergeState::Already;
         }
         if now != from {
             return MergeState::Conflict { reason: "somebody changed it meanwhile".into() };
         }
-        let kept = format!("kept:{path}");
+        let kept = |state: Option<Digest>| {
+            format!("kept:{path}:{}", state.map_or_else(String::new, |s| s.to_string()))
+        };
         let layer = self.layer.get(path).cloned().flatten();
-        let sources = [layer, self.project.get(&kept).cloned()];
-        let content = sources.into_iter().flatten().find(|content| Some(Digest::of(content)) == to);
+        let part = file.part.as_ref().zip(layer.as_ref()).zip(self.project.get(path));
+        let spliced = part.and_then(|((part, layer), old)| part.compose(old, layer));
+        let sources = [layer, spliced, self.project.get(&kept(to)).cloned()];
+        let content = sources.into_iter().flatten().find(|content| Some(state(content)) == to);
         match (to, content) {
             (Some(_), None) => return MergeState::Failed { reason: "nobody has that content".into() },
             (_, content) => {
                 if let Some(old) = self.project.remove(path) {
-                    self.project.insert(kept, old);
+                    self.project.insert(kept(now), old);
                 }
                 if let Some(content) = content {
                     self.project.insert(path.into(), content);
@@ -169,6 +174,13 @@ impl Files {
         }
         MergeState::Done
     }
+}
+
+/// Every file here has the same mode.
+const MODE: u32 = 0o644;
+
+fn state(content: &[u8]) -> Digest {
+    file_state(MODE, content)
 }
 
 fn stream(bytes: &[u8]) -> Stream {

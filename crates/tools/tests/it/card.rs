@@ -2,7 +2,8 @@ use crate::world::{act, done, file, stat};
 use bailey_kernel::{Output, Question};
 use bailey_protocol::{
     Action, Blob, Card, CardPart, DiffReport, Digest, FileChange, FileDiff, FileKind, FileState, HeaderValue,
-    HttpRequest, Isolation, Merge, MergeFile, MergeKind, Report, ToolEffect, ToolUse, WsPath,
+    HttpRequest, Isolation, Merge, MergeFile, MergeKind, Part, Report, Splice, ToolEffect, ToolUse, WsPath,
+    file_state,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::card;
@@ -140,9 +141,9 @@ fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
         direction: MergeKind::Apply,
         of: None,
         files: vec![
-            MergeFile { path: "/w/a".into(), base: Some(old.state), new: Some(new.state) },
-            MergeFile { path: "/w/big".into(), base: None, new: Some(large.state) },
-            MergeFile { path: "/w/other".into(), base: Some(old.state), new: None },
+            MergeFile::whole("/w/a".into(), Some(old.state), Some(new.state)),
+            MergeFile::whole("/w/big".into(), None, Some(large.state)),
+            MergeFile::whole("/w/other".into(), Some(old.state), None),
         ],
     });
     let differ = |path: &str, old, new, remarks: &[&str]| FileDiff {
@@ -177,6 +178,41 @@ fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
     ! the content of /w/big is too large to show
     ! the content of /w/other is not shown
     ");
+}
+
+/// The card of a file of two changed lines, of which one was picked, and which ends in this state.
+fn card_of_a_part(end: Digest) -> String {
+    let side =
+        |text: &str| FileState { state: file_state(0o644, text.as_bytes()), ..state(Some(text), 0o644) };
+    let (old, new) = (side("one\ntwo\n"), side("ONE\nTWO\n"));
+    let part = Part { of: new.state, mode: 0o644, splices: vec![Splice { at: 0, cut: 4, from: 0, take: 4 }] };
+    let file = MergeFile::whole("/w/Makefile".into(), Some(old.state), Some(end));
+    let files = vec![MergeFile { part: Some(part), ..file }];
+    let merge = Action::Merge(Merge { direction: MergeKind::Apply, of: None, files });
+    let (path, refused, remarks) = ("/w/Makefile".into(), None, Vec::new());
+    let files = vec![FileDiff { path, old: Some(old), new: Some(new), refused, remarks }];
+    drawn(&merge, &[done(Report::Diff(DiffReport { files }))])
+}
+
+#[test]
+fn of_a_part_the_card_shows_what_it_comes_to() {
+    insta::assert_snapshot!(card_of_a_part(file_state(0o644, b"ONE\ntwo\n")), @r"
+    Apply parts of 1 file to the project
+    because rule `x` asks
+    change in part: /w/Makefile
+    [/w/Makefile]
+    --- /w/Makefile
+    +++ /w/Makefile
+    @@ -1,2 +1,2 @@
+    -one
+    +ONE
+     two
+    ");
+    let forged = card_of_a_part(file_state(0o644, b"ONE\nevil\n"));
+    assert!(
+        forged.contains("! the content of /w/Makefile is not shown") && !forged.contains("+ONE"),
+        "{forged}"
+    );
 }
 
 #[test]
@@ -244,11 +280,7 @@ fn every_other_action_has_a_title() {
 
 #[test]
 fn red_files_stand_first_and_no_file_is_left_out_in_silence() {
-    let file = |n: u32| MergeFile {
-        path: format!("/w/{n:03}").as_str().into(),
-        base: None,
-        new: Some(Digest([1; 32])),
-    };
+    let file = |n: u32| MergeFile::whole(format!("/w/{n:03}").as_str().into(), None, Some(Digest([1; 32])));
     let merge = Merge { direction: MergeKind::Apply, of: None, files: (0..150).map(file).collect() };
     let action = Action::Merge(merge);
     let red: Vec<WsPath> = [120_u32, 149].iter().map(|n| file(*n).path).collect();

@@ -201,7 +201,7 @@ fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
         _ => Err(Mistyped(format!("`{kind}` takes one path"))),
     };
     let merge = |direction| {
-        let file = |path: &WsPath| MergeFile { path: path.clone(), base: None, new: None };
+        let file = |path: &WsPath| MergeFile::whole(path.clone(), None, None);
         Action::Merge(Merge { direction, of: None, files: paths.iter().map(file).collect() })
     };
     Ok(match kind.as_str() {

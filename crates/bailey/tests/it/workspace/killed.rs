@@ -39,8 +39,8 @@ fn many() -> (Stage, String) {
 
 /// Starts a command of the real binary and kills it when this path has left the state it has in `from`; with all its
 /// children, or alone.
-fn killed(stage: &Stage, command: &str, session: &str, path: &Path, from: &Tree, children: bool) {
-    let mut command = stage.bailey(&["sessions", command, session]);
+fn killed(stage: &Stage, command: &[&str], path: &Path, from: &Tree, children: bool) {
+    let mut command = stage.bailey(&[&["sessions"], command].concat());
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let path = stage.project().join(path);
     let deadline = Instant::now() + PATIENCE;
@@ -109,11 +109,11 @@ fn an_apply_or_undo_killed_at_any_moment_and_run_again_is_whole_and_nothing_is_l
     for step in 0..KILLS {
         let path = changed[step * (changed.len() - 1) / (KILLS - 1)];
         let when = format!("killed at {}", path.display());
-        killed(&stage, "apply", &session, path, &old, step % 2 == 0);
+        killed(&stage, &["apply", &session], path, &old, step % 2 == 0);
         halfway += usize::from(each_is_old_or_new(&stage, &old, &new, &when));
         finish(&stage, &session, &when);
         same(&new, &Tree::of(&stage.project()), &[""], super::Scope::Everywhere);
-        killed(&stage, "undo", &session, path, &new, step % 2 == 1);
+        killed(&stage, &["undo", &session], path, &new, step % 2 == 1);
         halfway += usize::from(each_is_old_or_new(&stage, &old, &new, &when));
         undo_all(&stage, &session, &old, &when);
     }
@@ -138,4 +138,53 @@ fn undo_all(stage: &Stage, session: &str, old: &Tree, when: &str) {
     }
     let differences = old.differences(&Tree::of(&stage.project()), &[""], false);
     assert!(differences.is_empty(), "{when}: {differences:#?}");
+}
+
+/// Files in which a session changes the first line and the last one, and the names of all their last hunks.
+fn in_parts() -> (Stage, String, Vec<String>) {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let text = "first\n".to_owned() + &"between\n".repeat(40) + "last\n";
+    (0..FILES).for_each(|n| stage.write(&format!("d{}/f{n}", n % 7), &text));
+    let session = work(&stage, "sed -i -e 's/^first$/begin/' -e 's/^last$/end/' d*/f*");
+    let ran = stage.ran(&["--json", "sessions", "diff", &session, "--hunks"]);
+    let hunks = ran.lines().into_iter().filter(|line| line["type"] == "hunks");
+    let name = |file: serde_json::Value| {
+        let (path, shown) = (file["path"].as_str().unwrap(), file["shown"].as_str().unwrap());
+        format!("--only={path}:2@{shown}")
+    };
+    (stage, session, hunks.map(name).collect())
+}
+
+#[test]
+fn an_apply_of_hunks_killed_at_any_moment_is_ended_by_the_next_and_each_file_is_whole() {
+    let (stage, session, names) = in_parts();
+    assert_eq!(names.len(), FILES);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let apply: Vec<&str> = ["apply", session.as_str()].into_iter().chain(names).collect();
+    let command: Vec<&str> = ["sessions"].into_iter().chain(apply.iter().copied()).collect();
+    let old = Tree::of(&stage.project());
+    let ran = stage.ran(&command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let new = Tree::of(&stage.project());
+    assert!(stage.read("d0/f0").starts_with("first\n") && stage.read("d0/f0").ends_with("\nend\n"));
+    undo_all(&stage, &session, &old, "first");
+    let changed: Vec<&Path> = old.paths().filter(|path| !old.agrees(&new, path)).collect();
+    let mut halfway = 0;
+    for step in 0..KILLS {
+        let path = changed[step * (changed.len() - 1) / (KILLS - 1)];
+        let when = format!("killed at {}", path.display());
+        killed(&stage, &apply, path, &old, step % 2 == 0);
+        halfway += usize::from(each_is_old_or_new(&stage, &old, &new, &when));
+        // The one that was cut is ended, and what was shown before is no name any more.
+        let ran = stage.ran(&command);
+        assert!(
+            ran.code == Some(0)
+                || ran.stderr.contains("is not what was shown")
+                || ran.stderr.contains("hunks, and none"),
+            "{when}: {ran:?}"
+        );
+        same(&new, &Tree::of(&stage.project()), &[""], super::Scope::Everywhere);
+        undo_all(&stage, &session, &old, &when);
+    }
+    assert!(halfway > 0, "no kill of {KILLS} hit the middle");
 }

@@ -139,6 +139,14 @@ impl Backup {
         }
     }
 
+    /// The mode and the bytes that a path had as a file; none when it was none.
+    pub(super) fn file(&self, record: &Record) -> Result<Option<(u32, Source)>, String> {
+        match self.want(record)? {
+            Want::File { mode, source } => Ok(Some((mode, source))),
+            _ => Ok(None),
+        }
+    }
+
     /// A folder belongs to one merge: another one's numbers would name other paths.
     fn check(&self, files: &[MergeFile], paths: &[&str]) -> Result<(), Error> {
         let fits = |record: &Record| {

@@ -9,6 +9,7 @@
 mod backup;
 mod discard;
 mod disk;
+mod part;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 
 const FILES_MAX: usize = 100_000;
+const LAYER_CHANGED: &str = "the layer no longer holds what was to be applied; look at the diff again";
 
 /// Does the merge; one result for each path, in the request's order.
 pub(super) fn merge(merge: &Merge, upper: &str, project: &str, backup: &str) -> Result<Report, Error> {
@@ -135,7 +137,11 @@ impl Applying<'_> {
         if let Err(reason) = self.parents(record).and_then(|()| self.not_a_repository(file, at)) {
             return MergeState::Failed { reason };
         }
-        let want = match self.want(file, at) {
+        let want = match &file.part {
+            None => self.want(file, at),
+            Some(part) => part::want(&self.layer, &self.backup, record, part),
+        };
+        let want = match want {
             Ok(want) => want,
             Err(reason) => return MergeState::Failed { reason },
         };
@@ -160,8 +166,7 @@ impl Applying<'_> {
         if file.new.is_none() {
             return Ok(Want::Nothing);
         }
-        let changed =
-            || "the layer no longer holds what was to be applied; look at the diff again".to_owned();
+        let changed = || LAYER_CHANGED.to_owned();
         let (dir, name) = self.layer.upper.parent(at).map_err(|_| changed())?;
         let stat = super::beneath::look(&dir, name.as_ref()).ok().flatten().ok_or_else(changed)?;
         let mode = stat.st_mode & super::state::MODE_BITS;

@@ -6,21 +6,31 @@
 //! new state or a displaced old one; unfinished writes have `.part` at its end. A merge that was killed
 //! is settled by looking at them.
 
-use super::disk::{Disk, is_unsupported};
+use super::disk::{Disk, Sink, is_unsupported, write_all};
 use super::{conflict, digest};
 use crate::worker::beneath::{Root, look, names};
 use crate::worker::error::plain;
 use crate::worker::state::{State, Unreadable, copy, open_file, state_of};
-use bailey_protocol::{Digest, FileKind, MergeState};
+use bailey_protocol::{Digest, FileKind, MergeState, file_state};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 /// What a path shall be.
 pub(super) enum Want {
     Nothing,
-    Directory { mode: u32 },
+    Directory {
+        mode: u32,
+    },
     Symlink(Vec<u8>),
-    File { mode: u32, source: Source },
+    File {
+        mode: u32,
+        source: Source,
+    },
+    /// A file of these bytes.
+    Text {
+        mode: u32,
+        bytes: Vec<u8>,
+    },
 }
 
 /// Where the bytes of a file come from.
@@ -139,6 +149,20 @@ impl Here<'_> {
         Err(self.both_kept())
     }
 
+    /// Writes a file and gives it the passing name, where it has the state that the path shall have.
+    fn write(&self, mode: u32, pour: impl FnOnce(&mut Sink<'_>) -> Result<Digest, Stop>) -> Result<(), Stop> {
+        let Place { disk, to, .. } = self.place;
+        let part = self.part();
+        let mut sink = disk.create(&self.dir, &part)?;
+        let written = pour(&mut sink);
+        let written = written.and_then(|state| sink.finish(mode).map(|()| state).map_err(Stop::from));
+        if written.as_ref().ok().map(|state| Some(*state)) != Some(*to) {
+            disk.unlink(&self.dir, &part)?;
+            return Err(written.err().unwrap_or_else(stale_source));
+        }
+        Ok(disk.rename(&self.dir, &part, &self.passing)?)
+    }
+
     /// Makes the new state under the passing name.
     fn stage(&self) -> Result<(), Stop> {
         let Place { disk, to, .. } = self.place;
@@ -147,18 +171,14 @@ impl Here<'_> {
             Want::Directory { mode } => disk.mkdir(&self.dir, &self.passing, *mode)?,
             Want::Symlink(target) => disk.symlink(&self.dir, &self.passing, target)?,
             Want::File { mode, source } => {
-                let part = self.part();
                 let (from, stat) = open_file(&source.dir, source.name.as_ref())?;
                 let size = u64::try_from(stat.st_size).unwrap_or_default();
-                let mut sink = disk.create(&self.dir, &part)?;
-                let copied = copy(from, size, *mode, &mut sink).map_err(Stop::from);
-                let copied = copied.and_then(|state| sink.finish(*mode).map(|()| state).map_err(Stop::from));
-                if copied.as_ref().ok().map(|state| Some(*state)) != Some(*to) {
-                    disk.unlink(&self.dir, &part)?;
-                    return Err(copied.err().unwrap_or_else(stale_source));
-                }
-                disk.rename(&self.dir, &part, &self.passing)?;
+                self.write(*mode, |sink| copy(from, size, *mode, sink).map_err(Stop::from))?;
             }
+            Want::Text { mode, bytes } => self.write(*mode, |sink| {
+                write_all(sink, bytes)?;
+                Ok(file_state(*mode, bytes))
+            })?,
         }
         match self.state(&self.passing)? {
             Some(staged) if Some(staged.digest) == *to => Ok(()),

@@ -4,7 +4,7 @@
 use super::disk::Disk;
 use super::run;
 use crate::worker::diff;
-use bailey_protocol::{Merge, MergeFile, MergeKind, MergeResult, MergeState};
+use bailey_protocol::{Merge, MergeFile, MergeKind, MergeResult, MergeState, Part, Splice, file_state};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -24,6 +24,8 @@ fn before(project: &Path) {
     symlink("link-to-file.target", project.join("link-to-file")).unwrap();
     symlink("edit.txt", project.join("link")).unwrap();
     fs::create_dir(project.join("private")).unwrap();
+    file(project, "part.txt", "1\n2\n3\n4\n5\n", 0o644);
+    file(project, "part.sh", "echo\n", 0o644);
 }
 
 fn layer(upper: &Path) {
@@ -40,6 +42,20 @@ fn layer(upper: &Path) {
     file(upper, "new/deep/file.bin", "\0\u{1}", 0o755);
     fs::create_dir(upper.join("private")).unwrap();
     mode(&upper.join("private"), 0o700);
+    file(upper, "part.txt", "one\n2\n3\nfour\n5\nsix\n", 0o755);
+    file(upper, "part.sh", "exit\n", 0o755);
+}
+
+/// Of `part.txt` its first and last line and no mode, of `part.sh` its mode alone.
+fn in_part(file: MergeFile) -> MergeFile {
+    let splice = |at, cut, from, take| Splice { at, cut, from, take };
+    let (mode, splices, text) = match file.path.0.rsplit('/').next() {
+        Some("part.txt") => (0o644, vec![splice(0, 2, 0, 4), splice(10, 0, 15, 4)], "one\n2\n3\n4\n5\nsix\n"),
+        Some("part.sh") => (0o755, Vec::new(), "echo\n"),
+        _ => return file,
+    };
+    let part = file.new.map(|of| Part { of, mode, splices });
+    MergeFile { new: Some(file_state(mode, text.as_bytes())), part, ..file }
 }
 
 struct Yard {
@@ -60,7 +76,7 @@ impl Yard {
             assert_eq!(file.refused, None, "{:?}", file.path);
             let state =
                 |side: &Option<bailey_protocol::outcome::FileState>| side.as_ref().map(|side| side.state);
-            MergeFile { path: file.path.clone(), base: state(&file.old), new: state(&file.new) }
+            in_part(MergeFile::whole(file.path.clone(), state(&file.old), state(&file.new)))
         });
         let request = Merge { direction: MergeKind::Apply, of: None, files: files.collect() };
         Self { dir, request }
@@ -155,6 +171,36 @@ fn an_undo_stopped_anywhere_and_run_again_ends_the_same() {
     assert!(stops > 40, "only {stops} operations");
 }
 
+/// What was applied in part is no longer different, and the rest is, at the same place of the file.
+#[test]
+fn the_rest_of_a_file_is_left_to_another_apply() {
+    let yard = Yard::new();
+    let old = yard.snapshot();
+    yard.whole(MergeKind::Apply);
+    let left = |yard: &Yard| {
+        let report = diff::diff(&text(&yard.dir, "upper"), &text(&yard.dir, "project")).unwrap();
+        report.files
+    };
+    let files = left(&yard);
+    let names: Vec<&str> = files.iter().map(|file| file.path.0.rsplit('/').next().unwrap()).collect();
+    assert_eq!(names, ["part.sh", "part.txt"]);
+    let state = |side: &Option<bailey_protocol::outcome::FileState>| side.as_ref().map(|side| side.state);
+    let rest =
+        files.iter().map(|file| MergeFile::whole(file.path.clone(), state(&file.old), state(&file.new)));
+    let rest = Merge { direction: MergeKind::Apply, of: None, files: rest.collect() };
+    let (upper, project) = (text(&yard.dir, "upper"), text(&yard.dir, "project"));
+    let second = text(&yard.dir, "second");
+    let results = run(&Disk::default(), &rest, &upper, &project, &second).unwrap();
+    assert!(results.iter().all(|result| result.state == MergeState::Done), "{results:?}");
+    assert_eq!(left(&yard), []);
+    // The last one first, as an undo after an undo does it.
+    let back = Merge { direction: MergeKind::Undo, ..rest };
+    run(&Disk::default(), &back, &upper, &project, &second).unwrap();
+    assert_eq!(yard.snapshot(), expected());
+    yard.whole(MergeKind::Undo);
+    assert_eq!(yard.snapshot(), old);
+}
+
 /// The user writes to every file while the merge lies dead: nothing of that is ever lost.
 #[test]
 fn what_the_user_writes_between_a_stop_and_the_next_run_is_kept() {
@@ -230,6 +276,8 @@ fn expected() -> BTreeMap<String, String> {
         ("new-link", "link nowhere"),
         ("new/deep", "dir 755"),
         ("new/deep/file.bin", "file 755 \0\u{1}"),
+        ("part.sh", "file 755 echo\n"),
+        ("part.txt", "file 644 one\n2\n3\n4\n5\nsix\n"),
         ("private", "dir 700"),
     ];
     lines.into_iter().map(|(path, what)| (path.into(), what.into())).collect()
