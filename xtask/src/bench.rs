@@ -1,47 +1,61 @@
 //! `cargo xtask bench`: how long things take, side by side in one interleaved run.
 //!
 //! Absolute times are this machine's, at this minute; ratios of one run travel. What is not installed is skipped, and
-//! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `one_shot.rs`, `session.rs` and `inside.rs`
+//! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `one_shot.rs`, `session.rs`, `merges.rs` and `inside.rs`
 //! (what is run).
 
 mod case;
 mod inside;
 mod lab;
+mod merges;
 mod one_shot;
 mod session;
 mod walls;
 
 use crate::{cargo, check, target_dir};
 use anyhow::{Context as _, Result, bail};
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// Set for the release build of this program that measures.
 const MEASURES: &str = "--measures";
 
-/// Runs the benchmarks.
+/// A part of the benchmarks, by the name of its file.
+type Part = (&'static str, fn(&Path) -> Result<()>);
+
+const PARTS: [Part; 5] = [
+    ("walls", walls::run),
+    ("one_shot", one_shot::run),
+    ("session", session::run),
+    ("merges", merges::run),
+    ("inside", |_| inside::run()),
+];
+
+/// Runs the benchmarks, or the parts of these names.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
-    match options {
-        [] => {
-            // What is measured in this process must be a release build, too.
-            check(&mut cargo(&["build", "--quiet", "--release", "--locked", "-p", "bailey", "-p", "xtask"]))?;
-            check(Command::new(target_dir().join("release/xtask")).args(["bench", MEASURES]))
-        }
-        [MEASURES] => measure(),
-        [other, ..] => bail!("`bench` has no option `{other}`"),
+    if let [MEASURES, parts @ ..] = options {
+        return measure(parts);
     }
+    if let Some(other) = options.iter().find(|name| !PARTS.iter().any(|(part, _)| part == *name)) {
+        bail!("`bench` has no part `{other}`: walls, one_shot, session, merges, inside");
+    }
+    // What is measured in this process must be a release build, too.
+    check(&mut cargo(&["build", "--quiet", "--release", "--locked", "-p", "bailey", "-p", "xtask"]))?;
+    check(Command::new(target_dir().join("release/xtask")).args(["bench", MEASURES]).args(options))
 }
 
-fn measure() -> Result<()> {
+fn measure(parts: &[&str]) -> Result<()> {
     let bailey = bailey()?;
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{processors} processors, load {}", load.trim());
     let size = fs::metadata(&bailey)?.len();
     println!("release binary: {:.1} MB\n", size as f64 / 1e6);
-    walls::run(&bailey)?;
-    one_shot::run(&bailey)?;
-    session::run(&bailey)?;
-    inside::run()
+    let mut wanted = PARTS.iter().filter(|(name, _)| parts.is_empty() || parts.contains(name));
+    wanted.try_for_each(|(_, run)| run(&bailey))
 }
 
 fn bailey() -> Result<PathBuf> {

@@ -31,7 +31,7 @@ cargo xtask TASK
                   (--every N, --from N, --to N, --role main|warden|walls, --when before|after, --release)
   kill --random N kill it N times at random moments while several sessions run, apply and undo
   kill --power N  take the power N times from a guest in QEMU that runs it (both: --seed N)
-  bench           how long things take, side by side with bubblewrap, posix_spawn and raw SQLite
+  bench [PART]    how long things take, side by side with bubblewrap, posix_spawn and raw SQLite
   dist            a tarball, a Debian package, a bill of materials and their digests, in target/dist
                   (--install a linker for older systems, --image an OCI image, --twice build again and compare,
                   --try install, upgrade and remove in fresh systems, as root)

@@ -7,11 +7,12 @@ use crate::{
     totals::{self, Sent},
 };
 use bailey_protocol::{
-    Cost, EffectId, Merge, MergeKind, MergeResult, MergeState, Outcome, Report, SessionId, Touched,
+    Cost, EffectId, Merge, MergeKind, MergeResult, MergeState, Outcome, Report, SessionId, Touched, WsPath,
     number::Seq,
 };
 use bailey_secrets::Redactor;
 use bailey_store::{StoreError, Tx, params};
+use std::collections::HashSet;
 
 pub(crate) fn outcome_entry(
     session: SessionId,
@@ -78,14 +79,9 @@ fn rebase(
         tx.execute("DELETE FROM touched WHERE session = ?1", params![session])?;
         return Ok(());
     }
-    let merged = |path| {
-        let of_path = |result: &&MergeResult| &result.path == path;
-        results
-            .iter()
-            .find(of_path)
-            .is_some_and(|r| matches!(r.state, MergeState::Done | MergeState::Already))
-    };
-    for file in merge.files.iter().filter(|file| merged(&file.path)) {
+    let is_merged = |result: &&MergeResult| matches!(result.state, MergeState::Done | MergeState::Already);
+    let merged: HashSet<&WsPath> = results.iter().filter(is_merged).map(|result| &result.path).collect();
+    for file in merge.files.iter().filter(|file| merged.contains(&file.path)) {
         let now = if merge.direction == MergeKind::Apply { file.new } else { file.base };
         tx.execute(
             "UPDATE touched SET base = ?3, unsure = 0 WHERE session = ?1 AND path = ?2",

@@ -78,6 +78,21 @@ pub(super) fn peaks(child: &mut Child) -> Result<(u64, u64)> {
     Ok((of_main, of_warden))
 }
 
+/// The largest peak of a process and of all below it in KiB, looked at until it ends.
+pub(super) fn peak_below(child: &mut Child) -> Result<u64> {
+    let mut largest = 0;
+    while child.try_wait()?.is_none() {
+        let mut waiting = vec![child.id()];
+        while let Some(pid) = waiting.pop() {
+            largest = largest.max(peak(pid));
+            let below = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            waiting.extend(below.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    Ok(largest)
+}
+
 /// A process' largest resident set so far, in KiB.
 fn peak(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

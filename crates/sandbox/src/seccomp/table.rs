@@ -184,7 +184,7 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_fgetxattr, ALWAYS, "overlay marks and attributes of files";
     Standard, SYS_listxattr, ALWAYS, "files: cp, tar, install, package managers";
     Standard, SYS_llistxattr, ALWAYS, "files: cp, tar, install, package managers";
-    Standard, SYS_flistxattr, ALWAYS, "files: cp, tar, install, package managers";
+    Strict, SYS_flistxattr, ALWAYS, "overlay marks and attributes of files";
     Strict, SYS_mkdirat, ALWAYS, "changing files";
     Strict, SYS_unlinkat, ALWAYS, "changing files";
     Strict, SYS_renameat, ALWAYS, "changing files";
@@ -200,7 +200,7 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_copy_file_range, ALWAYS, "changing files";
     Standard, SYS_setxattr, ALWAYS, "files: cp, tar, install, package managers";
     Standard, SYS_lsetxattr, ALWAYS, "files: cp, tar, install, package managers";
-    Standard, SYS_fsetxattr, ALWAYS, "files: cp, tar, install, package managers";
+    Strict, SYS_fsetxattr, ALWAYS, "changing files";
     Strict, SYS_getcwd, ALWAYS, "directories of a process";
     Strict, SYS_chdir, ALWAYS, "directories of a process";
     Strict, SYS_fchdir, ALWAYS, "directories of a process";

@@ -1,11 +1,13 @@
 //! What a session changed, told for the manifest ([`scan`]) and for people's eyes ([`diff()`]).
 
-use super::beneath::{Root, look};
+use super::attributes::{self, Attributes};
+use super::beneath::{Root, look, type_of};
 use super::error::Error;
 use super::layer::{Entry, Layer};
 use super::state::{State, Unreadable, open_file, state_of};
-use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath};
+use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath, quoted};
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
@@ -102,9 +104,20 @@ impl Reporter<'_> {
         let Layer { upper, project } = self.layer;
         let new = if entry.upper.is_some() { state(upper, at)? } else { None };
         let old = state(project, at)?;
+        let set = self.set_inside(at, new.as_ref(), old.as_ref())?;
         if new == old {
+            if let Some(names) = set {
+                self.refuse(
+                    at,
+                    &format!("has extended attributes ({names}) that the session set, which stay there"),
+                );
+            }
             return Ok(());
         }
+        let mut remarks = self.linked(at)?;
+        remarks.extend(set.map(|names| {
+            format!("has extended attributes ({names}) that the session set, which stay there")
+        }));
         // On the host, whoever writes or reads there would follow it.
         let target = new.as_ref().and_then(|state| state.target.as_deref());
         let out = target.is_some_and(|target| leads_out(project.path(), at, target));
@@ -112,14 +125,45 @@ impl Reporter<'_> {
             out.then(|| "a link that leads, or may lead, out of the project stays in the session".into());
         let old = old.map(|state| self.side(project, at, state)).transpose()?;
         let new = new.map(|state| self.side(upper, at, state)).transpose()?;
-        self.files.push(FileDiff {
-            path: WsPath(project.absolute(at)),
-            old,
-            new,
-            refused,
-            remarks: Vec::new(),
-        });
+        self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, refused, remarks });
         Ok(())
+    }
+
+    /// The names of the extended attributes that the layer's file has and the project's has not so; none where there are none.
+    fn set_inside(
+        &self,
+        at: &str,
+        new: Option<&State>,
+        old: Option<&State>,
+    ) -> Result<Option<String>, Unreadable> {
+        let of = |root: &Root, state: Option<&State>| match state {
+            Some(state) if state.kind == FileKind::File => attributes::of(root.file(at)?),
+            _ => Ok(Attributes::new()),
+        };
+        let inside = of(&self.layer.upper, new)?;
+        if inside.is_empty() {
+            return Ok(None);
+        }
+        let own = of(&self.layer.project, old)?;
+        let set = inside.iter().filter(|(name, value)| own.get(*name) != Some(value));
+        let names: Vec<String> = set.map(|(name, _)| quoted(&String::from_utf8_lossy(name))).collect();
+        Ok((!names.is_empty()).then(|| names.join(", ")))
+    }
+
+    /// What becomes of hard links: each name that is applied gets a file of its own.
+    fn linked(&self, at: &str) -> Result<Vec<String>, Errno> {
+        let several = |root: &Root| {
+            let stat = root.stat(at)?;
+            Ok(stat.is_some_and(|stat| type_of(&stat) == FileType::RegularFile && stat.st_nlink > 1))
+        };
+        let Layer { upper, project } = self.layer;
+        Ok(if several(project)? {
+            vec!["is one of several hard links in the project: applied, it is a file of its own, and the others stay as they are".into()]
+        } else if several(upper)? {
+            vec!["is one of several hard links in the session: applied, each is a file of its own".into()]
+        } else {
+            Vec::new()
+        })
     }
 
     fn side(&mut self, root: &Root, at: &str, state: State) -> Result<FileState, Unreadable> {

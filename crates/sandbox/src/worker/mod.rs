@@ -10,6 +10,7 @@
 //! its digest is what merges compare. `layer` knows what an overlay's upper directory means, and `merge`
 //! is the only code that writes to a project.
 
+mod attributes;
 mod beneath;
 mod change;
 mod diff;

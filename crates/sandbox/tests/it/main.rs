@@ -7,6 +7,7 @@
 )]
 
 mod approved;
+mod carried;
 mod extensions;
 mod house;
 mod inside;

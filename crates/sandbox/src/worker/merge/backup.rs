@@ -4,6 +4,7 @@
 use super::disk::{Disk, write_all};
 use super::place::{Source, Want};
 use super::{current, missing_parents};
+use crate::worker::attributes::{self, Attributes};
 use crate::worker::beneath::Root;
 use crate::worker::error::{Error, errno};
 use crate::worker::layer::Layer;
@@ -52,6 +53,17 @@ struct Shape {
     kind: FileKind,
     mode: u32,
     target: Option<Blob>,
+    /// Extended attributes, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<(Blob, Blob)>,
+}
+
+impl Record {
+    /// The extended attributes that the path had.
+    pub(super) fn attributes(&self) -> Attributes {
+        let attributes = self.shape.iter().flat_map(|shape| &shape.attributes);
+        attributes.map(|(name, value)| (name.0.clone(), value.0.clone())).collect()
+    }
 }
 
 impl Backup {
@@ -88,11 +100,8 @@ impl Backup {
                 continue;
             }
             let made = if file.new.is_some() { missing_parents(project, at, &named) } else { Vec::new() };
-            let shape = state.map(|state| Shape {
-                kind: state.kind,
-                mode: state.mode,
-                target: state.target.map(Blob),
-            });
+            let shape = state.map(|state| shape(project, at, state)).transpose();
+            let shape = shape.map_err(|why| failed(at, &why))?;
             records.insert(n, Record { n, path: (*at).into(), old: file.base, new: file.new, shape, made });
         }
         write_index(disk, &dir, &records).map_err(Error::system("write the index of", path))?;
@@ -162,6 +171,17 @@ impl Backup {
             }
         }
     }
+}
+
+/// What the index keeps of a state. A file's or directory's attributes are no part of a state: what is in its place keeps them.
+fn shape(project: &Root, at: &str, state: State) -> Result<Shape, Unreadable> {
+    let attributes = match state.kind {
+        FileKind::File => attributes::of(project.file(at)?)?,
+        FileKind::Directory => attributes::of(project.dir(at)?)?,
+        FileKind::Symlink | FileKind::Other => Attributes::new(),
+    };
+    let attributes = attributes.into_iter().map(|(name, value)| (Blob(name), Blob(value))).collect();
+    Ok(Shape { kind: state.kind, mode: state.mode, target: state.target.map(Blob), attributes })
 }
 
 fn tag(path: &str) -> String {

@@ -1,16 +1,17 @@
 //! The few operations that change a disk, each one system call, so that a test can stop the world before
 //! any of them.
 
+use crate::worker::attributes::{self, Attributes};
 use crate::worker::error::errno;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, mkdirat, openat, renameat, renameat_with,
-    symlinkat, unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, ftruncate, mkdirat, openat, renameat,
+    renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 
 /// The disk as merges change it.
 #[derive(Default)]
@@ -26,7 +27,7 @@ impl Disk {
         self.step()?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
-        Ok(Sink { disk: self, file: File::from(fd) })
+        Ok(Sink { disk: self, file: File::from(fd), ends_in_hole: false })
     }
 
     pub(super) fn mkdir(&self, dir: impl AsFd, name: &str, mode: u32) -> Result<()> {
@@ -41,6 +42,24 @@ impl Disk {
         // Through a descriptor: by name, chmod would follow a symlink put there meanwhile.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         fchmod(openat(dir, name, flags, Mode::empty())?, Mode::from_raw_mode(mode))
+    }
+
+    /// A directory with these attributes, for the owner alone until it has them: none can be set on what is read-only.
+    pub(super) fn mkdir_with(
+        &self,
+        dir: impl AsFd,
+        name: &str,
+        mode: u32,
+        attributes: &Attributes,
+    ) -> Result<()> {
+        if attributes.is_empty() {
+            return self.mkdir(dir, name, mode);
+        }
+        self.mkdir(&dir, name, 0o700)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.step()?;
+        attributes::set(openat(&dir, name, flags, Mode::empty())?, attributes)?;
+        self.chmod(dir, name, mode)
     }
 
     pub(super) fn symlink(&self, dir: impl AsFd, name: &str, target: &[u8]) -> Result<()> {
@@ -108,15 +127,33 @@ impl Disk {
     }
 }
 
-/// A file being written.
+/// A file being written. Blocks of zeros are left out, so that a sparse file stays one.
 pub(super) struct Sink<'a> {
     disk: &'a Disk,
     file: File,
+    ends_in_hole: bool,
 }
 
+/// Bytes that are left out when all of them are zero.
+const BLOCK: usize = 4096;
+
 impl Sink<'_> {
+    /// Gives it these attributes.
+    pub(super) fn set(&self, attributes: &Attributes) -> Result<()> {
+        if attributes.is_empty() {
+            return Ok(());
+        }
+        self.disk.step()?;
+        attributes::set(&self.file, attributes)
+    }
+
     /// Sets the mode and waits until the file is on the disk.
-    pub(super) fn finish(self, mode: u32) -> Result<()> {
+    pub(super) fn finish(mut self, mode: u32) -> Result<()> {
+        if self.ends_in_hole {
+            let end = self.file.stream_position().map_err(|error| errno(&error))?;
+            self.disk.step()?;
+            ftruncate(&self.file, end)?;
+        }
         self.disk.step()?;
         fchmod(&self.file, Mode::from_raw_mode(mode))?;
         self.disk.step()?;
@@ -124,10 +161,29 @@ impl Sink<'_> {
     }
 }
 
+/// The bytes before the first whole block of zeros.
+fn before_zeros(bytes: &[u8]) -> usize {
+    bytes.chunks(BLOCK).take_while(|block| !is_hole(block)).map(<[u8]>::len).sum()
+}
+
+fn is_hole(block: &[u8]) -> bool {
+    block.len() == BLOCK && block.iter().all(|byte| *byte == 0)
+}
+
 impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let data = before_zeros(bytes);
+        if data == 0 && !bytes.is_empty() {
+            let zeros: usize = bytes.chunks(BLOCK).take_while(|block| is_hole(block)).map(<[u8]>::len).sum();
+            self.ends_in_hole = true;
+            return self
+                .file
+                .seek(SeekFrom::Current(i64::try_from(zeros).unwrap_or_default()))
+                .map(|_| zeros);
+        }
         self.disk.step()?;
-        self.file.write(bytes)
+        self.ends_in_hole = false;
+        self.file.write(bytes.get(..data).unwrap_or_default())
     }
 
     fn flush(&mut self) -> io::Result<()> {

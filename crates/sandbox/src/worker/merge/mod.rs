@@ -14,6 +14,7 @@ mod place;
 #[cfg(test)]
 mod tests;
 
+use super::attributes::Attributes;
 use super::beneath::{Root, ancestors, join, split};
 use super::error::Error;
 use super::layer::Layer;
@@ -146,7 +147,8 @@ impl Applying<'_> {
             Err(reason) => return MergeState::Failed { reason },
         };
         let (project, passing) = (&self.layer.project, self.backup.passing(n));
-        Place { disk: self.disk, project, passing, at, from: file.base, to: file.new, want }.run()
+        let attributes = Attributes::new();
+        Place { disk: self.disk, project, passing, at, from: file.base, to: file.new, want, attributes }.run()
     }
 
     /// A path that was not in its base state when the merge began, or that must stay in the layer.
@@ -253,7 +255,8 @@ impl Undoing<'_> {
         };
         let Record { n, path, old, new, .. } = record;
         let passing = self.backup.passing(*n);
-        Place { disk: self.disk, project: &self.project, passing, at: path, from: *new, to: *old, want }.run()
+        let (disk, project, attributes) = (self.disk, &self.project, record.attributes());
+        Place { disk, project, passing, at: path, from: *new, to: *old, want, attributes }.run()
     }
 }
 

@@ -8,11 +8,13 @@
 
 use super::disk::{Disk, Sink, is_unsupported, write_all};
 use super::{conflict, digest};
+use crate::worker::attributes::{self, Attributes};
 use crate::worker::beneath::{Root, look, names};
 use crate::worker::error::plain;
 use crate::worker::state::{State, Unreadable, copy, open_file, state_of};
 use bailey_protocol::{Digest, FileKind, MergeState, file_state};
 use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 /// What a path shall be.
@@ -31,6 +33,17 @@ pub(super) enum Want {
         mode: u32,
         bytes: Vec<u8>,
     },
+}
+
+impl Want {
+    /// Whether what is wanted is of the kind of what is there, and that kind has attributes.
+    fn is_like(&self, now: &State) -> bool {
+        matches!(
+            (self, now.kind),
+            (Self::File { .. } | Self::Text { .. }, FileKind::File)
+                | (Self::Directory { .. }, FileKind::Directory)
+        )
+    }
 }
 
 /// Where the bytes of a file come from.
@@ -52,6 +65,8 @@ pub(super) struct Place<'a> {
     /// The state it ends in; `want` is how to make it.
     pub(super) to: Option<Digest>,
     pub(super) want: Want,
+    /// Its extended attributes where none of its kind stands there; else what stands there keeps its own.
+    pub(super) attributes: Attributes,
 }
 
 /// Why a path did not get its new state.
@@ -104,8 +119,12 @@ impl Place<'_> {
             (Some(now), Want::Directory { mode }) if now.kind == FileKind::Directory => {
                 self.disk.chmod(&here.dir, name, *mode)?;
             }
-            (None, _) => here.stage().and_then(|()| here.publish())?,
-            (Some(now), _) => here.stage().and_then(|()| here.replace(now))?,
+            (None, _) => here.stage(&self.attributes).and_then(|()| here.publish())?,
+            (Some(now), want) if want.is_like(now) => {
+                let own = here.attributes().map_err(|errno| attributes_lost(&errno))?;
+                here.stage(&own).and_then(|()| here.replace(now))?;
+            }
+            (Some(now), _) => here.stage(&self.attributes).and_then(|()| here.replace(now))?,
         }
         self.disk.sync(&here.dir)?;
         Ok(MergeState::Done)
@@ -150,11 +169,17 @@ impl Here<'_> {
     }
 
     /// Writes a file and gives it the passing name, where it has the state that the path shall have.
-    fn write(&self, mode: u32, pour: impl FnOnce(&mut Sink<'_>) -> Result<Digest, Stop>) -> Result<(), Stop> {
+    fn write(
+        &self,
+        mode: u32,
+        attributes: &Attributes,
+        pour: impl FnOnce(&mut Sink<'_>) -> Result<Digest, Stop>,
+    ) -> Result<(), Stop> {
         let Place { disk, to, .. } = self.place;
         let part = self.part();
         let mut sink = disk.create(&self.dir, &part)?;
-        let written = pour(&mut sink);
+        let written = pour(&mut sink)
+            .and_then(|state| sink.set(attributes).map(|()| state).map_err(|errno| attributes_lost(&errno)));
         let written = written.and_then(|state| sink.finish(mode).map(|()| state).map_err(Stop::from));
         if written.as_ref().ok().map(|state| Some(*state)) != Some(*to) {
             disk.unlink(&self.dir, &part)?;
@@ -164,18 +189,18 @@ impl Here<'_> {
     }
 
     /// Makes the new state under the passing name.
-    fn stage(&self) -> Result<(), Stop> {
+    fn stage(&self, attributes: &Attributes) -> Result<(), Stop> {
         let Place { disk, to, .. } = self.place;
         match &self.place.want {
             Want::Nothing => {}
-            Want::Directory { mode } => disk.mkdir(&self.dir, &self.passing, *mode)?,
+            Want::Directory { mode } => disk.mkdir_with(&self.dir, &self.passing, *mode, attributes)?,
             Want::Symlink(target) => disk.symlink(&self.dir, &self.passing, target)?,
             Want::File { mode, source } => {
                 let (from, stat) = open_file(&source.dir, source.name.as_ref())?;
                 let size = u64::try_from(stat.st_size).unwrap_or_default();
-                self.write(*mode, |sink| copy(from, size, *mode, sink).map_err(Stop::from))?;
+                self.write(*mode, attributes, |sink| copy(from, size, *mode, sink).map_err(Stop::from))?;
             }
-            Want::Text { mode, bytes } => self.write(*mode, |sink| {
+            Want::Text { mode, bytes } => self.write(*mode, attributes, |sink| {
                 write_all(sink, bytes)?;
                 Ok(file_state(*mode, bytes))
             })?,
@@ -276,12 +301,17 @@ impl Here<'_> {
         }
     }
 
+    /// The attributes of what stands there now, a file or a directory.
+    fn attributes(&self) -> Result<Attributes, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        attributes::of(openat(&self.dir, self.name, flags, Mode::empty())?)
+    }
+
     fn state(&self, name: &str) -> Result<Option<State>, Unreadable> {
         state_of(&self.dir, name.as_ref())
     }
 
     fn is_empty(&self, name: &str) -> Result<bool, Errno> {
-        use rustix::fs::{Mode, OFlags, openat};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(names(openat(&self.dir, name, flags, Mode::empty())?, 1)?.0.is_empty())
     }
@@ -304,6 +334,10 @@ fn conflict_because(reason: &str) -> Stop {
 
 fn not_empty() -> Stop {
     conflict_because("the directory is not empty")
+}
+
+fn attributes_lost(errno: &Errno) -> Stop {
+    Stop::Failed(format!("its extended attributes cannot be kept: {}", plain(*errno)))
 }
 
 fn stale_source() -> Stop {
