@@ -33,6 +33,12 @@ pub(crate) fn program(profile: Profile) -> Option<&'static [Instruction]> {
     Some(cell.get_or_init(|| compile::compile(|number| table::row(profile, number))))
 }
 
+/// The program of the worker: the strict one, and what merges take. Compiled at the first call, like the others.
+pub(crate) fn worker() -> &'static [Instruction] {
+    static WORKER: OnceLock<Vec<Instruction>> = OnceLock::new();
+    WORKER.get_or_init(|| compile::compile(table::of_worker))
+}
+
 /// The program of the process that confines itself.
 pub(crate) fn own() -> Vec<Instruction> {
     compile::compile(|number| own::rows().find(|row| row.number == number))

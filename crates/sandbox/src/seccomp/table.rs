@@ -60,6 +60,11 @@ pub(super) fn row(profile: Profile, number: u32) -> Option<&'static Row> {
     rows().filter(|row| row.number == number && row.profile <= profile).max_by_key(|row| row.profile)
 }
 
+/// The row of a number for the worker.
+pub(super) fn of_worker(number: u32) -> Option<&'static Row> {
+    OF_THE_WORKER.iter().find(|row| row.number == number).or_else(|| row(Profile::Strict, number))
+}
+
 /// The number of a name.
 pub(super) fn number(name: &str) -> Option<u32> {
     rows().find(|row| row.name.trim_start_matches("SYS_") == name).map(|row| row.number)
@@ -158,6 +163,13 @@ macro_rules! table {
 }
 pub(super) use table;
 
+/// What the worker needs besides the strict profile, for merges.
+const OF_THE_WORKER: &[Row] = table! {
+    Strict, SYS_flistxattr, ALWAYS, "extended attributes of what a merge replaces";
+    Strict, SYS_fsetxattr, ALWAYS, "extended attributes of what a merge replaces";
+    Strict, SYS_syncfs, ALWAYS, "one wait for the disk in a merge of many files";
+};
+
 /// Calls of every architecture.
 const EVERYWHERE: &[Row] = table! {
     Strict, SYS_read, ALWAYS, "reading and writing";
@@ -184,7 +196,7 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_fgetxattr, ALWAYS, "overlay marks and attributes of files";
     Standard, SYS_listxattr, ALWAYS, "files: cp, tar, install, package managers";
     Standard, SYS_llistxattr, ALWAYS, "files: cp, tar, install, package managers";
-    Strict, SYS_flistxattr, ALWAYS, "overlay marks and attributes of files";
+    Standard, SYS_flistxattr, ALWAYS, "files: cp, tar, install, package managers";
     Strict, SYS_mkdirat, ALWAYS, "changing files";
     Strict, SYS_unlinkat, ALWAYS, "changing files";
     Strict, SYS_renameat, ALWAYS, "changing files";
@@ -200,7 +212,7 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_copy_file_range, ALWAYS, "changing files";
     Standard, SYS_setxattr, ALWAYS, "files: cp, tar, install, package managers";
     Standard, SYS_lsetxattr, ALWAYS, "files: cp, tar, install, package managers";
-    Strict, SYS_fsetxattr, ALWAYS, "changing files";
+    Standard, SYS_fsetxattr, ALWAYS, "files: cp, tar, install, package managers";
     Strict, SYS_getcwd, ALWAYS, "directories of a process";
     Strict, SYS_chdir, ALWAYS, "directories of a process";
     Strict, SYS_fchdir, ALWAYS, "directories of a process";

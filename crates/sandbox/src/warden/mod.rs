@@ -211,6 +211,7 @@ impl Ground {
         for profile in Profile::NAMED {
             seccomp::program(profile);
         }
+        seccomp::worker();
         Ok(Self {
             plan: Plan::new(&config),
             hidden: Hidden::new(&config)?,

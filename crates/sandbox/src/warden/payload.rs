@@ -185,13 +185,12 @@ fn warn(job: &Job, header: &Header, covered: &[PathBuf], [_, _, stderr]: &[Owned
     }
 }
 
-/// The worker always gets the strict profile.
+/// The worker always gets the strict profile, and what merges take.
 fn program<'a>(ground: &'a Ground, job: &Job) -> &'a [sys::Instruction] {
-    let profile = match job.task {
-        Task::Run(..) => job.isolation.profile,
-        Task::Work(_) => Profile::Strict,
-    };
-    seccomp::program(profile).unwrap_or(&ground.calls)
+    match job.task {
+        Task::Run(..) => seccomp::program(job.isolation.profile).unwrap_or(&ground.calls),
+        Task::Work(_) => seccomp::worker(),
+    }
 }
 
 fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), String> {

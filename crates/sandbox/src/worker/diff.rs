@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::Read;
 
 /// Paths in one report.
-const PATHS_MAX: usize = 20_000;
+const PATHS_MAX: usize = 100_000;
 /// Bytes of one side's content, and of all contents together.
 const CONTENT_MAX: u64 = 1 << 20;
 const CONTENTS_MAX: u64 = 16 << 20;
@@ -62,7 +62,7 @@ pub(super) fn diff(upper: &str, project: &str) -> Result<DiffReport, Error> {
     }
     for (at, entry) in survey.entries {
         if reporter.files.len() >= PATHS_MAX {
-            reporter.refuse("", "has more than 20,000 changes; the rest is not shown");
+            reporter.refuse("", "has more than 100,000 changes; the rest is not shown");
             break;
         }
         if let Err(why) = reporter.add(&at, entry) {

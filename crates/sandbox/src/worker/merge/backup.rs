@@ -250,8 +250,11 @@ fn write_index(disk: &Disk, dir: &OwnedFd, records: &BTreeMap<usize, Record>) ->
     let mut sink = disk.create(dir, INDEX_PART)?;
     write_all(&mut sink, &bytes)?;
     sink.finish(0o600)?;
+    // Where there is an index, the copies that it tells of are on the disk.
+    disk.flush(dir)?;
     disk.rename(dir, INDEX_PART, INDEX)?;
-    disk.sync(dir)
+    disk.sync(dir)?;
+    disk.flush(dir)
 }
 
 fn unlink_if_there(disk: &Disk, dir: &OwnedFd, name: &str) -> Result<(), Errno> {

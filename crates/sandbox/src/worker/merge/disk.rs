@@ -6,7 +6,7 @@ use crate::worker::error::errno;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
     AtFlags, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, ftruncate, mkdirat, openat, renameat,
-    renameat_with, symlinkat, unlinkat,
+    renameat_with, symlinkat, syncfs, unlinkat,
 };
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
@@ -16,12 +16,23 @@ use std::io::{self, Seek, SeekFrom, Write};
 /// The disk as merges change it.
 #[derive(Default)]
 pub(super) struct Disk {
+    /// Whether files and names wait for the disk together, at [`Disk::flush`], and not each by itself.
+    pub(super) is_batch: bool,
     /// Operations until the simulated death; every one after it fails. None: never.
     #[cfg(test)]
     pub(super) fuse: std::cell::Cell<Option<u32>>,
 }
 
 impl Disk {
+    /// A disk whose files and names wait together, or each by itself.
+    pub(super) fn of_batch(is_batch: bool) -> Self {
+        Self {
+            is_batch,
+            #[cfg(test)]
+            fuse: std::cell::Cell::default(),
+        }
+    }
+
     /// An empty new file, for the owner alone.
     pub(super) fn create<'a>(&'a self, dir: impl AsFd, name: &str) -> Result<Sink<'a>> {
         self.step()?;
@@ -102,10 +113,22 @@ impl Disk {
         chmodat(dir, name, Mode::RWXU, AtFlags::empty())
     }
 
-    /// Waits until the directory's names are on the disk.
+    /// Waits until the directory's names are on the disk; in a batch, the next flush does.
     pub(super) fn sync(&self, dir: &OwnedFd) -> Result<()> {
+        if self.is_batch {
+            return Ok(());
+        }
         self.step()?;
         fsync(dir)
+    }
+
+    /// In a batch, waits until all that was done to the file system that this lies in is on the disk.
+    pub(super) fn flush(&self, on: &OwnedFd) -> Result<()> {
+        if !self.is_batch {
+            return Ok(());
+        }
+        self.step()?;
+        syncfs(on)
     }
 
     #[cfg(not(test))]
@@ -147,7 +170,7 @@ impl Sink<'_> {
         attributes::set(&self.file, attributes)
     }
 
-    /// Sets the mode and waits until the file is on the disk.
+    /// Sets the mode and waits until the file is on the disk; in a batch, the next flush does.
     pub(super) fn finish(mut self, mode: u32) -> Result<()> {
         if self.ends_in_hole {
             let end = self.file.stream_position().map_err(|error| errno(&error))?;
@@ -156,6 +179,9 @@ impl Sink<'_> {
         }
         self.disk.step()?;
         fchmod(&self.file, Mode::from_raw_mode(mode))?;
+        if self.disk.is_batch {
+            return Ok(());
+        }
         self.disk.step()?;
         fsync(&self.file)
     }

@@ -3,7 +3,8 @@
 //!
 //! An apply first copies every old state to its backup folder and writes an index there ([`backup`]), then
 //! puts one path after another in place ([`place`]). Each path goes from one whole state to another in one
-//! rename, and a rename that turns out to have displaced something unexpected is taken back. So whoever is
+//! rename, when its new bytes are on the disk (those of many paths wait for that together), and a rename that
+//! turns out to have displaced something unexpected is taken back. So whoever is
 //! killed in between is run again with the same request and ends the work; nothing is ever lost.
 
 mod backup;
@@ -23,17 +24,22 @@ use super::state::{State, state_of};
 use backup::{Backup, Record};
 use bailey_protocol::{Digest, FileKind, Merge, MergeFile, MergeKind, MergeResult, MergeState, Report};
 use disk::Disk;
-use place::{Place, Source, Want};
+use place::{Begun, Place, Source, Want};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
 
 const FILES_MAX: usize = 100_000;
+/// The most paths of which each waits for the disk by itself: one wait for all takes whatever else is written there along.
+const SINGLE_MAX: usize = 32;
+/// Files that are staged before one wait for the disk. Each holds a directory open.
+const STAGED_MAX: usize = 512;
 const LAYER_CHANGED: &str = "the layer no longer holds what was to be applied; look at the diff again";
 
 /// Does the merge; one result for each path, in the request's order.
 pub(super) fn merge(merge: &Merge, upper: &str, project: &str, backup: &str) -> Result<Report, Error> {
-    run(&Disk::default(), merge, upper, project, backup).map(|files| Report::Merged { files })
+    let disk = Disk::of_batch(merge.files.len() > SINGLE_MAX);
+    run(&disk, merge, upper, project, backup).map(|files| Report::Merged { files })
 }
 
 fn run(
@@ -107,16 +113,42 @@ fn order(paths: &[&str], goes: impl Fn(usize) -> bool) -> Vec<usize> {
 }
 
 /// Fills in the results in the order in which the paths are worked on.
-fn work(
+fn work<'a>(
+    disk: &Disk,
+    project: &Root,
     paths: &[&str],
     goes: impl Fn(usize) -> bool,
-    one: impl Fn(usize) -> Option<MergeState>,
+    begin: impl Fn(usize) -> Option<Begun<'a>>,
 ) -> Vec<MergeState> {
     let mut states = vec![MergeState::Already; paths.len()];
-    for n in order(paths, goes) {
-        if let (Some(slot), Some(state)) = (states.get_mut(n), one(n)) {
+    let mut tell = |n: usize, state| {
+        if let Some(slot) = states.get_mut(n) {
             *slot = state;
         }
+    };
+    let flush = || project.dir("").and_then(|dir| disk.flush(&dir));
+    for part in order(paths, goes).chunks(STAGED_MAX) {
+        let mut staged = Vec::new();
+        for n in part {
+            match begin(*n) {
+                None => {}
+                Some(Begun::Over(state)) => tell(*n, state),
+                Some(Begun::Staged(file)) => staged.push((*n, file)),
+            }
+        }
+        let flushed = if staged.is_empty() { Ok(()) } else { flush() };
+        for (n, file) in staged {
+            let state = match flushed {
+                Ok(()) => file.finish(),
+                Err(errno) => file.give_up(errno),
+            };
+            tell(n, state);
+        }
+    }
+    if let Err(errno) = flush() {
+        let reason = format!("it may not be on the disk: {}", super::error::plain(errno));
+        let done = states.iter_mut().filter(|state| **state == MergeState::Done);
+        done.for_each(|state| *state = MergeState::Failed { reason: reason.clone() });
     }
     states
 }
@@ -130,13 +162,14 @@ struct Applying<'a> {
 impl Applying<'_> {
     fn all(&self, files: &[MergeFile], paths: &[&str]) -> Vec<MergeState> {
         let goes = |n: usize| files.get(n).is_some_and(|file| file.new.is_none());
-        work(paths, goes, |n| Some(self.one(n, files.get(n)?, paths.get(n)?)))
+        let begin = |n| Some(self.one(n, files.get(n)?, paths.get(n)?));
+        work(self.disk, &self.layer.project, paths, goes, begin)
     }
 
-    fn one(&self, n: usize, file: &MergeFile, at: &str) -> MergeState {
-        let Some(record) = self.backup.record(n) else { return self.unprepared(file, at) };
+    fn one<'a>(&'a self, n: usize, file: &MergeFile, at: &'a str) -> Begun<'a> {
+        let Some(record) = self.backup.record(n) else { return Begun::Over(self.unprepared(file, at)) };
         if let Err(reason) = self.parents(record).and_then(|()| self.not_a_repository(file, at)) {
-            return MergeState::Failed { reason };
+            return Begun::Over(MergeState::Failed { reason });
         }
         let want = match &file.part {
             None => self.want(file, at),
@@ -144,11 +177,12 @@ impl Applying<'_> {
         };
         let want = match want {
             Ok(want) => want,
-            Err(reason) => return MergeState::Failed { reason },
+            Err(reason) => return Begun::Over(MergeState::Failed { reason }),
         };
         let (project, passing) = (&self.layer.project, self.backup.passing(n));
         let attributes = Attributes::new();
-        Place { disk: self.disk, project, passing, at, from: file.base, to: file.new, want, attributes }.run()
+        Place { disk: self.disk, project, passing, at, from: file.base, to: file.new, want, attributes }
+            .begin()
     }
 
     /// A path that was not in its base state when the merge began, or that must stay in the layer.
@@ -236,7 +270,8 @@ impl Undoing<'_> {
         let record = |n: usize| records.get(n).copied().flatten();
         let goes = |n: usize| record(n).is_some_and(|record| record.old.is_none());
         // A path without a record was not changed by the apply: there is nothing to take back.
-        let states = work(paths, goes, |n| record(n).map(|record| self.one(record)));
+        let states =
+            work(self.disk, &self.project, paths, goes, |n| record(n).map(|record| self.one(record)));
         let made: BTreeSet<&str> =
             records.iter().flatten().flat_map(|record| &record.made).map(String::as_str).collect();
         for at in made.iter().rev() {
@@ -248,15 +283,15 @@ impl Undoing<'_> {
         Ok(states)
     }
 
-    fn one(&self, record: &Record) -> MergeState {
+    fn one<'a>(&'a self, record: &'a Record) -> Begun<'a> {
         let want = match self.backup.want(record) {
             Ok(want) => want,
-            Err(reason) => return MergeState::Failed { reason },
+            Err(reason) => return Begun::Over(MergeState::Failed { reason }),
         };
         let Record { n, path, old, new, .. } = record;
         let passing = self.backup.passing(*n);
         let (disk, project, attributes) = (self.disk, &self.project, record.attributes());
-        Place { disk, project, passing, at: path, from: *new, to: *old, want, attributes }.run()
+        Place { disk, project, passing, at: path, from: *new, to: *old, want, attributes }.begin()
     }
 }
 

@@ -87,80 +87,132 @@ impl From<Unreadable> for Stop {
     }
 }
 
-impl Place<'_> {
-    pub(super) fn run(self) -> MergeState {
-        match self.place() {
-            Ok(state) | Err(Stop::Conflict(state)) => state,
-            Err(Stop::Failed(reason)) => MergeState::Failed { reason },
-        }
+/// How far a path came.
+pub(super) enum Begun<'a> {
+    /// It is where it ends.
+    Over(MergeState),
+    /// Its new content stands beside it, and is to be on the disk before it takes its place.
+    Staged(Box<Staged<'a>>),
+}
+
+/// A file whose new content has its passing name.
+pub(super) struct Staged<'a> {
+    here: Here<'a>,
+    now: Option<State>,
+}
+
+impl<'a> Place<'a> {
+    /// Does all of it, or in a batch what comes before the wait for the disk.
+    pub(super) fn begin(self) -> Begun<'a> {
+        self.place().unwrap_or_else(|stop| Begun::Over(stop.into()))
     }
 
-    fn place(&self) -> Result<MergeState, Stop> {
+    fn place(mut self) -> Result<Begun<'a>, Stop> {
         let (dir, name) = match self.project.parent(self.at) {
             Ok(found) => found,
-            Err(Errno::NOENT | Errno::NOTDIR) if self.to.is_none() => return Ok(MergeState::Already),
+            Err(Errno::NOENT | Errno::NOTDIR) if self.to.is_none() => {
+                return Ok(Begun::Over(MergeState::Already));
+            }
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                 return Err(conflict_because("its directory is not there"));
             }
             Err(errno) => return Err(errno.into()),
         };
-        let here = Here { place: self, dir, name, passing: self.passing.clone() };
+        // It may be large, and is of no use once it is staged.
+        let want = std::mem::replace(&mut self.want, Want::Nothing);
+        let here = Here { place: self, dir, name };
+        let Place { disk, from, to, .. } = &here.place;
         here.settle()?;
         let now = here.state(name)?;
-        if digest(&now) == self.to {
-            return Ok(MergeState::Already);
+        if digest(&now) == *to {
+            return Ok(Begun::Over(MergeState::Already));
         }
-        if digest(&now) != self.from {
-            return Ok(conflict(&now, self.from));
+        if digest(&now) != *from {
+            return Ok(Begun::Over(conflict(&now, *from)));
         }
-        match (&now, &self.want) {
-            (None, Want::Nothing) => return Ok(MergeState::Already),
+        match (&now, &want) {
+            (None, Want::Nothing) => return Ok(Begun::Over(MergeState::Already)),
             (Some(now), Want::Nothing) => here.remove(now)?,
             (Some(now), Want::Directory { mode }) if now.kind == FileKind::Directory => {
-                self.disk.chmod(&here.dir, name, *mode)?;
+                disk.chmod(&here.dir, name, *mode)?;
             }
-            (None, _) => here.stage(&self.attributes).and_then(|()| here.publish())?,
-            (Some(now), want) if want.is_like(now) => {
-                let own = here.attributes().map_err(|errno| attributes_lost(&errno))?;
-                here.stage(&own).and_then(|()| here.replace(now))?;
+            _ => {
+                here.stage(&want, now.as_ref())?;
+                let waits = disk.is_batch && matches!(want, Want::File { .. } | Want::Text { .. });
+                let staged = Staged { here, now };
+                return if waits {
+                    Ok(Begun::Staged(Box::new(staged)))
+                } else {
+                    staged.put().map(Begun::Over)
+                };
             }
-            (Some(now), _) => here.stage(&self.attributes).and_then(|()| here.replace(now))?,
         }
-        self.disk.sync(&here.dir)?;
+        disk.sync(&here.dir)?;
+        Ok(Begun::Over(MergeState::Done))
+    }
+}
+
+impl Staged<'_> {
+    /// Puts it in its place.
+    pub(super) fn finish(self) -> MergeState {
+        self.put().unwrap_or_else(MergeState::from)
+    }
+
+    /// Takes away what was staged, because it cannot be known to be on the disk.
+    pub(super) fn give_up(self, errno: Errno) -> MergeState {
+        // What stays is settled by the next merge of this path.
+        self.here.place.disk.unlink(&self.here.dir, &self.here.place.passing).ok();
+        Stop::from(errno).into()
+    }
+
+    fn put(&self) -> Result<MergeState, Stop> {
+        match &self.now {
+            None => self.here.publish()?,
+            Some(now) => self.here.replace(now)?,
+        }
+        self.here.place.disk.sync(&self.here.dir)?;
         Ok(MergeState::Done)
+    }
+}
+
+impl From<Stop> for MergeState {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Conflict(state) => state,
+            Stop::Failed(reason) => Self::Failed { reason },
+        }
     }
 }
 
 /// A path's directory, opened.
 struct Here<'a> {
-    place: &'a Place<'a>,
+    place: Place<'a>,
     dir: OwnedFd,
     name: &'a str,
-    passing: String,
 }
 
 impl Here<'_> {
     /// Cleans up after a merge that was killed at this path.
     fn settle(&self) -> Result<(), Stop> {
-        let Place { disk, from, to, .. } = self.place;
+        let Place { disk, from, to, .. } = &self.place;
         let part = self.part();
         if self.state(&part).ok().flatten().is_some_and(|state| state.kind != FileKind::Directory) {
             disk.unlink(&self.dir, &part)?;
         }
-        let Some(left) = self.state(&self.passing)? else { return Ok(()) };
+        let Some(left) = self.state(&self.place.passing)? else { return Ok(()) };
         let ours = Some(left.digest) == *from || Some(left.digest) == *to;
         let now = digest(&self.state(self.name)?);
         // An empty directory holds nothing to lose, whatever its mode.
-        if ours || (left.kind == FileKind::Directory && self.is_empty(&self.passing)?) {
+        if ours || (left.kind == FileKind::Directory && self.is_empty(&self.place.passing)?) {
             return Ok(self.discard(&left)?);
         }
         // Somebody's last write was displaced, and the merge died before it looked.
         if now.is_none() {
-            return Ok(disk.rename_new(&self.dir, &self.passing, self.name)?);
+            return Ok(disk.rename_new(&self.dir, &self.place.passing, self.name)?);
         }
         if now == *to {
-            disk.exchange(&self.dir, &self.passing, self.name)?;
-            return match self.state(&self.passing)? {
+            disk.exchange(&self.dir, &self.place.passing, self.name)?;
+            return match self.state(&self.place.passing)? {
                 Some(ours) if Some(ours.digest) == *to => Ok(self.discard(&ours)?),
                 _ => Err(self.both_kept()),
             };
@@ -175,7 +227,7 @@ impl Here<'_> {
         attributes: &Attributes,
         pour: impl FnOnce(&mut Sink<'_>) -> Result<Digest, Stop>,
     ) -> Result<(), Stop> {
-        let Place { disk, to, .. } = self.place;
+        let Place { disk, to, .. } = &self.place;
         let part = self.part();
         let mut sink = disk.create(&self.dir, &part)?;
         let written = pour(&mut sink)
@@ -185,16 +237,22 @@ impl Here<'_> {
             disk.unlink(&self.dir, &part)?;
             return Err(written.err().unwrap_or_else(stale_source));
         }
-        Ok(disk.rename(&self.dir, &part, &self.passing)?)
+        Ok(disk.rename(&self.dir, &part, &self.place.passing)?)
     }
 
     /// Makes the new state under the passing name.
-    fn stage(&self, attributes: &Attributes) -> Result<(), Stop> {
-        let Place { disk, to, .. } = self.place;
-        match &self.place.want {
+    fn stage(&self, want: &Want, now: Option<&State>) -> Result<(), Stop> {
+        let own = match now {
+            Some(now) if want.is_like(now) => self.attributes().map(Some),
+            _ => Ok(None),
+        };
+        let own = own.map_err(|errno| attributes_lost(&errno))?;
+        let attributes = own.as_ref().unwrap_or(&self.place.attributes);
+        let Place { disk, to, .. } = &self.place;
+        match want {
             Want::Nothing => {}
-            Want::Directory { mode } => disk.mkdir_with(&self.dir, &self.passing, *mode, attributes)?,
-            Want::Symlink(target) => disk.symlink(&self.dir, &self.passing, target)?,
+            Want::Directory { mode } => disk.mkdir_with(&self.dir, &self.place.passing, *mode, attributes)?,
+            Want::Symlink(target) => disk.symlink(&self.dir, &self.place.passing, target)?,
             Want::File { mode, source } => {
                 let (from, stat) = open_file(&source.dir, source.name.as_ref())?;
                 let size = u64::try_from(stat.st_size).unwrap_or_default();
@@ -205,7 +263,7 @@ impl Here<'_> {
                 Ok(file_state(*mode, bytes))
             })?,
         }
-        match self.state(&self.passing)? {
+        match self.state(&self.place.passing)? {
             Some(staged) if Some(staged.digest) == *to => Ok(()),
             Some(staged) => {
                 self.discard(&staged)?;
@@ -218,15 +276,15 @@ impl Here<'_> {
     /// Gives the new state a name that nothing had.
     fn publish(&self) -> Result<(), Stop> {
         let disk = self.place.disk;
-        let mut result = disk.rename_new(&self.dir, &self.passing, self.name);
+        let mut result = disk.rename_new(&self.dir, &self.place.passing, self.name);
         if result.is_err_and(is_unsupported) {
             result = match look(&self.dir, self.name.as_ref())? {
-                None => disk.rename(&self.dir, &self.passing, self.name),
+                None => disk.rename(&self.dir, &self.place.passing, self.name),
                 Some(_) => Err(Errno::EXIST),
             };
         }
         if let Err(errno) = result {
-            if let Some(staged) = self.state(&self.passing)? {
+            if let Some(staged) = self.state(&self.place.passing)? {
                 self.discard(&staged)?;
             }
             return Err(match errno {
@@ -239,23 +297,23 @@ impl Here<'_> {
 
     /// Exchanges the new state with the old one, `now`.
     fn replace(&self, now: &State) -> Result<(), Stop> {
-        let Place { disk, from, .. } = self.place;
+        let Place { disk, from, .. } = &self.place;
         let again = self.state(self.name)?;
         let filled = now.kind == FileKind::Directory && !self.is_empty(self.name)?;
         if digest(&again) != *from || filled {
-            if let Some(staged) = self.state(&self.passing)? {
+            if let Some(staged) = self.state(&self.place.passing)? {
                 self.discard(&staged)?;
             }
             return Err(if filled { not_empty() } else { Stop::Conflict(conflict(&again, *from)) });
         }
-        match disk.exchange(&self.dir, &self.passing, self.name) {
+        match disk.exchange(&self.dir, &self.place.passing, self.name) {
             // Without an exchange (NFS), a write in the last instant would be lost; the backup holds the rest.
             Err(errno) if is_unsupported(errno) && now.kind != FileKind::Directory => {
-                return Ok(disk.rename(&self.dir, &self.passing, self.name)?);
+                return Ok(disk.rename(&self.dir, &self.place.passing, self.name)?);
             }
             result => result?,
         }
-        let displaced = self.state(&self.passing)?;
+        let displaced = self.state(&self.place.passing)?;
         if digest(&displaced) == *from && displaced.is_none_or(|old| self.discard(&old).is_ok()) {
             return Ok(());
         }
@@ -264,30 +322,30 @@ impl Here<'_> {
 
     /// Removes the old state, `now`.
     fn remove(&self, now: &State) -> Result<(), Stop> {
-        let Place { disk, from, .. } = self.place;
+        let Place { disk, from, .. } = &self.place;
         if now.kind == FileKind::Directory {
             return match disk.rmdir(&self.dir, self.name) {
                 Err(Errno::NOTEMPTY | Errno::EXIST) => Err(not_empty()),
                 other => Ok(other?),
             };
         }
-        match disk.rename_new(&self.dir, self.name, &self.passing) {
+        match disk.rename_new(&self.dir, self.name, &self.place.passing) {
             Err(errno) if is_unsupported(errno) => return Ok(disk.unlink(&self.dir, self.name)?),
             result => result?,
         }
-        let moved = self.state(&self.passing)?;
+        let moved = self.state(&self.place.passing)?;
         if digest(&moved) == *from {
-            return Ok(disk.unlink(&self.dir, &self.passing)?);
+            return Ok(disk.unlink(&self.dir, &self.place.passing)?);
         }
-        disk.rename_new(&self.dir, &self.passing, self.name).map_err(|_| self.both_kept())?;
+        disk.rename_new(&self.dir, &self.place.passing, self.name).map_err(|_| self.both_kept())?;
         Err(Stop::Conflict(conflict(&moved, *from)))
     }
 
     /// Undoes an exchange that displaced something unexpected.
     fn take_back(&self) -> Result<(), Stop> {
-        let Place { disk, from, to, .. } = self.place;
-        disk.exchange(&self.dir, &self.passing, self.name)?;
-        match self.state(&self.passing)? {
+        let Place { disk, from, to, .. } = &self.place;
+        disk.exchange(&self.dir, &self.place.passing, self.name)?;
+        match self.state(&self.place.passing)? {
             Some(ours) if Some(ours.digest) == *to => self.discard(&ours)?,
             _ => return Err(self.both_kept()),
         }
@@ -296,8 +354,8 @@ impl Here<'_> {
 
     fn discard(&self, left: &State) -> Result<(), Errno> {
         match left.kind {
-            FileKind::Directory => self.place.disk.rmdir(&self.dir, &self.passing),
-            _ => self.place.disk.unlink(&self.dir, &self.passing),
+            FileKind::Directory => self.place.disk.rmdir(&self.dir, &self.place.passing),
+            _ => self.place.disk.unlink(&self.dir, &self.place.passing),
         }
     }
 
@@ -317,13 +375,13 @@ impl Here<'_> {
     }
 
     fn part(&self) -> String {
-        format!("{}.part", self.passing)
+        format!("{}.part", self.place.passing)
     }
 
     fn both_kept(&self) -> Stop {
         conflict_because(&format!(
             "somebody wrote it during the merge; `{}` beside it holds a version, too",
-            self.passing
+            self.place.passing
         ))
     }
 }

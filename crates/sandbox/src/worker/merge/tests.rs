@@ -61,6 +61,8 @@ fn in_part(file: MergeFile) -> MergeFile {
 struct Yard {
     dir: tempfile::TempDir,
     request: Merge,
+    /// Whether its files wait for the disk together.
+    is_batch: bool,
 }
 
 impl Yard {
@@ -79,11 +81,15 @@ impl Yard {
             in_part(MergeFile::whole(file.path.clone(), state(&file.old), state(&file.new)))
         });
         let request = Merge { direction: MergeKind::Apply, of: None, files: files.collect() };
-        Self { dir, request }
+        Self { dir, request, is_batch: false }
+    }
+
+    fn batch(is_batch: bool) -> Self {
+        Self { is_batch, ..Self::new() }
     }
 
     fn run(&self, direction: MergeKind, fuse: Option<u32>) -> (Option<Vec<MergeResult>>, bool) {
-        let disk = Disk::default();
+        let disk = Disk::of_batch(self.is_batch);
         disk.fuse.set(fuse);
         let request = Merge { direction, ..self.request.clone() };
         let (upper, project) = (text(&self.dir, "upper"), text(&self.dir, "project"));
@@ -116,30 +122,34 @@ fn an_apply_gives_what_the_layer_shows_and_an_undo_gives_it_back() {
 
 #[test]
 fn an_apply_stopped_anywhere_and_run_again_ends_the_same() {
-    let old = Yard::new().snapshot();
-    let stops = every_stop(|n| {
-        let yard = Yard::new();
-        let (_, stopped) = yard.run(MergeKind::Apply, Some(n));
-        each_is_old_or_new(&yard.snapshot(), &old, n);
-        yard.whole(MergeKind::Apply);
-        assert_eq!(yard.snapshot(), expected(), "stopped before operation {n}");
-        yard.whole(MergeKind::Undo);
-        assert_eq!(yard.snapshot(), old, "stopped before operation {n}, then undone");
-        stopped
-    });
-    assert!(stops > 60, "only {stops} operations");
+    for is_batch in [false, true] {
+        let old = Yard::new().snapshot();
+        let stops = every_stop(|n| {
+            let yard = Yard::batch(is_batch);
+            let (_, stopped) = yard.run(MergeKind::Apply, Some(n));
+            each_is_old_or_new(&yard.snapshot(), &old, n);
+            yard.whole(MergeKind::Apply);
+            assert_eq!(yard.snapshot(), expected(), "stopped before operation {n}");
+            yard.whole(MergeKind::Undo);
+            assert_eq!(yard.snapshot(), old, "stopped before operation {n}, then undone");
+            stopped
+        });
+        assert!(stops > 60, "only {stops} operations");
+    }
 }
 
 #[test]
 fn an_apply_stopped_anywhere_can_be_undone_at_once() {
-    let old = Yard::new().snapshot();
-    every_stop(|n| {
-        let yard = Yard::new();
-        let (_, stopped) = yard.run(MergeKind::Apply, Some(n));
-        yard.whole(MergeKind::Undo);
-        assert_eq!(yard.snapshot(), old, "stopped before operation {n}");
-        stopped
-    });
+    for is_batch in [false, true] {
+        let old = Yard::new().snapshot();
+        every_stop(|n| {
+            let yard = Yard::batch(is_batch);
+            let (_, stopped) = yard.run(MergeKind::Apply, Some(n));
+            yard.whole(MergeKind::Undo);
+            assert_eq!(yard.snapshot(), old, "stopped before operation {n}");
+            stopped
+        });
+    }
 }
 
 #[test]
@@ -159,16 +169,18 @@ fn an_undo_without_the_backup_says_so_and_touches_nothing() {
 
 #[test]
 fn an_undo_stopped_anywhere_and_run_again_ends_the_same() {
-    let old = Yard::new().snapshot();
-    let stops = every_stop(|n| {
-        let yard = Yard::new();
-        yard.whole(MergeKind::Apply);
-        let (_, stopped) = yard.run(MergeKind::Undo, Some(n));
-        yard.whole(MergeKind::Undo);
-        assert_eq!(yard.snapshot(), old, "stopped before operation {n}");
-        stopped
-    });
-    assert!(stops > 40, "only {stops} operations");
+    for is_batch in [false, true] {
+        let old = Yard::new().snapshot();
+        let stops = every_stop(|n| {
+            let yard = Yard::batch(is_batch);
+            yard.whole(MergeKind::Apply);
+            let (_, stopped) = yard.run(MergeKind::Undo, Some(n));
+            yard.whole(MergeKind::Undo);
+            assert_eq!(yard.snapshot(), old, "stopped before operation {n}");
+            stopped
+        });
+        assert!(stops > 40, "only {stops} operations");
+    }
 }
 
 /// What was applied in part is no longer different, and the rest is, at the same place of the file.
@@ -204,21 +216,23 @@ fn the_rest_of_a_file_is_left_to_another_apply() {
 /// The user writes to every file while the merge lies dead: nothing of that is ever lost.
 #[test]
 fn what_the_user_writes_between_a_stop_and_the_next_run_is_kept() {
-    every_stop(|n| {
-        let yard = Yard::new();
-        let project = yard.dir.path().join("project");
-        let (_, stopped) = yard.run(MergeKind::Apply, Some(n));
-        for name in ["edit.txt", "both.sh", "gone.txt"] {
-            fs::write(project.join(name), format!("the user's {name}")).unwrap();
-        }
-        yard.run(MergeKind::Apply, None).0.unwrap();
-        yard.run(MergeKind::Undo, None).0.unwrap();
-        for name in ["edit.txt", "both.sh", "gone.txt"] {
-            let kept = fs::read_to_string(project.join(name)).unwrap();
-            assert_eq!(kept, format!("the user's {name}"), "stopped before operation {n}");
-        }
-        stopped
-    });
+    for is_batch in [false, true] {
+        every_stop(|n| {
+            let yard = Yard::batch(is_batch);
+            let project = yard.dir.path().join("project");
+            let (_, stopped) = yard.run(MergeKind::Apply, Some(n));
+            for name in ["edit.txt", "both.sh", "gone.txt"] {
+                fs::write(project.join(name), format!("the user's {name}")).unwrap();
+            }
+            yard.run(MergeKind::Apply, None).0.unwrap();
+            yard.run(MergeKind::Undo, None).0.unwrap();
+            for name in ["edit.txt", "both.sh", "gone.txt"] {
+                let kept = fs::read_to_string(project.join(name)).unwrap();
+                assert_eq!(kept, format!("the user's {name}"), "stopped before operation {n}");
+            }
+            stopped
+        });
+    }
 }
 
 #[test]
