@@ -87,13 +87,16 @@ pub(crate) struct Network {
     pub(crate) first_byte_seconds: u64,
     /// Without any further byte; a stream that keeps moving has no limit.
     pub(crate) idle_seconds: u64,
+    /// Requests of one command.
+    pub(crate) requests: u64,
     /// Places at private addresses that commands with a way to the network may reach, as URLs, where the rules allow them.
     pub(crate) private: Vec<String>,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { connect_seconds: 30, first_byte_seconds: 30, idle_seconds: 120, private: Vec::new() }
+        let (connect_seconds, first_byte_seconds, idle_seconds) = (30, 30, 120);
+        Self { connect_seconds, first_byte_seconds, idle_seconds, requests: 20_000, private: Vec::new() }
     }
 }
 
@@ -210,6 +213,7 @@ struct FileLimits {
     command_memory_mib: Option<u64>,
     command_disk_mib: Option<u64>,
     command_processes: Option<u32>,
+    command_requests: Option<u64>,
 }
 
 impl Default for Config {
@@ -376,6 +380,7 @@ impl Config {
                 command_memory_mib: Some(self.command.memory_bytes >> 20),
                 command_disk_mib: Some(self.command.disk_bytes >> 20),
                 command_processes: Some(self.command.pids),
+                command_requests: Some(self.network.requests),
             },
             approvals: self.approvals.as_file(),
             sandbox: FileSandbox { profile: Some(self.profile.clone()) },
@@ -426,6 +431,7 @@ impl Config {
         self.tool_calls = limits.tool_calls.unwrap_or(self.tool_calls);
         self.reply_tokens = limits.reply_tokens.unwrap_or(self.reply_tokens);
         self.command.pids = limits.command_processes.unwrap_or(self.command.pids);
+        set(&mut self.network.requests, limits.command_requests);
         set(&mut self.command.wall_ms, limits.command_seconds.map(|s| s.saturating_mul(1000)));
         set(&mut self.command.memory_bytes, limits.command_memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
         set(&mut self.command.disk_bytes, limits.command_disk_mib.map(|mib| mib.saturating_mul(1 << 20)));

@@ -75,6 +75,8 @@ pub struct ForwardConfig {
     pub connect_timeout: Duration,
     /// The longest time without any byte in either direction.
     pub idle_timeout: Duration,
+    /// The most requests of one command: each is written down, and what it writes is the journal's.
+    pub requests_max: u64,
 }
 
 /// The door of commands: it listens for them, and performs what the kernel let pass of what they ask for.

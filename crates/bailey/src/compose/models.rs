@@ -168,6 +168,7 @@ pub(super) fn forward(config: &Config, authority: Authority, journal: &Journal) 
         extra_authorities: None,
         connect_timeout: Duration::from_secs(network.connect_seconds),
         idle_timeout: Duration::from_secs(network.idle_seconds),
+        requests_max: network.requests,
     };
     Ok(Arc::new(ForwardProxy::new(door, authority, journal.seal())?))
 }

@@ -326,6 +326,30 @@ fn large_bodies_pass_by_and_what_was_sent_is_counted() {
     assert!(kept < MIB as u64, "{kept}");
 }
 
+/// Each request is an entry: no command writes as many as it likes.
+#[test]
+fn a_command_makes_so_many_requests_and_no_more() {
+    let open = Upstream::says("passed");
+    let stage = stage(&[open.url("")], &allow(&open.address.to_string(), ""));
+    let line = format!("for i in 1 2 3 4 5; do curl -sS --noproxy '' {}$i; done", open.url("/"));
+    let run = || stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+    let all = run();
+    assert_eq!(
+        (all.stdout.matches("passed").count(), requests(&stage).len()),
+        (5, 5),
+        "the control: {all:?}"
+    );
+    let config = stage.home().join("config.toml");
+    let limit = fs::read_to_string(&config).unwrap() + "[limits]\ncommand_requests = 3\n";
+    fs::write(config, limit).unwrap();
+    let some = run();
+    assert_eq!((some.stdout.matches("passed").count(), requests(&stage).len()), (3, 8), "{some:?}");
+    assert!(
+        some.stdout.contains("limits.command_requests") && some.stderr.contains("after 3 requests"),
+        "{some:?}"
+    );
+}
+
 /// A connection that becomes another protocol is one effect, and ends with its command.
 #[test]
 fn a_protocol_that_is_switched_to_passes() {

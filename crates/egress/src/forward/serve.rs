@@ -18,7 +18,10 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{
     convert::Infallible,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -50,6 +53,8 @@ struct Guest {
     ended: CancellationToken,
     /// Held by each effect on its way, which comes to its outcome whether or not somebody still listens.
     working: mpsc::Sender<Infallible>,
+    /// Requests so far.
+    requests: AtomicU64,
     /// What the rules did not let pass.
     refused: Arc<Mutex<Vec<String>>>,
 }
@@ -70,7 +75,8 @@ impl ForwardProxy {
         let Ok(listener) = listener else { return Vec::new() };
         let (working, mut idle) = mpsc::channel(1);
         let refused = Arc::default();
-        let guest = Guest { inner, pass, door, ended: ended.clone(), working, refused: Arc::clone(&refused) };
+        let (requests, noted) = (AtomicU64::new(0), Arc::clone(&refused));
+        let guest = Guest { inner, pass, door, ended: ended.clone(), working, requests, refused: noted };
         let guest = Arc::new(guest);
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
@@ -224,6 +230,14 @@ impl Guest {
             let why =
                 format!("The header Host names somebody else than the request, which goes to {authority}.\n");
             return told(StatusCode::MISDIRECTED_REQUEST, why);
+        }
+        let most = self.inner.config.requests_max;
+        if self.requests.fetch_add(1, Ordering::Relaxed) >= most {
+            self.note(format!("whatever came after {most} requests"));
+            let why = format!(
+                "One command makes {most} requests at most: `limits.command_requests` in config.toml.\n"
+            );
+            return told(StatusCode::TOO_MANY_REQUESTS, why);
         }
         let method = request.method().to_string();
         let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed) + 1;
