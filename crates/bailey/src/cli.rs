@@ -594,8 +594,8 @@ pub(crate) enum Extensions {
 pub(crate) enum Sandbox {
     /// Run a command inside the walls, over this directory; its changes are thrown away
     ///
-    /// Its output is printed when it has ended, with the keys that Bailey knows taken out, and cut after 1 MiB of each
-    /// stream; it reads nothing from standard input. The exit code is the command's own, or 128 and its signal.
+    /// Its output is printed as it comes, with the keys that Bailey knows taken out; of more than 1 MiB of a stream the last
+    /// 64 KiB come at the end, and what lies between is left out. It reads nothing from standard input. The exit code is the command's own, or 128 and its signal.
     Run {
         /// Work over this directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]

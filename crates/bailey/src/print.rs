@@ -141,11 +141,6 @@ impl Printer {
         self.redactor.get().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text).text)
     }
 
-    /// Foreign bytes without secrets.
-    pub(crate) fn redact_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        self.redactor.get().map_or(Cow::Borrowed(bytes), |redactor| redactor.redact_bytes(bytes))
-    }
-
     /// Foreign text, made safe and styled for standard output. It stays on its line: a line feed in it is shown as
     /// `\n`, so that nothing that was named by others can draw a line of its own.
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
@@ -175,6 +170,19 @@ impl Printer {
             }
             self.closed.set(code).ok();
         }
+    }
+
+    /// Bytes of another program on standard output, as they are: without secrets already.
+    ///
+    /// # Errors
+    /// When nobody can read them any more.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write(bytes)
+    }
+
+    /// The same on standard error, where a reader that is gone is no error.
+    pub(crate) fn error_bytes(&self, bytes: &[u8]) {
+        self.err.write(bytes).ok();
     }
 
     /// Says why nothing can be printed, but for a reader that went away, as one that has seen enough does; the exit code.

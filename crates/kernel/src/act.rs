@@ -4,10 +4,12 @@ use crate::{
     Kernel, Output, Refused, Scope,
     admit::{Admission, Asked},
     call::{Came, Pending},
+    live::{Audience, Printed},
 };
 use bailey_journal::Purpose;
 use bailey_protocol::{Action, ApprovalId, Cost, Integrity, Labels, Secrecy};
 use std::collections::VecDeque;
+use tokio::sync::mpsc;
 
 /// What an action of the owner's came to.
 #[derive(Debug)]
@@ -27,6 +29,30 @@ impl Kernel {
     /// # Errors
     /// When the journal cannot be written.
     pub async fn act(&self, scope: &Scope, action: Action, seen: &[Output]) -> Result<Acted, Refused> {
+        self.act_before(scope, action, seen, Audience::Nobody).await
+    }
+
+    /// The same, where what a command prints goes to `out` while it runs, without secrets and within its limit of output. The
+    /// command waits for whoever takes it; a closed channel is no error. What waits for a human prints to nobody.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn act_printing(
+        &self,
+        scope: &Scope,
+        action: Action,
+        out: mpsc::Sender<Printed>,
+    ) -> Result<Acted, Refused> {
+        self.act_before(scope, action, &[], Audience::Bytes(out)).await
+    }
+
+    async fn act_before(
+        &self,
+        scope: &Scope,
+        action: Action,
+        seen: &[Output],
+        audience: Audience,
+    ) -> Result<Acted, Refused> {
         let labels = Labels::new(Integrity::Owner, Secrecy::Private);
         let purpose = Purpose::Own;
         let asked = Asked {
@@ -40,7 +66,7 @@ impl Kernel {
         };
         match self.admit(scope, asked, seen).await? {
             Admission::Run(started) => {
-                let finished = self.launch(scope, *started, &action, None).await?;
+                let finished = self.launch(scope, *started, &action, audience).await?;
                 Ok(Acted::Done(finished.output))
             }
             Admission::Denied(reasons) => Ok(Acted::Denied(reasons)),

@@ -6,6 +6,7 @@ use crate::{
     context::Provenance,
     cut,
     launch::Finished,
+    live::Audience,
     screen,
     tool::{self, Conclusion, Plan},
 };
@@ -190,7 +191,8 @@ impl Kernel {
     ) -> Result<Came, Refused> {
         Ok(match admission {
             Admission::Run(started) => {
-                Came::Finished(self.launch(scope, *started, action, call.map(|call| call.id.clone())).await?)
+                let audience = call.map_or(Audience::Nobody, |call| Audience::Call(call.id.clone()));
+                Came::Finished(self.launch(scope, *started, action, audience).await?)
             }
             Admission::Denied(reasons) => Came::Denied(reasons),
             Admission::Waits(id, shown) => Came::Waits(id, shown),

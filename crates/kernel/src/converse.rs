@@ -3,6 +3,7 @@
 use crate::{
     Chunk, Context, Kernel, Price, Refused, Reply, Scope,
     admit::{Admission, Asked, Started},
+    live::Told,
     price::{self, price},
     provider::{Answer, Decoder, Delta, ModelError, ModelErrorKind, Provider},
     tokens,
@@ -102,7 +103,9 @@ impl Kernel {
                         decoder.head(status, &headers);
                         Vec::new()
                     }
-                    Chunk::Body(bytes) => spoken.take(decoder.push(&bytes)),
+                    Chunk::Body(bytes) => {
+                        spoken.take(decoder.push(&bytes)).into_iter().map(Told::Event).collect()
+                    }
                     Chunk::Stdout(_) | Chunk::Stderr(_) => Vec::new(),
                 })
                 .await;

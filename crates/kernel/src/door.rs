@@ -4,6 +4,7 @@
 use crate::{
     BoxFuture, Kernel, Output, Refused, Scope,
     admit::{Admission, Asked},
+    live::Audience,
 };
 use bailey_journal::Purpose;
 use bailey_protocol::{Action, Cost, EffectId, Labels};
@@ -43,7 +44,7 @@ impl Door {
             };
             match self.kernel.admit(&self.scope, asked, &[]).await? {
                 Admission::Run(started) => {
-                    Ok(self.kernel.launch(&self.scope, *started, &action, None).await?.output)
+                    Ok(self.kernel.launch(&self.scope, *started, &action, Audience::Nobody).await?.output)
                 }
                 Admission::Denied(reasons) => Err(Refused::Denied(reasons)),
                 Admission::Waits(..) => Err(Refused::Denied(vec![

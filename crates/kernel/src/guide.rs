@@ -3,7 +3,9 @@
 use crate::{
     Context, Kernel, Refused, Scope,
     admit::{Admission, Asked},
-    cut, screen,
+    cut,
+    live::Audience,
+    screen,
     segment::{Guide, Segment},
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
@@ -100,7 +102,7 @@ impl Kernel {
             cost: Cost::default(),
         };
         let Admission::Run(started) = self.admit(scope, asked, &[]).await? else { return Ok(None) };
-        let finished = self.launch(scope, *started, &action, None).await?;
+        let finished = self.launch(scope, *started, &action, Audience::Nobody).await?;
         let clean = cut::to_conclude(self.journal().redactor(), &finished.output);
         Ok(match clean.as_ref().unwrap_or(&finished.output).report() {
             Report::File(file) => {

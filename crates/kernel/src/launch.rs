@@ -1,10 +1,14 @@
 //! Launching: a begun effect runs in a task of its own, so that a dropped caller, a panic and a hang each still get an
 //! outcome.
 
-use crate::{Chunk, Door, Executor, Io, Kernel, Output, Refused, Scope, admit::Started, cut};
+use crate::{
+    Chunk, Door, Executor, Io, Kernel, Output, Refused, Scope,
+    admit::Started,
+    cut,
+    live::{Audience, Live, Told},
+};
 use bailey_journal::{Entry, Receipt};
-use bailey_protocol::{Action, CallId, Cost, Happening, Labels, Outcome, Report, Seq, Status};
-use bailey_secrets::StreamRedactor;
+use bailey_protocol::{Action, Cost, Labels, Outcome, Report, Seq, Status};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -18,24 +22,24 @@ pub(crate) struct Finished {
 }
 
 impl Kernel {
-    /// Runs a tool's effect to its end and writes its outcome.
+    /// Runs an effect to its end and writes its outcome. The audience sees its output meanwhile.
     pub(crate) async fn launch(
         &self,
         scope: &Scope,
         started: Started,
         action: &Action,
-        call: Option<CallId>,
+        audience: Audience,
     ) -> Result<Finished, Refused> {
         let executor = self.performer(action)?;
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;
+        let mut live = Live::new(self, action, audience);
         let task = tokio::spawn(async move {
-            let mut live = Live::new(&kernel, call);
             let run = kernel.io(&scope, &receipt, labels);
             let output = run.drive(&kernel, executor, permit, &scope, |chunk| live.take(chunk)).await;
             let output = cut::tidy(kernel.journal().redactor(), output);
-            for happening in live.rest() {
-                kernel.tell(&scope, happening).await?;
+            for told in live.rest() {
+                told.pass(&kernel, &scope).await;
             }
             kernel.finish(receipt, output, Cost::default(), Vec::new()).await
         });
@@ -67,7 +71,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Performs the effect, handing each chunk to `take` and what that answers to the front end. A cancelled effect is
+    /// Performs the effect, handing each chunk to `take` and passing on what that answers. A cancelled effect is
     /// awaited for the grace time; one that panicked or did not end then is `unknown`.
     pub(crate) async fn drive(
         self,
@@ -75,7 +79,7 @@ impl Run {
         executor: Arc<dyn Executor>,
         permit: bailey_journal::Permit,
         scope: &Scope,
-        mut take: impl FnMut(Chunk) -> Vec<Happening>,
+        mut take: impl FnMut(Chunk) -> Vec<Told>,
     ) -> Output {
         let Self { io, mut chunks } = self;
         let cancelled = io.cancel.clone();
@@ -90,8 +94,8 @@ impl Run {
             tokio::select! {
                 biased;
                 Some(chunk) = chunks.recv() => {
-                    for happening in take(chunk) {
-                        kernel.tell(scope, happening).await.ok();
+                    for told in take(chunk) {
+                        told.pass(kernel, scope).await;
                     }
                 }
                 ended = &mut task => break ended.unwrap_or_else(|_| unknown()),
@@ -102,8 +106,8 @@ impl Run {
             }
         };
         while let Ok(chunk) = chunks.try_recv() {
-            for happening in take(chunk) {
-                kernel.tell(scope, happening).await.ok();
+            for told in take(chunk) {
+                told.pass(kernel, scope).await;
             }
         }
         output
@@ -113,47 +117,4 @@ impl Run {
 /// Of an effect whose end nobody saw.
 pub(crate) fn unknown() -> Output {
     Output::new(Outcome { status: Status::Unknown, enforced: None, duration_ms: 0, report: Report::Nothing })
-}
-
-/// Shows a command's output while it runs, past a redactor for each stream, because pieces of the other one come between
-/// those of a secret.
-struct Live {
-    call: Option<CallId>,
-    redactors: Option<[StreamRedactor; 2]>,
-}
-
-impl Live {
-    fn new(kernel: &Kernel, call: Option<CallId>) -> Self {
-        let redactor = kernel.journal().redactor();
-        Self { call, redactors: Some([redactor.stream(), redactor.stream()]) }
-    }
-
-    fn take(&mut self, chunk: Chunk) -> Vec<Happening> {
-        let Some([out, err]) = &mut self.redactors else { return Vec::new() };
-        let clean = match chunk {
-            Chunk::Stdout(bytes) => out.push(&bytes),
-            Chunk::Stderr(bytes) => err.push(&bytes),
-            Chunk::Head(..) | Chunk::Body(_) => return Vec::new(),
-        };
-        self.show(&clean)
-    }
-
-    fn rest(&mut self) -> Vec<Happening> {
-        let Some([out, err]) = self.redactors.take() else { return Vec::new() };
-        let mut happenings = self.show(&out.finish());
-        happenings.extend(self.show(&err.finish()));
-        happenings
-    }
-
-    fn show(&self, clean: &[u8]) -> Vec<Happening> {
-        match &self.call {
-            Some(call) if !clean.is_empty() => {
-                vec![Happening::Output {
-                    call: call.clone(),
-                    text: String::from_utf8_lossy(clean).into_owned(),
-                }]
-            }
-            _ => Vec::new(),
-        }
-    }
 }

@@ -5,7 +5,7 @@ use bailey_agent::{
     Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, Retry, TurnEnd, Waiting, Warned,
 };
 use bailey_kernel::{
-    Acted, Answerer, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Refused,
+    Acted, Answerer, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Printed, Refused,
     Registrar, Restored, Scope, Segment, SessionInfo, SessionLock,
 };
 use bailey_protocol::{Action, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, TurnId, WsPath};
@@ -218,6 +218,20 @@ impl Host {
     /// When the journal cannot be read or written.
     pub async fn act(&self, action: Action) -> Result<Acted, HostError> {
         Ok(self.kernel.act(&self.owner(), action, &[]).await?)
+    }
+
+    /// The same, where what a command prints goes to `out` while it runs; see [`Kernel::act_printing`]. `by` is the owner at
+    /// this session, and cancels it.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub async fn act_printing(
+        &self,
+        by: &Scope,
+        action: Action,
+        out: mpsc::Sender<Printed>,
+    ) -> Result<Acted, HostError> {
+        Ok(self.kernel.act_printing(by, action, out).await?)
     }
 
     /// The owner at this session, for what they do by the kernel themselves; cancelled apart from any turn.

@@ -1,5 +1,7 @@
 //! `bailey sandbox run`: a command inside the walls, without an agent.
 
+mod live;
+
 use crate::{
     cli::Sandbox,
     compose::{self, Keys, Open, Session},
@@ -12,9 +14,10 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::{Acted, Output};
-use bailey_protocol::{Action, Command, ExecReport, Report, Status, Stream, WsPath};
-use bailey_runtime::Opening;
+use bailey_protocol::{Action, Command, ExecReport, Report, Status, WsPath};
+use bailey_runtime::{Host, HostError, Opening};
 use std::{collections::BTreeMap, process::ExitCode};
+use tokio::sync::mpsc;
 
 pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Result<ExitCode> {
     let Sandbox::Run { directory, profile, network, keep, command } = command else {
@@ -42,11 +45,12 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     let Open { host, kernel, remarks, witness, .. } = compose::open(session).await?;
     // Of what is not kept nothing can be lost.
     remarks.iter().filter(|_| keep).for_each(|remark| printer.warn(remark));
-    let acted = host.act(action).await;
+    let (acted, unread) = act(&host, action, config.command.output_bytes, printer).await;
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
     let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     let code = match acted? {
+        Acted::Done(_) if unread.is_some() => ExitCode::from(unread.unwrap_or(exit::UNREAD)),
         Acted::Done(output) => report(&output, printer)?,
         Acted::Denied(reasons) => {
             printer.note(&format!("denied: {}", reasons.join("; ")));
@@ -62,6 +66,21 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     Ok(code)
 }
 
+/// Performs it, printing what the command prints; what scripts read is the whole outcome instead, at its end.
+async fn act(
+    host: &Host,
+    action: Action,
+    limit: u64,
+    printer: &Printer,
+) -> (Result<Acted, HostError>, Option<u8>) {
+    if printer.is_json() {
+        return (host.act(action).await, None);
+    }
+    let by = host.owner();
+    let (out, pieces) = mpsc::channel(live::PIECES_WAITING_MAX);
+    tokio::join!(host.act_printing(&by, action, out), live::write(pieces, by.cancel(), limit, printer))
+}
+
 fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
     if printer.is_json() {
         printer.json(output.outcome());
@@ -71,8 +90,6 @@ fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
         bail!("{reason}");
     };
     if !printer.is_json() {
-        write(std::io::stdout(), &report.stdout, printer)?;
-        write(std::io::stderr(), &report.stderr, printer)?;
         if let Some(limit) = &report.limit {
             printer.warn(&format!("ended by the {limit}"));
         }
@@ -87,23 +104,4 @@ fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
 fn code(report: &ExecReport) -> u8 {
     let code = report.exit.or_else(|| report.signal.map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(exit::FAILED)
-}
-
-/// A command's bytes without the secrets that Bailey knows; on a terminal neutralised, in a pipe otherwise as they are.
-fn write(
-    mut to: impl std::io::Write + std::io::IsTerminal,
-    stream: &Stream,
-    printer: &Printer,
-) -> Result<()> {
-    let terminal = to.is_terminal();
-    for part in [&stream.head, &stream.tail] {
-        let clean = printer.redact_bytes(&part.0);
-        if terminal {
-            to.write_all(bailey_secrets::neutralise(&String::from_utf8_lossy(&clean)).as_bytes())?;
-        } else {
-            to.write_all(&clean)?;
-        }
-    }
-    to.flush()?;
-    Ok(())
 }

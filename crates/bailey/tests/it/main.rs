@@ -31,6 +31,7 @@ mod house;
 mod keys;
 mod law;
 mod limit;
+mod live;
 mod models;
 mod offered;
 mod organisation;
