@@ -37,6 +37,7 @@ fn command(line: &str) -> Command {
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     }
 }

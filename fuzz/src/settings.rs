@@ -65,6 +65,7 @@ fn actions() -> Vec<(Role, Action)> {
         env: [("A".into(), "b".into())].into(),
         stdin: None,
         network: true,
+        background: false,
         limits: Limits::default(),
     };
     let request = bailey_protocol::HttpRequest {

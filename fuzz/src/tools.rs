@@ -52,6 +52,7 @@ fn drive(tool: &dyn Tool, call: ToolCall, file: &str) {
                 );
                 seen.extend(reads.iter().map(|action| answer(action, file)));
             }
+            Plan::Attend(_) => return,
             Plan::Delegate(errand) => {
                 return assert!(!errand.task.trim().is_empty() && !errand.tools.is_empty());
             }

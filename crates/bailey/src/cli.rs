@@ -153,6 +153,15 @@ pub(crate) enum Command {
         #[arg(long)]
         release: bool,
     },
+    /// Show what agents run in the background, such as servers, or end one
+    ///
+    /// Such a process ends with its session's process at the latest: of `bailey run` with the turn, of `bailey chat` with the
+    /// conversation.
+    Ps {
+        /// End this one, and wait until it has ended
+        #[arg(long, value_name = "SESSION/NUMBER")]
+        stop: Option<String>,
+    },
     /// Show what was used up today, and what may be
     Budget,
     /// Read and verify the journal

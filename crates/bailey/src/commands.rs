@@ -14,6 +14,7 @@ mod man;
 mod models;
 mod policy;
 mod prove;
+mod ps;
 mod replay;
 mod run;
 mod sandbox;
@@ -75,6 +76,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Approvals(command) => wait(approvals::run(&home()?, command, printer)),
         Command::Estop { release: true, .. } => wait(estop::release(&home()?, printer)),
         Command::Estop { reason, .. } => wait(estop::run(&home()?, &reason, printer)),
+        Command::Ps { stop } => wait(ps::run(&home()?, stop.as_deref(), printer)),
         Command::Budget => wait(budget::run(&home()?, printer)),
         Command::Audit(Audit::Check { file, key }) => audit::check(&file, &key, printer),
         Command::Audit(command) => wait(audit::run(&home()?, command, printer)),

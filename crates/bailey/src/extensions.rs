@@ -145,6 +145,7 @@ impl Found {
             env: BTreeMap::new(),
             stdin: None,
             network: false,
+            background: false,
             limits: limits(),
         };
         let extra_reads = self.reads.iter().map(|path| WsPath(path.display().to_string())).collect();

@@ -317,6 +317,12 @@ pub enum Fact {
         /// What it used up.
         used: Cost,
     },
+    /// The owner wants a process in the background to end.
+    EndAsked {
+        /// Who, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        person: Option<Person>,
+    },
     /// A human is asked. Payload: the card.
     Asked {
         /// The question.
@@ -500,6 +506,7 @@ impl Fact {
             Self::Judged { .. } => "judged",
             Self::Reported { .. } => "reported",
             Self::Outcome { .. } => "outcome",
+            Self::EndAsked { .. } => "end_asked",
             Self::Asked { .. } => "asked",
             Self::Answered { .. } => "answered",
             Self::Escalated { .. } => "escalated",

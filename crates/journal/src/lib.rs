@@ -11,6 +11,7 @@
 
 mod approval;
 pub mod archive;
+mod background;
 mod begin;
 #[cfg(feature = "controls")]
 mod breach;
@@ -52,6 +53,7 @@ pub mod witness;
 mod write;
 
 pub use approval::RAN_OUT;
+pub use background::Background;
 pub use begin::Circumstances;
 #[cfg(feature = "controls")]
 pub use breach::Breach;

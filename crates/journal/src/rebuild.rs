@@ -154,6 +154,7 @@ impl Replay {
             | Fact::Warned { .. }
             | Fact::Escalated { .. }
             | Fact::TokenNarrowed { .. }
+            | Fact::EndAsked { .. }
             | Fact::SigningBegun { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }

@@ -73,6 +73,12 @@ pub(crate) struct Started {
 }
 
 impl Started {
+    /// Which effect it is, and the entry of its intent.
+    pub(crate) fn begun_as(&self) -> Result<(EffectId, Seq), Refused> {
+        let begun = self.begun.as_ref().map(|(_, receipt)| (receipt.effect(), receipt.seq()));
+        begun.ok_or_else(|| Refused::Failed("it was launched before".into()))
+    }
+
     /// Hands everything over to whoever launches it.
     pub(crate) fn launched(mut self) -> Result<(Permit, Receipt, Labels), Refused> {
         let (permit, receipt) =

@@ -135,6 +135,9 @@ impl Kernel {
                     return self.answer_call(scope, because, call, &reason).await.map(Step::Done);
                 }
                 Plan::Delegate(errand) => return Ok(Step::Delegate(errand)),
+                Plan::Attend(attend) => {
+                    return self.attend(scope, because, tool, call, attend).await.map(Step::Done);
+                }
                 Plan::Act(action) => return self.planned(scope, because, tool, call, action, seen).await,
                 Plan::Need(actions) if actions.iter().all(|action| action.kind().is_read()) => {
                     needed = actions.into();

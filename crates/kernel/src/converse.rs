@@ -106,7 +106,7 @@ impl Kernel {
                     Chunk::Body(bytes) => {
                         spoken.take(decoder.push(&bytes)).into_iter().map(Told::Event).collect()
                     }
-                    Chunk::Stdout(_) | Chunk::Stderr(_) => Vec::new(),
+                    Chunk::Begun(_) | Chunk::Stdout(_) | Chunk::Stderr(_) => Vec::new(),
                 })
                 .await;
             let rest = spoken.rest();

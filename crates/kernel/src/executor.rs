@@ -2,7 +2,7 @@
 
 use crate::{Door, Output};
 use bailey_journal::Permit;
-use bailey_protocol::{Action, Digest, Isolation, SessionId, Status};
+use bailey_protocol::{Action, Digest, Enforced, Isolation, SessionId, Status};
 use bytes::Bytes;
 use std::{future::Future, pin::Pin};
 use tokio::sync::mpsc;
@@ -55,6 +55,8 @@ pub enum Chunk {
     Head(u16, Vec<(String, String)>),
     /// Bytes of an HTTP response's body.
     Body(Bytes),
+    /// A command runs from here on, behind these walls.
+    Begun(Enforced),
     /// Bytes of a command's standard output.
     Stdout(Bytes),
     /// Bytes of a command's standard error.

@@ -2,6 +2,7 @@
 
 use crate::{
     Escalation, Executor, Note, Question, Refused, Route, Scope, UserMessage,
+    background::Processes,
     call::Pending,
     extension::Extensions,
     post::Post,
@@ -70,6 +71,7 @@ pub(crate) struct Inner {
     /// What is known of each extension's starts, by its name; none once no more are wanted.
     pub(crate) posts: Mutex<Option<BTreeMap<String, Arc<tokio::sync::Mutex<Post>>>>>,
     pub(crate) pending: Mutex<HashMap<ApprovalId, Pending>>,
+    pub(crate) processes: Processes,
     /// Wakes whoever waits for an answer that was given here.
     pub(crate) answered: Notify,
     /// Held from counting what the screen took out until that is written, so that results that come together count each other.
@@ -106,6 +108,7 @@ impl Kernel {
             extensions: OnceLock::new(),
             posts: Mutex::new(Some(BTreeMap::new())),
             pending: Mutex::default(),
+            processes: Processes::default(),
             answered: Notify::new(),
             hits: tokio::sync::Mutex::default(),
             told: Mutex::default(),

@@ -22,7 +22,8 @@ pub(crate) struct Finished {
 }
 
 impl Kernel {
-    /// Runs an effect to its end and writes its outcome. The audience sees its output meanwhile.
+    /// Runs an effect to its end and writes its outcome; of a process in the background the answer comes as soon as it runs. The
+    /// audience sees its output meanwhile.
     pub(crate) async fn launch(
         &self,
         scope: &Scope,
@@ -30,6 +31,9 @@ impl Kernel {
         action: &Action,
         audience: Audience,
     ) -> Result<Finished, Refused> {
+        if matches!(action, Action::Exec(command) if command.background) {
+            return self.launch_background(scope, started, action).await;
+        }
         let executor = self.performer(action)?;
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;

@@ -12,6 +12,7 @@
 
 mod act;
 mod admit;
+mod background;
 mod bearer;
 mod call;
 mod client;
@@ -46,6 +47,7 @@ mod totals;
 
 pub use act::Acted;
 pub use admit::Preview;
+pub use background::Attend;
 pub use bailey_journal::{
     Answerer, BadToken, Clock, Holder, Journal, JournalError, Macaroon, NewSession, Permit, Person, Redeemed,
     Seal, SessionInfo, SessionLock, Settlement,

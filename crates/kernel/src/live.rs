@@ -2,7 +2,7 @@
 //! a secret, and never more than the command's own limit.
 
 use crate::{Chunk, Kernel, Scope};
-use bailey_protocol::{Action, CallId, Happening, Limits};
+use bailey_protocol::{Action, Blob, CallId, Happening, Limits, Stream};
 use bailey_secrets::StreamRedactor;
 use std::collections::VecDeque;
 use tokio::sync::mpsc;
@@ -63,10 +63,7 @@ impl Live {
             Action::Exec(command) => command.limits.output_bytes,
             _ => Limits::default().output_bytes,
         };
-        let channel = || Channel {
-            redactor: Some(kernel.journal().redactor().stream()),
-            window: Window::new(usize::try_from(bytes).unwrap_or(usize::MAX)),
-        };
+        let channel = || Channel::new(kernel, usize::try_from(bytes).unwrap_or(usize::MAX));
         Self { audience, out: channel(), err: channel() }
     }
 
@@ -74,7 +71,7 @@ impl Live {
         let (is_out, bytes) = match chunk {
             Chunk::Stdout(bytes) => (true, bytes),
             Chunk::Stderr(bytes) => (false, bytes),
-            Chunk::Head(..) | Chunk::Body(_) => return Vec::new(),
+            Chunk::Begun(_) | Chunk::Head(..) | Chunk::Body(_) => return Vec::new(),
         };
         let channel = if is_out { &mut self.out } else { &mut self.err };
         let clean = channel.push(&bytes);
@@ -133,6 +130,11 @@ struct Channel {
 }
 
 impl Channel {
+    fn new(kernel: &Kernel, most: usize) -> Self {
+        let redactor = Some(kernel.journal().redactor().stream());
+        Self { redactor, window: Window::new(most) }
+    }
+
     fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let clean = self.redactor.as_mut().map(|redactor| redactor.push(bytes)).unwrap_or_default();
         self.window.push(clean)
@@ -144,6 +146,46 @@ impl Channel {
         let more = self.window.push(clean);
         let last = std::mem::take(&mut self.window.last).into();
         (more, self.window.left_out, last)
+    }
+}
+
+/// What is kept of a stream whose end nobody waits for.
+pub(crate) struct Record {
+    channel: Channel,
+    first: Vec<u8>,
+}
+
+impl Record {
+    /// Keeps so many bytes at most, without secrets.
+    pub(crate) fn new(kernel: &Kernel, most: usize) -> Self {
+        Self { channel: Channel::new(kernel, most), first: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let first = self.channel.push(bytes);
+        self.first.extend(first);
+    }
+
+    /// It ended: what was held back is no secret.
+    pub(crate) fn end(&mut self) {
+        let clean = self.channel.redactor.take().map(StreamRedactor::finish).unwrap_or_default();
+        let first = self.channel.window.push(clean);
+        self.first.extend(first);
+    }
+
+    /// What is kept now. What may be the beginning of a secret is not in it yet.
+    pub(crate) fn stream(&self) -> Stream {
+        let Window { last, left_out, .. } = &self.channel.window;
+        let last: Vec<u8> = last.iter().copied().collect();
+        let total = (self.first.len() + last.len()) as u64 + left_out;
+        if *left_out == 0 {
+            return Stream {
+                head: Blob([self.first.as_slice(), &last].concat()),
+                tail: Blob::default(),
+                total,
+            };
+        }
+        Stream { head: Blob(self.first.clone()), tail: Blob(last), total }
     }
 }
 

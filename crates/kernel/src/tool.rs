@@ -1,6 +1,6 @@
 //! The seam to tools: pure functions from a model's arguments to actions, and from outputs to text.
 
-use crate::{Errand, Output};
+use crate::{Attend, Errand, Output};
 use bailey_protocol::{Action, Kind, ToolCall, ToolSpec, WsPath};
 use bailey_secrets::Redactor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,6 +26,8 @@ pub enum Plan {
     Need(Vec<Action>),
     /// Give this to a sub-agent; what it comes back with is the call's result.
     Delegate(Errand),
+    /// Look at a process in the background, or end it. That is no effect of its own; `conclude` gets how the process stands.
+    Attend(Attend),
     /// Nothing can be done: bad arguments, or what was read does not fit. The text goes to the model.
     Refuse(String),
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// A pattern of commands: those that begin like one of them, written as that one was (alone, or as the line of the same
 /// shell), in its directory, within its limits. It covers no command that runs another program or code of its arguments,
-/// none with variables, standard input or a way to the network, and none that cannot be read for certain.
+/// none with variables, standard input or a way to the network, none in the background, and none that cannot be read for certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
@@ -33,8 +33,8 @@ pub enum NoPattern {
     /// It is not one plain program with a plain beginning.
     #[error("what it runs cannot be told from its words")]
     Hidden,
-    /// It brings variables, standard input or a way to the network.
-    #[error("it brings variables, standard input or a way to the network")]
+    /// It brings variables, standard input or a way to the network, or goes on in the background.
+    #[error("it brings variables, standard input or a way to the network, or goes on in the background")]
     Circumstances,
     /// The program is not known, or not by its plain name.
     #[error("`{0}` is not known to run nothing else")]
@@ -91,6 +91,7 @@ impl Pattern {
             env: BTreeMap::new(),
             stdin: None,
             network: false,
+            background: false,
             limits: self.limits.clone(),
         }
     }
@@ -137,7 +138,7 @@ fn is_within(given: &Limits, most: &Limits) -> bool {
 
 /// The words of a command that is one plain program and nothing else, maybe as a shell's line.
 fn plain(command: &Command) -> Result<Vec<String>, NoPattern> {
-    if !command.env.is_empty() || command.stdin.is_some() || command.network {
+    if !command.env.is_empty() || command.stdin.is_some() || command.network || command.background {
         return Err(NoPattern::Circumstances);
     }
     let found: Result<[Words; 1], _> = programs(command, Programs::KNOWN).try_into();

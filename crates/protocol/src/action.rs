@@ -218,6 +218,9 @@ pub struct Command {
     pub network: bool,
     /// What it may use up.
     pub limits: Limits,
+    /// Whether it goes on after the call that began it, until it is stopped or its session ends.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub background: bool,
 }
 
 impl Command {

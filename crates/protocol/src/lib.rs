@@ -53,7 +53,7 @@ pub use number::Seq;
 pub use op::Op;
 pub use outcome::{
     ChangedFile, DiffReport, ExecReport, FOUND_BYTES_MAX, FileDiff, FileKind, FileReport, FileState, Found,
-    HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, RelayReport, Report, SearchReport,
+    HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, ProcessReport, RelayReport, Report, SearchReport,
     StatReport, Status, Stream, Touched,
 };
 pub use part::{Part, SPLICES_MAX, Splice, file_state};

@@ -15,7 +15,7 @@ pub enum Status {
         /// The reason, for people and the model.
         reason: String,
     },
-    /// It was stopped because its turn was cancelled.
+    /// It was stopped because its turn was cancelled, or somebody stopped it.
     Cancelled,
     /// Nobody saw its end: it may have happened.
     Unknown,
@@ -56,6 +56,8 @@ pub enum Report {
     Nothing,
     /// Of a command.
     Exec(ExecReport),
+    /// Of a process in the background, while it lives or afterwards: what a call sees of it, and no outcome of an effect.
+    Process(ProcessReport),
     /// Of a read.
     File(FileReport),
     /// Of a look at a path.
@@ -112,6 +114,17 @@ pub struct ExecReport {
     /// Requests of it that the network door refused, each once, the first of them: method and URL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+}
+
+/// How a process in the background stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessReport {
+    /// Its number in the session.
+    pub number: u32,
+    /// How it ended; none while it lives.
+    pub ended: Option<Status>,
+    /// What is kept of what it printed, and how it ended.
+    pub exec: ExecReport,
 }
 
 /// A path that a session's layer came to hold, with what the project held there at that moment.

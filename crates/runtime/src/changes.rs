@@ -202,6 +202,14 @@ impl Host {
         compared: &Option<Output>,
         ops: &mut mpsc::Receiver<Op>,
     ) -> Result<Merged, HostError> {
+        let living = self.kernel.processes(self.session);
+        if let Some((number, line)) = living.first() {
+            let error = format!(
+                "process {number} (`{line}`) runs in the background and may change files meanwhile: have the agent stop it, or \
+                 end it from another terminal (`bailey ps`)"
+            );
+            return Err(HostError::Merge(error));
+        }
         let scope = self.registrar.owner(&self.connection);
         let direction = merge.direction;
         let mut acted = self.kernel.act(&scope, Action::Merge(merge), compared.as_slice()).await?;

@@ -234,6 +234,12 @@ impl Host {
         Ok(self.kernel.act_printing(by, action, out).await?)
     }
 
+    /// Ends what the session runs in the background, and waits until that is written. Whoever lets a session go calls this: what
+    /// lives then is killed with this process, and nobody sees how it ended.
+    pub async fn quiet(&self) {
+        self.kernel.end_processes(self.session).await;
+    }
+
     /// The owner at this session, for what they do by the kernel themselves; cancelled apart from any turn.
     #[must_use]
     pub fn owner(&self) -> Scope {

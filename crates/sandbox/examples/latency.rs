@@ -91,6 +91,7 @@ async fn run(native: &Native, project: &Path) -> Outcome {
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     };
     let (out, mut pieces) = tokio::sync::mpsc::channel(1);

@@ -39,6 +39,8 @@ pub struct Walls {
     known: Mutex<BTreeMap<SessionId, Known>>,
     /// Who serves the requests of commands; none where no command has a way to the network.
     gateway: Option<Arc<dyn Gateway>>,
+    /// Since when processes live in the background that may change a session's layer at any time.
+    living: Mutex<BTreeMap<SessionId, Vec<SystemTime>>>,
     /// Held while a layer is looked at: the first look must be over before anything is done there.
     looking: tokio::sync::Mutex<()>,
 }
@@ -69,6 +71,7 @@ impl Walls {
             path,
             known: Mutex::default(),
             gateway: None,
+            living: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
         }
     }
@@ -161,7 +164,14 @@ impl Walls {
     ) -> Outcome {
         self.look(session, isolation).await;
         let since = SystemTime::now();
+        let _lives = command.background.then(|| Lives::begin(self, session, since));
         let (pieces, mut live) = mpsc::channel::<Piece>(PIECES_WAITING_MAX);
+        let (begun, has_begun) = oneshot::channel();
+        let tell = async {
+            if let Ok(enforced) = has_begun.await {
+                io.out.send(Chunk::Begun(enforced)).await.ok();
+            }
+        };
         let forward = async {
             while let Some((source, bytes)) = live.recv().await {
                 let chunk = match source {
@@ -180,13 +190,13 @@ impl Walls {
             Err(reason) => return Outcome::failed(reason),
         };
         let run = async {
-            let extras = Extras { named, way };
+            let extras = Extras { named, way, begun: Some(begun) };
             let outcome =
                 self.native.exec_with(session, command, isolation, extras, pieces, &io.cancel).await;
             ended.cancel();
             outcome
         };
-        let (mut outcome, (), refused) = tokio::join!(run, forward, serving);
+        let (mut outcome, (), refused, ()) = tokio::join!(run, forward, serving, tell);
         let scanned = self.scan(session, isolation, since).await;
         if let Report::Exec(report) = &mut outcome.report {
             report.refused = refused;
@@ -249,7 +259,10 @@ impl Walls {
     ) -> Result<(), WorkError> {
         let yard = self.native.yard(session)?;
         let known = self.known(|known| known.get(&session).map(|it| it.paths.iter().cloned().collect()));
-        let since = if known.is_some() { since } else { begun(yard) };
+        // What a process in the background changed, it changed at any time since it began.
+        let since =
+            self.living(|living| living.get(&session).into_iter().flatten().copied().chain([since]).min());
+        let since = since.filter(|_| known.is_some()).unwrap_or_else(|| begun(yard));
         let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let request = Request::Scan {
             upper: yard.upper().display().to_string(),
@@ -293,6 +306,9 @@ impl Walls {
 
     /// Whether the session's layer was looked at, after whatever ran there, and holds nothing.
     fn is_empty(&self, session: SessionId) -> bool {
+        if self.living(|living| living.contains_key(&session)) {
+            return false;
+        }
         self.known(|known| {
             known.get(&session).is_some_and(|known| known.paths.is_empty() && !known.is_holding)
         })
@@ -306,6 +322,10 @@ impl Walls {
 
     fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Known>) -> T) -> T {
         with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn living<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Vec<SystemTime>>) -> T) -> T {
+        with(&mut self.living.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Writes the user's home for a leading `~`, as a person or a model means it.
@@ -396,6 +416,34 @@ impl Executor for Walls {
                 Err(error) => Output::failed(error.to_string()),
             }
         })
+    }
+}
+
+/// A process in the background, as long as it may change its session's layer.
+struct Lives<'a> {
+    walls: &'a Walls,
+    session: SessionId,
+    since: SystemTime,
+}
+
+impl<'a> Lives<'a> {
+    fn begin(walls: &'a Walls, session: SessionId, since: SystemTime) -> Self {
+        walls.living(|living| living.entry(session).or_default().push(since));
+        Self { walls, session, since }
+    }
+}
+
+impl Drop for Lives<'_> {
+    fn drop(&mut self) {
+        self.walls.living(|living| {
+            let Some(of_session) = living.get_mut(&self.session) else { return };
+            if let Some(place) = of_session.iter().position(|since| *since == self.since) {
+                of_session.remove(place);
+            }
+            if of_session.is_empty() {
+                living.remove(&self.session);
+            }
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     clerk::{Clerk, Until, Waiting},
     config::{Lease, Yard},
-    running::{Piece, Running, Source, Story, listen, packets, pump},
+    running::{Awaited, Piece, Running, Source, Story, listen, packets, pump},
     warden::{Order, Warden},
     wire::{self, Job, Named, Streams, Swap, Swapped, Task, Wish},
     worker::{Reply, Request},
@@ -49,6 +49,8 @@ pub(crate) struct Extras {
     pub(crate) named: Option<Named>,
     /// For a way to the network: what its requests show at the door, and who waits for the listener that they come to.
     pub(crate) way: Option<(Pass, oneshot::Sender<OwnedFd>)>,
+    /// Takes the walls that it starts behind.
+    pub(crate) begun: Option<oneshot::Sender<Enforced>>,
 }
 
 /// Something that the worker was asked for and that was not done.
@@ -148,7 +150,7 @@ impl Native {
         cancel: &CancellationToken,
     ) -> Outcome {
         let begin = Instant::now();
-        let Extras { named, way } = extras;
+        let Extras { named, way, begun } = extras;
         let (pass, listener) = way.map(|(pass, listener)| (pass.expose().to_owned(), listener)).unzip();
         // While they live, it would share what they see of the project.
         self.waiting.clear(session).await;
@@ -169,7 +171,7 @@ impl Native {
         let (stdout, stderr, story) = tokio::join!(
             pump(&mut running.stdout, Source::Stdout, limits.output_bytes, out.clone(), cancel),
             pump(&mut running.stderr, Source::Stderr, limits.output_bytes, out, cancel),
-            listen(&running.control, listener, cancel),
+            listen(&running.control, Awaited { listener, begun }, cancel),
         );
         outcome(story, stdout, stderr, cancel.is_cancelled(), begin)
     }

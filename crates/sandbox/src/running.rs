@@ -75,11 +75,20 @@ impl Story {
     }
 }
 
-/// Hears the sandbox out. The socket's end means that its last process is gone and the warden knows. A listener on its loopback
-/// goes to whoever waits for one.
+/// What is waited for while a sandbox lives.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited {
+    /// A listener on its loopback.
+    pub(crate) listener: Option<oneshot::Sender<OwnedFd>>,
+    /// The walls that its payload starts behind.
+    pub(crate) begun: Option<oneshot::Sender<Enforced>>,
+}
+
+/// Hears the sandbox out. The socket's end means that its last process is gone and the warden knows. What is waited for goes to
+/// whoever waits.
 pub(crate) async fn listen(
     control: &UnixDatagram,
-    mut listener: Option<oneshot::Sender<OwnedFd>>,
+    mut awaited: Awaited,
     cancel: &CancellationToken,
 ) -> Story {
     let mut story = Story::default();
@@ -96,11 +105,18 @@ pub(crate) async fn listen(
         };
         match heard {
             Some((Message::Listening, Some(found))) => {
-                if let Some(waiting) = listener.take() {
+                if let Some(waiting) = awaited.listener.take() {
                     drop(waiting.send(found));
                 }
             }
-            Some((message, _)) => story.take(message),
+            Some((message, _)) => {
+                if let Message::Started(enforced) = &message
+                    && let Some(waiting) = awaited.begun.take()
+                {
+                    drop(waiting.send(enforced.clone()));
+                }
+                story.take(message);
+            }
             None => return story,
         }
     }

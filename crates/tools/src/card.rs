@@ -184,6 +184,9 @@ impl Draft<'_> {
         if let Some(stdin) = &command.stdin {
             self.field("standard input", &stdin.lossy());
         }
+        if command.background {
+            self.field("lasts", "goes on in the background until it is stopped or the session ends");
+        }
         self.field("network", if command.network { "asked for" } else { "none" });
         let limits = &command.limits;
         let value = format!(

@@ -25,6 +25,7 @@ pub(crate) struct Args {
     env: Option<BTreeMap<String, String>>,
     timeout_s: Option<u64>,
     network: Option<bool>,
+    background: Option<bool>,
     reads: Option<Vec<String>>,
     writes: Option<Vec<String>>,
 }
@@ -41,7 +42,7 @@ impl Typed for CommandRun {
             summary: "Run a command, either `command` or `argv`.".into(),
             description: "Runs inside walls, without a terminal and, unless it asks, without network. It sees the workspace with the \
                           session's changes, and its own changes join them: nothing reaches the project until the \
-                          human applies it. Processes that it leaves behind end with it."
+                          human applies it. Processes that it leaves behind end with it; `background` keeps one."
                 .into(),
             schema: json!({
                 "type": "object",
@@ -60,6 +61,13 @@ impl Typed for CommandRun {
                     "timeout_s": {
                         "type": "integer", "minimum": 1, "maximum": most,
                         "description": format!("Default {usual}.")
+                    },
+                    "background": {
+                        "type": "boolean",
+                        "description": "For a server or a watcher: the call answers once it runs, and it goes on until \
+                                        process.stop, or the end of the session (of your turn, where one task is \
+                                        run). Other commands reach its ports on 127.0.0.1. process.log shows what it \
+                                        prints."
                     },
                     "network": {"type": "boolean", "description": "Ask for a way to the network; hosts are the human's to allow."},
                     "reads": {
@@ -98,13 +106,19 @@ impl Typed for CommandRun {
         declared.map(|path| arguments::path("reads or writes", path)).collect::<Result<Vec<_>, _>>()?;
         let cwd =
             args.cwd.as_deref().map_or_else(|| Ok(self.0.root()), |path| arguments::path("cwd", path))?;
+        let background = args.background.unwrap_or(false);
         exec::plan(Command {
             argv,
             cwd,
             env: args.env.clone().unwrap_or_default(),
             stdin: args.stdin.clone().map(|text| Blob(text.into_bytes())),
             network: args.network.unwrap_or(false),
-            limits: self.0.limits(args.timeout_s)?,
+            limits: if background {
+                self.0.background_limits(args.timeout_s)?
+            } else {
+                self.0.limits(args.timeout_s)?
+            },
+            background,
         })
     }
 

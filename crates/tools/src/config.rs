@@ -2,6 +2,9 @@
 
 use bailey_protocol::{Limits, WsPath};
 
+/// How long a command lives in the background where it does not ask for less, in milliseconds: a day.
+const BACKGROUND_WALL_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// What the built-in tools need to know.
 #[derive(Debug, Clone)]
 pub struct ToolConfig {
@@ -19,6 +22,15 @@ impl ToolConfig {
     /// The workspace as a path.
     pub(crate) fn root(&self) -> WsPath {
         WsPath(self.workspace.clone())
+    }
+
+    /// The limits of a command in the background.
+    ///
+    /// # Errors
+    /// Those of [`ToolConfig::limits`].
+    pub(crate) fn background_limits(&self, timeout_s: Option<u64>) -> Result<Limits, String> {
+        let limits = self.limits(timeout_s)?;
+        Ok(if timeout_s.is_some() { limits } else { Limits { wall_ms: BACKGROUND_WALL_MS, ..limits } })
     }
 
     /// The limits of a command that asks for `timeout_s` seconds.

@@ -1,7 +1,7 @@
 //! Commands: what no command may be, and what the model is told when one has ended. The text holds no
 //! duration, process id or other thing that differs from run to run: recorded conversations depend on it.
 
-use crate::{missing, typed::unexpected};
+use crate::{missing, process, typed::unexpected};
 use bailey_kernel::{Conclusion, Plan};
 use bailey_protocol::{Action, Command, ExecReport, Outcome, Report, Status, Stream};
 
@@ -54,8 +54,10 @@ pub(crate) fn plan(command: Command) -> Result<Plan, String> {
 
 /// What the model is told of a command. `wall_ms_max` is what it may ask for, in milliseconds.
 pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: u64) -> Conclusion {
-    let (Some(Action::Exec(command)), Report::Exec(report)) = (action, &outcome.report) else {
-        return unexpected();
+    let (command, report) = match (action, &outcome.report) {
+        (Some(Action::Exec(command)), Report::Exec(report)) => (command, report),
+        (Some(Action::Exec(command)), Report::Process(report)) => return process::begun(command, report),
+        _ => return unexpected(),
     };
     let cancelled = outcome.status == Status::Cancelled;
     let end =
@@ -105,6 +107,11 @@ fn ending(command: &Command, report: &ExecReport, wall_ms_max: u64) -> String {
             _ => format!("ended by the {limit}"),
         };
     }
+    how(report)
+}
+
+/// How a command ended by itself.
+pub(crate) fn how(report: &ExecReport) -> String {
     match (report.exit, report.signal) {
         (Some(code), _) => format!("exit code: {code}"),
         (None, Some(signal)) => match signal_name(signal) {
@@ -121,7 +128,7 @@ fn printed(report: &ExecReport) -> String {
 }
 
 /// What was kept of a stream, without the newline at its end.
-fn shown(stream: &Stream) -> String {
+pub(crate) fn shown(stream: &Stream) -> String {
     let kept = (stream.head.0.len() + stream.tail.0.len()) as u64;
     let end = |text: &str| text.strip_suffix('\n').unwrap_or(text).to_owned();
     match stream.total.saturating_sub(kept) {

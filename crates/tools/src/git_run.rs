@@ -70,6 +70,7 @@ impl Typed for GitRun {
             env: BTreeMap::new(),
             stdin: None,
             network: false,
+            background: false,
             limits: self.0.limits(args.timeout_s)?,
         })
     }

@@ -84,6 +84,7 @@ impl Typed for TestRun {
             env: BTreeMap::new(),
             stdin: None,
             network: false,
+            background: false,
             limits,
         })
     }

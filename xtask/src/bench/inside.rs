@@ -178,6 +178,7 @@ fn effect() -> Effect {
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     };
     Effect {

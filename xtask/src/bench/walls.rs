@@ -95,6 +95,7 @@ impl Walls {
             env: BTreeMap::new(),
             stdin: None,
             network: false,
+            background: false,
             limits: Limits::default(),
         };
         let (out, _) = mpsc::channel(1);

@@ -177,6 +177,10 @@ fn describe(recorded: &Recorded) -> (Style, String) {
             }
             (Style::Dim, text)
         }
+        Fact::EndAsked { person } => {
+            let by = person.as_ref().map_or_else(String::new, |person| format!("by {}", person.name));
+            (Style::Yellow, by)
+        }
         Fact::Asked { target, .. } => (Style::Yellow, target.clone()),
         Fact::Answered { answer, by, .. } => (Style::Yellow, format!("{answer:?} by {by} {}", first())),
         Fact::Reply { provider, model, .. } => (Style::Dim, format!("{provider}/{model}")),

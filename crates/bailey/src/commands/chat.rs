@@ -82,6 +82,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
                 front.connect(ops);
             }
             leave => {
+                host.quiet().await;
                 compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer)
                     .await;
                 return end(&front, &leave, last, seat, turned.as_deref());

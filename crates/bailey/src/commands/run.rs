@@ -64,6 +64,8 @@ pub(super) async fn turn(
             Ok(TurnEnd::Answered)
         }
     };
+    // Before the changes are compared: it may change files as long as it lives.
+    front.during(host.quiet()).await;
     let code = finish(&mut front, &host, options, ended, &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     code

@@ -38,6 +38,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         env: BTreeMap::new(),
         stdin: None,
         network,
+        background: false,
         limits: config.command.clone(),
     });
     let opening = Opening::New(compose::new_session()?);

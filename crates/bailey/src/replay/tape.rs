@@ -269,6 +269,9 @@ fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
             Fact::Intent { payer: Some(_), .. } => {
                 Some("a sub-agent worked in it, and what that was told lies in a conversation of its own")
             }
+            Fact::Intent { kind: Kind::Exec, .. } if is_background(recorded) => {
+                Some("a process went on in the background, and when it printed what is not recorded")
+            }
             _ => None,
         }
     };
@@ -290,6 +293,12 @@ fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
         .find(|it| matches!(it.entry.fact, Fact::Accepted { .. } | Fact::TurnEnded { .. }));
     let cut = open.filter(|it| matches!(it.entry.fact, Fact::Accepted { .. }));
     stopped.or_else(|| Some((cut?.entry.seq.0, "its turn was cut off, or runs still")))
+}
+
+/// Whether an intent's command goes on after its call.
+fn is_background(recorded: &Recorded) -> bool {
+    let effect = parse::<Effect>(recorded);
+    effect.is_ok_and(|effect| matches!(effect.action, Action::Exec(command) if command.background))
 }
 
 /// The change of the agent's own file that an entry tells of.

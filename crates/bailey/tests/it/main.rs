@@ -12,6 +12,7 @@ mod adapts;
 mod approvals;
 mod attacks;
 mod audit;
+mod background;
 mod cards;
 mod chat;
 mod clients;

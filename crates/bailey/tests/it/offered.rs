@@ -11,7 +11,7 @@ use bailey_tools::{ToolConfig, Toolbox};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::Arc};
 
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 15] = [
     "agent_adapt",
     "agent_run",
     "command_run",
@@ -22,6 +22,8 @@ const NAMES: [&str; 13] = [
     "fs_read",
     "fs_write",
     "git_run",
+    "process_log",
+    "process_stop",
     "search_glob",
     "search_grep",
     "test_run",
@@ -128,6 +130,7 @@ fn actions(tool: &Arc<dyn Tool>, arguments: String) -> (Vec<Action>, bool) {
                 assert!(only.is_err() || !only.unwrap().kinds().contains(&Kind::Amend));
                 return (all, true);
             }
+            Plan::Attend(_) => return (all, true),
             Plan::Refuse(_) => return (all, false),
         }
     }

@@ -119,6 +119,7 @@ fn judge(script: &str) -> Command {
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits { wall_ms: u64::MAX, ..Limits::default() },
     }
 }

@@ -89,6 +89,7 @@ pub(crate) fn command(line: &str) -> Action {
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     })
 }

@@ -188,6 +188,7 @@ fn action(text: &str, network: bool) -> Result<Action, String> {
             env: BTreeMap::new(),
             stdin: None,
             network,
+            background: false,
             limits: Limits::default(),
         }),
         "http" => Action::Http(request("GET")?),

@@ -55,6 +55,7 @@ fn exec(program: &str) -> Action {
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     })
 }

@@ -28,6 +28,7 @@ fn exec_in(cwd: &str) -> Action {
         env: Default::default(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     })
 }

@@ -337,6 +337,7 @@ fn a13_a_pattern_never_widens() {
         Pattern::around(&command)
     };
     assert_eq!(shaped(|it| it.network = true), Err(NoPattern::Circumstances));
+    assert_eq!(shaped(|it| it.background = true), Err(NoPattern::Circumstances));
     assert_eq!(shaped(|it| it.stdin = Some(Blob(b"x".to_vec()))), Err(NoPattern::Circumstances));
     assert_eq!(shaped(|it| drop(it.env.insert("A".into(), "x".into()))), Err(NoPattern::Circumstances));
 

@@ -167,6 +167,7 @@ pub(crate) fn exec(argv: &[&str]) -> Action {
         env: Default::default(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     })
 }

@@ -38,6 +38,7 @@ fn run_command(home: &str, project: &str, folder: &str, argv: &[String]) -> Opti
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     };
     let (out, mut pieces) = tokio::sync::mpsc::channel(1);

@@ -23,6 +23,7 @@ fn command() -> Task {
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     };
     Task::Run(command, None)

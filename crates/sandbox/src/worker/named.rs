@@ -150,7 +150,15 @@ mod tests {
         let named = |argv: &[&str]| {
             let argv = argv.iter().map(|word| (*word).to_owned()).collect();
             let (env, limits) = (BTreeMap::new(), Limits::default());
-            let command = Command { argv, cwd: "/".into(), env, stdin: None, network: false, limits };
+            let command = Command {
+                argv,
+                cwd: "/".into(),
+                env,
+                stdin: None,
+                network: false,
+                limits,
+                background: false,
+            };
             named(&command, path).unwrap()
         };
         let lines: [&[&str]; 3] =

@@ -86,6 +86,7 @@ impl Office {
                 env: BTreeMap::new(),
                 stdin: None,
                 network: false,
+                background: false,
                 limits: Limits { wall_ms: u64::MAX, pids: 16, memory_bytes: 256 << 20, ..Limits::default() },
             };
             config.without.extend(without);

@@ -141,6 +141,7 @@ impl House {
             env: BTreeMap::new(),
             stdin: None,
             network: false,
+            background: false,
             limits: Limits { wall_ms: 60_000, ..Limits::default() },
         }
     }

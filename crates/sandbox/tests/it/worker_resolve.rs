@@ -91,6 +91,7 @@ fn a_command_starts_in_a_directory_that_exists() {
             env: Default::default(),
             stdin: None,
             network: false,
+            background: false,
             limits: Limits::default(),
         })
     };

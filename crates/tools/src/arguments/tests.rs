@@ -2,8 +2,8 @@ use super::*;
 use crate::{
     agent_adapt::AgentAdapt, agent_run::AgentRun, command_run::CommandRun, config::ToolConfig,
     fs_edit::FsEdit, fs_exists::FsExists, fs_list::FsList, fs_patch::FsPatch, fs_read::FsRead,
-    fs_write::FsWrite, git_run::GitRun, search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun,
-    toolbox::Toolbox, typed::Typed,
+    fs_write::FsWrite, git_run::GitRun, process_log::ProcessLog, process_stop::ProcessStop,
+    search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun, toolbox::Toolbox, typed::Typed,
 };
 use bailey_protocol::Limits;
 use serde::Serialize;
@@ -79,6 +79,8 @@ fn every_schema_matches_its_struct() {
         agree(CommandRun(config.clone())),
         agree(GitRun(config.clone())),
         agree(TestRun(config)),
+        agree(ProcessLog),
+        agree(ProcessStop),
         agree(AgentRun),
         agree(AgentAdapt),
     ];
@@ -94,7 +96,7 @@ fn error(text: &str) -> String {
 fn wrong_arguments_are_named() {
     insta::assert_snapshot!(error("{"), @"the arguments are not valid JSON: EOF while parsing an object at line 1 column 1");
     insta::assert_snapshot!(error("[]"), @"the arguments must be a JSON object, got an array");
-    insta::assert_snapshot!(error(r#"{"argv": ["a", 1], "env": {"A": null}, "timeout_s": -1, "x": 1}"#), @"bad arguments for command.run: `argv[1]` must be a string, got the number 1; `env.A` must be a string, got null; `timeout_s` must be a whole number, 0 or more, got the number -1; unknown `x`, known are `argv`, `command`, `cwd`, `env`, `network`, `reads`, `stdin`, `timeout_s`, `writes`");
+    insta::assert_snapshot!(error(r#"{"argv": ["a", 1], "env": {"A": null}, "timeout_s": -1, "x": 1}"#), @"bad arguments for command.run: `argv[1]` must be a string, got the number 1; `env.A` must be a string, got null; `timeout_s` must be a whole number, 0 or more, got the number -1; unknown `x`, known are `argv`, `background`, `command`, `cwd`, `env`, `network`, `reads`, `stdin`, `timeout_s`, `writes`");
     assert!(error(r#"{"timeout_s": 1.5}"#).contains("got the number 1.5"));
     assert!(error(r#"{"timeout_s": 99999999999999999999}"#).contains("must be a whole number"));
     assert!(error(r#"{"timeout_s": 1e999}"#).contains("not valid JSON"));

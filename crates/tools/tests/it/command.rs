@@ -2,7 +2,9 @@ use crate::world::{
     act, conclude, done, exec, exec_without_routes, need, refusal, stat, stream, with_status,
 };
 use bailey_kernel::Output;
-use bailey_protocol::{Action, Blob, Command, ExecReport, FileKind, Limits, Report, Status, Stream};
+use bailey_protocol::{
+    Action, Blob, Command, ExecReport, FileKind, Limits, ProcessReport, Report, Status, Stream,
+};
 use serde_json::{Value, json};
 
 fn command(name: &str, arguments: Value, seen: &[Output]) -> Command {
@@ -237,4 +239,49 @@ fn tests_and_git_are_told_alike() {
         "$ git status\nexit code: 0"
     );
     assert!(!conclude("git.run", json!({"args": ["status"]}), &[], &done(Report::Nothing)).ok);
+}
+
+#[test]
+fn a_command_in_the_background_has_a_day_and_is_told_by_its_number() {
+    let arguments = json!({"argv": ["serve"], "background": true});
+    let server = command("command.run", arguments.clone(), &[]);
+    assert!(server.background);
+    assert_eq!(server.limits, Limits { wall_ms: 24 * 3_600_000, ..Limits::default() });
+    let bound = json!({"argv": ["serve"], "background": true, "timeout_s": 5});
+    assert_eq!(command("command.run", bound, &[]).limits.wall_ms, 5000);
+    let control = command("command.run", json!({"argv": ["serve"], "background": false}), &[]);
+    assert_eq!((control.background, control.limits), (false, Limits::default()));
+    let log = stream("a\nb\nc\nd\n");
+    let report = |ended: Option<Status>, exec: ExecReport| {
+        done(Report::Process(ProcessReport {
+            number: 3,
+            ended,
+            exec: ExecReport { stdout: log.clone(), ..exec },
+        }))
+    };
+    let runs = report(None, ExecReport::default());
+    let begun = conclude("command.run", arguments, &[], &runs);
+    assert!(
+        begun.ok && begun.text.starts_with("$ serve\nruns in the background as process 3: "),
+        "{begun:?}"
+    );
+    let seen = |lines: u32, output: &Output| {
+        conclude("process.log", json!({"process": 3, "lines": lines}), &[], output).text
+    };
+    assert_eq!(seen(2, &runs), "process 3 runs\n--- stdout ---\n… 2 lines before …\nc\nd");
+    assert_eq!(seen(4, &runs), "process 3 runs\n--- stdout ---\na\nb\nc\nd");
+    let stop = |output: &Output| {
+        let said = conclude("process.stop", json!({"process": 3}), &[], output);
+        (said.ok, said.summary)
+    };
+    let failed = ExecReport { exit: Some(1), ..ExecReport::default() };
+    assert_eq!(
+        stop(&report(Some(Status::Done), failed)),
+        (false, "process 3 has ended; exit code: 1".into())
+    );
+    let stopped = report(Some(Status::Cancelled), ExecReport::default());
+    assert_eq!(stop(&stopped), (true, "process 3 was stopped".into()));
+    let limit = ExecReport { limit: Some("time limit".into()), ..ExecReport::default() };
+    let late = report(Some(Status::Done), limit);
+    assert_eq!(stop(&late), (false, "process 3 was ended by the time limit".into()));
 }

@@ -4,7 +4,7 @@ use bailey_protocol::{Report, Status};
 use serde_json::{Value, json};
 
 /// Every name by which designs call a tool.
-const NAMES: [(&str, &[&str]); 13] = [
+const NAMES: [(&str, &[&str]); 15] = [
     ("fs.read", &["read_file", "fs_read", "FS.Read", " fs.read "]),
     ("fs.write", &["write_file", "fs_write"]),
     ("fs.edit", &["edit_file", "str_replace"]),
@@ -16,6 +16,8 @@ const NAMES: [(&str, &[&str]); 13] = [
     ("command.run", &["run_command", "execute_command", "shell", "bash", "Bash"]),
     ("git.run", &["git"]),
     ("test.run", &["run_tests"]),
+    ("process.log", &["process_log"]),
+    ("process.stop", &["Process.Stop"]),
     ("agent.run", &["task"]),
     ("agent.adapt", &["agent_adapt"]),
 ];
@@ -141,6 +143,8 @@ fn claims_follow_the_paths() {
         ("git.run", json!({"args": ["-c", "a=b", "status"]}), everything()),
         ("git.run", json!({"args": ["commit", "-m", "x"]}), everything()),
         ("test.run", json!({}), everything()),
+        ("process.log", json!({"process": 1}), everything()),
+        ("process.stop", json!({"process": 1}), everything()),
     ] {
         assert_eq!(claims(name, arguments.clone()), expected, "{name} {arguments}");
     }

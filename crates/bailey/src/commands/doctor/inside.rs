@@ -76,6 +76,7 @@ async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer)
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: config.command.clone(),
     };
     let output = match host.act(Action::Exec(command)).await? {

@@ -228,6 +228,7 @@ fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
             env: BTreeMap::new(),
             stdin: None,
             network: asked.network,
+            background: false,
             limits: config.command.clone(),
         }),
         "http" => Action::Http(request("GET", rest.first().ok_or_else(|| wrong("name the URL"))?)),

@@ -164,6 +164,7 @@ pub(super) fn run(argv: &[&str], cwd: &str) -> Action {
         env: BTreeMap::new(),
         stdin: None,
         network: false,
+        background: false,
         limits: bailey_protocol::Limits::default(),
     })
 }

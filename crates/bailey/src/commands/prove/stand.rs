@@ -198,6 +198,7 @@ impl Stand {
             env: BTreeMap::new(),
             stdin: None,
             network: false,
+            background: false,
             limits,
         };
         let nothing = |why: String| Inside {

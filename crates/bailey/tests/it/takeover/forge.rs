@@ -31,6 +31,7 @@ pub(super) fn command(project: &Path, argv: &[&str]) -> Value {
         env: Default::default(),
         stdin: None,
         network: false,
+        background: false,
         limits: Limits::default(),
     };
     json!({ "Run": [command, null] })

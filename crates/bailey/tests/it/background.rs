@@ -1,0 +1,395 @@
+//! Processes in the background: reached by the session's other commands, behind the same walls, and gone with their session.
+
+use crate::{
+    stage::{Ran, Stage},
+    terminal::Terminal,
+};
+use bailey_testkit::{Gate, Message, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const KEY: &str = "hunter2-Zq9!xv7Lm";
+const ADDRESS: &str = "('127.0.0.1', 8321)";
+
+/// Reads a page anew for each request; the gate says when it listens.
+fn server() -> String {
+    format!(
+        "import http.server
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(open('page.txt', 'rb').read())
+server = http.server.HTTPServer({ADDRESS}, Page)
+print('it listens', flush=True)
+open('/tmp/gate', 'w').close()
+server.serve_forever()
+"
+    )
+}
+
+/// Prints the page.
+fn client() -> String {
+    "import urllib.request
+print(urllib.request.urlopen('http://127.0.0.1:8321/', timeout=30).read().decode())
+"
+    .to_owned()
+}
+
+fn stage() -> Option<Stage> {
+    if !Path::new("/usr/bin/python3").exists() {
+        println!("SKIPPED: there is no /usr/bin/python3");
+        return None;
+    }
+    Some(Stage::new(&[("server.py", &server()), ("client.py", &client()), ("page.txt", "one\n")]))
+}
+
+/// One reply for each call, and the end.
+fn script(calls: &[(&str, Value)]) -> Vec<Reply> {
+    let name = |place: usize| format!("c{place}");
+    let reply = |(place, (tool, arguments)): (usize, &(&str, Value))| {
+        Reply::calls([(name(place).as_str(), *tool, arguments.clone())])
+    };
+    calls.iter().enumerate().map(reply).chain([Reply::text("done")]).collect()
+}
+
+fn run(line: &str) -> (&'static str, Value) {
+    ("command_run", json!({ "command": line }))
+}
+
+fn begin(line: &str) -> (&'static str, Value) {
+    ("command_run", json!({ "command": line, "background": true }))
+}
+
+fn process(tool: &'static str, number: u32) -> (&'static str, Value) {
+    (tool, json!({ "process": number }))
+}
+
+/// How many processes have this word as an argument.
+fn living(marker: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.filter(|line| line.split(|byte| *byte == 0).any(|word| word == marker.as_bytes())).count()
+}
+
+fn until(what: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !what() {
+        assert!(Instant::now() < deadline, "it did not come in time");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn listed(stage: &Stage) -> Vec<Value> {
+    stage.ran(&["--json", "ps"]).lines()
+}
+
+/// The outcomes of commands that were begun in the background; null where there is none yet.
+fn outcomes(stage: &Stage) -> Vec<Value> {
+    let payload = |line: &Value| -> Value {
+        line["payload"].as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    };
+    let lines = stage.ran(&["audit", "export"]).lines();
+    let of = |name: &'static str| lines.iter().filter(move |line| line["entry"]["type"] == name);
+    let begun = of("intent").filter(|line| payload(line)["action"]["background"] == true);
+    let outcome = |begun: &Value| {
+        let own = of("outcome").find(|line| line["entry"]["effect"] == begun["entry"]["effect"]);
+        own.map(payload).unwrap_or_default()
+    };
+    begun.map(outcome).collect()
+}
+
+#[test]
+fn a_server_in_the_background_answers_the_sessions_other_commands_and_sees_their_writes() {
+    let Some(stage) = stage() else { return };
+    let calls = [
+        run("mkfifo /tmp/gate"),
+        // The control: what a command leaves behind ends with it.
+        run("python3 server.py & cat /tmp/gate; python3 client.py"),
+        run("python3 client.py"),
+        begin("exec python3 server.py"),
+        run("cat /tmp/gate; python3 client.py"),
+        ("fs_edit", json!({ "path": "page.txt", "old": "one", "new": "two" })),
+        run("python3 client.py"),
+        run("echo three > page.txt"),
+        run("python3 client.py"),
+        process("process_log", 1),
+        process("process_stop", 1),
+        run("python3 client.py"),
+        process("process_log", 1),
+        process("process_stop", 2),
+    ];
+    let (ran, _) = stage.task(script(&calls), &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = ran.results();
+    let is_refused = |text: &str| text.contains("Connection refused");
+    assert!(results[1].contains("\none\n") && is_refused(&results[2]), "{results:?}");
+    assert_eq!(
+        results[3],
+        "$ exec python3 server.py\nruns in the background as process 1: `process.log` shows what it prints, `process.stop` \
+         ends it"
+    );
+    for (place, page) in [(4, "one"), (6, "two"), (8, "three")] {
+        assert!(results[place].contains(&format!("exit code: 0\n--- stdout ---\n{page}\n")), "{results:?}");
+    }
+    assert!(results[9].starts_with("process 1 runs\n--- stdout ---\nit listens"), "{results:?}");
+    assert!(results[10].starts_with("process 1 was stopped\n"), "{results:?}");
+    assert!(is_refused(&results[11]), "{results:?}");
+    assert!(results[12].starts_with("process 1 was stopped\n"), "{results:?}");
+    assert_eq!(results[13], "there is no process 2 in the background here: none runs");
+    let outcomes = outcomes(&stage);
+    assert_eq!((outcomes.len(), &outcomes[0]["status"]["status"]), (1, &"cancelled".into()), "{outcomes:?}");
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+    let diff = ran.lines().into_iter().find(|event| event["type"] == "diff").unwrap();
+    assert_eq!(diff["files"], json!(["page.txt"]));
+}
+
+/// A run that waits for its model after it began something in the background.
+struct Held {
+    child: Child,
+    gate: Gate,
+    marker: String,
+}
+
+fn held(stage: &Stage, marker: u64) -> Held {
+    let marker = format!("{}", marker + u64::from(std::process::id()));
+    let gate = Gate::default();
+    let begun = Reply::calls([("c1", "command_run", begin(&format!("exec sleep {marker}")).1)]);
+    let server = stage.model(vec![begun, Reply::Held(gate.clone(), Message::text("done"))]);
+    let run = ["--json", "run", "--model", "test/model", "--approve", "never", "a long task"];
+    let child = stage.bailey(&run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    server.wait_for(2);
+    until(|| living(&marker) == 1);
+    Held { child, gate, marker }
+}
+
+#[test]
+fn what_runs_in_the_background_is_listed_and_ended_from_another_process() {
+    let stage = Stage::new(&[]);
+    let Held { child, gate, marker } = held(&stage, 1_000_000);
+    let listed_now = listed(&stage);
+    let [process] = &listed_now[..] else { panic!("{listed_now:?}") };
+    assert_eq!(
+        (&process["process"], &process["state"], &process["command"]),
+        (&1.into(), &"running".into(), &format!("exec sleep {marker}").into())
+    );
+    let name = process["name"].as_str().unwrap();
+    let nobody = stage.ran(&["ps", "--stop", "nothing/1"]);
+    assert!(nobody.code == Some(1) && nobody.stderr.contains("no process `nothing/1`"), "{nobody:?}");
+    assert_eq!(living(&marker), 1, "control: it lives until it is named");
+    let stopped = stage.ran(&["ps", "--stop", name]);
+    assert!(stopped.code == Some(0) && stopped.stdout.starts_with("ended: "), "{stopped:?}");
+    assert_eq!((living(&marker), listed(&stage).len()), (0, 0));
+    let outcomes = outcomes(&stage);
+    assert_eq!(outcomes[0]["status"]["status"], "cancelled", "{outcomes:?}");
+    assert!(stage.trail().iter().any(|entry| entry["type"] == "end_asked"));
+    gate.open();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "the run goes on: {ran:?}");
+}
+
+#[test]
+fn nothing_in_the_background_outlives_its_run() {
+    let stage = Stage::new(&[]);
+    let Held { child, gate, marker } = held(&stage, 2_000_000);
+    gate.open();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, living(&marker)), (Some(0), 0), "{ran:?}");
+    assert_eq!(outcomes(&stage)[0]["status"]["status"], "cancelled");
+    assert_eq!(listed(&stage).len(), 0);
+    // Nobody could write how it ended: its walls end it all the same, and it may have happened.
+    let Held { mut child, marker, .. } = held(&stage, 3_000_000);
+    assert_eq!(listed(&stage).len(), 1);
+    let killed = Command::new("kill").args(["-9", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    child.wait().unwrap();
+    until(|| living(&marker) == 0 && listed(&stage).is_empty());
+    assert_eq!(outcomes(&stage)[1], Value::Null);
+    let sessions = stage.ran(&["--json", "sessions", "list"]).lines();
+    let server = stage.model(vec![
+        Reply::calls([("c2", "process_log", json!({ "process": 1 }))]),
+        Reply::text("it is gone"),
+    ]);
+    let resumed = ["--json", "sessions", "resume", "--model", "test/model", "--approve", "never"];
+    let ran = stage.ran(&[&resumed[..], &[sessions[0]["id"].as_str().unwrap(), "look"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.results(), ["there is no process 1 in the background here: none runs"]);
+    drop(server);
+    assert_eq!(outcomes(&stage)[1]["status"]["status"], "unknown");
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn the_emergency_stop_ends_what_runs_in_the_background() {
+    let stage = Stage::new(&[]);
+    let Held { mut child, marker, .. } = held(&stage, 5_000_000);
+    assert_eq!(living(&marker), 1, "control");
+    let stopped = stage.ran(&["estop"]);
+    assert_eq!((stopped.code, living(&marker)), (Some(0), 0), "{stopped:?}");
+    child.wait().unwrap();
+    assert_eq!(listed(&stage).len(), 0);
+}
+
+#[test]
+fn a_process_in_the_background_keeps_its_limits() {
+    let stage = Stage::new(&[]);
+    let begin = |seconds: u64| json!({ "command": "echo begun; exec sleep 600", "background": true, "timeout_s": seconds });
+    let gate = Gate::default();
+    let held = Message::calls([("c3", "process_log", json!({ "process": 1 }))]);
+    let server = stage.model(vec![
+        Reply::calls([("c1", "command_run", begin(1))]),
+        Reply::calls([("c2", "command_run", begin(500))]),
+        Reply::Held(gate.clone(), held),
+        Reply::calls([("c4", "process_log", json!({ "process": 2 }))]),
+        Reply::text("done"),
+    ]);
+    let task = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
+    let child = stage.bailey(&task).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    server.wait_for(3);
+    until(|| outcomes(&stage)[0]["report"]["limit"] == "time limit");
+    gate.open();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = ran.results();
+    assert_eq!(results[2], "process 1 was ended by the time limit\n--- stdout ---\nbegun");
+    assert_eq!(results[3], "process 2 runs\n--- stdout ---\nbegun", "control: the other one has longer");
+}
+
+#[test]
+fn the_log_of_a_process_in_the_background_is_bounded_and_has_no_secret() {
+    let stage = Stage::new(&[]);
+    let calls = [
+        run("mkfifo /tmp/said"),
+        begin(
+            "head -c 3000000 /dev/zero | tr '\\0' x; printf ' hunter2-Zq'; printf '9!xv7Lm word\\n'; \
+             echo said > /tmp/said; exec sleep 600",
+        ),
+        run("cat /tmp/said"),
+        process("process_stop", 1),
+    ];
+    let server = stage.model(script(&calls));
+    let task = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
+    let ran = Ran::of(stage.bailey(&task).env("ANTHROPIC_API_KEY", KEY).output().unwrap());
+    drop(server);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = ran.results();
+    let log = &results[3];
+    assert!(log.len() < 80 << 10, "{} bytes", log.len());
+    assert!(
+        log.starts_with("process 1 was stopped\n") && log.contains("bytes left out"),
+        "{} bytes",
+        log.len()
+    );
+    // Control: what is no secret is there.
+    assert!(log.contains("x [redacted:ANTHROPIC_API_KEY] word"), "{}", &log[log.len() - 200..]);
+    let outcome = outcomes(&stage).remove(0);
+    assert!(outcome.to_string().len() < 3 << 20);
+    let journal = fs::read(stage.home().join("journal.db")).unwrap();
+    assert!(!journal.windows(KEY.len()).any(|window| window == KEY.as_bytes()));
+}
+
+#[test]
+fn the_rules_decide_a_process_in_the_background_as_any_command() {
+    let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let rule = |name: &str, answer: &str, matching: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nanswer = \"{answer}\"\nmatch = {{ {matching} }}\n")
+    };
+    let rules = [
+        rule("all", "allow", "action = [\"exec\", \"model\", \"read\", \"diff\", \"stat\"]"),
+        rule("no-sleep", "deny", "action = \"exec\", command = [\"sleep\"]"),
+    ];
+    fs::write(stage.home().join("policy/own.toml"), rules.concat()).unwrap();
+    let sleep = |background: bool| json!({ "argv": ["sleep", "600"], "background": background });
+    let calls = [
+        ("command_run", sleep(true)),
+        ("command_run", sleep(false)),
+        ("command_run", json!({ "argv": ["cat", "/dev/null"], "background": true })),
+    ];
+    let (ran, _) = stage.task(script(&calls), &[]);
+    let results = ran.results();
+    assert!(results[0].starts_with("denied: ") && results[0] == results[1], "{results:?}");
+    assert!(results[2].contains("as process 1") || results[2].contains("process 1 has ended"), "{results:?}");
+}
+
+#[test]
+fn a_sub_agent_begins_nothing_in_the_background() {
+    let stage = Stage::new(&[]);
+    let errand = json!({ "task": "serve", "tools": ["command.run"] });
+    let script = vec![
+        Reply::calls([("p1", "agent_run", errand)]),
+        Reply::calls([("c1", "command_run", begin("exec sleep 600").1)]),
+        // The control.
+        Reply::calls([("c2", "command_run", run("echo it runs").1)]),
+        Reply::text("it cannot be done"),
+        Reply::text("done"),
+    ];
+    let (ran, model) = stage.task(script, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = model.requests().into_iter().nth(3).unwrap().json().to_string();
+    assert!(told.contains("not done: a sub-agent starts nothing in the background"), "{told}");
+    assert!(told.contains("exit code: 0\\n--- stdout ---\\nit runs"), "{told}");
+    assert_eq!(listed(&stage).len(), 0);
+}
+
+#[test]
+fn a_process_in_the_background_outlives_its_turn_and_keeps_changes_from_being_applied() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let marker = format!("{}", 4_000_000 + u64::from(std::process::id()));
+    let stop = process("process_stop", 1);
+    let model = stage.model(vec![
+        Reply::calls([
+            ("c1", "command_run", begin(&format!("exec sleep {marker}")).1),
+            ("c2", "fs_edit", json!({ "path": "a.txt", "old": "one", "new": "two" })),
+        ]),
+        Reply::text("begun"),
+        Reply::calls([("c3", stop.0, stop.1)]),
+        Reply::text("ended"),
+    ]);
+    let Some(mut terminal) = Terminal::start(&stage, &["chat", "--model", "test/model"]) else { return };
+    terminal.wait_for("› ");
+    terminal.keys("begin\r");
+    terminal.wait_for("done in");
+    assert_eq!(living(&marker), 1);
+    terminal.keys("/apply\r");
+    terminal.wait_for_in_turn(&["process 1 (", "background"]);
+    assert_eq!(stage.read("a.txt"), "one\n");
+    terminal.keys("stop it\r");
+    terminal.wait_for("done in");
+    assert_eq!(living(&marker), 0);
+    // Control: nothing else kept it.
+    terminal.keys("/apply\r");
+    terminal.wait_for("applied: a.txt");
+    assert_eq!(stage.read("a.txt"), "two\n");
+    terminal.keys("/quit\r");
+    assert_eq!(terminal.end().0, 0);
+    drop(model);
+}
+
+#[test]
+fn commands_that_live_at_once_see_each_others_writes() {
+    let stage = Stage::new(&[]);
+    let call = |line: &str, file: &str| json!({ "command": line, "reads": [], "writes": [file] });
+    // Each waits for the other, so one after the other they would never end.
+    let first = call("echo one > one.txt; echo > /tmp/there; cat /tmp/back; cat two.txt", "one.txt");
+    let second = call("cat /tmp/there; echo two > two.txt; cat one.txt; echo > /tmp/back", "two.txt");
+    let script = vec![
+        Reply::calls([("c0", "command_run", run("mkfifo /tmp/there /tmp/back").1)]),
+        Reply::calls([("c1", "command_run", first), ("c2", "command_run", second)]),
+        Reply::text("done"),
+    ];
+    let (ran, _) = stage.task(script, &[]);
+    let results = ran.results();
+    assert!(
+        results.iter().any(|text| text.contains("two.txt\nexit code: 0\n--- stdout ---\n\ntwo")),
+        "{results:?}"
+    );
+    assert!(results.iter().any(|text| text.ends_with("\n\none")), "{results:?}");
+}
