@@ -114,6 +114,27 @@ pub struct ExecReport {
     /// Requests of it that the network door refused, each once, the first of them: method and URL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+    /// What the host changed in the project while a process of the session lives in the background: the command may have seen
+    /// it as it was.
+    #[serde(default, skip_serializing_if = "Outside::is_empty")]
+    pub outside: Outside,
+}
+
+/// Paths that changed from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Outside {
+    /// Absolute paths, a few.
+    pub paths: Vec<WsPath>,
+    /// Whether there may be more.
+    pub more: bool,
+}
+
+impl Outside {
+    /// Whether there is nothing to tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
 }
 
 /// How a process in the background stands.

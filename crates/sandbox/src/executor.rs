@@ -12,8 +12,8 @@ use bailey_kernel::{
     Way,
 };
 use bailey_protocol::{
-    Action, Command, DiffReport, Digest, EffectId, Enforced, FileChange, Isolation, Merge, Outcome, Report,
-    SessionId, Status, Touched, WsPath,
+    Action, Command, DiffReport, Digest, EffectId, Enforced, FileChange, Isolation, Merge, Outcome, Outside,
+    Report, SessionId, Status, Touched, WsPath,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -145,7 +145,7 @@ impl Walls {
         let request = Request::Perform { action: Action::Change { files } };
         let mut outcome = self.work(session, Ok(request), isolation, &io, Instant::now()).await;
         let scanned = self.scan(session, isolation, since).await;
-        if let (Report::Changed { files }, Ok(())) = (&mut outcome.report, scanned) {
+        if let (Report::Changed { files }, Ok(_)) = (&mut outcome.report, scanned) {
             for file in files {
                 let own = |touched: &mut Touched| touched.path == file.path;
                 file.touched = self.untold(session, |untold| untold.extract_if(.., own).next());
@@ -201,7 +201,10 @@ impl Walls {
         if let Report::Exec(report) = &mut outcome.report {
             report.refused = refused;
             match scanned {
-                Ok(()) => report.touched = self.untold(session, std::mem::take),
+                Ok(outside) => {
+                    report.touched = self.untold(session, std::mem::take);
+                    report.outside = outside;
+                }
                 // The merge then takes the base of what is new for unknown, and keeps what the project holds.
                 Err(error) => outcome.enforced.iter_mut().for_each(|enforced| {
                     enforced.absent.push(format!("what this command changed could not be told: {error}"));
@@ -239,13 +242,14 @@ impl Walls {
         }
     }
 
-    /// Adds what the session's layer came to hold since, with what the project holds there, to what is to be told.
+    /// Adds what the session's layer came to hold since, with what the project holds there, to what is to be told. What the host
+    /// changed is answered as long as a process lives in the background.
     async fn scan(
         &self,
         session: SessionId,
         isolation: &Isolation,
         since: SystemTime,
-    ) -> Result<(), WorkError> {
+    ) -> Result<Outside, WorkError> {
         let _alone = self.looking.lock().await;
         let scanned = self.scan_alone(session, isolation, since).await;
         scanned.inspect_err(|_| drop(self.known(|known| known.remove(&session))))
@@ -256,30 +260,31 @@ impl Walls {
         session: SessionId,
         isolation: &Isolation,
         since: SystemTime,
-    ) -> Result<(), WorkError> {
+    ) -> Result<Outside, WorkError> {
         let yard = self.native.yard(session)?;
         let known = self.known(|known| known.get(&session).map(|it| it.paths.iter().cloned().collect()));
         // What a process in the background changed, it changed at any time since it began.
-        let since =
-            self.living(|living| living.get(&session).into_iter().flatten().copied().chain([since]).min());
-        let since = since.filter(|_| known.is_some()).unwrap_or_else(|| begun(yard));
+        let lives = self.living(|living| living.get(&session).into_iter().flatten().copied().min());
+        let outside = lives.is_some() && known.is_some();
+        let since = if known.is_some() { lives.unwrap_or(since).min(since) } else { begun(yard) };
         let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let request = Request::Scan {
             upper: yard.upper().display().to_string(),
             project: yard.project.display().to_string(),
             known: known.unwrap_or_default(),
             since: u64::try_from(since).unwrap_or(0),
+            outside,
         };
         // The command is over; its cancellation is not the scan's.
         match self.native.work(session, request, isolation, &CancellationToken::new()).await? {
-            (Reply::Scanned { touched, is_holding }, _) => {
+            (Reply::Scanned { touched, is_holding, outside }, _) => {
                 self.known(|known| {
                     let known = known.entry(session).or_default();
                     known.is_holding = is_holding;
                     known.paths.extend(touched.iter().map(|touched| touched.path.clone()));
                     known.untold.extend(touched);
                 });
-                Ok(())
+                Ok(outside)
             }
             (Reply::Refused { reason }, _) => Err(WorkError::Refused(reason)),
             _ => Err(WorkError::NoAnswer),

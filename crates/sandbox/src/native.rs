@@ -10,8 +10,8 @@ use crate::{
 };
 use bailey_kernel::Pass;
 use bailey_protocol::{
-    Blob, Command, Enforced, ExecReport, Isolation, Limits, Outcome, Profile, Report, SessionId, Status,
-    Stream,
+    Blob, Command, Enforced, ExecReport, Isolation, Limits, Outcome, Outside, Profile, Report, SessionId,
+    Status, Stream,
 };
 use rustix::{
     fs::{CWD, Mode, OFlags},
@@ -301,6 +301,7 @@ pub(crate) fn outcome(
         stderr,
         touched: Vec::new(),
         refused: Vec::new(),
+        outside: Outside::default(),
     };
     Outcome { status, enforced, duration_ms, report: Report::Exec(report) }
 }

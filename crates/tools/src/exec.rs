@@ -3,7 +3,7 @@
 
 use crate::{missing, process, typed::unexpected};
 use bailey_kernel::{Conclusion, Plan};
-use bailey_protocol::{Action, Command, ExecReport, Outcome, Report, Status, Stream};
+use bailey_protocol::{Action, Command, ExecReport, Outcome, Outside, Report, Status, Stream};
 
 /// Most bytes of one argument or variable, its NUL included (Linux MAX_ARG_STRLEN).
 const WORD_BYTES_MAX: usize = 128 << 10;
@@ -92,7 +92,23 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
             "(the sandbox has no network but what `network` asks for; a connection was refused)".into(),
         );
     }
+    lines.extend(outside(report));
     Conclusion { ok, summary, text: lines.join("\n") }
+}
+
+/// What changed beneath a command that shares its view with a process in the background.
+fn outside(report: &ExecReport) -> Option<String> {
+    let Outside { paths, more } = &report.outside;
+    if paths.is_empty() {
+        return None;
+    }
+    let paths: Vec<&str> = paths.iter().map(|path| path.0.as_str()).collect();
+    let more = if *more { " and more" } else { "" };
+    Some(format!(
+        "(changed in the project from outside while a process runs in the background, and maybe seen here as before until none \
+         does: {}{more})",
+        paths.join(", ")
+    ))
 }
 
 fn ending(command: &Command, report: &ExecReport, wall_ms_max: u64) -> String {

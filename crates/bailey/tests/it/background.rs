@@ -374,6 +374,39 @@ fn a_process_in_the_background_outlives_its_turn_and_keeps_changes_from_being_ap
 }
 
 #[test]
+fn what_the_host_changes_beneath_a_process_in_the_background_is_named() {
+    let stage = Stage::new(&[("a.txt", "one\n"), ("sub/b.txt", "b\n"), (".gitignore", "ignored\n")]);
+    let gate = Gate::default();
+    let reply = |id: &str, call: (&'static str, Value)| Reply::calls([(id, call.0, call.1)]);
+    let server = stage.model(vec![
+        reply("c1", begin("exec sleep 600")),
+        reply("c2", run("true")),
+        Reply::Held(gate.clone(), Message::calls([("c3", "command_run", run("true").1)])),
+        reply("c4", process("process_stop", 1)),
+        reply("c5", run("cat a.txt")),
+        Reply::text("done"),
+    ]);
+    let task = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
+    let child = stage.bailey(&task).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    server.wait_for(3);
+    stage.write("a.txt", "two\n");
+    stage.write("ignored", "nobody is told\n");
+    fs::remove_file(stage.project().join("sub/b.txt")).unwrap();
+    gate.open();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let results = ran.results();
+    let named =
+        |text: &str| text.lines().find(|line| line.starts_with("(changed in the project")).map(str::to_owned);
+    let project = stage.project().display().to_string();
+    assert_eq!(named(&results[1]), None, "control: nothing had changed");
+    let line = named(&results[2]).unwrap();
+    assert!(line.ends_with(&format!("until none does: {project}/a.txt, {project}/sub)")), "{line}");
+    assert_eq!(named(&results[4]), None, "{results:?}");
+    assert!(results[4].ends_with("--- stdout ---\ntwo"), "what is begun afterwards sees it: {results:?}");
+}
+
+#[test]
 fn commands_that_live_at_once_see_each_others_writes() {
     let stage = Stage::new(&[]);
     let call = |line: &str, file: &str| json!({ "command": line, "reads": [], "writes": [file] });

@@ -20,6 +20,7 @@ mod index;
 mod layer;
 mod merge;
 mod named;
+mod outside;
 mod owners;
 mod read;
 mod repository;
@@ -28,7 +29,9 @@ mod search;
 mod settle;
 mod state;
 
-use bailey_protocol::{Action, Command, DiffReport, Digest, Merge, Report, Touched, WsPath, number::decimal};
+use bailey_protocol::{
+    Action, Command, DiffReport, Digest, Merge, Outside, Report, Touched, WsPath, number::decimal,
+};
 use beneath::Root;
 use error::Error;
 pub(crate) use named::is_what_was_named;
@@ -74,6 +77,8 @@ pub enum Request {
         /// Unix time in nanoseconds; a project's file changed since then makes its base unsure.
         #[serde(with = "decimal")]
         since: u64,
+        /// Whether to tell what the host changed in the project since then.
+        outside: bool,
     },
     /// Tell everything that the session changed against the project.
     Diff {
@@ -123,6 +128,8 @@ pub enum Reply {
         touched: Vec<Touched>,
         /// Whether it holds something that can never leave it.
         is_holding: bool,
+        /// What the host changed in the project, where that was asked for.
+        outside: Outside,
     },
     /// To `Diff`.
     Diff(DiffReport),
@@ -140,8 +147,9 @@ pub fn run(request: Request) -> Reply {
         Request::Resolve { action, workspace } => resolve::resolve(action, &workspace).map(Reply::Resolved),
         Request::Named { command, path } => named::named(&command, &path).map(Reply::Named),
         Request::Perform { action } => perform(action).map(Reply::Report),
-        Request::Scan { upper, project, known, since } => diff::scan(&upper, &project, &known, since)
-            .map(|(touched, is_holding)| Reply::Scanned { touched, is_holding }),
+        Request::Scan { upper, project, known, since, outside } => {
+            scan(&upper, &project, &known, since, outside)
+        }
         Request::Diff { upper, project } => diff::diff(&upper, &project).map(Reply::Diff),
         Request::Merge { merge, upper, project, backup } => {
             merge::merge(&merge, &upper, &project, &backup).map(Reply::Report)
@@ -188,6 +196,12 @@ pub(crate) fn read_index(bytes: &[u8]) {
         let entries = index::entries(bytes, hash).unwrap_or_default();
         assert!(entries.iter().all(|entry| entry.at < bytes.len()), "an entry outside of the index");
     }
+}
+
+fn scan(upper: &str, project: &str, known: &[WsPath], since: u64, outside: bool) -> Result<Reply, Error> {
+    let (touched, is_holding) = diff::scan(upper, project, known, since)?;
+    let outside = if outside { outside::changed(project, since)? } else { Outside::default() };
+    Ok(Reply::Scanned { touched, is_holding, outside })
 }
 
 fn perform(action: Action) -> Result<Report, Error> {

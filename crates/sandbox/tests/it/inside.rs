@@ -94,6 +94,7 @@ async fn a_session_is_scanned_applied_undone_and_discarded() {
             project: house.project.display().to_string(),
             known: Vec::new(),
             since: u64::MAX,
+            outside: false,
         };
         let Reply::Scanned { touched, .. } = house.work(request).await.unwrap() else { panic!() };
         let names: Vec<&str> =

@@ -18,7 +18,7 @@ fn diff(ground: &Ground) -> BTreeMap<String, FileDiff> {
 
 fn scan(ground: &Ground, known: &[WsPath], since: u64) -> Vec<Touched> {
     let (upper, project, known) = (ground.text("upper"), ground.text("project"), known.to_vec());
-    match run(Request::Scan { upper, project, known, since }) {
+    match run(Request::Scan { upper, project, known, since, outside: false }) {
         Reply::Scanned { touched, .. } => touched,
         other => panic!("{other:?}"),
     }
@@ -326,4 +326,47 @@ fn a_scan_tells_what_is_new_with_the_projects_state() {
     assert_eq!(touched, expected);
     let since = scan(&ground, &[], 0);
     assert_eq!(since.iter().map(|touched| touched.unsure).collect::<Vec<_>>(), [true, true, false]);
+}
+
+fn outside(ground: &Ground, since: u64) -> (Vec<String>, bool) {
+    ground.dir("upper");
+    let (upper, project) = (ground.text("upper"), ground.text("project"));
+    match run(Request::Scan { upper, project: project.clone(), known: Vec::new(), since, outside: true }) {
+        Reply::Scanned { outside, .. } => {
+            let at = |path: &WsPath| path.relative_to(&project).unwrap_or("?").to_owned();
+            (outside.paths.iter().map(at).collect(), outside.more)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// When anything about a file changed last, in nanoseconds.
+fn changed_at(path: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let stat = std::fs::metadata(path).unwrap();
+    u64::try_from(stat.ctime() * 1_000_000_000 + stat.ctime_nsec()).unwrap()
+}
+
+#[test]
+fn what_the_host_changed_since_a_moment_is_named_and_nothing_else() {
+    let ground = Ground::new();
+    ground.file("project/.gitignore", "ignored\n");
+    ground.file("project/ignored", "x");
+    ground.file("project/.git/index", "x");
+    ground.file("project/old.txt", "x");
+    ground.file("project/sub/gone.txt", "x");
+    let last = ground.file("project/a.txt", "x");
+    let since = changed_at(&last) + 1;
+    assert_eq!(outside(&ground, u64::MAX), (Vec::new(), false));
+    // Once the clock of the file system has gone on.
+    while changed_at(&last) < since {
+        ground.file("project/a.txt", "y");
+    }
+    ground.file("project/ignored", "y");
+    ground.file("project/.git/index", "y");
+    std::fs::remove_file(ground.text("project/sub/gone.txt")).unwrap();
+    assert_eq!(outside(&ground, since), (vec!["a.txt".into(), "sub".into()], false));
+    (0..20).for_each(|n| drop(ground.file(&format!("project/many/{n:02}.txt"), "x")));
+    let (named, more) = outside(&ground, since);
+    assert_eq!((named.len(), more), (10, true), "{named:?}");
 }

@@ -1,0 +1,69 @@
+//! What the host changed in the project while a process of the session lives in the background: the overlay is not mounted anew
+//! beneath that, and may show it as it was.
+
+use super::beneath::{Root, join, look, names, type_of};
+use super::error::Error;
+use super::ignores::{Ignores, rules_text};
+use super::repository::is_vcs;
+use bailey_protocol::{Outside, WsPath};
+use rustix::fs::{FileType, Stat};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How long is looked at most, and at how many entries: a command's result waits for it.
+const TIME_MAX: Duration = Duration::from_millis(200);
+const VISITS_MAX: usize = 50_000;
+/// How many are named.
+const NAMED_MAX: usize = 10;
+
+/// What of `project` changed since then (Unix time in nanoseconds), ignored files left out. A directory is named where something
+/// of it went away, or changed otherwise, and nothing in it is named.
+pub(super) fn changed(project: &str, since: u64) -> Result<Outside, Error> {
+    let root = Root::open(project)?;
+    let deadline = Instant::now() + TIME_MAX;
+    let mut outside = Outside::default();
+    let mut visits = 0;
+    let mut pending = VecDeque::from([(String::new(), Ignores::of_repository(&root)?)]);
+    while let Some((at, rules)) = pending.pop_front() {
+        if visits >= VISITS_MAX || outside.paths.len() >= NAMED_MAX || Instant::now() >= deadline {
+            outside.more = true;
+            break;
+        }
+        // A directory that went away, or is a symlink now, is told by the one above it.
+        let Ok(dir) = root.dir(&at) else { continue };
+        let text = rules_text(&root, &join(&at, ".gitignore"))?;
+        let rules = rules.within(&at, text.as_deref())?;
+        let Ok((mut names, more)) = names(&dir, VISITS_MAX - visits) else { continue };
+        visits += names.len();
+        outside.more |= more;
+        names.sort_unstable();
+        let before = outside.paths.len();
+        for name in &names {
+            // Names that are not UTF-8 have no path in a report.
+            let Some(name) = name.to_str().filter(|name| !is_vcs(name)) else { continue };
+            let child = join(&at, name);
+            let Ok(Some(stat)) = look(&dir, name.as_ref()) else { continue };
+            let is_dir = type_of(&stat) == FileType::Directory;
+            if rules.ignored(&child, is_dir) {
+                continue;
+            }
+            if is_dir {
+                pending.push_back((child, rules.clone()));
+            } else if is_since(&stat, since) {
+                outside.paths.push(WsPath(root.absolute(&child)));
+            }
+        }
+        let is_itself =
+            outside.paths.len() == before && rustix::fs::fstat(&dir).is_ok_and(|stat| is_since(&stat, since));
+        if is_itself {
+            outside.paths.push(WsPath(root.absolute(&at)));
+        }
+    }
+    outside.more |= outside.paths.len() > NAMED_MAX;
+    outside.paths.truncate(NAMED_MAX);
+    Ok(outside)
+}
+
+fn is_since(stat: &Stat, since: u64) -> bool {
+    i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec) >= i128::from(since)
+}
