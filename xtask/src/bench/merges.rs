@@ -38,6 +38,7 @@ impl<'a> Changed<'a> {
         let folder = tempfile::tempdir()?;
         let root = fs::canonicalize(folder.path())?;
         let project = root.join("project");
+        fs::create_dir_all(root.join("user"))?;
         for n in 0..files {
             let directory = project.join(format!("d{}", n / PER_DIRECTORY));
             if n % PER_DIRECTORY == 0 {
