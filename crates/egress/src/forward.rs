@@ -42,11 +42,16 @@ use std::{
 };
 use tokio::{
     io::copy_bidirectional,
-    sync::oneshot,
+    sync::{Semaphore, oneshot},
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
+/// The most connections at a time; more wait.
+const CONNECTIONS_MAX: usize = 256;
+/// Headers by which some servers take a request for another one than it is.
+const OVERRIDES: [&str; 5] =
+    ["x-http-method", "x-http-method-override", "x-method-override", "x-original-url", "x-rewrite-url"];
 /// Headers that are about one connection and not about the message (RFC 9110, 7.6.1), or that the client writes itself.
 const OF_THE_CONNECTION: [HeaderName; 9] = [
     header::CONNECTION,
@@ -95,6 +100,8 @@ struct Inner {
     /// Requests that wait for their permits, by number.
     waiting: Mutex<HashMap<u64, Exchange>>,
     numbers: AtomicU64,
+    /// Connections that there may be at a time, of all commands: each takes two descriptors.
+    places: Arc<Semaphore>,
 }
 
 /// A request that waits for its permit.
@@ -106,6 +113,8 @@ struct Exchange {
     answer: oneshot::Sender<Response<Answered>>,
     /// Cancelled when its command has ended.
     ended: CancellationToken,
+    /// Its connection's, also after that became something else.
+    _place: serve::Place,
 }
 
 impl Inner {
@@ -129,7 +138,8 @@ impl ForwardProxy {
         let dial = Guarded::new(private.clone(), proxies, config.connect_timeout);
         let clients = Clients::new(dial, config.extra_authorities.clone());
         let (waiting, numbers) = (Mutex::default(), AtomicU64::new(0));
-        let inner = Inner { config, private, authority, seal, clients, waiting, numbers };
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let inner = Inner { config, private, authority, seal, clients, waiting, numbers, places };
         Ok(Self { inner: Arc::new(inner) })
     }
 }
@@ -209,16 +219,24 @@ impl Passed {
 impl Inner {
     /// Sends a request where its effect says, and passes the answer back. An error says what was in the way.
     async fn relay(&self, relay: &Relay, exchange: Exchange, passed: &Passed) -> Result<(), String> {
-        let Exchange { request, upgrade, mut answer, .. } = exchange;
+        let Exchange { request, upgrade, mut answer, _place, .. } = exchange;
         let uri: Uri = relay.url.parse().map_err(|_| "it is no URL".to_owned())?;
         let origin = Origin::of(&uri).ok_or("it is no plain http or https URL")?;
-        let method = Method::from_bytes(relay.method.as_bytes()).map_err(|_| "it is no method".to_owned())?;
+        let is_switch = relay.method == serve::WEBSOCKET;
+        let method = if is_switch { Ok(Method::GET) } else { Method::from_bytes(relay.method.as_bytes()) };
+        let method = method.map_err(|_| "it is no method".to_owned())?;
         let (head, body) = request.into_parts();
-        let body = Passing::new(body, passed.out.clone(), self.config.idle_timeout, None);
+        let (whole, asked) = oneshot::channel();
+        let body = Passing::new(body, passed.out.clone(), self.config.idle_timeout, Some(whole));
         let mut sent = Request::new(body);
         (*sent.method_mut(), *sent.uri_mut(), *sent.version_mut()) = (method, uri, Version::HTTP_11);
         *sent.headers_mut() = end_to_end(&head.headers);
-        keep_upgrade(&head.headers, sent.headers_mut());
+        for name in OVERRIDES {
+            sent.headers_mut().remove(name);
+        }
+        if is_switch {
+            keep_upgrade(&head.headers, sent.headers_mut());
+        }
         let came = tokio::select! {
             biased;
             () = answer.closed() => return Err("the command went away before an answer came".into()),
@@ -239,7 +257,10 @@ impl Inner {
             back.headers_mut().insert(header::CONTENT_LENGTH, length.clone());
         }
         answer.send(back).map_err(|_| "the command went away before the answer came")?;
-        over.await.unwrap_or_else(|_| Err("the command went away before it was over".into()))
+        let answered = over.await.unwrap_or_else(|_| Err("the command went away before it was over".into()));
+        // A server may answer before it was told everything: what still goes out is this effect's, too.
+        asked.await.ok();
+        answered
     }
 
     /// Waits for the head of an answer: so long for a connection, then as long as anything moves.
@@ -299,11 +320,9 @@ impl Inner {
             (Ok(ours), Ok(theirs)) => (TokioIo::new(ours), TokioIo::new(theirs)),
             (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
         };
+        let mut theirs = body::Counted::new(&mut theirs, passed.out.clone(), passed.back.clone());
         let copied = copy_bidirectional(&mut ours, &mut theirs).await;
-        let (out, back) = copied.map_err(|error| format!("the connection broke: {error}"))?;
-        passed.out.fetch_add(out, Ordering::Relaxed);
-        passed.back.fetch_add(back, Ordering::Relaxed);
-        Ok(())
+        copied.map(drop).map_err(|error| format!("the connection broke: {error}"))
     }
 }
 

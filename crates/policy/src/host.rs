@@ -176,6 +176,13 @@ fn is_name(name: &str) -> bool {
         return address.parse::<core::net::Ipv6Addr>().is_ok();
     }
     let name = name.strip_suffix('.').unwrap_or(name);
+    // What ends in a number is an address (WHATWG URL, 3.5), and has one spelling here.
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
+        || last.get(..2).is_some_and(|two| two.eq_ignore_ascii_case("0x"));
+    if is_number && !name.is_empty() {
+        return name.parse::<core::net::Ipv4Addr>().is_ok();
+    }
     !name.is_empty()
         && name.len() <= 253
         && name.split('.').all(|label| !label.is_empty() && label.len() <= 63)
@@ -183,5 +190,9 @@ fn is_name(name: &str) -> bool {
 }
 
 fn canonical(name: &str) -> String {
+    let inner = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    if let Some(address) = inner.and_then(|inner| inner.parse::<core::net::Ipv6Addr>().ok()) {
+        return alloc::format!("[{address}]");
+    }
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

@@ -80,7 +80,7 @@ fn explain_says_what_each_rule_makes_of_an_action() {
     );
     let run = explained(&stage, &["exec", "--", "cargo", "test", "--workspace"]);
     assert_eq!((&run["verdict"], &run["target"]), (&"allow".into(), &"cargo test --workspace".into()));
-    assert_eq!(explained(&stage, &["--network", "exec", "--", "curl", "x"])["verdict"], "deny");
+    assert_eq!(explained(&stage, &["--network", "exec", "--", "curl", "x"])["verdict"], "review");
     assert_eq!(explained(&stage, &["apply", "src/a.txt"])["verdict"], "allow", "as `sessions apply` asks");
     for wrong in [["fly", "a"].as_slice(), &["read", "a", "b"], &["exec"], &["http"]] {
         let ran = stage.ran(&[&["policy", "explain"], wrong].concat());

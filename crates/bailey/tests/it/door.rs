@@ -363,7 +363,8 @@ fn a_protocol_that_is_switched_to_passes() {
                 kept.lock().unwrap().push_str(&line);
                 line.clear();
             }
-            let switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
+            let switch =
+                b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
             (&stream).write_all(switch).unwrap();
             let mut said = [0; 5];
             reader.read_exact(&mut said).unwrap();
@@ -382,7 +383,7 @@ f = s.makefile('rb')
 s.sendall(f'CONNECT {address} HTTP/1.1\\r\\nHost: {address}\\r\\nProxy-Authorization: Basic {{pass_}}\\r\\n\\r\\n'.encode())
 assert b' 200 ' in f.readline()
 while f.readline() != b'\\r\\n': pass
-s.sendall(b'GET /ws HTTP/1.1\\r\\nHost: {address}\\r\\nConnection: Upgrade\\r\\nUpgrade: echo\\r\\n\\r\\n')
+s.sendall(b'GET /ws HTTP/1.1\\r\\nHost: {address}\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n')
 assert b' 101 ' in f.readline()
 while f.readline() != b'\\r\\n': pass
 s.sendall(b'hello')
@@ -390,8 +391,16 @@ print(f.read(11).decode())"
     );
     let ran = stage.ran(&["sandbox", "run", "--network", "--", "python3", "-c", &program]);
     assert_eq!(ran.stdout, "heard hello\n", "{ran:?}");
-    assert!(heard.lock().unwrap().to_lowercase().contains("upgrade: echo"), "{heard:?}");
-    assert_eq!(requests(&stage), [("intent".to_owned(), format!("GET http://{address}/ws"))]);
+    assert!(heard.lock().unwrap().to_lowercase().contains("upgrade: websocket"), "{heard:?}");
+    // It is judged as what it is: what passes then has no method, and no length that it said.
+    assert_eq!(requests(&stage), [("intent".to_owned(), format!("WEBSOCKET http://{address}/ws"))]);
+    let exported = stage.ran(&["audit", "export"]).stdout;
+    assert!(exported.contains(r#"\"out\":\"5\",\"counted\":false"#), "{exported}");
+    let own = stage.home().join("policy/own.toml");
+    fs::write(own, format!("{MAY_END}{MAY_ASK}{}", allow(&address.to_string(), ", method = \"GET\"")))
+        .unwrap();
+    let refused = stage.ran(&["sandbox", "run", "--network", "--", "python3", "-c", &program]);
+    assert!(refused.stdout.is_empty() && refused.stderr.contains("refused WEBSOCKET"), "{refused:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::{
     future::Future as _,
+    io,
     pin::Pin,
     sync::{
         Arc,
@@ -15,6 +16,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::oneshot,
     time::{Instant, Sleep, sleep},
 };
@@ -66,8 +68,7 @@ impl Body for Passing {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match Pin::new(&mut self.inner).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
-                let length = frame.data_ref().map_or(0, Bytes::len);
-                self.count.fetch_add(u64::try_from(length).unwrap_or(u64::MAX), Ordering::Relaxed);
+                add(&self.count, frame.data_ref().map_or(0, Bytes::len));
                 let next = Instant::now() + self.idle;
                 self.timer.as_mut().reset(next);
                 Poll::Ready(Some(Ok(frame)))
@@ -97,6 +98,59 @@ impl Body for Passing {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+/// A connection whose bytes are counted as they pass, so that one that is cut off has its count.
+#[derive(Debug)]
+pub(super) struct Counted<T> {
+    inner: T,
+    out: Arc<AtomicU64>,
+    back: Arc<AtomicU64>,
+}
+
+impl<T> Counted<T> {
+    pub(super) fn new(inner: T, out: Arc<AtomicU64>, back: Arc<AtomicU64>) -> Self {
+        Self { inner, out, back }
+    }
+}
+
+fn add(count: &AtomicU64, bytes: usize) {
+    count.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(context, into);
+        add(&self.back, into.filled().len() - before);
+        read
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
+        if let Poll::Ready(Ok(written)) = &written {
+            add(&self.out, *written);
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }
 

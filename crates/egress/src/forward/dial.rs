@@ -25,7 +25,11 @@ use tokio::{
 use tower_service::Service;
 
 /// Where clouds tell a machine its own secrets: nobody names these.
-const METADATA: [IpAddr; 4] = [
+const METADATA: [IpAddr; 8] = [
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -46,6 +50,10 @@ pub(super) enum Barred {
     Metadata(Origin, IpAddr),
     #[error("`{0}` has no address")]
     Nowhere(Origin),
+    #[error("`{0}` is at another port than 80, 443 and those of `[network] private` in config.toml")]
+    Port(Origin),
+    #[error("`{0}` is this machine itself, or an address that is written as none is")]
+    Here(Origin),
 }
 
 /// The owner's own places at private addresses.
@@ -65,6 +73,10 @@ impl Private {
     /// Whether what is spoken there after a `CONNECT` is plain HTTP.
     pub(super) fn is_plain(&self, host: &str, port: u16) -> bool {
         self.0.iter().any(|known| known.host == host && known.port == port && !known.tls)
+    }
+
+    fn has_port(&self, port: u16) -> bool {
+        matches!(port, 80 | 443) || self.0.iter().any(|known| known.port == port)
     }
 
     fn names(&self, host: &Origin) -> bool {
@@ -136,17 +148,30 @@ impl Service<Uri> for Guarded {
         let this = self.clone();
         Box::pin(async move {
             let host = Origin::of(&destination).ok_or("no plain host")?;
+            // This process is bound to these, but a proxy is not.
+            if !this.private.has_port(host.port) {
+                return Err(Barred::Port(host).into());
+            }
             // The owner's own places lie beside this machine, not behind the proxy.
             if on_the_way(&this.proxies, &destination).is_none() || this.private.names(&host) {
                 return this.connect(host).await;
             }
-            // An address says by itself where it leads.
+            // An address says by itself where it leads, and so does this machine's own name.
             if let Ok(address) = host.host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
                 this.vet(&host, vec![SocketAddr::new(address, host.port)])?;
+            } else if is_here_or_odd(&host.host) {
+                return Err(Barred::Here(host).into());
             }
             Connector::new(tcp(this.connect_timeout), this.proxies).call(destination).await
         })
     }
+}
+
+/// Whether a name is this machine's own, or a number that some resolvers take for an address.
+fn is_here_or_odd(host: &str) -> bool {
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    let last = name.rsplit('.').next().unwrap_or_default();
+    last == "localhost" || last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether an address is one of the world: not this machine's, a private network's, a link's, or one kept for other uses (RFC

@@ -10,7 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::{
     Method, Request, Response, StatusCode, Uri,
     body::{Body as _, Incoming},
-    header::{HOST, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION},
+    header::{HOST, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE},
     server::conn::http1,
     service::service_fn,
     upgrade::OnUpgrade,
@@ -27,15 +27,21 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot},
     task::JoinSet,
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// Connections of one command at a time; more wait.
-const CONNECTIONS_MAX: usize = 1024;
+/// Between two tries to take a connection, where the first failed.
+const AFTER_ERROR: Duration = Duration::from_millis(50);
+/// The longest URL, in bytes: each is an entry of the journal.
+const URL_BYTES_MAX: usize = 8 << 10;
+/// The most characters of a refused request that a command's result names.
+const NAMED_CHARS_MAX: usize = 200;
+/// What a request to switch to WebSocket (RFC 6455) is judged as: what passes then has no method.
+pub(super) const WEBSOCKET: &str = "WEBSOCKET";
 /// How long a request's head and a handshake may take.
 const HEAD: Duration = Duration::from_secs(30);
 /// The longest head of a request, in bytes.
@@ -44,6 +50,9 @@ const HEAD_BYTES_MAX: usize = 128 << 10;
 const REFUSED_MAX: usize = 8;
 /// How long what was cut off may take to be written down.
 const LAST: Duration = Duration::from_secs(2);
+
+/// A connection's place among those that there may be, held as long as anything of it goes on.
+pub(super) type Place = Arc<OwnedSemaphorePermit>;
 
 /// One command, as the door knows it.
 struct Guest {
@@ -78,21 +87,24 @@ impl ForwardProxy {
         let (requests, noted) = (AtomicU64::new(0), Arc::clone(&refused));
         let guest = Guest { inner, pass, door, ended: ended.clone(), working, requests, refused: noted };
         let guest = Arc::new(guest);
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let places = guest.inner.places.clone();
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 () = ended.cancelled() => break,
-                accepted = listener.accept() => accepted,
+                // Who waits for a place waits outside, without a descriptor here.
+                accepted = async { (places.clone().acquire_owned().await, listener.accept().await) } => accepted,
                 Some(_) = connections.join_next() => continue,
             };
-            // A connection that went away meanwhile is no error of the listener's.
-            let Ok((stream, _)) = accepted else { continue };
-            let (guest, places) = (guest.clone(), places.clone());
+            let (Ok(place), Ok((stream, _))) = accepted else {
+                // A connection that went away meanwhile, or descriptors that are used up: the next try may be better.
+                tokio::time::sleep(AFTER_ERROR).await;
+                continue;
+            };
+            let (guest, place) = (guest.clone(), Arc::new(place));
             connections.spawn(async move {
-                let Ok(_place) = places.acquire_owned().await else { return };
                 stream.set_nodelay(true).ok();
-                guest.connection(TokioIo::new(stream)).await;
+                guest.connection(TokioIo::new(stream), place).await;
             });
         }
         drop(listener);
@@ -105,21 +117,21 @@ impl ForwardProxy {
 
 impl Guest {
     /// A connection of the command, and what it becomes after a `CONNECT`.
-    async fn connection<S>(self: Arc<Self>, stream: TokioIo<S>)
+    async fn connection<S>(self: Arc<Self>, stream: TokioIo<S>, place: Place)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let becoming: Arc<Mutex<Option<(OnUpgrade, Tunnel)>>> = Arc::default();
         let service = service_fn(|request: Request<Incoming>| {
-            let (guest, becoming) = (self.clone(), becoming.clone());
-            async move { Ok::<_, Infallible>(guest.asked(request, &becoming).await) }
+            let (guest, becoming, place) = (self.clone(), becoming.clone(), place.clone());
+            async move { Ok::<_, Infallible>(guest.asked(request, &becoming, place).await) }
         });
         // An error is the command's: it went away, or spoke something else than HTTP.
         drop(http().serve_connection(stream, service).with_upgrades().await);
         let tunnel = becoming.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some((upgrade, tunnel)) = tunnel else { return };
         if let Ok(stream) = upgrade.await {
-            self.tunnel(TokioIo::new(stream), tunnel).await;
+            self.tunnel(TokioIo::new(stream), tunnel, place).await;
         }
     }
 
@@ -128,6 +140,7 @@ impl Guest {
         &self,
         mut request: Request<Incoming>,
         becoming: &Mutex<Option<(OnUpgrade, Tunnel)>>,
+        place: Place,
     ) -> Response<Answered> {
         if !self.is_known(request.headers_mut().remove(PROXY_AUTHORIZATION).as_ref()) {
             let mut answer = told(
@@ -157,7 +170,7 @@ impl Guest {
             return told(StatusCode::BAD_REQUEST, why.into());
         }
         let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
-        self.pass_on(request, &authority, uri.to_string()).await
+        self.pass_on(request, &authority, uri.to_string(), place).await
     }
 
     /// Whether a request shows the command's pass.
@@ -171,13 +184,13 @@ impl Guest {
     }
 
     /// What a command says to one host, looked into.
-    async fn tunnel<S>(self: Arc<Self>, stream: TokioIo<S>, tunnel: Tunnel)
+    async fn tunnel<S>(self: Arc<Self>, stream: TokioIo<S>, tunnel: Tunnel, place: Place)
     where
         S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
         TokioIo<S>: AsyncRead + AsyncWrite,
     {
         if !tunnel.is_tls {
-            return self.inside(stream.into_inner(), tunnel).await;
+            return self.inside(stream.into_inner(), tunnel, place).await;
         }
         let Ok(config) = self.inner.authority.in_place_of(&tunnel.host) else { return };
         // A handshake that fails is the command's: it trusts another authority, or went away.
@@ -186,32 +199,33 @@ impl Guest {
         if said.is_some_and(|said| !said.eq_ignore_ascii_case(tunnel.host.trim_end_matches('.'))) {
             return;
         }
-        self.inside(TokioIo::new(stream), tunnel).await;
+        self.inside(TokioIo::new(stream), tunnel, place).await;
     }
 
-    async fn inside<S>(self: Arc<Self>, stream: S, tunnel: Tunnel)
+    async fn inside<S>(self: Arc<Self>, stream: S, tunnel: Tunnel, place: Place)
     where
         S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
     {
         let service = service_fn(|request: Request<Incoming>| {
-            let (guest, tunnel) = (self.clone(), tunnel.clone());
-            async move { Ok::<_, Infallible>(guest.within(request, &tunnel).await) }
+            let (guest, tunnel, place) = (self.clone(), tunnel.clone(), place.clone());
+            async move { Ok::<_, Infallible>(guest.within(request, &tunnel, place).await) }
         });
         drop(http().serve_connection(stream, service).with_upgrades().await);
     }
 
     /// A request inside a tunnel: it goes where the tunnel leads.
-    async fn within(&self, request: Request<Incoming>, tunnel: &Tunnel) -> Response<Answered> {
+    async fn within(&self, request: Request<Incoming>, tunnel: &Tunnel, place: Place) -> Response<Answered> {
         let Tunnel { host, port, is_tls } = tunnel;
         let (scheme, usual) = if *is_tls { ("https", 443) } else { ("http", 80) };
         let authority = if *port == usual { host.clone() } else { format!("{host}:{port}") };
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let url = format!("{scheme}://{authority}{path}");
-        self.pass_on(request, &authority, url).await
+        self.pass_on(request, &authority, url, place).await
     }
 
     fn note(&self, refused: String) {
         let mut all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused: String = refused.chars().take(NAMED_CHARS_MAX).collect();
         if all.len() < REFUSED_MAX && !all.contains(&refused) {
             all.push(refused);
         }
@@ -223,7 +237,12 @@ impl Guest {
         mut request: Request<Incoming>,
         authority: &str,
         url: String,
+        place: Place,
     ) -> Response<Answered> {
+        if url.len() > URL_BYTES_MAX {
+            let why = format!("A URL has {URL_BYTES_MAX} bytes at most.\n");
+            return told(StatusCode::URI_TOO_LONG, why);
+        }
         // The name that is asked for is the one that is judged: no fronting (RFC 9110, 7.4).
         let is_other = |host: &HeaderValue| !is_same_host(host.as_bytes(), authority.as_bytes());
         if request.headers().get_all(HOST).iter().any(is_other) {
@@ -239,13 +258,15 @@ impl Guest {
             );
             return told(StatusCode::TOO_MANY_REQUESTS, why);
         }
-        let method = request.method().to_string();
+        let is_switch = is_websocket(&request);
+        let method = if is_switch { WEBSOCKET.to_owned() } else { request.method().to_string() };
         let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        let length = request.body().size_hint().exact();
+        // What passes after a switch says nowhere how much it is.
+        let length = request.body().size_hint().exact().filter(|_| !is_switch);
         let relay = Relay { method: method.clone(), url: url.clone(), length, number };
         let (answer, answered) = oneshot::channel();
         let upgrade = request.extensions_mut().remove::<OnUpgrade>();
-        let exchange = Exchange { request, upgrade, answer, ended: self.ended.clone() };
+        let exchange = Exchange { request, upgrade, answer, ended: self.ended.clone(), _place: place };
         self.inner.wait(number, exchange);
         let (inner, door, working) = (self.inner.clone(), self.door.clone(), self.working.clone());
         let effect = tokio::spawn(async move {
@@ -279,6 +300,13 @@ fn http() -> http1::Builder {
     http
 }
 
+/// Whether a request asks for WebSocket. Other protocols are not switched to.
+fn is_websocket(request: &Request<Incoming>) -> bool {
+    let wanted = request.headers().get(UPGRADE).and_then(|wanted| wanted.to_str().ok());
+    request.method() == Method::GET
+        && wanted.is_some_and(|wanted| wanted.trim().eq_ignore_ascii_case("websocket"))
+}
+
 /// Host and port of a `CONNECT`.
 fn named(uri: &Uri) -> Option<(String, u16)> {
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
@@ -305,12 +333,16 @@ fn told(status: StatusCode, why: String) -> Response<Answered> {
 fn denied(method: &str, url: &str, reasons: &[String]) -> Response<Answered> {
     let uri: Option<Uri> = url.parse().ok();
     let host = uri.as_ref().and_then(|uri| uri.authority()).map_or("", |authority| authority.as_str());
-    let why = format!(
-        "Bailey's network door refused this request: {method} {url}\n{}\n\nTo let it pass, the owner of this Bailey adds a rule \
-         (see docs/network.md):\n\n[[rule]]\nname = \"{host}\"\nanswer = \"allow\"\nmatch = {{ action = \"http\", host = \
-         \"{host}\", method = \"{method}\" }}\n",
-        reasons.join("; "),
-    );
+    let mut why =
+        format!("Bailey's network door refused this request: {method} {url}\n{}\n", reasons.join("; "));
+    // What is no plain host would be another rule than it looks like.
+    if !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
+    {
+        why += &format!(
+            "\nTo let it pass, the owner of this Bailey adds a rule (see docs/network.md):\n\n[[rule]]\nname = \"{host}\"\n\
+             answer = \"allow\"\nmatch = {{ action = \"http\", host = \"{host}\", method = \"{method}\" }}\n"
+        );
+    }
     told(StatusCode::FORBIDDEN, why)
 }
 
