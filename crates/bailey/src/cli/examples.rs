@@ -71,6 +71,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey estop --release", "when it is clear"),
         ],
     ),
+    (&["ps"], &[("bailey ps", ""), ("bailey ps --stop 8788f7be/1", "by the name that it has in the list")]),
     (&["budget"], &[("bailey budget", ""), ("bailey --json budget", "for scripts")]),
     (&["audit", "log"], &[("bailey audit log -n 20", ""), ("bailey --json audit log --session 3f2a", "")]),
     (
@@ -165,7 +166,13 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["policy", "extensions", "enable"],
         &[("bailey policy extensions enable no-deploy", "when its mistake is corrected")],
     ),
-    (&["sandbox", "run"], &[("bailey sandbox run -- cargo test", "")]),
+    (
+        &["sandbox", "run"],
+        &[
+            ("bailey sandbox run -- cargo test", ""),
+            ("bailey sandbox run --network -- curl https://example.com", "where your rules let that pass"),
+        ],
+    ),
     (&["sandbox", "doctor"], &[("bailey sandbox doctor", "exit code 1 when a wall is missing")]),
     (&["init"], &[("bailey init", "")]),
     (

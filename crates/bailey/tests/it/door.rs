@@ -326,6 +326,43 @@ fn large_bodies_pass_by_and_what_was_sent_is_counted() {
     assert!(kept < MIB as u64, "{kept}");
 }
 
+/// A server may answer before it was told everything: what goes out after that is counted, too.
+#[test]
+fn what_goes_out_after_an_early_answer_is_the_same_effects() {
+    const LENGTH: usize = 3_000_000;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while reader.read_line(&mut line).unwrap() > 2 {
+                line.clear();
+            }
+            (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+            std::io::copy(&mut reader, &mut std::io::sink()).ok();
+        }
+    });
+    let stage = stage(&[format!("http://{address}")], &allow(&address.to_string(), ""));
+    let program = format!(
+        "import os, socket, base64
+from urllib.parse import urlsplit
+proxy = urlsplit(os.environ['HTTP_PROXY'])
+pass_ = base64.b64encode(f'{{proxy.username}}:{{proxy.password}}'.encode()).decode()
+s = socket.create_connection((proxy.hostname, proxy.port))
+s.sendall(f'POST http://{address}/ HTTP/1.1\\r\\nHost: {address}\\r\\nProxy-Authorization: Basic {{pass_}}\\r\\nContent-Length: {LENGTH}\\r\\n\\r\\n0123456789'.encode())
+f = s.makefile('rb')
+print(f.readline().decode().strip())
+s.sendall(b'x' * ({LENGTH} - 10))
+while f.readline() != b'\\r\\n': pass
+print(f.read(2).decode())"
+    );
+    let ran = stage.ran(&["sandbox", "run", "--network", "--", "python3", "-c", &program]);
+    assert_eq!(ran.stdout, "HTTP/1.1 200 OK\nok\n", "{ran:?}");
+    let exported = stage.ran(&["audit", "export"]).stdout;
+    assert!(exported.contains(&format!(r#"\"out\":\"{LENGTH}\""#)), "{exported}");
+}
+
 /// Each request is an entry: no command writes as many as it likes.
 #[test]
 fn a_command_makes_so_many_requests_and_no_more() {

@@ -4,7 +4,7 @@ use crate::support::*;
 use bailey_policy::{
     ARGUMENTS_MAX,
     Answer::{Allow, Deny},
-    DEPTH_MAX, KEYS_MAX, PATH_MAX, Policy,
+    DEPTH_MAX, KEYS_MAX, PATH_MAX, Policy, Rule,
 };
 use bailey_protocol::{
     Action, Blob, Command, HeaderValue, HttpRequest, MergeKind, Role::Agent, ToolEffect, ToolUse,
@@ -55,6 +55,34 @@ fn paths() {
     }
     fine(read(&format!("/{}", "a".repeat(PATH_MAX - 1))));
     malformed(read(&format!("/{}", "a".repeat(PATH_MAX))), "at most 4096");
+}
+
+/// What resolvers take for an address although it is written as none is could pass a rule about that address.
+#[test]
+fn an_address_has_one_spelling() {
+    for odd in [
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0X7f.1",
+        "0177.0.0.1",
+        "1.2.3.04",
+        "1.2.3.4.5",
+        "a.1",
+        "1.2.3.256",
+    ] {
+        malformed(http(&format!("https://{odd}/")), "no plain http or https URL");
+        malformed(relay("GET", &format!("https://{odd}:8080/"), None), "no plain http or https URL");
+    }
+    for plain in ["127.0.0.1", "1.2.3.4.", "[::1]", "1.example", "a-1.example", "x0.example"] {
+        fine(http(&format!("https://{plain}/")));
+    }
+    let one = Rule { matches: host(&["[2606:4700::1]"]), ..rule("one", Deny) };
+    for spelled in ["[2606:4700::1]", "[2606:4700::0.0.0.1]", "[2606:4700:0:0::1]", "[2606:4700::0001]"] {
+        let policy = Policy::new(vec![], vec![one.clone(), rule("all", Allow)]);
+        let decided = decide(&policy, Agent, http(&format!("https://{spelled}/")));
+        assert_eq!(answer(&decided), Deny, "{spelled}");
+    }
 }
 
 #[test]

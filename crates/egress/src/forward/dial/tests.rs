@@ -1,6 +1,7 @@
 use super::{Barred, Guarded, Private, is_of_the_world};
 use crate::{Proxies, config::Origin};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tower_service::Service as _;
 
 fn guarded(private: &[&str]) -> Guarded {
     let urls: Vec<String> = private.iter().map(|&url| url.to_owned()).collect();
@@ -107,4 +108,24 @@ fn what_the_owner_names_is_that_scheme_host_and_port_and_no_metadata() {
         let barred = vetted(&named, "http://169.254.169.254/latest", &[address]).unwrap_err();
         assert!(matches!(barred, Barred::Metadata(..)), "{barred}");
     }
+}
+
+#[tokio::test]
+async fn behind_a_proxy_no_number_no_own_name_and_no_other_port_passes() {
+    // Nobody listens there: what is not barred fails by that.
+    let proxies =
+        Proxies::of(|name| (name == "HTTP_PROXY").then(|| "http://127.0.0.1:9".to_owned())).unwrap();
+    let matcher = Arc::new(proxies.matcher());
+    let mut guarded = Guarded::new(Private::new(&[]).unwrap(), matcher, Duration::from_secs(5));
+    let mut barred = async |url: &str| {
+        let error = guarded.call(url.parse().unwrap()).await.unwrap_err();
+        error.downcast_ref::<Barred>().cloned()
+    };
+    for host in
+        ["127.1", "2130706433", "0x7f.1", "017700000001", "a.localhost", "localhost.", "10.0.0.1", "[::1]"]
+    {
+        assert!(barred(&format!("http://{host}/")).await.is_some(), "{host}");
+    }
+    assert!(matches!(barred("http://example.com:22/").await, Some(Barred::Port(_))));
+    assert_eq!(barred("http://example.com/").await, None, "the control");
 }
