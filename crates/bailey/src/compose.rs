@@ -333,11 +333,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let runner = settled.run(&native, journal.seal());
     let adapts = AgentFile::new(journal.seal(), native.clone(), own.clone(), left_out.is_some());
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
-    let gateway = authority.map(|authority| forward(config, authority, &journal)).transpose()?;
-    let walls = match &gateway {
-        Some(gateway) => walls.with_gateway(gateway.clone()),
-        None => walls,
-    };
+    let (walls, gateway) = with_door(walls, authority, config, &journal)?;
     if let Opening::New(id) = opening {
         walls.begin(id);
     }
@@ -364,7 +360,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         executors.push(Arc::new(adapts));
     }
     executors.extend(network);
-    executors.extend(gateway.map(|gateway| gateway as Arc<dyn Executor>));
+    executors.extend(gateway);
     registrar.register(executors);
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let host = Host::open(
@@ -394,6 +390,18 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         tokio::spawn(async move { kernel.start_extensions(&owner).await });
     }
     Ok(Open { host, kernel, events, remarks, unenforced, witness })
+}
+
+/// The walls with the door of their commands, and what performs that one's requests; as they are where no command runs.
+fn with_door(
+    walls: Walls,
+    authority: Option<Authority>,
+    config: &Config,
+    journal: &Journal,
+) -> Result<(Walls, Option<Arc<dyn Executor>>)> {
+    let Some(authority) = authority else { return Ok((walls, None)) };
+    let door = forward(config, authority, journal)?;
+    Ok((walls.with_gateway(door.clone()), Some(door)))
 }
 
 /// The door of a session without models: to the witness, where that is a server.

@@ -10,8 +10,10 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
+    process::Stdio,
     sync::{Arc, Mutex},
     thread,
+    time::{Duration, Instant},
 };
 
 const DEFAULT: &str = include_str!("../../../policy/src/default.toml");
@@ -193,6 +195,36 @@ fn a_request_shows_the_pass_of_its_own_command() {
     assert_eq!(known.stdout, "passed 200", "the control: {known:?}");
 }
 
+/// Two commands that live at once share a network: the pass of one opens nothing at the door of the other.
+#[test]
+fn a_pass_is_of_one_command_also_beside_another_of_its_session() {
+    let open = Upstream::says("passed");
+    let stage = stage(
+        &[open.url("")],
+        &format!(
+            "{}\n[[rule]]\nname = \"rest\"\nanswer = \"allow\"\nmatch = {{ action = [\"model\", \"read\", \"stat\", \"diff\"] }}\n",
+            allow(&open.address.to_string(), "")
+        ),
+    );
+    let one =
+        "mkfifo /tmp/gate; echo ${HTTP_PROXY#*@} > /tmp/new; mv /tmp/new /tmp/door; read line < /tmp/gate";
+    let ask = format!("curl -sS --noproxy '' -w ' %{{http_code}}\\n' {}", open.url("/x"));
+    let other = format!(
+        "while [ ! -e /tmp/door ]; do sleep 0.05; done; own=${{HTTP_PROXY%@*}}; \
+         {ask} -x $own@$(cat /tmp/door); {ask} -x $HTTP_PROXY; echo go > /tmp/gate"
+    );
+    let call = |line: &str| json!({ "command": line, "network": true, "reads": [], "writes": [] });
+    let script = vec![
+        Reply::calls([("c1", "command_run", call(one)), ("c2", "command_run", call(&other))]),
+        Reply::text("done"),
+    ];
+    let _server = stage.model_beside(script);
+    let told =
+        stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]).results();
+    assert!(told[1].contains(" 407\npassed 200"), "{told:?}");
+    assert_eq!(open.asked().len(), 1);
+}
+
 /// Each way of writing an address of this machine; the rules let everything pass.
 #[test]
 fn a30_no_request_leads_to_a_private_address_that_the_owner_did_not_name() {
@@ -361,6 +393,34 @@ print(f.read(2).decode())"
     assert_eq!(ran.stdout, "HTTP/1.1 200 OK\nok\n", "{ran:?}");
     let exported = stage.ran(&["audit", "export"]).stdout;
     assert!(exported.contains(&format!(r#"\"out\":\"{LENGTH}\""#)), "{exported}");
+}
+
+/// Who waits for a place at the door waits outside of this process, whose descriptors are few.
+#[test]
+fn connections_beyond_the_places_take_no_descriptor() {
+    let stage = stage(&[], "");
+    let program = "import os, socket, sys
+from urllib.parse import urlsplit
+proxy = urlsplit(os.environ['HTTP_PROXY'])
+open_ = [socket.create_connection((proxy.hostname, proxy.port)) for _ in range(700)]
+print('open', flush=True)
+import time; time.sleep(60)";
+    let mut command = stage.bailey(&["sandbox", "run", "--network", "--", "python3", "-c", program]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let held = || fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().count();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while held() < 256 && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(10));
+    }
+    // Were there no places, all would be taken by now.
+    thread::sleep(Duration::from_millis(500));
+    let most = held();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(line, "open\n");
+    assert!((256..400).contains(&most), "{most} descriptors for 700 connections");
 }
 
 /// Each request is an entry: no command writes as many as it likes.

@@ -3,13 +3,16 @@
 //! Only rules inside the tree count: `.gitignore` files and `.git/info/exclude`. What the user's own git
 //! configuration ignores lies outside the walls.
 
-use super::beneath::{Root, ancestors, join, type_of};
+use super::beneath::{Root, ancestors, join, look, type_of};
 use super::error::Error;
+use super::repository::is_vcs;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, Stat, fstat};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -64,6 +67,24 @@ impl Ignores {
                 Ok(Rc::new(Self { base, lead, rules: compile(text)?, above }))
             }
         }
+    }
+
+    /// Of these names in the directory `dir`, which is `at`, those that git does not ignore and that a report can name: their
+    /// paths, and what each is when its turn comes.
+    pub(super) fn keep<'a>(
+        &'a self,
+        dir: &'a OwnedFd,
+        at: &'a str,
+        names: &'a [OsString],
+    ) -> impl Iterator<Item = (String, Stat)> + 'a {
+        names.iter().filter_map(move |name| {
+            // Names that are not UTF-8 have no path in a report.
+            let name = name.to_str().filter(|name| !is_vcs(name))?;
+            let child = join(at, name);
+            let stat = look(dir, name.as_ref()).ok()??;
+            let is_dir = type_of(&stat) == FileType::Directory;
+            (!self.ignored(&child, is_dir)).then_some((child, stat))
+        })
     }
 
     /// Whether git ignores `at`, a path below the directory that these rules are for. Whoever walks asks

@@ -1,10 +1,9 @@
 //! What the host changed in the project while a process of the session lives in the background: the overlay is not mounted anew
 //! beneath that, and may show it as it was.
 
-use super::beneath::{Root, join, look, names, type_of};
+use super::beneath::{Root, join, names, type_of};
 use super::error::Error;
 use super::ignores::{Ignores, rules_text};
-use super::repository::is_vcs;
 use bailey_protocol::{Outside, WsPath};
 use rustix::fs::{FileType, Stat};
 use std::collections::VecDeque;
@@ -38,16 +37,8 @@ pub(super) fn changed(project: &str, since: u64) -> Result<Outside, Error> {
         outside.more |= more;
         names.sort_unstable();
         let before = outside.paths.len();
-        for name in &names {
-            // Names that are not UTF-8 have no path in a report.
-            let Some(name) = name.to_str().filter(|name| !is_vcs(name)) else { continue };
-            let child = join(&at, name);
-            let Ok(Some(stat)) = look(&dir, name.as_ref()) else { continue };
-            let is_dir = type_of(&stat) == FileType::Directory;
-            if rules.ignored(&child, is_dir) {
-                continue;
-            }
-            if is_dir {
+        for (child, stat) in rules.keep(&dir, &at, &names) {
+            if type_of(&stat) == FileType::Directory {
                 pending.push_back((child, rules.clone()));
             } else if is_since(&stat, since) {
                 outside.paths.push(WsPath(root.absolute(&child)));

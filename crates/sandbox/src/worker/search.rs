@@ -3,10 +3,9 @@
 //! The walk goes by descriptors: each directory and file is opened beneath the root at the moment it is
 //! looked at, so a directory swapped for a symlink in between shows nothing of what lies outside (A57).
 
-use super::beneath::{Root, join, look, names, type_of};
+use super::beneath::{Root, join, names, type_of};
 use super::error::Error;
 use super::ignores::{Ignores, rules_text};
-use super::repository::is_vcs;
 use bailey_protocol::{FOUND_BYTES_MAX, Found, SearchReport, WsPath};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
@@ -88,15 +87,7 @@ impl Search {
             self.report.cut |= more;
             names.sort_unstable();
             let mut below = Vec::new();
-            for name in &names {
-                // Names that are not UTF-8 have no path in a report.
-                let Some(name) = name.to_str().filter(|name| !is_vcs(name)) else { continue };
-                let child = join(&at, name);
-                let Ok(Some(stat)) = look(&dir, name.as_ref()) else { continue };
-                let is_dir = type_of(&stat) == FileType::Directory;
-                if rules.ignored(&child, is_dir) {
-                    continue;
-                }
+            for (child, stat) in rules.keep(&dir, &at, &names) {
                 match type_of(&stat) {
                     FileType::Directory => below.push((child, Rc::clone(&rules))),
                     FileType::RegularFile => self.file(root, &child),
