@@ -8,6 +8,7 @@ use crate::{
     host::{HostGlob, Method},
     subject::{Resource, Subject},
     tool::ToolGlob,
+    url::UrlGlob,
 };
 use alloc::{string::String, vec::Vec};
 use bailey_protocol::{Kind, MergeKind, Role, ToolEffect};
@@ -30,6 +31,8 @@ pub struct Condition {
     pub host: Option<Vec<HostGlob>>,
     /// Methods of requests and model calls, in upper case (RFC 9110, 9.1).
     pub method: Option<Vec<Method>>,
+    /// Paths of the URLs of requests and model calls.
+    pub url_path: Option<Vec<UrlGlob>>,
     /// Programs, with their first arguments.
     pub command: Option<Vec<CommandPrefix>>,
     /// Names of other programs' tools.
@@ -75,6 +78,7 @@ impl Condition {
         let lists = values(&self.path)
             + values(&self.host)
             + values(&self.method)
+            + values(&self.url_path)
             + values(&self.command)
             + values(&self.tool)
             + names;
@@ -102,6 +106,7 @@ impl Condition {
         }
         fit.min(list(&self.action, Some(&subject.kind), same))
             .min(list(&self.method, subject.method.as_ref(), |own, given| (own.as_str() == *given).into()))
+            .min(list(&self.url_path, subject.url_path.as_ref(), UrlGlob::fit))
             .min(list(&self.effect, subject.effect.as_ref(), does))
             .min(list(&self.role, Some(&subject.role), same))
             .min(known(&self.trust, subject.trust.as_ref(), |own, given| own == given))

@@ -177,10 +177,19 @@ impl Glob {
         let Some(below) = path.below(self.base) else {
             return if path.holds(self.base) { Fit::Maybe } else { Fit::No };
         };
+        self.fit_below(below.iter().copied(), path.tree)
+    }
+
+    /// How it fits a path that begins where the glob does.
+    pub(crate) fn fit_names<'a>(&self, names: impl Iterator<Item = &'a str>) -> Fit {
+        self.fit_below(names, false)
+    }
+
+    fn fit_below<'a>(&self, names: impl Iterator<Item = &'a str>, tree: bool) -> Fit {
         let accept = 1_u64 << self.segments.len();
         let mut states = self.spread(1);
         let mut folder = false;
-        for name in below {
+        for name in names {
             folder |= states & accept != 0;
             states = self.step(states, name);
             if states == 0 {
@@ -188,8 +197,8 @@ impl Glob {
             }
         }
         let exact = states & accept != 0;
-        let whole = !path.tree || self.segments.last() == Some(&Segment::Any);
-        match (exact && whole, folder || (path.tree && states != 0)) {
+        let whole = !tree || self.segments.last() == Some(&Segment::Any);
+        match (exact && whole, folder || (tree && states != 0)) {
             (true, _) => Fit::Yes,
             (false, true) => Fit::Maybe,
             (false, false) => Fit::No,

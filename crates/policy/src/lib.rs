@@ -49,6 +49,7 @@ mod tally;
 mod token;
 mod tool;
 pub mod unit;
+mod url;
 mod verdict;
 mod vouch;
 
@@ -72,6 +73,7 @@ pub use rule::{Answer, Rule, Tier};
 pub use shape::{ARGUMENTS_MAX, CONTENT_MAX, DEPTH_MAX, KEYS_MAX, PATH_MAX, PATHS_MAX};
 pub use token::{CAVEATS_MAX, Caveat, InvalidToken, Token, TokenUse};
 pub use tool::{TOOL_NAME_MAX, ToolGlob, ToolGlobError, is_tool_name, tool_effect};
+pub use url::{UrlGlob, UrlGlobError};
 pub use verdict::{Allowed, Decided, Denial, Reason, Review, Source, Verdict};
 pub use vouch::NotWholly;
 

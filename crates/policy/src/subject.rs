@@ -6,6 +6,7 @@ use crate::{
     host::Host,
     place::Located,
     programs::Programs,
+    url::UrlPath,
 };
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
 use bailey_protocol::{Action, HttpRequest, Kind, MergeKind, Relay, Role, ToolEffect, WsPath};
@@ -24,6 +25,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) direction: Option<MergeKind>,
     pub(crate) host: Option<Host>,
     pub(crate) method: Option<&'a str>,
+    pub(crate) url_path: Option<UrlPath>,
     pub(crate) tool: Option<&'a str>,
     pub(crate) effect: Option<ToolEffect>,
     pub(crate) wall_ms: Option<u64>,
@@ -54,6 +56,7 @@ impl<'a> Subject<'a> {
             direction: None,
             host: None,
             method: None,
+            url_path: None,
             tool: None,
             effect: None,
             wall_ms: None,
@@ -71,6 +74,7 @@ impl<'a> Subject<'a> {
                 subject.network = Some(true);
                 subject.host = Host::of(url);
                 subject.method = Some(method);
+                subject.url_path = Some(UrlPath::of(url));
             }
             Action::Merge(merge) => subject.direction = Some(merge.direction),
             Action::Tool(tool) => {

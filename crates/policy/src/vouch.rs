@@ -14,6 +14,7 @@ use crate::{
     rule::{Answer, Rule},
     tally::Tally,
     tool::ToolGlob,
+    url::UrlGlob,
 };
 use alloc::{
     format,
@@ -162,6 +163,7 @@ impl Set<'_> {
         list(&own.path, path, has_path, Glob::fit)
             .min(list(&own.host, self.host, is_sent, HostGlob::fit_all))
             .min(if is_sent { set(&own.method, &scope.method) } else { absent(&own.method) })
+            .min(if is_sent { paths(&own.url_path, &scope.url_path) } else { absent(&own.url_path) })
             .min(list(&own.command, self.command, *kind == Kind::Exec, |own, all| {
                 own.fit_all(all, self.programs)
             }))
@@ -222,6 +224,17 @@ fn set<T: PartialEq>(own: &Option<Vec<T>>, given: &Option<Vec<T>>) -> Fit {
         0 => Fit::No,
         all if all == given.len() => Fit::Yes,
         _ => Fit::Maybe,
+    }
+}
+
+/// What has one of the given paths.
+fn paths(own: &Option<Vec<UrlGlob>>, given: &Option<Vec<UrlGlob>>) -> Fit {
+    let Some(own) = own else { return Fit::Yes };
+    let best = |given: &UrlGlob| own.iter().map(|own| own.fit_all(given)).max().unwrap_or(Fit::No);
+    match given {
+        _ if own.is_empty() => Fit::No,
+        None => best(&UrlGlob::everything()),
+        Some(given) => given.iter().map(best).min().unwrap_or(Fit::No),
     }
 }
 

@@ -126,7 +126,7 @@ pub(crate) struct Explain {
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// read, stat, list, search or diff with a PATH; change, apply, undo or discard with PATHs; exec -- COMMAND;
-    /// http URL; model PROVIDER/NAME; tool NAME, of another program
+    /// http [METHOD] URL; model PROVIDER/NAME; tool NAME, of another program
     #[arg(required_unless_present = "entry")]
     pub(crate) action: Vec<String>,
 }

@@ -143,7 +143,7 @@ impl Written {
 }
 
 const ACTIONS: &str = "read, stat, list, search, diff or adapt with a path; change, apply, undo or discard with paths; exec with a \
-                       command; http or model with a URL; tool with a name and, maybe, what it does";
+                       command; http with, maybe, a method, and a URL; model with a URL; tool with a name and, maybe, what it does";
 
 fn action(text: &str, network: bool) -> Result<Action, String> {
     let words = split(text)?;
@@ -157,14 +157,14 @@ fn action(text: &str, network: bool) -> Result<Action, String> {
         let file = |path: &WsPath| MergeFile::whole(path.clone(), None, None);
         Action::Merge(Merge { direction, of: None, files: paths.iter().map(file).collect() })
     };
-    let request = |method: &str| match rest {
-        [url] => Ok(HttpRequest {
-            method: method.to_string(),
-            url: url.clone(),
-            headers: Vec::new(),
-            body: Blob(Vec::new()),
-        }),
-        _ => Err(format!("`{kind}` takes one URL")),
+    let request = |usual: &str| {
+        let (method, url) = match rest {
+            [url] => (usual, url),
+            [method, url] if kind == "http" => (method.as_str(), url),
+            _ => return Err(format!("`{kind}` takes one URL")),
+        };
+        let (method, url) = (method.to_string(), url.clone());
+        Ok(HttpRequest { method, url, headers: Vec::new(), body: Blob(Vec::new()) })
     };
     Ok(match kind.as_str() {
         "read" => Action::Read { path: one()? },

@@ -1,7 +1,23 @@
-//! Groups of hosts, as data.
+//! Words of a rule file that stand for several: groups of hosts, as data, and repositories of git.
+
+use super::model::{Spelled, choose};
+use crate::{HostGlob, UrlGlob};
+use std::{
+    format,
+    string::{String, ToString},
+    vec,
+    vec::Vec,
+};
+
+/// One host, or a group of them.
+pub(super) struct Hosts(pub(super) Vec<HostGlob>);
+
+/// The paths by which git fetches from a repository over HTTP (its `http-protocol`): to push it uses others, but for one where
+/// it only asks what is there.
+pub(super) struct Repository(pub(super) Vec<UrlGlob>);
 
 /// Groups of hosts that a rule can name as `@NAME`.
-pub(super) const GROUPS: &[(&str, &[&str])] = &[
+const GROUPS: &[(&str, &[&str])] = &[
     (
         // Where the usual package managers look by themselves, and where those lead them.
         "packages",
@@ -33,3 +49,33 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("git", &["github.com", "gitlab.com", "codeberg.org", "bitbucket.org", "git.sr.ht"]),
 ];
+
+impl Spelled for Hosts {
+    const WHAT: &'static str = "a host, or a group of hosts such as `@packages`";
+    fn read(text: &str) -> Result<Self, String> {
+        if let Some(group) = text.strip_prefix('@') {
+            let groups = GROUPS.iter().map(|(name, hosts)| (*name, *hosts));
+            let hosts = choose("group of hosts", group, groups)?.iter().map(|name| HostGlob::new(name));
+            return hosts.collect::<Result<_, _>>().map(Self).map_err(|error| error.to_string());
+        }
+        HostGlob::new(text).map(|host| Self(vec![host])).map_err(|error| error.to_string())
+    }
+}
+
+impl Spelled for Repository {
+    const WHAT: &'static str = "a repository of git";
+    fn read(text: &str) -> Result<Self, String> {
+        let bare = text.trim_matches('/');
+        let bare = bare.strip_suffix(".git").unwrap_or(bare);
+        if bare.is_empty() {
+            return Err(format!("`{text}` is no repository: write `owner/name`, or `owner/*`"));
+        }
+        let path = |tail: &str| UrlGlob::new(&format!("/{bare}{tail}"));
+        let all = ["/info/refs", "/git-upload-pack", ".git/info/refs", ".git/git-upload-pack"];
+        all.iter()
+            .map(|tail| path(tail))
+            .collect::<Result<_, _>>()
+            .map(Self)
+            .map_err(|error| format!("`{text}`: {error}"))
+    }
+}

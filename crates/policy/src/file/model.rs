@@ -3,7 +3,7 @@
 
 use super::{
     example::Written,
-    groups::GROUPS,
+    groups::{Hosts, Repository},
     mistake::{Place, suggest},
 };
 use crate::{
@@ -11,10 +11,11 @@ use crate::{
     command::CommandPrefix,
     condition::Condition,
     glob::Glob,
-    host::{HostGlob, Method},
+    host::Method,
     rule::{Answer, Rule, Tier},
     tool::ToolGlob,
     unit,
+    url::UrlGlob,
 };
 use bailey_protocol::{Kind, MergeKind, Role, ToolEffect};
 use core::{fmt, marker::PhantomData};
@@ -176,6 +177,10 @@ struct RawCondition {
     #[serde(default, deserialize_with = "present")]
     method: Option<OneOrMany<Method>>,
     #[serde(default, deserialize_with = "present")]
+    url_path: Option<OneOrMany<UrlGlob>>,
+    #[serde(default, deserialize_with = "present")]
+    repository: Option<OneOrMany<Repository>>,
+    #[serde(default, deserialize_with = "present")]
     command: Option<OneOrMany<CommandPrefix>>,
     #[serde(default, deserialize_with = "present")]
     tool: Option<OneOrMany<ToolGlob>>,
@@ -212,6 +217,7 @@ impl From<RawCondition> for Condition {
             path: raw.path.map(|list| list.0),
             host: raw.host.map(|list| list.0.into_iter().flat_map(|hosts| hosts.0).collect()),
             method: raw.method.map(|list| list.0),
+            url_path: url_paths(raw.url_path, raw.repository),
             command: raw.command.map(|list| list.0),
             tool: raw.tool.map(|list| list.0),
             effect: raw.effect.map(|list| list.0),
@@ -230,6 +236,17 @@ impl From<RawCondition> for Condition {
     }
 }
 
+fn url_paths(
+    paths: Option<OneOrMany<UrlGlob>>,
+    repositories: Option<OneOrMany<Repository>>,
+) -> Option<Vec<UrlGlob>> {
+    let mut all = paths.map(|list| list.0);
+    if let Some(repositories) = repositories {
+        all.get_or_insert_default().extend(repositories.0.into_iter().flat_map(|repository| repository.0));
+    }
+    all
+}
+
 fn names(list: OneOrMany<Name>) -> Vec<String> {
     list.0.into_iter().map(|name| name.0).collect()
 }
@@ -241,8 +258,10 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> R
 }
 
 /// What is written as a string.
-trait Spelled: Sized {
+pub(super) trait Spelled: Sized {
+    /// What it is, for a message.
     const WHAT: &'static str;
+    /// Reads it, or says what is wrong with it.
     fn read(text: &str) -> Result<Self, String>;
 }
 
@@ -261,9 +280,6 @@ struct Priority(i16);
 
 /// One role, or all of them.
 struct Roles(Vec<Role>);
-
-/// One host, or a group of them.
-struct Hosts(Vec<HostGlob>);
 
 struct Size(u64);
 struct Time(u64);
@@ -448,22 +464,17 @@ impl Spelled for Glob {
     }
 }
 
-impl Spelled for Hosts {
-    const WHAT: &'static str = "a host, or a group of hosts such as `@packages`";
-    fn read(text: &str) -> Result<Self, String> {
-        if let Some(group) = text.strip_prefix('@') {
-            let groups = GROUPS.iter().map(|(name, hosts)| (*name, *hosts));
-            let hosts = choose("group of hosts", group, groups)?.iter().map(|name| HostGlob::new(name));
-            return hosts.collect::<Result<_, _>>().map(Self).map_err(|error| error.to_string());
-        }
-        HostGlob::new(text).map(|host| Self(vec![host])).map_err(|error| error.to_string())
-    }
-}
-
 impl Spelled for Method {
     const WHAT: &'static str = "a method of HTTP";
     fn read(text: &str) -> Result<Self, String> {
         Self::new(text).map_err(|error| error.to_string())
+    }
+}
+
+impl Spelled for UrlGlob {
+    const WHAT: &'static str = "a path of URLs";
+    fn read(text: &str) -> Result<Self, String> {
+        Self::new(text).map_err(|error| format!("`{text}`: {error}"))
     }
 }
 
@@ -550,7 +561,7 @@ impl Spelled for Tier {
     }
 }
 
-fn choose<T>(
+pub(super) fn choose<T>(
     what: &str,
     text: &str,
     choices: impl IntoIterator<Item = (&'static str, T)>,

@@ -3,7 +3,7 @@
 use crate::support::*;
 use bailey_policy::{
     Answer::{Allow, Deny, Review},
-    Caller, Condition, Facts, Policy, Trust, unit,
+    Caller, Condition, Facts, Policy, Trust, UrlGlob, file, unit,
 };
 use bailey_protocol::{
     Action, Kind,
@@ -123,6 +123,51 @@ fn hosts() {
     for text in ["", "a b", "https://a", "a/b", "*a", "a.*.b", "exämple.com", "a:b", "*.", "**"] {
         assert!(bailey_policy::HostGlob::new(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_repository_is_what_git_fetches_from() {
+    let rules = |repository: &str| {
+        let text = format!(
+            "[[rule]]\nname = \"clone\"\nanswer = \"allow\"\n\
+             match = {{ action = \"http\", host = \"@git\", method = [\"GET\", \"POST\"], repository = \"{repository}\" }}\n"
+        );
+        Policy::new(vec![], file::parse("a.toml", &text, file::Format::Toml).unwrap().rules)
+    };
+    let ask = |repository: &str, method: &str, path: &str| {
+        let url = format!("https://github.com{path}");
+        answer(&decide(&rules(repository), Agent, relay(method, &url, Some(0))))
+    };
+    for repository in ["us/app", "us/*", "/us/app.git", "us/app.git"] {
+        for path in ["/us/app", "/us/app.git"] {
+            assert_eq!(ask(repository, "GET", &format!("{path}/info/refs?service=git-upload-pack")), Allow);
+            assert_eq!(ask(repository, "POST", &format!("{path}/git-upload-pack")), Allow);
+            assert_eq!(ask(repository, "POST", &format!("{path}/git-receive-pack")), Deny, "{repository}");
+        }
+    }
+    for path in [
+        "/us/app.git/../../them/app/git-upload-pack",
+        "/them/app/git-upload-pack",
+        "/us/app/x/git-upload-pack",
+    ] {
+        assert_eq!(ask("us/app", "POST", path), Deny, "{path}");
+    }
+    assert_eq!(ask("us/*", "POST", "/us/app%2fother/git-upload-pack"), Deny);
+}
+
+#[test]
+fn paths_of_urls() {
+    let fits = |glob: &str, url| {
+        let url_path = Some(vec![UrlGlob::new(glob).unwrap()]);
+        matched(Condition { url_path, ..Condition::default() }, http(url))
+    };
+    assert_eq!(fits("/v1/**", "https://example.com/v1/x?y#z"), YES);
+    assert_eq!(fits("/v1/**", "https://example.com/v2"), NO);
+    assert_eq!(fits("/v1/**", "https://example.com/v1/../v2"), UNSURE);
+    assert_eq!(fits("/", "https://example.com"), YES);
+    let any = Condition { url_path: Some(vec![UrlGlob::new("/**").unwrap()]), ..Condition::default() };
+    assert_eq!(matched(any.clone(), read("/a")), NO, "what has no URL");
+    assert_eq!(matched(any, exec(&["curl"])), NO);
 }
 
 #[test]

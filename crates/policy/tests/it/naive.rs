@@ -200,6 +200,11 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, w
         let named = |glob: &HostGlob| url.is_some_and(|url| host_matches(&glob.to_string(), url));
         fits.push(sure(globs.iter().any(named)));
     }
+    if let Some(globs) = &condition.url_path {
+        let path = url.map(url_path);
+        let one = |path: &str| globs.iter().map(|glob| url_fit(glob.as_str(), path)).max().unwrap_or(0);
+        fits.push(path.map_or(0, |path| one(&path)));
+    }
     let limits = match &case.action {
         Action::Exec(command) => Some(&command.limits),
         _ => None,
@@ -339,6 +344,21 @@ fn name_matches(pattern: &str, name: &str) -> bool {
         (Some('*'), Some(_)) => name_matches(pattern, &name[1..]),
         (Some(p), Some(n)) => (p == '?' || p == n) && name_matches(&pattern[1..], &name[1..]),
         _ => false,
+    }
+}
+
+/// The path of a URL, without its last slash.
+fn url_path(url: &str) -> String {
+    let rest = url.split_once("://").unwrap().1.split(['?', '#']).next().unwrap();
+    format!("/{}", rest.split_once('/').map_or("", |(_, path)| path.trim_end_matches('/')))
+}
+
+/// Of what is encoded, or has an empty name, nobody is certain.
+fn url_fit(glob: &str, path: &str) -> Fit {
+    match glob {
+        "/**" => 2,
+        _ if path.contains('%') || path.contains("//") => 1,
+        _ => glob_fit(glob, path, false, &places()),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::support::*;
 use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
     Caller, Caveat, Condition, Decided, Extension, Facts, Glob, Judged, Method, Policy, Rule, Tier, Token,
-    Trust,
+    Trust, UrlGlob,
 };
 use bailey_protocol::{
     Action, Command, Digest, Kind, Limits, MergeKind, Role, Timestamp, TokenId, ToolEffect, ToolUse, WsPath,
@@ -124,7 +124,12 @@ const URLS: &[&str] = &[
     "https://example.com.:80/",
     "https://notexample.com/",
     "http://[::1]:8443/",
+    "https://example.com/v1/x/",
+    "https://example.com/v1?/v2",
+    "https://example.com/v1/%2e%2e/x",
+    "https://example.com/v1//x",
 ];
+const URL_GLOBS: &[&str] = &["/**", "/", "/v1", "/v1/", "/v1/*", "/v2/**", "/*/x"];
 const HOST_GLOBS: &[&str] = &[
     "*",
     "*:443",
@@ -248,6 +253,9 @@ impl Draw {
             host: self.maybe(10, |draw| host(&draw.some(HOST_GLOBS)).host.unwrap()),
             method: self.maybe(10, |draw| {
                 draw.some(&["GET", "PUT"]).into_iter().map(|name| Method::new(name).unwrap()).collect()
+            }),
+            url_path: self.maybe(10, |draw| {
+                draw.some(URL_GLOBS).into_iter().map(|glob| UrlGlob::new(glob).unwrap()).collect()
             }),
             max_wall: self.maybe(10, |draw| draw.pick(&[0, 9, 10, 11])),
             max_memory: self.maybe(10, |draw| draw.pick(&[0, 9, 10, 11])),

@@ -189,7 +189,7 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
 /// The action that the words name. Paths become what they lead to, as the walls would make them.
 fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
     const ACTIONS: &str = "read, stat, list, search, diff or adapt with a PATH; change, apply, undo or discard with PATHs; \
-                           exec -- COMMAND; http URL; model PROVIDER/NAME; tool NAME";
+                           exec -- COMMAND; http [METHOD] URL; model PROVIDER/NAME; tool NAME";
     let wrong = |what: &str| Mistyped(what.to_owned());
     let (kind, rest) = asked.action.split_first().ok_or_else(|| wrong("name an action"))?;
     let start = std::fs::canonicalize(asked.directory.as_deref().unwrap_or(Path::new(".")))?;
@@ -231,7 +231,15 @@ fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
             background: false,
             limits: config.command.clone(),
         }),
-        "http" => Action::Http(request("GET", rest.first().ok_or_else(|| wrong("name the URL"))?)),
+        "http" => match rest {
+            [url] => Action::Http(request("GET", url)),
+            [method, url] => Action::Http(request(method, url)),
+            _ => {
+                return Err(
+                    wrong("name the URL: bailey policy explain http POST https://example.com/").into()
+                );
+            }
+        },
         "model" => {
             let name = rest.first().ok_or_else(|| wrong("name PROVIDER/NAME"))?;
             let (provider, found, model) = config.find(name)?;
