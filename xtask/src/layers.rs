@@ -13,7 +13,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
     ("bailey-journal", 2, &["protocol", "policy", "store", "secrets"]),
     ("bailey-kernel", 3, &["protocol", "policy", "journal", "secrets"]),
     ("bailey-sandbox", 4, &["protocol", "kernel"]),
-    ("bailey-egress", 4, &["protocol", "kernel", "secrets"]),
+    ("bailey-egress", 4, &["protocol", "policy", "kernel", "secrets"]),
     ("bailey-llm", 5, &["protocol", "kernel"]),
     ("bailey-tools", 5, &["protocol", "kernel"]),
     ("bailey-agent", 6, &["protocol", "kernel", "tools"]),

@@ -155,6 +155,17 @@ fn install_packages() -> Result<()> {
             println!("npm brought no deno");
         }
     }
+    let openai = target_dir().join("pip");
+    if !openai.join("openai").exists()
+        && !Command::new("python3")
+            .args(["-m", "pip", "install", "--quiet", "--target"])
+            .arg(&openai)
+            .arg("openai==3.54.0")
+            .status()
+            .is_ok_and(|status| status.success())
+    {
+        println!("pip brought no openai");
+    }
     if !cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
         check(&mut cargo(&["install", "--locked", "--quiet", "cargo-deny", "--version", "0.20.2"]))?;
     }

@@ -25,7 +25,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
-use bailey_egress::Authority;
+use bailey_egress::{Authority, BoundKey};
 use bailey_journal::{
     Answerer, BeginError, Clock as _, GuestLock, Holder, Journal, JournalFile, NewSession, SystemClock,
 };
@@ -93,7 +93,9 @@ impl Keys {
     }
 
     fn gather(home: &Home, config: &Config, printer: &Printer, asks: bool) -> Result<Self> {
-        let named: Vec<&str> = config.providers.values().filter_map(|p| p.key_env.as_deref()).collect();
+        let of_providers = config.providers.values().filter_map(|p| p.key_env.as_deref());
+        let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
+        let named: Vec<&str> = of_providers.chain(of_commands).collect();
         let mut vault = Vault::from_env(
             std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
@@ -333,7 +335,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let runner = settled.run(&native, journal.seal());
     let adapts = AgentFile::new(journal.seal(), native.clone(), own.clone(), left_out.is_some());
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
-    let (walls, gateway) = with_door(walls, authority, config, &journal)?;
+    let (walls, gateway) = with_door(walls, authority, config, &keys, &journal)?;
     if let Opening::New(id) = opening {
         walls.begin(id);
     }
@@ -371,7 +373,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
             models,
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
             retry,
-            instruction: instruction(&workspace),
+            instruction: instruction(config, &workspace),
             own: options.map(|_| own),
             events: sender,
             workspace,
@@ -397,10 +399,11 @@ fn with_door(
     walls: Walls,
     authority: Option<Authority>,
     config: &Config,
+    keys: &Keys,
     journal: &Journal,
 ) -> Result<(Walls, Option<Arc<dyn Executor>>)> {
     let Some(authority) = authority else { return Ok((walls, None)) };
-    let door = forward(config, authority, journal)?;
+    let door = forward(config, authority, keys, journal)?;
     Ok((walls.with_gateway(door.clone()), Some(door)))
 }
 
@@ -457,8 +460,15 @@ fn patience(config: &Config, options: Option<&TurnOptions>) -> Patience {
 }
 
 /// The standing instruction.
-pub(crate) fn instruction(workspace: &WsPath) -> Instruction {
-    Instruction::fixed(INSTRUCTION).with_fact("Workspace", &workspace.0)
+pub(crate) fn instruction(config: &Config, workspace: &WsPath) -> Instruction {
+    let instruction = Instruction::fixed(INSTRUCTION).with_fact("Workspace", &workspace.0);
+    let shown = |key: &BoundKey| format!("${} at {}", key.variable, key.at);
+    let keys: Vec<String> = config.network.keys.iter().map(shown).collect();
+    if keys.is_empty() {
+        return instruction;
+    }
+    let told = "a command with `network` shows such a variable where the key belongs, and the network door puts the key in";
+    instruction.with_fact("Stand-ins for keys", &format!("{} ({told})", keys.join(", ")))
 }
 
 /// The tools.

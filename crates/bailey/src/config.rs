@@ -10,6 +10,7 @@ mod document;
 mod environment;
 mod error;
 mod extensions;
+mod keys;
 mod models;
 mod origin;
 mod project;
@@ -25,6 +26,7 @@ pub(crate) use origin::Origin;
 use crate::{home::Home, witness::Witness};
 use anyhow::Result;
 use approvals::FileApprovals;
+use bailey_egress::BoundKey;
 use bailey_kernel::{Bound, Budgets};
 use bailey_protocol::{Limits, Money, Profile};
 use bailey_sandbox::Calls;
@@ -91,12 +93,23 @@ pub(crate) struct Network {
     pub(crate) requests: u64,
     /// Places at private addresses that commands with a way to the network may reach, as URLs, where the rules allow them.
     pub(crate) private: Vec<String>,
+    /// Keys that commands use and never hold, as they are written and as the door takes them.
+    written_keys: Vec<keys::Key>,
+    pub(crate) keys: Vec<BoundKey>,
 }
 
 impl Default for Network {
     fn default() -> Self {
         let (connect_seconds, first_byte_seconds, idle_seconds) = (30, 30, 120);
-        Self { connect_seconds, first_byte_seconds, idle_seconds, requests: 20_000, private: Vec::new() }
+        Self {
+            connect_seconds,
+            first_byte_seconds,
+            idle_seconds,
+            requests: 20_000,
+            private: Vec::new(),
+            written_keys: Vec::new(),
+            keys: Vec::new(),
+        }
     }
 }
 
@@ -188,6 +201,7 @@ struct FileSandbox {
 #[serde(deny_unknown_fields, default)]
 struct FileNetwork {
     private: Vec<String>,
+    key: Vec<keys::Key>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -312,7 +326,8 @@ impl Config {
                 return Err(document.mistake("network.private", message));
             }
         }
-        self.network.private = network.private;
+        self.network.keys = keys::bound(document, &network.key, &network.private)?;
+        (self.network.private, self.network.written_keys) = (network.private, network.key);
         self.approvals.take(document, approvals)?;
         self.model = model;
         self.models = models;
@@ -384,7 +399,10 @@ impl Config {
             },
             approvals: self.approvals.as_file(),
             sandbox: FileSandbox { profile: Some(self.profile.clone()) },
-            network: FileNetwork { private: self.network.private.clone() },
+            network: FileNetwork {
+                private: self.network.private.clone(),
+                key: self.network.written_keys.clone(),
+            },
             secrets: self.secrets.clone(),
             journal: FileJournal {
                 witness: self.witness.as_ref().map(ToString::to_string),

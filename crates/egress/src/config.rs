@@ -58,6 +58,12 @@ pub enum ConfigError {
         "`{0}` is no endpoint; write it as `https://host` or `http://host:port`, without user or password"
     )]
     NoOrigin(String),
+    /// A header that is none, or that the door sets itself.
+    #[error("`{0}` is no header that a key can stand in")]
+    NoHeader(String),
+    /// The system gives no randomness.
+    #[error("nothing can stand in for a key: {0}")]
+    NoStandIn(String),
     /// A variable names a proxy that cannot be used.
     #[error(
         "{0} is `{1}`, and only proxies of the kind `http://host:port` can be used; set another, or unset it"

@@ -5,14 +5,17 @@
 //! (`perform`), on a connection to an address that was looked at (`dial`). What is inside TLS is looked into, because rules
 //! speak of methods and not only of hosts: the door shows a certificate of its own (`authority`), which only commands trust.
 //!
-//! Headers and bodies pass by and are not kept. No key of Bailey's is in reach of this module.
+//! Headers and bodies pass by and are not kept. Of Bailey's keys those are in reach that the owner bound to a server for commands
+//! (`keys`): they are put in on the way out, and taken out on the way back.
 
 mod authority;
 mod body;
 mod dial;
+mod keys;
 mod serve;
 
 pub use authority::{Authority, AuthorityError};
+pub use keys::{BoundKey, KeyForm};
 
 use crate::{
     ConfigError, Proxies,
@@ -20,9 +23,12 @@ use crate::{
     connect::Clients,
     failure::{find, innermost},
 };
-use bailey_kernel::{BoxFuture, Executor, Gateway, Io, Output, Permit, ResolveError, Route, Seal, Way};
+use bailey_kernel::{
+    BoxFuture, Executor, Gateway, Io, Output, Permit, ResolveError, Route, Seal, StandIn, Way,
+};
 use bailey_protocol::{Action, Outcome, Relay, RelayReport, Report, SessionId, Status};
-use body::{Answered, Passing};
+use bailey_secrets::{Redactor, Vault};
+use body::{Answered, Look, Passing};
 use dial::{Barred, Guarded, Private};
 use http_body_util::BodyExt as _;
 use hyper::{
@@ -32,11 +38,12 @@ use hyper::{
     upgrade::OnUpgrade,
 };
 use hyper_util::{client::legacy::connect::capture_connection, rt::TokioIo};
+use keys::Keys;
 use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -82,6 +89,8 @@ pub struct ForwardConfig {
     pub idle_timeout: Duration,
     /// The most requests of one command: each is written down, and what it writes is the journal's.
     pub requests_max: u64,
+    /// Keys that commands use and never hold.
+    pub keys: Vec<BoundKey>,
 }
 
 /// The door of commands: it listens for them, and performs what the kernel let pass of what they ask for.
@@ -95,6 +104,7 @@ struct Inner {
     config: ForwardConfig,
     private: Private,
     authority: Authority,
+    keys: Keys,
     seal: Seal,
     clients: Clients<Guarded, Passing>,
     /// Requests that wait for their permits, by number.
@@ -128,23 +138,33 @@ impl Inner {
 }
 
 impl ForwardProxy {
-    /// A door that takes the permits of the journal with this seal, and that commands trust by this authority.
+    /// A door that takes the permits of the journal with this seal and keys of this vault, and that commands trust by this authority.
     ///
     /// # Errors
-    /// When a private place is no URL.
-    pub fn new(config: ForwardConfig, authority: Authority, seal: Seal) -> Result<Self, ConfigError> {
+    /// When a private place is no URL, or a key is bound to none or to no header.
+    pub fn new(
+        config: ForwardConfig,
+        authority: Authority,
+        vault: Arc<Vault>,
+        seal: Seal,
+    ) -> Result<Self, ConfigError> {
+        let keys = Keys::new(config.keys.clone(), vault)?;
         let private = Private::new(&config.private)?;
         let proxies = Arc::new(config.proxies.matcher());
         let dial = Guarded::new(private.clone(), proxies, config.connect_timeout);
         let clients = Clients::new(dial, config.extra_authorities.clone());
         let (waiting, numbers) = (Mutex::default(), AtomicU64::new(0));
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let inner = Inner { config, private, authority, seal, clients, waiting, numbers, places };
+        let inner = Inner { config, private, authority, keys, seal, clients, waiting, numbers, places };
         Ok(Self { inner: Arc::new(inner) })
     }
 }
 
 impl Gateway for ForwardProxy {
+    fn stand_ins(&self) -> Vec<StandIn> {
+        self.inner.keys.shown()
+    }
+
     fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Vec<String>> {
         Box::pin(Self::serve_way(self.inner.clone(), way, ended))
     }
@@ -200,6 +220,7 @@ struct Passed {
     status: std::sync::atomic::AtomicU16,
     out: Arc<AtomicU64>,
     back: Arc<AtomicU64>,
+    masked: Arc<AtomicU32>,
 }
 
 impl Passed {
@@ -212,6 +233,7 @@ impl Passed {
             out: self.out.load(Ordering::Relaxed),
             counted: relay.length.is_some(),
             back: self.back.load(Ordering::Relaxed),
+            masked: self.masked.load(Ordering::Relaxed),
         }
     }
 }
@@ -227,7 +249,8 @@ impl Inner {
         let method = method.map_err(|_| "it is no method".to_owned())?;
         let (head, body) = request.into_parts();
         let (whole, asked) = oneshot::channel();
-        let body = Passing::new(body, passed.out.clone(), self.config.idle_timeout, Some(whole));
+        let body = Passing::new(body, passed.out.clone(), self.config.idle_timeout, Some(whole))
+            .looking(self.keys.watch().map(Look::Refuse));
         let mut sent = Request::new(body);
         (*sent.method_mut(), *sent.uri_mut(), *sent.version_mut()) = (method, uri, Version::HTTP_11);
         *sent.headers_mut() = end_to_end(&head.headers);
@@ -237,6 +260,17 @@ impl Inner {
         if is_switch {
             keep_upgrade(&head.headers, sent.headers_mut());
         }
+        let has_keys = self.keys.are_at(&origin);
+        if has_keys {
+            sent.headers_mut().remove(header::COOKIE);
+        }
+        let put_in = |key: &String| {
+            let mask = self.keys.put_in(key, &relay.method, &relay.url, sent.headers_mut());
+            // What is packed cannot be looked through.
+            sent.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            mask
+        };
+        let mask = relay.key.as_ref().map(put_in).transpose().map_err(|misused| misused.to_string())?;
         let came = tokio::select! {
             biased;
             () = answer.closed() => return Err("the command went away before an answer came".into()),
@@ -247,15 +281,22 @@ impl Inner {
             return self.switched(came, upgrade, answer, passed).await;
         }
         let (head, body) = came.into_parts();
-        let (ended, over) = oneshot::channel();
-        let body = Passing::new(body, passed.back.clone(), self.config.idle_timeout, Some(ended));
-        let mut back = Response::new(body.boxed());
-        *back.status_mut() = head.status;
-        *back.headers_mut() = end_to_end(&head.headers);
-        // Of an answer to `HEAD` it tells how long the body would be.
-        if let Some(length) = head.headers.get(header::CONTENT_LENGTH) {
-            back.headers_mut().insert(header::CONTENT_LENGTH, length.clone());
+        let mut headers = end_to_end(&head.headers);
+        if has_keys {
+            headers.remove(header::SET_COOKIE);
         }
+        if let Some(mask) = &mask {
+            hide(mask, &mut headers, &passed.masked)?;
+        } else if let Some(length) = head.headers.get(header::CONTENT_LENGTH) {
+            // Of an answer to `HEAD` it tells how long the body would be.
+            headers.insert(header::CONTENT_LENGTH, length.clone());
+        }
+        let look = mask.map(|mask| Look::mask(&mask, &passed.masked));
+        let (ended, over) = oneshot::channel();
+        let body =
+            Passing::new(body, passed.back.clone(), self.config.idle_timeout, Some(ended)).looking(look);
+        let mut back = Response::new(body.boxed());
+        (*back.status_mut(), *back.headers_mut()) = (head.status, headers);
         answer.send(back).map_err(|_| "the command went away before the answer came")?;
         let answered = over.await.unwrap_or_else(|_| Err("the command went away before it was over".into()));
         // A server may answer before it was told everything: what still goes out is this effect's, too.
@@ -324,6 +365,22 @@ impl Inner {
         let copied = copy_bidirectional(&mut ours, &mut theirs).await;
         copied.map(drop).map_err(|error| format!("the connection broke: {error}"))
     }
+}
+
+/// Takes a key out of the headers of an answer. An answer that was packed although nobody wanted that is none.
+fn hide(mask: &Redactor, headers: &mut HeaderMap, masked: &AtomicU32) -> Result<(), String> {
+    let is_packed = |packed: &HeaderValue| !packed.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(is_packed) {
+        return Err("the answer is packed, so it cannot be looked through for the key that was put in".into());
+    }
+    for value in headers.values_mut() {
+        let clean = mask.redact_bytes(value.as_bytes());
+        if *clean != *value.as_bytes() {
+            *value = HeaderValue::from_bytes(&clean).map_err(|error| error.to_string())?;
+            masked.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    Ok(())
 }
 
 /// The headers that are the message's and not the connection's.

@@ -22,5 +22,5 @@ mod request;
 
 pub use config::{Config, ConfigError, Endpoint};
 pub use door::Egress;
-pub use forward::{Authority, AuthorityError, ForwardConfig, ForwardProxy};
+pub use forward::{Authority, AuthorityError, BoundKey, ForwardConfig, ForwardProxy, KeyForm};
 pub use proxy::Proxies;

@@ -1,6 +1,7 @@
 //! The seam between the walls and the network door: who serves the requests of commands.
 
 use crate::{BoxFuture, Door, Refused, kernel::random};
+use serde::{Deserialize, Serialize};
 use std::{fmt, net::TcpListener, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,17 @@ impl fmt::Debug for Pass {
     }
 }
 
+/// What a command finds in a variable in the place of a key that it never holds. It means nothing but at the door.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandIn {
+    /// The variable.
+    pub variable: String,
+    /// Its value.
+    pub value: String,
+    /// For one that is a password: of what server, as a URL, and of which user there.
+    pub user: Option<(String, String)>,
+}
+
 /// Where the requests of one command come from.
 #[derive(Debug)]
 pub struct Way {
@@ -44,7 +56,10 @@ pub struct Way {
 
 /// Serves the requests of commands inside the walls. Each is an effect of its own, asked for at the [`Door`] of its command's.
 pub trait Gateway: fmt::Debug + Send + Sync + 'static {
+    /// What commands find in the place of keys.
+    fn stand_ins(&self) -> Vec<StandIn>;
+
     /// Serves until the command has `ended`, and then cuts off what still goes on. Answers what was refused, each once, the first
-    /// of it: method and URL.
+    /// of it: method, URL, and why.
     fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Vec<String>>;
 }

@@ -62,7 +62,7 @@ pub use delegate::{Delegate, Errand};
 pub use door::Door;
 pub use escalation::{Escalation, Tell};
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
-pub use gateway::{Gateway, Pass, Way};
+pub use gateway::{Gateway, Pass, StandIn, Way};
 pub use kernel::{Config, DrawCard, Kernel, Registrar, Rules};
 pub use live::Printed;
 pub use output::Output;

@@ -182,8 +182,12 @@ impl Action {
             Self::Diff { root } => root.0.clone(),
             Self::Merge(merge) => join(merge.files.iter().map(|file| file.path.0.as_str())),
             Self::Model { provider, model, .. } => alloc::format!("{provider}/{model}"),
-            Self::Http(HttpRequest { method, url, .. }) | Self::Relay(Relay { method, url, .. }) => {
+            Self::Http(HttpRequest { method, url, .. })
+            | Self::Relay(Relay { method, url, key: None, .. }) => {
                 alloc::format!("{method} {url}")
+            }
+            Self::Relay(Relay { method, url, key: Some(key), .. }) => {
+                alloc::format!("{method} {url} with the key {key}")
             }
             Self::Amend(amendment) => amendment.path.0.clone(),
             Self::Adapt(adaptation) => adaptation.path.0.clone(),
@@ -394,6 +398,9 @@ pub struct Relay {
     /// Which of those that wait at the door it is, counted from 1.
     #[serde(with = "decimal")]
     pub number: u64,
+    /// The name of the secret that the door puts in, where it does: the command has a stand-in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// The value of a header.

@@ -111,7 +111,7 @@ pub struct ExecReport {
     pub stderr: Stream,
     /// Files of the project that this command changed for the first time in this session (ignored ones left out).
     pub touched: Vec<Touched>,
-    /// Requests of it that the network door refused, each once, the first of them: method and URL.
+    /// Requests of it that the network door refused, each once, the first of them: method, URL, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// What the host changed in the project while a process of the session lives in the background: the command may have seen
@@ -340,6 +340,14 @@ pub struct RelayReport {
     /// Bytes of the answer's body.
     #[serde(with = "decimal")]
     pub back: u64,
+    /// How often the answer showed the key that was put in; none of it came inside.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub masked: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// An HTTP response.

@@ -131,7 +131,7 @@ pub(crate) fn check(calls: &Calls, lease: &Lease, view: View, job: &Job) -> Resu
 fn is_guests(guest: &Guest, job: &Job) -> Result<(), String> {
     let is_command = matches!(&job.task, Task::Run(command, _) if *command == guest.command);
     let is_as_granted = job.isolation == guest.isolation && job.limits == guest.command.limits;
-    if is_command && is_as_granted && job.pass.is_none() {
+    if is_command && is_as_granted && job.way.is_none() {
         return Ok(());
     }
     Err("this place is one program's, and the job is another".into())

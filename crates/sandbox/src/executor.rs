@@ -4,7 +4,7 @@ use crate::{
     config::Yard,
     native::{Extras, Native, WorkError},
     running::{Piece, Source},
-    wire::Named,
+    wire::{Named, Shown},
     worker::{Reply, Request},
 };
 use bailey_kernel::{
@@ -57,7 +57,7 @@ struct Known {
 
 /// What of a command's way to the network its sandbox gets, the serving of it, and what ends that.
 type ServedWay =
-    (Option<(Pass, oneshot::Sender<OwnedFd>)>, BoxFuture<'static, Vec<String>>, CancellationToken);
+    (Option<(Shown, oneshot::Sender<OwnedFd>)>, BoxFuture<'static, Vec<String>>, CancellationToken);
 
 impl Walls {
     /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths, `path` where programs
@@ -223,7 +223,8 @@ impl Walls {
         let gateway = self.gateway.clone().ok_or("there is no network door here")?;
         let pass = Pass::random().map_err(|error| error.to_string())?;
         let (found, listener) = oneshot::channel();
-        let (way, door, until) = ((pass.clone(), found), door.clone(), ended.clone());
+        let shown = Shown { pass: pass.expose().to_owned(), stand_ins: gateway.stand_ins() };
+        let (way, door, until) = ((shown, found), door.clone(), ended.clone());
         let serving = Box::pin(async move {
             // A sandbox that was refused opens none.
             let Ok(listener) = listener.await else { return Vec::new() };

@@ -64,7 +64,7 @@ impl Native {
     pub(crate) fn receive(&self, lease: SessionId, guest: Guest) -> io::Result<Visit> {
         let Guest { command, isolation } = guest;
         let limits = command.limits.clone();
-        let job = Job { task: Task::Run(command, None), isolation, limits, is_first: false, pass: None };
+        let job = Job { task: Task::Run(command, None), isolation, limits, is_first: false, way: None };
         let (theirs, stdin) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let Running { stdout, mut stderr, control } = self.launch(lease, &job, Some(theirs))?;
         // Read all the time, so that it need not wait to be heard; nobody is shown it while it lives.

@@ -5,10 +5,9 @@ use crate::{
     config::{Lease, Yard},
     running::{Awaited, Piece, Running, Source, Story, listen, packets, pump},
     warden::{Order, Warden},
-    wire::{self, Job, Named, Streams, Swap, Swapped, Task, Wish},
+    wire::{self, Job, Named, Shown, Streams, Swap, Swapped, Task, Wish},
     worker::{Reply, Request},
 };
-use bailey_kernel::Pass;
 use bailey_protocol::{
     Blob, Command, Enforced, ExecReport, Isolation, Limits, Outcome, Outside, Profile, Report, SessionId,
     Status, Stream,
@@ -48,7 +47,7 @@ pub(crate) struct Extras {
     /// What the files that it names must be: those that a human saw.
     pub(crate) named: Option<Named>,
     /// For a way to the network: what its requests show at the door, and who waits for the listener that they come to.
-    pub(crate) way: Option<(Pass, oneshot::Sender<OwnedFd>)>,
+    pub(crate) way: Option<(Shown, oneshot::Sender<OwnedFd>)>,
     /// Takes the walls that it starts behind.
     pub(crate) begun: Option<oneshot::Sender<Enforced>>,
 }
@@ -151,7 +150,7 @@ impl Native {
     ) -> Outcome {
         let begin = Instant::now();
         let Extras { named, way, begun } = extras;
-        let (pass, listener) = way.map(|(pass, listener)| (pass.expose().to_owned(), listener)).unzip();
+        let (way, listener) = way.unzip();
         // While they live, it would share what they see of the project.
         self.waiting.clear(session).await;
         let mut command = command.clone();
@@ -161,7 +160,7 @@ impl Native {
             let stdin = stdin.map(|blob| wire::sealed(&blob.0)).transpose()?;
             let is_first = self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
             let (isolation, limits) = (isolation.clone(), limits.clone());
-            let job = Job { task: Task::Run(command, named), isolation, limits, is_first, pass };
+            let job = Job { task: Task::Run(command, named), isolation, limits, is_first, way };
             self.launch(session, &job, stdin)
         };
         let mut running = match run.await {
@@ -227,7 +226,7 @@ impl Native {
             isolation: isolation.clone(),
             limits: Limits::default(),
             is_first: false,
-            pass: None,
+            way: None,
         };
         let start = || -> io::Result<Clerk> {
             let (stdin, requests) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;

@@ -4,6 +4,7 @@
 //! environment and a change's new files, lies in a sealed memfd among them.
 
 use crate::{config::Yard, tree::Access, worker};
+use bailey_kernel::StandIn;
 use bailey_protocol::{Blob, Command, Digest, Enforced, Isolation, Limits, SessionId, Wall};
 use rustix::{
     fs::{MemfdFlags, SealFlags},
@@ -131,9 +132,17 @@ pub(crate) struct Job {
     pub(crate) limits: Limits,
     /// Whether it is the session's first command here, which is told what of the project it cannot change.
     pub(crate) is_first: bool,
-    /// For a command that has a way to the network: what its requests show at the door.
+    /// For a command that has a way to the network.
     #[serde(default)]
-    pub(crate) pass: Option<String>,
+    pub(crate) way: Option<Shown>,
+}
+
+/// What a command with a way to the network shows at the door.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    pub(crate) pass: String,
+    /// In the place of keys that it never holds.
+    pub(crate) stand_ins: Vec<StandIn>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -25,7 +25,7 @@ pub struct Redactor {
 struct Inner {
     values: Vec<(String, Zeroizing<String>)>,
     unmatched: Vec<String>,
-    own: Vec<Shape>,
+    shapes: Vec<Shape>,
     patterns: OnceLock<Arc<Patterns>>,
 }
 
@@ -52,9 +52,18 @@ impl Redactor {
     /// The same, for credentials of the owner's own kinds, too.
     #[must_use]
     pub fn with_shapes(vault: &Vault, own: &[OwnShape]) -> Self {
-        let own: Vec<Shape> = own.iter().map(|own| own.0.clone()).collect();
-        let shapes = SHAPES.iter().chain(&own).map(|shape| &*shape.id);
-        let marks: Vec<String> = vault.names().chain(shapes).map(mark::mark).collect();
+        Self::of(vault, SHAPES.iter().chain(own.iter().map(|own| &own.0)).cloned().collect())
+    }
+
+    /// One that knows the values of the vault that are strong enough, in each spelling, and no shapes.
+    #[must_use]
+    pub fn of_values(vault: &Vault) -> Self {
+        Self::of(vault, Vec::new())
+    }
+
+    fn of(vault: &Vault, shapes: Vec<Shape>) -> Self {
+        let ids = shapes.iter().map(|shape| &*shape.id);
+        let marks: Vec<String> = vault.names().chain(ids).map(mark::mark).collect();
         let (mut values, mut unmatched) = (Vec::new(), Vec::new());
         for (name, secret) in vault.iter() {
             let value = secret.expose().trim();
@@ -64,7 +73,7 @@ impl Redactor {
                 unmatched.push(name.to_owned());
             }
         }
-        Self { inner: Arc::new(Inner { values, unmatched, own, patterns: OnceLock::new() }) }
+        Self { inner: Arc::new(Inner { values, unmatched, shapes, patterns: OnceLock::new() }) }
     }
 
     /// The names of secrets that are too weak to be matched exactly; the owner should know.
@@ -135,7 +144,7 @@ impl Redactor {
 
     fn patterns(&self) -> Arc<Patterns> {
         let values = || self.inner.values.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let shapes = || SHAPES.iter().chain(&self.inner.own).cloned().collect();
+        let shapes = || self.inner.shapes.clone();
         Arc::clone(self.inner.patterns.get_or_init(|| Arc::new(Patterns::new(values(), shapes()))))
     }
 }
@@ -171,9 +180,22 @@ impl StreamRedactor {
     /// Ends the stream and returns what was held back.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
+        self.end()
+    }
+
+    /// The same; [`hits`](Self::hits) can still be asked for.
+    #[must_use]
+    pub fn end(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         self.scan.push(&[], true, &mut out);
         out
+    }
+
+    /// Whether there was anything to be found in what came, all told.
+    #[must_use]
+    pub fn found(mut self) -> bool {
+        drop(self.end());
+        self.scan.hits > 0
     }
 
     /// Marks written so far.

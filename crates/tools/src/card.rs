@@ -68,6 +68,7 @@ pub fn card(question: &Question<'_>) -> Card {
         }
         Action::Relay(relay) => {
             draft.line(&relay.method, &relay.url);
+            draft.optional("key", relay.key.as_deref());
             draft.optional("body", relay.length.map(|length| format!("{length} bytes")).as_deref());
             format!("Let a command's request pass: {} {}", relay.method, host(&relay.url))
         }

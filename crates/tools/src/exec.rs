@@ -71,8 +71,8 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
     }
     if !report.refused.is_empty() {
         lines.push(format!(
-            "(the network door refused {}: no rule allows it; ask the human to allow that host and method, or go on without)",
-            report.refused.join(", ")
+            "(the network door refused {}; ask the human to allow that host and method where no rule does, or go on without)",
+            report.refused.join("; ")
         ));
     }
     let ok = !cancelled && report.exit == Some(0) && report.limit.is_none();

@@ -95,7 +95,7 @@ fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
             printer.warn(&format!("ended by the {limit}"));
         }
         for refused in &report.refused {
-            printer.warn(&format!("the network door refused {refused}: no rule allows it (docs/network.md)"));
+            printer.warn(&format!("the network door refused {refused} (docs/network.md)"));
         }
     }
     Ok(ExitCode::from(code(report)))

@@ -160,7 +160,12 @@ pub(crate) fn door(
 ///
 /// # Errors
 /// When a private place is no URL, or a proxy is of a kind that cannot be used.
-pub(super) fn forward(config: &Config, authority: Authority, journal: &Journal) -> Result<Arc<ForwardProxy>> {
+pub(super) fn forward(
+    config: &Config,
+    authority: Authority,
+    keys: &Keys,
+    journal: &Journal,
+) -> Result<Arc<ForwardProxy>> {
     let network = &config.network;
     let door = ForwardConfig {
         private: network.private.clone(),
@@ -169,8 +174,9 @@ pub(super) fn forward(config: &Config, authority: Authority, journal: &Journal) 
         connect_timeout: Duration::from_secs(network.connect_seconds),
         idle_timeout: Duration::from_secs(network.idle_seconds),
         requests_max: network.requests,
+        keys: network.keys.clone(),
     };
-    Ok(Arc::new(ForwardProxy::new(door, authority, journal.seal())?))
+    Ok(Arc::new(ForwardProxy::new(door, authority, keys.vault.clone(), journal.seal())?))
 }
 
 /// What is known of models, the human's own `models.toml` first.

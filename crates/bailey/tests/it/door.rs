@@ -442,7 +442,7 @@ fn a_command_makes_so_many_requests_and_no_more() {
     let some = run();
     assert_eq!((some.stdout.matches("passed").count(), requests(&stage).len()), (3, 8), "{some:?}");
     assert!(
-        some.stdout.contains("limits.command_requests") && some.stderr.contains("after 3 requests"),
+        some.stdout.contains("limits.command_requests") && some.stderr.contains("makes 3 requests at most"),
         "{some:?}"
     );
 }

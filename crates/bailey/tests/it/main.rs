@@ -52,6 +52,7 @@ mod secrets;
 mod sessions;
 mod several;
 mod stage;
+mod stand_ins;
 mod steps;
 mod stops;
 #[cfg(target_arch = "x86_64")]

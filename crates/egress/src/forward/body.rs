@@ -1,16 +1,18 @@
 //! Bodies that pass by: counted, never kept, and cut off where nothing comes for too long.
 
 use crate::connect::BoxError;
+use bailey_secrets::{Redactor, StreamRedactor};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::{
+    fmt,
     future::Future as _,
     io,
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -38,6 +40,56 @@ pub(super) struct Passing {
     timer: Pin<Box<Sleep>>,
     /// Hears how it ended: whole, or why not.
     ended: Option<oneshot::Sender<Result<(), String>>>,
+    look: Option<Look>,
+}
+
+/// What is looked for in a body as it passes. What may be the beginning of it waits for what follows.
+pub(super) enum Look {
+    /// For what must not pass: then the rest does not pass, either.
+    Refuse(StreamRedactor),
+    /// For what must not be seen: a mark stands in its place, and the number of marks is counted.
+    Mask { stream: StreamRedactor, count: Arc<AtomicU32>, before: u32 },
+}
+
+impl fmt::Debug for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self, Self::Refuse(_)) { "Refuse" } else { "Mask" })
+    }
+}
+
+impl Look {
+    /// For what must be masked; `count` is how often it was so far.
+    pub(super) fn mask(mask: &Redactor, count: &Arc<AtomicU32>) -> Self {
+        Self::Mask { stream: mask.stream(), count: count.clone(), before: count.load(Ordering::Relaxed) }
+    }
+
+    /// What may pass of these bytes and those that waited.
+    fn through(&mut self, bytes: &[u8]) -> Result<Bytes, String> {
+        let (Self::Refuse(stream) | Self::Mask { stream, .. }) = self;
+        let passes = stream.push(bytes);
+        self.judge(passes)
+    }
+
+    /// What waited still.
+    fn rest(mut self) -> Result<Bytes, String> {
+        let (Self::Refuse(stream) | Self::Mask { stream, .. }) = &mut self;
+        let passes = stream.end();
+        self.judge(passes)
+    }
+
+    fn judge(&mut self, passes: Vec<u8>) -> Result<Bytes, String> {
+        match self {
+            Self::Refuse(stream) if stream.hits() > 0 => Err(
+                "its body shows the stand-in of a key, which is put in nowhere but in the header that its owner bound it to".into(),
+            ),
+            Self::Refuse(_) => Ok(passes.into()),
+            Self::Mask { stream, count, before } => {
+                let hits = u32::try_from(stream.hits()).unwrap_or(u32::MAX);
+                count.store(before.saturating_add(hits), Ordering::Relaxed);
+                Ok(passes.into())
+            }
+        }
+    }
 }
 
 impl Passing {
@@ -48,7 +100,19 @@ impl Passing {
         idle: Duration,
         ended: Option<oneshot::Sender<Result<(), String>>>,
     ) -> Self {
-        Self { inner, count, idle, timer: Box::pin(sleep(idle)), ended }
+        Self { inner, count, idle, timer: Box::pin(sleep(idle)), ended, look: None }
+    }
+
+    /// The same, looked through.
+    pub(super) fn looking(mut self, look: Option<Look>) -> Self {
+        self.look = look;
+        self
+    }
+
+    fn fail<T>(&mut self, why: String) -> Poll<Option<Result<T, BoxError>>> {
+        self.look = None;
+        self.end(Err(why.clone()));
+        Poll::Ready(Some(Err(why.into())))
     }
 
     fn end(&mut self, how: Result<(), String>) {
@@ -71,33 +135,47 @@ impl Body for Passing {
                 add(&self.count, frame.data_ref().map_or(0, Bytes::len));
                 let next = Instant::now() + self.idle;
                 self.timer.as_mut().reset(next);
-                Poll::Ready(Some(Ok(frame)))
+                let Some(look) = &mut self.look else { return Poll::Ready(Some(Ok(frame))) };
+                match frame.into_data().map(|bytes| look.through(&bytes)) {
+                    Ok(Ok(passes)) => Poll::Ready(Some(Ok(Frame::data(passes)))),
+                    Ok(Err(why)) => self.fail(why),
+                    // What comes after a body is as long as a header, and nobody needs it here.
+                    Err(_trailers) => Poll::Ready(Some(Ok(Frame::data(Bytes::new())))),
+                }
             }
             Poll::Ready(Some(Err(error))) => {
                 self.end(Err(format!("the connection broke: {error}")));
                 Poll::Ready(Some(Err(error.into())))
             }
-            Poll::Ready(None) => {
-                self.end(Ok(()));
-                Poll::Ready(None)
-            }
+            Poll::Ready(None) => match self.look.take().map(Look::rest) {
+                Some(Ok(rest)) if !rest.is_empty() => Poll::Ready(Some(Ok(Frame::data(rest)))),
+                Some(Err(why)) => self.fail(why),
+                Some(Ok(_)) | None => {
+                    self.end(Ok(()));
+                    Poll::Ready(None)
+                }
+            },
             Poll::Pending => {
                 if self.timer.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
                 }
                 let why = format!("nothing came for {} s", self.idle.as_secs());
-                self.end(Err(why.clone()));
-                Poll::Ready(Some(Err(why.into())))
+                self.fail(why)
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.look.is_none() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        // A mark is not as long as what it stands for.
+        if matches!(self.look, Some(Look::Mask { .. })) {
+            SizeHint::default()
+        } else {
+            self.inner.size_hint()
+        }
     }
 }
 
@@ -157,7 +235,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
 impl Drop for Passing {
     fn drop(&mut self) {
         // Whoever knows that it is over asks no more.
-        let is_whole = self.inner.is_end_stream();
+        let is_whole = self.is_end_stream();
         self.end(if is_whole { Ok(()) } else { Err("the command went away before it was over".into()) });
     }
 }

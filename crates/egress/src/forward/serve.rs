@@ -223,9 +223,10 @@ impl Guest {
         self.pass_on(request, &authority, url, place).await
     }
 
-    fn note(&self, refused: String) {
+    fn note(&self, what: &str, why: &str) {
         let mut all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused: String = refused.chars().take(NAMED_CHARS_MAX).collect();
+        let what: String = what.chars().take(NAMED_CHARS_MAX).collect();
+        let refused = format!("{what}: {why}");
         if all.len() < REFUSED_MAX && !all.contains(&refused) {
             all.push(refused);
         }
@@ -252,7 +253,7 @@ impl Guest {
         }
         let most = self.inner.config.requests_max;
         if self.requests.fetch_add(1, Ordering::Relaxed) >= most {
-            self.note(format!("whatever came after {most} requests"));
+            self.note("whatever came later", &format!("a command makes {most} requests at most"));
             let why = format!(
                 "One command makes {most} requests at most: `limits.command_requests` in config.toml.\n"
             );
@@ -260,10 +261,18 @@ impl Guest {
         }
         let is_switch = is_websocket(&request);
         let method = if is_switch { WEBSOCKET.to_owned() } else { request.method().to_string() };
+        let key = match self.inner.keys.wanted(&method, &url, request.headers()) {
+            Ok(key) => key,
+            Err(misused) => {
+                let why = misused.to_string();
+                self.note(&format!("{method} {url}"), &why);
+                return refused(&method, &url, &why);
+            }
+        };
         let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         // What passes after a switch says nowhere how much it is.
         let length = request.body().size_hint().exact().filter(|_| !is_switch);
-        let relay = Relay { method: method.clone(), url: url.clone(), length, number };
+        let relay = Relay { method: method.clone(), url: url.clone(), length, number, key };
         let (answer, answered) = oneshot::channel();
         let upgrade = request.extensions_mut().remove::<OnUpgrade>();
         let exchange = Exchange { request, upgrade, answer, ended: self.ended.clone(), _place: place };
@@ -281,7 +290,7 @@ impl Guest {
         }
         match effect.await {
             Ok(Err(Refused::Denied(reasons))) => {
-                self.note(format!("{method} {url}"));
+                self.note(&format!("{method} {url}"), "no rule allows it");
                 denied(&method, &url, &reasons)
             }
             Ok(Err(refused)) => failed(&method, &url, &refused.to_string()),
@@ -327,6 +336,14 @@ fn told(status: StatusCode, why: String) -> Response<Answered> {
     *answer.status_mut() = status;
     answer.headers_mut().insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));
     answer
+}
+
+/// A refusal that no rule lifts.
+fn refused(method: &str, url: &str, why: &str) -> Response<Answered> {
+    told(
+        StatusCode::FORBIDDEN,
+        format!("Bailey's network door refused this request: {method} {url}\n{why}\n"),
+    )
 }
 
 /// A refusal says what would let it pass: whoever reads it is a program, its agent, and then a person.

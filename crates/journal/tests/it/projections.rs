@@ -211,6 +211,7 @@ async fn a64_what_a_command_sent_is_counted_whether_or_not_it_said_how_much() {
         url: format!("https://{host}/"),
         length,
         number: 1,
+        key: None,
     };
     let passed = |host: &str, counted| {
         Report::Relayed(RelayReport { host: host.into(), out: 500, counted, ..RelayReport::default() })

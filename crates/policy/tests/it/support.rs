@@ -188,7 +188,7 @@ pub(crate) fn http(url: &str) -> Action {
 }
 
 pub(crate) fn relay(method: &str, url: &str, length: Option<u64>) -> Action {
-    Action::Relay(Relay { method: method.into(), url: url.into(), length, number: 1 })
+    Action::Relay(Relay { method: method.into(), url: url.into(), length, number: 1, key: None })
 }
 
 pub(crate) fn tool(name: &str, effect: ToolEffect) -> Action {

@@ -13,7 +13,7 @@ fn lease() -> Lease {
 }
 
 fn job(task: Task) -> Job {
-    Job { task, isolation: Isolation::default(), limits: Limits::default(), is_first: false, pass: None }
+    Job { task, isolation: Isolation::default(), limits: Limits::default(), is_first: false, way: None }
 }
 
 fn command() -> Task {

@@ -148,7 +148,7 @@ fn run(
         let before = cgroup::kills(&events);
         (events, before)
     });
-    let door = job.pass.is_some().then(|| listen(&streams.control)).transpose();
+    let door = job.way.is_some().then(|| listen(&streams.control)).transpose();
     let door = door.map_err(|error| format!("a listener for the network door: {error}"))?;
     let handover = handover(ground, forward, door);
     let memory_bytes = handover.watched.contains(&Wall::MemoryLimit).then_some(job.limits.memory_bytes);

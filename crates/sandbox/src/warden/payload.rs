@@ -10,7 +10,7 @@ use crate::{
     facts::{self, Known, Namespaces},
     plan::USER,
     ruleset, seccomp, sys,
-    wire::{self, Handover, Header, Job, Message, Named, Streams, Task, View},
+    wire::{self, Handover, Header, Job, Message, Named, Shown, Streams, Task, View},
     worker,
 };
 use bailey_protocol::{Command, Limits, Profile, Wall};
@@ -148,12 +148,8 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     tell(control, &Message::Started(enforced));
     match job.task {
         Task::Run(command, _) => {
-            let mut env = environment(ground, header, &command);
-            if let (Some(port), Some(pass)) = (door, &job.pass) {
-                // The command's own come on top.
-                let own = std::mem::replace(&mut env, way::variables(port, pass));
-                env.extend(own);
-            }
+            let way = door.zip(job.way.as_ref());
+            let env = environment(ground, header, &command, way);
             execute(&command, &env, streams)
         }
         Task::Work(request) => work(request, streams),
@@ -323,10 +319,15 @@ fn candidates(name: &str, path: &str) -> Vec<PathBuf> {
 }
 
 /// The variables of a command: few, and none of the host's by itself.
-fn environment(ground: &Ground, header: &Header, command: &Command) -> BTreeMap<String, String> {
+fn environment(
+    ground: &Ground,
+    header: &Header,
+    command: &Command,
+    way: Option<(u16, &Shown)>,
+) -> BTreeMap<String, String> {
     let config = &ground.config;
     let project = header.yard.project.to_string_lossy().into_owned();
-    let mut env = BTreeMap::new();
+    let mut env = way.map(|(port, shown)| way::variables(port, shown)).unwrap_or_default();
     let mut set = |key: &str, value: String| env.insert(key.to_owned(), value);
     set("PATH", ground.plan.path.clone());
     set("HOME", ground.plan.home.to_string_lossy().into_owned());
@@ -337,12 +338,16 @@ fn environment(ground: &Ground, header: &Header, command: &Command) -> BTreeMap<
     set("TERM", "dumb".into());
     // What it compiles in passing would be changes of the project that nobody made, to be looked at and applied.
     set("PYTHONDONTWRITEBYTECODE", "1".into());
-    let git = GIT.iter().map(|(key, value)| (*key, (*value).to_owned())).chain([("safe.directory", project)]);
-    for (number, (key, value)) in git.enumerate() {
-        set(&format!("GIT_CONFIG_KEY_{number}"), key.into());
-        set(&format!("GIT_CONFIG_VALUE_{number}"), value);
+    let git = GIT.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    let git = git.chain([("safe.directory".to_owned(), project)]);
+    let logins = way.map(|(_, shown)| way::logins(&shown.stand_ins)).unwrap_or_default();
+    let mut count = 0;
+    for (key, value) in git.chain(logins) {
+        set(&format!("GIT_CONFIG_KEY_{count}"), key);
+        set(&format!("GIT_CONFIG_VALUE_{count}"), value);
+        count += 1;
     }
-    set("GIT_CONFIG_COUNT", (GIT.len() + 1).to_string());
+    set("GIT_CONFIG_COUNT", count.to_string());
     #[cfg(bailey_break)]
     if bailey_protocol::broken::broken("environment") {
         env.extend(std::env::vars());

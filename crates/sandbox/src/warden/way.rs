@@ -1,7 +1,8 @@
 //! The way of a command to the network: variables that programs read, which lead them to the door on their loopback and say
 //! whom to trust there.
 
-use crate::plan::AUTHORITY;
+use crate::{plan::AUTHORITY, wire::Shown};
+use bailey_kernel::StandIn;
 use std::collections::BTreeMap;
 
 /// Who the door is on its loopback, for programs that want a user beside the pass.
@@ -28,8 +29,9 @@ const AUTHORITIES: [&str; 11] = [
     "AWS_CA_BUNDLE",
 ];
 
-/// The variables of a command for which the door listens at this port, and whose requests show this pass.
-pub(super) fn variables(port: u16, pass: &str) -> BTreeMap<String, String> {
+/// The variables of a command for which the door listens at this port.
+pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
+    let Shown { pass, stand_ins } = shown;
     let proxy = format!("http://{USER}:{pass}@127.0.0.1:{port}");
     let to = |names: &[&'static str], value: &str| {
         names.iter().map(|name| ((*name).to_owned(), value.to_owned())).collect::<Vec<_>>()
@@ -40,5 +42,17 @@ pub(super) fn variables(port: u16, pass: &str) -> BTreeMap<String, String> {
     let npm = to(&["npm_config_cache"], "/tmp/.npm");
     // Node.js looks at the variables of a proxy only when it is told to.
     let node = to(&["NODE_USE_ENV_PROXY"], "1");
-    to(&PROXIES, &proxy).into_iter().chain(here).chain(trusted).chain(npm).chain(node).collect()
+    let keys = stand_ins.iter().map(|own| (own.variable.clone(), own.value.clone()));
+    to(&PROXIES, &proxy).into_iter().chain(here).chain(trusted).chain(npm).chain(node).chain(keys).collect()
+}
+
+/// Settings of git by which it finds the passwords that stand in for keys, each at its own server.
+pub(super) fn logins(stand_ins: &[StandIn]) -> Vec<(String, String)> {
+    let login = |own: &StandIn| {
+        let (server, user) = own.user.as_ref()?;
+        // Neither is the world's: the owner wrote both into the configuration, where their letters were looked at.
+        let helper = format!("!printf 'username={user}\\npassword=%s\\n' \"${}\"; :", own.variable);
+        Some((format!("credential.{server}.helper"), helper))
+    };
+    stand_ins.iter().filter_map(login).collect()
 }

@@ -1,0 +1,335 @@
+//! Keys that the door puts in: a command has a stand-in, which means nothing anywhere, and the door replaces it where the owner
+//! bound the key to: at one server, for some methods and paths, in one header.
+//!
+//! A stand-in in any other place is refused, in whatever spelling; so is another login beside a key, or at a server that has a
+//! key of the owner's: whoever brings an account of their own there would carry out what they like. What comes back is looked
+//! through, so that a server which shows what it was sent gives no key away.
+
+use super::{OF_THE_CONNECTION, OLDER};
+use crate::{ConfigError, config::Origin};
+use bailey_kernel::{Pass, StandIn};
+use bailey_policy::{Method, UrlGlob};
+use bailey_secrets::{Redactor, Secret, StreamRedactor, Vault};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hyper::{
+    HeaderMap, Uri,
+    header::{self, HeaderName, HeaderValue},
+};
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+/// Headers that log somebody in, in lower case.
+const LOGINS: [&str; 13] = [
+    "authorization",
+    "x-api-key",
+    "api-key",
+    "apikey",
+    "x-auth-token",
+    "x-access-token",
+    "private-token",
+    "job-token",
+    "deploy-token",
+    "x-goog-api-key",
+    "x-amz-security-token",
+    "x-shopify-access-token",
+    "x-vault-token",
+];
+/// Names in a query that do, in lower case.
+const LOGINS_IN_QUERY: [&str; 15] = [
+    "access_token",
+    "private_token",
+    "oauth_token",
+    "auth_token",
+    "job_token",
+    "token",
+    "api_key",
+    "apikey",
+    "api-key",
+    "key",
+    "jwt",
+    "sig",
+    "signature",
+    "x-amz-signature",
+    "x-goog-signature",
+];
+
+/// A key, and where it is put in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundKey {
+    /// The name of the secret.
+    pub secret: String,
+    /// The variable of commands that holds its stand-in.
+    pub variable: String,
+    /// A URL of the server: scheme, host and port count.
+    pub at: String,
+    /// What it may be used for.
+    pub methods: Vec<Method>,
+    /// Where on that server.
+    pub paths: Vec<UrlGlob>,
+    /// The header that it stands in.
+    pub header: String,
+    /// What else that header holds.
+    pub form: KeyForm,
+}
+
+/// How a key stands in its header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyForm {
+    /// Behind a prefix such as `Bearer `, or none.
+    Prefixed(String),
+    /// As the password of this user (RFC 7617).
+    Basic(String),
+}
+
+/// Why a request gets no key, for whoever reads it inside.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Misused {
+    #[error(
+        "it shows the stand-in of {secret} where that is not put in, or in another form than it has there. The owner bound this key to: \
+         {places}"
+    )]
+    Elsewhere { secret: String, places: String },
+    #[error("`{0}` takes the owner's key and no other login (`{1}`), neither beside it nor in its place")]
+    OtherLogin(Origin, String),
+    #[error("the key {0} is not there: its owner sets it with `bailey secrets set {0}`")]
+    Missing(String),
+    #[error(
+        "the key {0} is too short or too plain to be found again in an answer that shows it, so it is not put in"
+    )]
+    Weak(String),
+    #[error("the key {0} cannot stand in a header")]
+    Unsendable(String),
+}
+
+/// The keys, with what stands for them in this process's commands.
+pub(super) struct Keys {
+    bindings: Vec<Binding>,
+    /// By the name of the secret.
+    stand_ins: BTreeMap<String, Watched>,
+    vault: Arc<Vault>,
+    /// Finds every stand-in in what passes; none where there are no keys.
+    watch: Option<Redactor>,
+}
+
+struct Binding {
+    key: BoundKey,
+    origin: Origin,
+    header: HeaderName,
+}
+
+/// A stand-in, and what finds it in any spelling.
+struct Watched {
+    value: String,
+    finder: Redactor,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keys({} bindings)", self.bindings.len())
+    }
+}
+
+impl Keys {
+    /// Keys of this vault. Each gets a stand-in of 128 random bits.
+    pub(super) fn new(keys: Vec<BoundKey>, vault: Arc<Vault>) -> Result<Self, ConfigError> {
+        let bindings: Vec<Binding> = keys.into_iter().map(Binding::new).collect::<Result<_, _>>()?;
+        let mut stand_ins = BTreeMap::new();
+        for name in bindings.iter().map(|binding| &binding.key.secret) {
+            if !stand_ins.contains_key(name) {
+                stand_ins.insert(name.clone(), Watched::new(name)?);
+            }
+        }
+        let watch = (!stand_ins.is_empty())
+            .then(|| finder(stand_ins.iter().map(|(name, own)| (name.as_str(), own.value.as_str()))));
+        Ok(Self { bindings, stand_ins, vault, watch })
+    }
+
+    /// What a command finds in its variables.
+    pub(super) fn shown(&self) -> Vec<StandIn> {
+        let shown = |binding: &Binding| {
+            let value = self.stand_ins.get(&binding.key.secret)?.value.clone();
+            let user = match &binding.key.form {
+                KeyForm::Basic(user) => Some((binding.origin.to_string(), user.clone())),
+                KeyForm::Prefixed(_) => None,
+            };
+            Some(StandIn { variable: binding.key.variable.clone(), value, user })
+        };
+        self.bindings.iter().filter_map(shown).collect()
+    }
+
+    /// What finds a stand-in in a body as it passes.
+    pub(super) fn watch(&self) -> Option<StreamRedactor> {
+        self.watch.as_ref().map(Redactor::stream)
+    }
+
+    /// Whether a server has a key of the owner's. Cookies pass neither way there: they would be a login that stays inside.
+    pub(super) fn are_at(&self, origin: &Origin) -> bool {
+        self.bindings.iter().any(|binding| binding.origin == *origin)
+    }
+
+    /// Which key a request is to get, by the name of its secret; none where it shows no stand-in.
+    pub(super) fn wanted(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &HeaderMap,
+    ) -> Result<Option<String>, Misused> {
+        if self.bindings.is_empty() {
+            return Ok(None);
+        }
+        let uri: Option<Uri> = url.parse().ok();
+        let found = self.bindings.iter().find(|binding| {
+            binding.covers(method, url)
+                && self
+                    .stand_ins
+                    .get(&binding.key.secret)
+                    .is_some_and(|own| binding.is_shown(&own.value, headers))
+        });
+        let rest = || headers.iter().filter(|(name, _)| found.is_none_or(|found| found.header != **name));
+        let texts = || rest().map(|(_, value)| value.as_bytes()).chain([url.as_bytes()]);
+        for (secret, own) in &self.stand_ins {
+            if texts().any(|text| own.is_in(text)) {
+                let places = self.places(secret);
+                return Err(Misused::Elsewhere { secret: secret.clone(), places });
+            }
+        }
+        if let Some(origin) = uri.as_ref().and_then(Origin::of).filter(|origin| self.are_at(origin)) {
+            let by_header = rest().map(|(name, _)| name.as_str()).find(|name| LOGINS.contains(name));
+            let by_query = || uri.as_ref().and_then(Uri::query).and_then(login_in);
+            if let Some(login) = by_header.map(str::to_owned).or_else(by_query) {
+                return Err(Misused::OtherLogin(origin, login));
+            }
+        }
+        Ok(found.map(|binding| binding.key.secret.clone()))
+    }
+
+    /// Puts the key of this name in the place of its stand-in, for a request that its binding covers. Answers what finds it again
+    /// in what comes back.
+    pub(super) fn put_in(
+        &self,
+        secret: &str,
+        method: &str,
+        url: &str,
+        headers: &mut HeaderMap,
+    ) -> Result<Redactor, Misused> {
+        let elsewhere = || Misused::Elsewhere { secret: secret.to_owned(), places: self.places(secret) };
+        let own = self.stand_ins.get(secret).ok_or_else(elsewhere)?;
+        // What was judged when it was asked for is judged again where the key is at hand.
+        let bound = |binding: &&Binding| {
+            binding.key.secret == secret
+                && binding.covers(method, url)
+                && binding.is_shown(&own.value, headers)
+        };
+        let binding = self.bindings.iter().find(bound).ok_or_else(elsewhere)?;
+        let missing = || Misused::Missing(secret.to_owned());
+        let value = self.vault.get(secret).ok_or_else(missing)?.expose().trim();
+        let finder = finder([(secret, value)].into_iter());
+        if !finder.unmatched().is_empty() {
+            return Err(Misused::Weak(secret.to_owned()));
+        }
+        let text = binding.key.form.with(value);
+        let mut text = HeaderValue::from_str(&text).map_err(|_| Misused::Unsendable(secret.to_owned()))?;
+        text.set_sensitive(true);
+        headers.insert(binding.header.clone(), text);
+        Ok(finder)
+    }
+
+    /// Where the owner bound a key, for a person.
+    fn places(&self, secret: &str) -> String {
+        let of = self.bindings.iter().filter(|binding| binding.key.secret == secret);
+        of.map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Watched {
+    fn new(secret: &str) -> Result<Self, ConfigError> {
+        let letters: String = secret
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+            .collect();
+        let bits = Pass::random().map_err(|error| ConfigError::NoStandIn(error.to_string()))?;
+        let value = format!("bailey-{letters}-{}", bits.expose());
+        let finder = finder([(secret, value.as_str())].into_iter());
+        Ok(Self { value, finder })
+    }
+
+    fn is_in(&self, text: &[u8]) -> bool {
+        let mut stream = self.finder.stream();
+        drop(stream.push(text));
+        stream.found()
+    }
+}
+
+impl Binding {
+    fn new(key: BoundKey) -> Result<Self, ConfigError> {
+        let origin = key.at.parse().ok().as_ref().and_then(Origin::of);
+        let origin = origin.ok_or_else(|| ConfigError::NoOrigin(key.at.clone()))?;
+        let header = HeaderName::from_bytes(key.header.as_bytes()).ok().filter(|name| {
+            // Those that the door removes or sets itself.
+            !OF_THE_CONNECTION.contains(name) && !OLDER.contains(&name.as_str()) && *name != header::COOKIE
+        });
+        let header = header.ok_or_else(|| ConfigError::NoHeader(key.header.clone()))?;
+        Ok(Self { key, origin, header })
+    }
+
+    /// Whether it is for such a request.
+    fn covers(&self, method: &str, url: &str) -> bool {
+        let origin = url.parse().ok().as_ref().and_then(Origin::of);
+        origin.as_ref() == Some(&self.origin)
+            && self.key.methods.iter().any(|own| own.as_str() == method)
+            && self.key.paths.iter().any(|own| own.is_match(url))
+    }
+
+    /// Whether its header is there once, and holds just the stand-in.
+    fn is_shown(&self, stand_in: &str, headers: &HeaderMap) -> bool {
+        let mut shown = headers.get_all(&self.header).iter();
+        let first = shown.next().and_then(|value| value.to_str().ok());
+        first.is_some_and(|text| self.key.form.is(text, stand_in)) && shown.next().is_none()
+    }
+}
+
+impl fmt::Display for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let methods: Vec<&str> = self.key.methods.iter().map(Method::as_str).collect();
+        let paths: Vec<&str> = self.key.paths.iter().map(UrlGlob::as_str).collect();
+        let form = self.key.form.with("KEY");
+        let form = if let KeyForm::Basic(user) = &self.key.form { format!("Basic {user}:KEY") } else { form };
+        write!(f, "{} {} {}, `{}: {form}`", methods.join("/"), self.origin, paths.join(" "), self.header)
+    }
+}
+
+impl KeyForm {
+    /// The value of its header.
+    fn with(&self, key: &str) -> String {
+        match self {
+            Self::Prefixed(prefix) => format!("{prefix}{key}"),
+            Self::Basic(user) => format!("Basic {}", STANDARD.encode(format!("{user}:{key}"))),
+        }
+    }
+
+    /// Whether a header has this key's value. The name of a scheme has no case (RFC 9110, 11.1).
+    fn is(&self, text: &str, key: &str) -> bool {
+        let own = self.with(key);
+        match own.split_once(' ') {
+            Some((scheme, value)) => text.split_once(' ').is_some_and(|(given, rest)| {
+                given.eq_ignore_ascii_case(scheme) && rest.trim_start() == value
+            }),
+            None => text == own,
+        }
+    }
+}
+
+/// What finds these values in any spelling, and nothing else.
+fn finder<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> Redactor {
+    let values: Vault =
+        values.map(|(name, value)| (name.to_owned(), Secret::new(value.to_owned()))).collect();
+    Redactor::of_values(&values)
+}
+
+/// The name in a query by which somebody logs in.
+fn login_in(query: &str) -> Option<String> {
+    let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default().to_ascii_lowercase());
+    names.into_iter().find(|name| LOGINS_IN_QUERY.contains(&name.as_str()))
+}
+
+#[cfg(test)]
+mod tests;
