@@ -84,12 +84,12 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-journal", 101),
     ("bailey-kernel", 104),
     ("bailey-sandbox", 124),
-    ("bailey-egress", 159),
+    ("bailey-egress", 162),
     ("bailey-llm", 108),
     ("bailey-tools", 105),
     ("bailey-agent", 105),
     ("bailey-runtime", 105),
-    ("bailey", 197),
+    ("bailey", 200),
 ];
 
 /// Checks the house.

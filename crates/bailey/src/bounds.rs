@@ -95,8 +95,9 @@ pub(crate) fn bind(
     let mut needs = of_client(session.home, session.config, journal)?;
     if runs {
         // What commands ask of the world goes through this process, where the rules allow it.
-        let private = session.config.network.private.iter().filter_map(|url| port(url));
-        needs.ports.extend(OF_THE_WORLD.into_iter().chain(private));
+        let network = &session.config.network;
+        let named = network.private.iter().chain(&network.tunnels).filter_map(|url| port(url));
+        needs.ports.extend(OF_THE_WORLD.into_iter().chain(named));
     }
     needs.writes.push(lock(folder)?);
     needs.reads.extend(extensions.files().cloned());

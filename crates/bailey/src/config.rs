@@ -14,6 +14,7 @@ mod keys;
 mod models;
 mod origin;
 mod project;
+mod traffic;
 
 pub(crate) use approvals::{Approvals, Step};
 pub(crate) use document::Document;
@@ -26,7 +27,7 @@ pub(crate) use origin::Origin;
 use crate::{home::Home, witness::Witness};
 use anyhow::Result;
 use approvals::FileApprovals;
-use bailey_egress::BoundKey;
+use bailey_egress::{BoundKey, HostLimit};
 use bailey_kernel::{Bound, Budgets};
 use bailey_protocol::{Limits, Money, Profile};
 use bailey_sandbox::Calls;
@@ -96,6 +97,11 @@ pub(crate) struct Network {
     /// Keys that commands use and never hold, as they are written and as the door takes them.
     written_keys: Vec<keys::Key>,
     pub(crate) keys: Vec<BoundKey>,
+    /// Servers that commands speak with unheard, as URLs.
+    pub(crate) tunnels: Vec<String>,
+    /// How much may pass to and from hosts, as it is written and as the door takes it.
+    written_limits: Vec<traffic::Limit>,
+    pub(crate) limits: Vec<HostLimit>,
 }
 
 impl Default for Network {
@@ -109,6 +115,9 @@ impl Default for Network {
             private: Vec::new(),
             written_keys: Vec::new(),
             keys: Vec::new(),
+            tunnels: Vec::new(),
+            written_limits: Vec::new(),
+            limits: Vec::new(),
         }
     }
 }
@@ -202,6 +211,8 @@ struct FileSandbox {
 struct FileNetwork {
     private: Vec<String>,
     key: Vec<keys::Key>,
+    tunnels: Vec<String>,
+    limit: Vec<traffic::Limit>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -327,7 +338,10 @@ impl Config {
             }
         }
         self.network.keys = keys::bound(document, &network.key, &network.private)?;
+        self.network.limits = traffic::limits(document, &network.limit)?;
+        traffic::check_tunnels(document, &network.tunnels, &self.network.keys)?;
         (self.network.private, self.network.written_keys) = (network.private, network.key);
+        (self.network.tunnels, self.network.written_limits) = (network.tunnels, network.limit);
         self.approvals.take(document, approvals)?;
         self.model = model;
         self.models = models;
@@ -402,6 +416,8 @@ impl Config {
             network: FileNetwork {
                 private: self.network.private.clone(),
                 key: self.network.written_keys.clone(),
+                tunnels: self.network.tunnels.clone(),
+                limit: self.network.written_limits.clone(),
             },
             secrets: self.secrets.clone(),
             journal: FileJournal {

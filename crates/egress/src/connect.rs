@@ -1,4 +1,4 @@
-//! The one client: connections are made, trusted and reused here.
+//! The clients: connections are made, trusted and reused here.
 
 use crate::failure::Failure;
 use hyper::{Uri, body::Body};
@@ -46,52 +46,88 @@ impl<T> Dial for T where
 {
 }
 
-/// The client whose connections are made by `D` and whose requests have the body `B`. Who is trusted is read from the system at
-/// the first `https` request, not at start-up.
+/// Who vouches for servers, and what is spoken with them. It is read from the system at the first `https` request, not at start-up.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    extra_authorities: Option<String>,
+    speaks: Speaks,
+    config: OnceCell<ClientConfig>,
+}
+
+/// What is spoken inside TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    Http1,
+    /// HTTP/2 where the server knows it.
+    Both,
+}
+
+/// A client whose connections are made by `D` and whose requests have the body `B`.
 #[derive(Debug)]
 pub(crate) struct Clients<D, B> {
     dial: D,
-    extra_authorities: Option<String>,
+    trust: Arc<Trust>,
     plain: OnceCell<Client<HttpsConnector<D>, B>>,
     trusting: OnceCell<Client<HttpsConnector<D>, B>>,
 }
 
+impl Trust {
+    pub(crate) fn new(extra_authorities: Option<String>, speaks: Speaks) -> Arc<Self> {
+        Arc::new(Self { extra_authorities, speaks, config: OnceCell::new() })
+    }
+
+    async fn config(&self) -> Result<&ClientConfig, Failure> {
+        let read = || async {
+            let extra = self.extra_authorities.clone();
+            let roots = tokio::task::spawn_blocking(move || authorities(extra.as_deref()));
+            config(roots.await.map_err(|error| Failure::Authorities(error.to_string()))??)
+        };
+        self.config.get_or_try_init(read).await
+    }
+}
+
 impl<D: Dial, B> Clients<D, B>
 where
-    B: Body + Send,
+    B: Body + Send + 'static + Unpin,
     B::Data: Send,
+    B::Error: Into<BoxError>,
 {
-    pub(crate) fn new(dial: D, extra_authorities: Option<String>) -> Self {
-        Self { dial, extra_authorities, plain: OnceCell::new(), trusting: OnceCell::new() }
+    pub(crate) fn new(dial: D, trust: Arc<Trust>) -> Self {
+        Self { dial, trust, plain: OnceCell::new(), trusting: OnceCell::new() }
     }
 
     /// The client for `http` (which trusts no certificate at all) or for `https`.
     pub(crate) async fn get(&self, tls: bool) -> Result<&Client<HttpsConnector<D>, B>, Failure> {
         if !tls {
-            return self.plain.get_or_try_init(|| async { self.client(RootCertStore::empty()) }).await;
+            return self
+                .plain
+                .get_or_try_init(|| async { Ok(self.client(config(RootCertStore::empty())?)) })
+                .await;
         }
-        let trusting = || async {
-            let extra = self.extra_authorities.clone();
-            let roots = tokio::task::spawn_blocking(move || authorities(extra.as_deref()));
-            self.client(roots.await.map_err(|error| Failure::Authorities(error.to_string()))??)
-        };
+        let trusting = || async { Ok(self.client(self.trust.config().await?.clone())) };
         self.trusting.get_or_try_init(trusting).await
     }
 
-    fn client(&self, roots: RootCertStore) -> Result<Client<HttpsConnector<D>, B>, Failure> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| Failure::Authorities(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
-        Ok(Client::builder(TokioExecutor::new())
+    fn client(&self, tls: ClientConfig) -> Client<HttpsConnector<D>, B> {
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let connector = match self.trust.speaks {
+            Speaks::Http1 => connector.enable_http1().wrap_connector(self.dial.clone()),
+            Speaks::Both => connector.enable_all_versions().wrap_connector(self.dial.clone()),
+        };
+        Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_CONNECTION)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .build(connector.wrap_connector(self.dial.clone())))
+            .build(connector)
     }
+}
+
+fn config(roots: RootCertStore) -> Result<ClientConfig, Failure> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Failure::Authorities(error.to_string()))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// What makes connections of TCP.

@@ -3,7 +3,7 @@
 use crate::{
     Config, ConfigError,
     config::{Endpoints, Origin},
-    connect::{Clients, tcp},
+    connect::{Clients, Speaks, Trust, tcp},
     failure::{Failure, innermost},
     proxy::Connector,
     request::build,
@@ -43,7 +43,8 @@ impl Egress {
     pub fn new(config: Config, vault: Arc<Vault>, seal: Seal) -> Result<Self, ConfigError> {
         let endpoints = Endpoints::new(config.endpoints.clone())?;
         let connector = Connector::new(tcp(config.connect_timeout), Arc::new(config.proxies.matcher()));
-        let clients = Clients::new(connector.clone(), config.extra_authorities.clone());
+        let clients =
+            Clients::new(connector.clone(), Trust::new(config.extra_authorities.clone(), Speaks::Http1));
         Ok(Self { config, endpoints, vault, seal, connector, clients })
     }
 

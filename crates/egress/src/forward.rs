@@ -12,15 +12,18 @@ mod authority;
 mod body;
 mod dial;
 mod keys;
+mod limits;
 mod serve;
+mod tunnel;
 
 pub use authority::{Authority, AuthorityError};
 pub use keys::{BoundKey, KeyForm};
+pub use limits::HostLimit;
 
 use crate::{
     ConfigError, Proxies,
     config::Origin,
-    connect::Clients,
+    connect::{Clients, Speaks, Trust},
     failure::{find, innermost},
 };
 use bailey_kernel::{
@@ -37,8 +40,9 @@ use hyper::{
     header::{self, HeaderName, HeaderValue},
     upgrade::OnUpgrade,
 };
-use hyper_util::{client::legacy::connect::capture_connection, rt::TokioIo};
+use hyper_util::client::legacy::connect::capture_connection;
 use keys::Keys;
+use limits::{Direction, Limits, Meter, Used};
 use std::{
     collections::HashMap,
     sync::{
@@ -48,7 +52,6 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::copy_bidirectional,
     sync::{Semaphore, oneshot},
     time::{Instant, timeout},
 };
@@ -91,6 +94,10 @@ pub struct ForwardConfig {
     pub requests_max: u64,
     /// Keys that commands use and never hold.
     pub keys: Vec<BoundKey>,
+    /// Servers that commands speak with unheard, as URLs: what passes is not looked into.
+    pub tunnels: Vec<String>,
+    /// How much may pass to and from hosts.
+    pub limits: Vec<HostLimit>,
 }
 
 /// The door of commands: it listens for them, and performs what the kernel let pass of what they ask for.
@@ -105,8 +112,11 @@ struct Inner {
     private: Private,
     authority: Authority,
     keys: Keys,
+    tunnels: Private,
+    limits: Limits,
     seal: Seal,
-    clients: Clients<Guarded, Passing>,
+    dial: Guarded,
+    trust: Arc<Trust>,
     /// Requests that wait for their permits, by number.
     waiting: Mutex<HashMap<u64, Exchange>>,
     numbers: AtomicU64,
@@ -120,6 +130,10 @@ struct Exchange {
     request: Request<Incoming>,
     /// What its connection may become.
     upgrade: Option<OnUpgrade>,
+    /// Connections of its command: no other command inherits a login that belongs to one.
+    clients: Arc<Clients<Guarded, Passing>>,
+    /// What limits its host.
+    used: Option<Arc<Used>>,
     answer: oneshot::Sender<Response<Answered>>,
     /// Cancelled when its command has ended.
     ended: CancellationToken,
@@ -151,11 +165,26 @@ impl ForwardProxy {
         let keys = Keys::new(config.keys.clone(), vault)?;
         let private = Private::new(&config.private)?;
         let proxies = Arc::new(config.proxies.matcher());
-        let dial = Guarded::new(private.clone(), proxies, config.connect_timeout);
-        let clients = Clients::new(dial, config.extra_authorities.clone());
+        let tunnels = Private::new(&config.tunnels)?;
+        let dial = Guarded::new(private.clone(), tunnels.clone(), proxies, config.connect_timeout);
+        let trust = Trust::new(config.extra_authorities.clone(), Speaks::Both);
+        let limits = Limits::new(config.limits.clone());
         let (waiting, numbers) = (Mutex::default(), AtomicU64::new(0));
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let inner = Inner { config, private, authority, keys, seal, clients, waiting, numbers, places };
+        let inner = Inner {
+            config,
+            private,
+            authority,
+            keys,
+            tunnels,
+            limits,
+            seal,
+            dial,
+            trust,
+            waiting,
+            numbers,
+            places,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 }
@@ -241,19 +270,29 @@ impl Passed {
 impl Inner {
     /// Sends a request where its effect says, and passes the answer back. An error says what was in the way.
     async fn relay(&self, relay: &Relay, exchange: Exchange, passed: &Passed) -> Result<(), String> {
-        let Exchange { request, upgrade, mut answer, _place, .. } = exchange;
+        let Exchange { request, upgrade, clients, used, mut answer, _place, .. } = exchange;
+        let out = Meter::new(&passed.out, Direction::Out, used.as_ref());
+        let back = Meter::new(&passed.back, Direction::Back, used.as_ref());
         let uri: Uri = relay.url.parse().map_err(|_| "it is no URL".to_owned())?;
         let origin = Origin::of(&uri).ok_or("it is no plain http or https URL")?;
+        if relay.method == Method::CONNECT.as_str() {
+            return self.connect(uri, upgrade, answer, passed, (out, back)).await;
+        }
         let is_switch = relay.method == serve::WEBSOCKET;
         let method = if is_switch { Ok(Method::GET) } else { Method::from_bytes(relay.method.as_bytes()) };
         let method = method.map_err(|_| "it is no method".to_owned())?;
         let (head, body) = request.into_parts();
         let (whole, asked) = oneshot::channel();
-        let body = Passing::new(body, passed.out.clone(), self.config.idle_timeout, Some(whole))
+        let body = Passing::new(body, out.clone(), self.config.idle_timeout, Some(whole))
             .looking(self.keys.watch().map(Look::Refuse));
         let mut sent = Request::new(body);
         (*sent.method_mut(), *sent.uri_mut(), *sent.version_mut()) = (method, uri, Version::HTTP_11);
         *sent.headers_mut() = end_to_end(&head.headers);
+        if head.version == Version::HTTP_2 && head.headers.get(header::TE).is_some_and(|te| te == "trailers")
+        {
+            // What comes behind a body is wanted, which gRPC does not do without.
+            sent.headers_mut().insert(header::TE, HeaderValue::from_static("trailers"));
+        }
         for name in OVERRIDES {
             sent.headers_mut().remove(name);
         }
@@ -274,11 +313,11 @@ impl Inner {
         let came = tokio::select! {
             biased;
             () = answer.closed() => return Err("the command went away before an answer came".into()),
-            came = self.head(sent, &origin, passed) => came?,
+            came = self.head(sent, &origin, &clients, passed) => came?,
         };
         passed.status.store(came.status().as_u16(), Ordering::Relaxed);
         if came.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return self.switched(came, upgrade, answer, passed).await;
+            return self.switched(came, upgrade, answer, (out, back)).await;
         }
         let (head, body) = came.into_parts();
         let mut headers = end_to_end(&head.headers);
@@ -293,8 +332,7 @@ impl Inner {
         }
         let look = mask.map(|mask| Look::mask(&mask, &passed.masked));
         let (ended, over) = oneshot::channel();
-        let body =
-            Passing::new(body, passed.back.clone(), self.config.idle_timeout, Some(ended)).looking(look);
+        let body = Passing::new(body, back, self.config.idle_timeout, Some(ended)).looking(look);
         let mut back = Response::new(body.boxed());
         (*back.status_mut(), *back.headers_mut()) = (head.status, headers);
         answer.send(back).map_err(|_| "the command went away before the answer came")?;
@@ -309,10 +347,11 @@ impl Inner {
         &self,
         mut request: Request<Passing>,
         origin: &Origin,
+        clients: &Clients<Guarded, Passing>,
         passed: &Passed,
     ) -> Result<Response<Incoming>, String> {
         let ForwardConfig { connect_timeout, idle_timeout, .. } = self.config;
-        let client = self.clients.get(origin.tls).await.map_err(|failure| failure.to_string())?;
+        let client = clients.get(origin.tls).await.map_err(|failure| failure.to_string())?;
         let mut connection = capture_connection(&mut request);
         let answer = client.request(request);
         tokio::pin!(answer);
@@ -340,30 +379,6 @@ impl Inner {
         let answer = answer.map_err(|error| why(origin, &error))?;
         passed.sent.store(true, Ordering::Relaxed);
         Ok(answer)
-    }
-
-    /// Both sides speak something else now, such as WebSocket: bytes pass either way until one side is done.
-    async fn switched(
-        &self,
-        mut came: Response<Incoming>,
-        upgrade: Option<OnUpgrade>,
-        answer: oneshot::Sender<Response<Answered>>,
-        passed: &Passed,
-    ) -> Result<(), String> {
-        let upgrade = upgrade.ok_or("the server switches to a protocol that nobody asked for")?;
-        let theirs = hyper::upgrade::on(&mut came);
-        let mut back = Response::new(body::text(String::new()));
-        *back.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        *back.headers_mut() = end_to_end(came.headers());
-        keep_upgrade(came.headers(), back.headers_mut());
-        answer.send(back).map_err(|_| "the command went away")?;
-        let (mut ours, mut theirs) = match (upgrade.await, theirs.await) {
-            (Ok(ours), Ok(theirs)) => (TokioIo::new(ours), TokioIo::new(theirs)),
-            (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
-        };
-        let mut theirs = body::Counted::new(&mut theirs, passed.out.clone(), passed.back.clone());
-        let copied = copy_bidirectional(&mut ours, &mut theirs).await;
-        copied.map(drop).map_err(|error| format!("the connection broke: {error}"))
     }
 }
 

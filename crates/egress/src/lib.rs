@@ -22,5 +22,5 @@ mod request;
 
 pub use config::{Config, ConfigError, Endpoint};
 pub use door::Egress;
-pub use forward::{Authority, AuthorityError, BoundKey, ForwardConfig, ForwardProxy, KeyForm};
+pub use forward::{Authority, AuthorityError, BoundKey, ForwardConfig, ForwardProxy, HostLimit, KeyForm};
 pub use proxy::Proxies;

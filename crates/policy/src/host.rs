@@ -86,6 +86,18 @@ impl HostGlob {
         }
     }
 
+    /// The glob that matches every host.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self { name: "*".to_string(), port: None }
+    }
+
+    /// Whether it matches the host of an absolute URL.
+    #[must_use]
+    pub fn is_match(&self, url: &str) -> bool {
+        Host::of(url).is_some_and(|host| self.fit(&host) == Fit::Yes)
+    }
+
     /// How it fits every host that another glob matches.
     pub(crate) fn fit_all(&self, hosts: &Self) -> Fit {
         if self == hosts || (self.name == "*" && self.port.is_none()) {

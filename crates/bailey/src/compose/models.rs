@@ -175,6 +175,8 @@ pub(super) fn forward(
         idle_timeout: Duration::from_secs(network.idle_seconds),
         requests_max: network.requests,
         keys: network.keys.clone(),
+        tunnels: network.tunnels.clone(),
+        limits: network.limits.clone(),
     };
     Ok(Arc::new(ForwardProxy::new(door, authority, keys.vault.clone(), journal.seal())?))
 }

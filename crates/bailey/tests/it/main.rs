@@ -58,5 +58,6 @@ mod stops;
 #[cfg(target_arch = "x86_64")]
 mod takeover;
 mod terminal;
+mod traffic;
 mod tree;
 mod workspace;

@@ -20,6 +20,7 @@ use std::{
 const KEPT_MAX: usize = 256;
 /// What the protocol after the handshake is called (RFC 7301).
 const HTTP_1_1: &[u8] = b"http/1.1";
+pub(super) const HTTP_2: &[u8] = b"h2";
 
 /// A certificate authority that lives as long as this process.
 pub struct Authority {
@@ -84,7 +85,7 @@ impl Authority {
             .with_safe_default_protocol_versions()
             .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key))
             .map_err(failed)?;
-        config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+        config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()];
         Ok(config)
     }
 }

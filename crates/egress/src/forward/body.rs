@@ -1,5 +1,6 @@
 //! Bodies that pass by: counted, never kept, and cut off where nothing comes for too long.
 
+use super::limits::Meter;
 use crate::connect::BoxError;
 use bailey_secrets::{Redactor, StreamRedactor};
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -35,7 +36,7 @@ pub(super) fn text(text: String) -> Answered {
 #[derive(Debug)]
 pub(super) struct Passing {
     inner: Incoming,
-    count: Arc<AtomicU64>,
+    meter: Meter,
     idle: Duration,
     timer: Pin<Box<Sleep>>,
     /// Hears how it ended: whole, or why not.
@@ -93,14 +94,14 @@ impl Look {
 }
 
 impl Passing {
-    /// The same body, its bytes added to `count`; `ended` hears when it is over.
+    /// The same body, its bytes counted; `ended` hears when it is over.
     pub(super) fn new(
         inner: Incoming,
-        count: Arc<AtomicU64>,
+        meter: Meter,
         idle: Duration,
         ended: Option<oneshot::Sender<Result<(), String>>>,
     ) -> Self {
-        Self { inner, count, idle, timer: Box::pin(sleep(idle)), ended, look: None }
+        Self { inner, meter, idle, timer: Box::pin(sleep(idle)), ended, look: None }
     }
 
     /// The same, looked through.
@@ -132,7 +133,9 @@ impl Body for Passing {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match Pin::new(&mut self.inner).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
-                add(&self.count, frame.data_ref().map_or(0, Bytes::len));
+                if let Err(why) = self.meter.pass(frame.data_ref().map_or(0, Bytes::len)) {
+                    return self.fail(why);
+                }
                 let next = Instant::now() + self.idle;
                 self.timer.as_mut().reset(next);
                 let Some(look) = &mut self.look else { return Poll::Ready(Some(Ok(frame))) };
@@ -183,18 +186,14 @@ impl Body for Passing {
 #[derive(Debug)]
 pub(super) struct Counted<T> {
     inner: T,
-    out: Arc<AtomicU64>,
-    back: Arc<AtomicU64>,
+    out: Meter,
+    back: Meter,
 }
 
 impl<T> Counted<T> {
-    pub(super) fn new(inner: T, out: Arc<AtomicU64>, back: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(inner: T, out: Meter, back: Meter) -> Self {
         Self { inner, out, back }
     }
-}
-
-fn add(count: &AtomicU64, bytes: usize) {
-    count.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
@@ -205,8 +204,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
     ) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(context, into);
-        add(&self.back, into.filled().len() - before);
-        read
+        let passed = self.back.pass(into.filled().len() - before).map_err(io::Error::other);
+        read.map(|read| read.and(passed))
     }
 }
 
@@ -216,11 +215,13 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
-        if let Poll::Ready(Ok(written)) = &written {
-            add(&self.out, *written);
+        match Pin::new(&mut self.inner).poll_write(context, bytes) {
+            Poll::Ready(Ok(written)) => {
+                let passed = self.out.pass(written).map_err(io::Error::other);
+                Poll::Ready(passed.map(|()| written))
+            }
+            other => other,
         }
-        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

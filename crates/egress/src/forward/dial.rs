@@ -79,7 +79,8 @@ impl Private {
         matches!(port, 80 | 443) || self.0.iter().any(|known| known.port == port)
     }
 
-    fn names(&self, host: &Origin) -> bool {
+    /// Whether it is one of them.
+    pub(super) fn names(&self, host: &Origin) -> bool {
         self.0.contains(host)
     }
 }
@@ -89,13 +90,20 @@ impl Private {
 #[derive(Debug, Clone)]
 pub(super) struct Guarded {
     private: Private,
+    tunnels: Private,
     proxies: Arc<Matcher>,
     connect_timeout: Duration,
 }
 
 impl Guarded {
-    pub(super) fn new(private: Private, proxies: Arc<Matcher>, connect_timeout: Duration) -> Self {
-        Self { private, proxies, connect_timeout }
+    /// `tunnels` are hosts that may be reached at other ports than the usual ones.
+    pub(super) fn new(
+        private: Private,
+        tunnels: Private,
+        proxies: Arc<Matcher>,
+        connect_timeout: Duration,
+    ) -> Self {
+        Self { private, tunnels, proxies, connect_timeout }
     }
 
     fn vet(&self, host: &Origin, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Barred> {
@@ -149,7 +157,7 @@ impl Service<Uri> for Guarded {
         Box::pin(async move {
             let host = Origin::of(&destination).ok_or("no plain host")?;
             // This process is bound to these, but a proxy is not.
-            if !this.private.has_port(host.port) {
+            if !this.private.has_port(host.port) && !this.tunnels.names(&host) {
                 return Err(Barred::Port(host).into());
             }
             // The owner's own places lie beside this machine, not behind the proxy.

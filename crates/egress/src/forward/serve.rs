@@ -2,8 +2,11 @@
 
 use super::{
     Exchange, ForwardProxy, Inner,
-    body::{Answered, text},
+    authority::HTTP_2,
+    body::{Answered, Passing, text},
+    dial::Guarded,
 };
+use crate::{config::Origin, connect::Clients};
 use bailey_kernel::{Door, Pass, Refused, Way};
 use bailey_protocol::{Action, Relay, Status};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -11,11 +14,11 @@ use hyper::{
     Method, Request, Response, StatusCode, Uri,
     body::{Body as _, Incoming},
     header::{HOST, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE},
-    server::conn::http1,
+    server::conn::{http1, http2},
     service::service_fn,
     upgrade::OnUpgrade,
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::{
     convert::Infallible,
     sync::{
@@ -29,7 +32,7 @@ use tokio::{
     net::TcpListener,
     sync::{OwnedSemaphorePermit, mpsc, oneshot},
     task::JoinSet,
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +47,8 @@ const NAMED_CHARS_MAX: usize = 200;
 pub(super) const WEBSOCKET: &str = "WEBSOCKET";
 /// How long a request's head and a handshake may take.
 const HEAD: Duration = Duration::from_secs(30);
+/// The most requests at a time on one connection of HTTP/2 (RFC 9113).
+const STREAMS_MAX: u32 = 64;
 /// The longest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 128 << 10;
 /// The most refusals that a command's result names.
@@ -59,6 +64,7 @@ struct Guest {
     inner: Arc<Inner>,
     pass: Pass,
     door: Door,
+    clients: Arc<Clients<Guarded, Passing>>,
     ended: CancellationToken,
     /// Held by each effect on its way, which comes to its outcome whether or not somebody still listens.
     working: mpsc::Sender<Infallible>,
@@ -85,7 +91,9 @@ impl ForwardProxy {
         let (working, mut idle) = mpsc::channel(1);
         let refused = Arc::default();
         let (requests, noted) = (AtomicU64::new(0), Arc::clone(&refused));
-        let guest = Guest { inner, pass, door, ended: ended.clone(), working, requests, refused: noted };
+        let clients = Arc::new(Clients::new(inner.dial.clone(), inner.trust.clone()));
+        let guest =
+            Guest { inner, pass, door, clients, ended: ended.clone(), working, requests, refused: noted };
         let guest = Arc::new(guest);
         let places = guest.inner.places.clone();
         let mut connections = JoinSet::new();
@@ -156,6 +164,10 @@ impl Guest {
             let Some((host, port)) = named(request.uri()) else {
                 return told(StatusCode::BAD_REQUEST, "CONNECT names a host and a port.\n".into());
             };
+            if self.inner.tunnels.names(&Origin { tls: true, host: host.clone(), port }) {
+                let url = format!("https://{host}:{port}/");
+                return self.pass_on(request, &format!("{host}:{port}"), url, place).await;
+            }
             let is_tls = port != 80 && !self.inner.private.is_plain(&host, port);
             let upgrade = hyper::upgrade::on(&mut request);
             let tunnel = Tunnel { host, port, is_tls };
@@ -190,7 +202,7 @@ impl Guest {
         TokioIo<S>: AsyncRead + AsyncWrite,
     {
         if !tunnel.is_tls {
-            return self.inside(stream.into_inner(), tunnel, place).await;
+            return self.inside(stream.into_inner(), tunnel, false, place).await;
         }
         let Ok(config) = self.inner.authority.in_place_of(&tunnel.host) else { return };
         // A handshake that fails is the command's: it trusts another authority, or went away.
@@ -199,10 +211,11 @@ impl Guest {
         if said.is_some_and(|said| !said.eq_ignore_ascii_case(tunnel.host.trim_end_matches('.'))) {
             return;
         }
-        self.inside(TokioIo::new(stream), tunnel, place).await;
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP_2);
+        self.inside(TokioIo::new(stream), tunnel, is_http2, place).await;
     }
 
-    async fn inside<S>(self: Arc<Self>, stream: S, tunnel: Tunnel, place: Place)
+    async fn inside<S>(self: Arc<Self>, stream: S, tunnel: Tunnel, is_http2: bool, place: Place)
     where
         S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
     {
@@ -210,7 +223,11 @@ impl Guest {
             let (guest, tunnel, place) = (self.clone(), tunnel.clone(), place.clone());
             async move { Ok::<_, Infallible>(guest.within(request, &tunnel, place).await) }
         });
-        drop(http().serve_connection(stream, service).with_upgrades().await);
+        if is_http2 {
+            drop(http2().serve_connection(stream, service).await);
+        } else {
+            drop(http().serve_connection(stream, service).with_upgrades().await);
+        }
     }
 
     /// A request inside a tunnel: it goes where the tunnel leads.
@@ -259,8 +276,8 @@ impl Guest {
             );
             return told(StatusCode::TOO_MANY_REQUESTS, why);
         }
-        let is_switch = is_websocket(&request);
-        let method = if is_switch { WEBSOCKET.to_owned() } else { request.method().to_string() };
+        let is_switch = is_websocket(&request) || request.method() == Method::CONNECT;
+        let method = if is_websocket(&request) { WEBSOCKET.to_owned() } else { request.method().to_string() };
         let key = match self.inner.keys.wanted(&method, &url, request.headers()) {
             Ok(key) => key,
             Err(misused) => {
@@ -269,13 +286,23 @@ impl Guest {
                 return refused(&method, &url, &why);
             }
         };
-        let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         // What passes after a switch says nowhere how much it is.
         let length = request.body().size_hint().exact().filter(|_| !is_switch);
+        let used = self.inner.limits.of(authority, &url);
+        if let Err(why) = used.as_ref().map_or(Ok(()), |used| used.begin(length, Instant::now())) {
+            self.note(&format!("{method} {url}"), &why);
+            return told(
+                StatusCode::TOO_MANY_REQUESTS,
+                format!("Bailey's network door stopped this: {why}\n"),
+            );
+        }
+        let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let relay = Relay { method: method.clone(), url: url.clone(), length, number, key };
         let (answer, answered) = oneshot::channel();
         let upgrade = request.extensions_mut().remove::<OnUpgrade>();
-        let exchange = Exchange { request, upgrade, answer, ended: self.ended.clone(), _place: place };
+        let clients = self.clients.clone();
+        let exchange =
+            Exchange { request, upgrade, clients, used, answer, ended: self.ended.clone(), _place: place };
         self.inner.wait(number, exchange);
         let (inner, door, working) = (self.inner.clone(), self.door.clone(), self.working.clone());
         let effect = tokio::spawn(async move {
@@ -306,6 +333,15 @@ impl Guest {
 fn http() -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES_MAX);
+    http
+}
+
+fn http2() -> http2::Builder<TokioExecutor> {
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .keep_alive_interval(HEAD);
     http
 }
 

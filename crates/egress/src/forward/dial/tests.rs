@@ -6,7 +6,7 @@ use tower_service::Service as _;
 fn guarded(private: &[&str]) -> Guarded {
     let urls: Vec<String> = private.iter().map(|&url| url.to_owned()).collect();
     let proxies = Arc::new(Proxies::default().matcher());
-    Guarded::new(Private::new(&urls).unwrap(), proxies, Duration::from_secs(1))
+    Guarded::new(Private::new(&urls).unwrap(), Private::default(), proxies, Duration::from_secs(1))
 }
 
 fn origin(url: &str) -> Origin {
@@ -116,7 +116,7 @@ async fn behind_a_proxy_no_number_no_own_name_and_no_other_port_passes() {
     let proxies =
         Proxies::of(|name| (name == "HTTP_PROXY").then(|| "http://127.0.0.1:9".to_owned())).unwrap();
     let matcher = Arc::new(proxies.matcher());
-    let mut guarded = Guarded::new(Private::new(&[]).unwrap(), matcher, Duration::from_secs(5));
+    let mut guarded = Guarded::new(Private::default(), Private::default(), matcher, Duration::from_secs(5));
     let mut barred = async |url: &str| {
         let error = guarded.call(url.parse().unwrap()).await.unwrap_err();
         error.downcast_ref::<Barred>().cloned()

@@ -1,0 +1,301 @@
+//! What else passes at the network door: HTTP/2, many connections, tunnels that nobody looks into, and limits to all of it.
+
+use crate::{
+    door::{MAY_ASK, MAY_END, Upstream, allow, whole},
+    stage::{Ran, Stage},
+};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+/// A home whose commands may ask the door, with these settings and rules.
+fn stage(config: &str, rules: &str) -> Stage {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    fs::write(stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{rules}")).unwrap();
+    stage
+}
+
+fn run(stage: &Stage, line: &str) -> Ran {
+    let line = format!("export NO_PROXY= no_proxy=; {line}");
+    stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", &line])
+}
+
+fn python(stage: &Stage, program: &str) -> Ran {
+    stage.ran(&["sandbox", "run", "--network", "--", "python3", "-c", program])
+}
+
+/// What a client of the proxy in Python begins with: a connection to it, and its pass.
+const PROXY: &str = "import asyncio, base64, os
+from urllib.parse import urlsplit
+proxy = urlsplit(os.environ['HTTP_PROXY'])
+shown = 'Proxy-Authorization: Basic ' + base64.b64encode(f'{proxy.username}:{proxy.password}'.encode()).decode()
+";
+
+/// A server of Node.js that speaks HTTP/2 and HTTP/1.1 over TLS.
+struct Node {
+    child: Child,
+    port: u16,
+    authority: PathBuf,
+}
+
+impl Node {
+    fn start(stage: &Stage) -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        let authority = stage.folder().join("node.pem");
+        fs::write(&authority, params.self_signed(&key).unwrap().pem()).unwrap();
+        let secret = stage.folder().join("node.key");
+        fs::write(&secret, key.serialize_pem()).unwrap();
+        let program = format!(
+            "const http2 = require('http2'), fs = require('fs');
+const server = http2.createSecureServer({{ key: fs.readFileSync('{}'), cert: fs.readFileSync('{}'), allowHTTP1: true }},
+  (request, answer) => {{
+    let length = 0;
+    request.on('data', data => length += data.length);
+    request.on('end', () => {{
+      answer.setHeader('trailer', 'x-late');
+      answer.write(`version ${{request.httpVersion}} te ${{request.headers.te}} length ${{length}}\\n`);
+      answer.addTrailers({{ 'x-late': 'came behind' }});
+      answer.end();
+    }});
+  }});
+server.listen(0, '127.0.0.1', () => console.log(server.address().port));",
+            secret.display(),
+            authority.display()
+        );
+        let mut child = Command::new("node").args(["-e", &program]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, port: line.trim().parse().unwrap(), authority }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[test]
+fn http_2_passes_on_both_sides_and_each_request_is_judged() {
+    let stage = stage("", "");
+    let node = Node::start(&stage);
+    let place = format!("https://localhost:{}", node.port);
+    fs::write(stage.home().join("config.toml"), format!("[network]\nprivate = [\"{place}\"]\n")).unwrap();
+    let rules =
+        allow(&format!("localhost:{}", node.port), ", method = [\"GET\", \"POST\"], url_path = \"/open/**\"");
+    fs::write(stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{rules}")).unwrap();
+    let curl = |arguments: &str| {
+        let line = format!("export NO_PROXY= no_proxy=; curl -sS --max-time 30 {arguments}");
+        let mut command = stage.bailey(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+        Ran::of(command.env("SSL_CERT_FILE", &node.authority).output().unwrap())
+    };
+    let both = curl(&format!("-v --http2 -H 'TE: trailers' -w '%{{http_version}}\\n' {place}/open/x"));
+    assert_eq!(both.stdout, "version 2.0 te trailers length 0\n2\n", "{both:?}");
+    assert!(both.stderr.contains("x-late: came behind"), "{both:?}");
+    let old = curl(&format!("--http1.1 -w '%{{http_version}}\\n' {place}/open/x"));
+    assert_eq!(old.stdout, "version 2.0 te undefined length 0\n1.1\n", "{old:?}");
+    let large = curl(&format!("--http2 --data-binary @/bin/bash {place}/open/up"));
+    let length = fs::metadata("/bin/bash").unwrap().len();
+    assert_eq!(large.stdout, format!("version 2.0 te undefined length {length}\n"), "{large:?}");
+    // On one connection some pass and some do not.
+    let mixed = curl(&format!("--http2 {place}/open/1 {place}/shut/2 {place}/open/3"));
+    assert_eq!(
+        (mixed.stdout.matches("version 2.0").count(), mixed.stdout.matches("refused this").count()),
+        (2, 1)
+    );
+    let many = curl(&format!("--http2 --parallel --parallel-max 100 '{place}/open/[1-200]'"));
+    assert_eq!(many.stdout.matches("version 2.0").count(), 200, "{many:?}");
+}
+
+#[test]
+fn a_thousand_connections_at_once_are_all_served() {
+    let open = Upstream::start(|_, _| whole("200 OK", b"passed"));
+    let config = format!("[network]\nprivate = [\"http://{}\"]\n", open.address);
+    let stage = stage(&config, &allow(&open.address.to_string(), ""));
+    let program = format!(
+        "{PROXY}
+async def one():
+    reader, writer = await asyncio.open_connection(proxy.hostname, proxy.port)
+    writer.write(f'GET http://{0}/ HTTP/1.1\\r\\nHost: {0}\\r\\n{{shown}}\\r\\nConnection: close\\r\\n\\r\\n'.encode())
+    answer = await reader.read()
+    writer.close()
+    return answer.endswith(b'passed')
+async def all_():
+    return sum(await asyncio.gather(*[one() for _ in range(1000)]))
+print(asyncio.run(all_()))",
+        open.address
+    );
+    let ran = python(&stage, &program);
+    assert_eq!(ran.stdout, "1000\n", "{ran:?}");
+    assert_eq!(open.asked().len(), 1000);
+}
+
+/// A server that says each line again; it counts its connections.
+fn echo() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let count: Arc<AtomicUsize> = Arc::default();
+    let counted = count.clone();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            counted.fetch_add(1, Ordering::SeqCst);
+            thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                    if stream.write_all(&buffer[..length]).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (address, count)
+}
+
+#[test]
+fn a_tunnel_is_opened_where_the_owner_named_it_and_a_rule_allows_it() {
+    let (address, count) = echo();
+    let program = format!(
+        "{PROXY}
+async def one():
+    reader, writer = await asyncio.open_connection(proxy.hostname, proxy.port)
+    writer.write(f'CONNECT {address} HTTP/1.1\\r\\nHost: {address}\\r\\n{{shown}}\\r\\n\\r\\n'.encode())
+    line = await reader.readline()
+    while (await reader.readline()) not in (b'\\r\\n', b''): pass
+    print(line.decode().split(' ')[1])
+    writer.write(b'no HTTP at all\\n')
+    print((await reader.readline()).decode().strip())
+asyncio.run(one())"
+    );
+    let place = format!("https://{address}");
+    let named = format!("[network]\nprivate = [\"{place}\"]\ntunnels = [\"{place}\"]\n");
+    let unnamed = format!("[network]\nprivate = [\"{place}\"]\n");
+    let connect = allow(&address.to_string(), ", method = \"CONNECT\"");
+    let get = allow(&address.to_string(), ", method = \"GET\"");
+    for (config, rules) in [(&named, &get), (&unnamed, &connect)] {
+        let ran = python(&stage(config, rules), &program);
+        assert!(!ran.stdout.contains("no HTTP at all"), "{ran:?}");
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 0);
+    let open = stage(&named, &connect);
+    let ran = python(&open, &program);
+    assert_eq!(ran.stdout, "200\nno HTTP at all\n", "the control: {ran:?}");
+    let exported = open.ran(&["audit", "export"]).stdout;
+    assert!(exported.contains(r#"\"out\":\"15\""#) && exported.contains(r#"\"back\":\"15\""#), "{exported}");
+    assert!(open.trail().iter().any(|entry| entry["target"] == format!("CONNECT {place}/")));
+}
+
+#[test]
+fn what_passes_to_and_from_a_host_is_limited() {
+    let big = Upstream::start(|first, length| match first.starts_with("GET") {
+        true => whole("200 OK", &[b'x'; 50_000]),
+        false => whole("200 OK", format!("took {length}").as_bytes()),
+    });
+    let url = format!("http://{}/", big.address);
+    let with = |limit: &str| {
+        let limit = if limit.is_empty() {
+            String::new()
+        } else {
+            format!("[[network.limit]]\nhost = \"*\"\n{limit}")
+        };
+        let config = format!("[network]\nprivate = [\"http://{}\"]\n{limit}\n", big.address);
+        stage(&config, &allow(&big.address.to_string(), ""))
+    };
+    let up = format!(
+        "head -c 40000 /dev/zero > /tmp/up; curl -sS -T /tmp/up {url}; echo; head -c 40000 /dev/zero | curl -sS -T - {url}; echo; curl -sS -T /tmp/up {url}"
+    );
+    let sent = run(&with("sent = \"50 KB\"\n"), &up);
+    assert!(sent.stdout.starts_with("took 40000\n") && sent.stdout.matches("took").count() == 1, "{sent:?}");
+    assert!(sent.stdout.contains("no more than 50000 bytes are sent to"), "{sent:?}");
+    let down = format!("for i in 1 2 3; do curl -sS {url} 2>/dev/null | wc -c; done");
+    let received = run(&with("received = \"100 KB\"\n"), &down);
+    assert!(
+        received.stdout.starts_with("50000\n50000\n")
+            && !received.stdout.ends_with("\n50000\n50000\n50000\n")
+    );
+    let exported: Vec<&str> = received.stdout.lines().collect();
+    assert!(exported[2].parse::<usize>().unwrap() < 50_000, "{received:?}");
+    let often = format!("for i in 1 2 3; do curl -sS -o /dev/null -w '%{{http_code}}\\n' {url}; done");
+    let asked = run(&with("per_minute = 2\n"), &often);
+    assert_eq!(asked.stdout, "200\n200\n429\n", "{asked:?}");
+    assert!(asked.stderr.contains("2 times in a minute"), "{asked:?}");
+    for line in [&up, &down, &often] {
+        let control = run(&with(""), line);
+        assert!(!control.stdout.contains("429") && !control.stdout.contains("no more than"), "{control:?}");
+    }
+    assert_eq!(run(&with(""), &down).stdout, "50000\n50000\n50000\n", "the control");
+}
+
+/// A server may take a connection for who logged in on it: no other command comes in by it.
+#[test]
+fn a_connection_to_a_server_is_one_commands_own() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let count: Arc<AtomicUsize> = Arc::default();
+    let counted = count.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let number = counted.fetch_add(1, Ordering::SeqCst);
+            thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let mut line = String::new();
+                while reader.read_line(&mut line).unwrap_or(0) > 0 {
+                    if line == "\r\n" {
+                        let body = format!("connection {number}\n");
+                        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                        (&stream).write_all(format!("{head}{body}").as_bytes()).ok();
+                    }
+                    line.clear();
+                }
+            });
+        }
+    });
+    let rest = "\n[[rule]]\nname = \"rest\"\nanswer = \"allow\"\nmatch = { action = [\"model\", \"read\", \"stat\", \"diff\"] }\n";
+    let config = format!("[network]\nprivate = [\"http://{address}\"]\n");
+    let stage = stage(&config, &format!("{}{rest}", allow(&address.to_string(), "")));
+    let line = format!("curl -sS --noproxy '' http://{address}/; curl -sS --noproxy '' http://{address}/");
+    let call = || serde_json::json!({ "command": line, "network": true });
+    let script = vec![
+        bailey_testkit::Reply::calls([("c1", "command_run", call())]),
+        bailey_testkit::Reply::calls([("c2", "command_run", call())]),
+        bailey_testkit::Reply::text("done"),
+    ];
+    let _server = stage.model_beside(script);
+    let told =
+        stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]).results();
+    assert!(told[0].contains("connection 0\nconnection 0"), "the control: {told:?}");
+    assert!(told[1].contains("connection 1\nconnection 1"), "{told:?}");
+}
+
+#[test]
+fn a_limit_or_a_tunnel_that_makes_no_sense_is_a_mistake_with_its_place() {
+    let stage = stage("", "");
+    for (config, told) in [
+        ("[[network.limit]]\nhost = \"*\"\n", "write `sent`, `received` or `per_minute`"),
+        ("[[network.limit]]\nhost = \"https://a\"\nsent = \"1 KB\"\n", "is no host"),
+        ("[[network.limit]]\nhost = \"a\"\nsent = \"1 kb\"\n", "`a`"),
+        ("[network]\ntunnels = [\"a:5432\"]\n", "is no place such as"),
+        ("[network]\ntunnels = [\"http://a\"]\n", "a tunnel is written `https://HOST:PORT`"),
+        (
+            "[network]\ntunnels = [\"https://a\"]\n[[network.key]]\nsecret = \"K\"\nat = \"https://a\"\n",
+            "no key can be put in there",
+        ),
+    ] {
+        fs::write(stage.home().join("config.toml"), config).unwrap();
+        let ran = stage.ran(&["config", "check"]);
+        assert!(ran.code == Some(2) && ran.stderr.contains(told), "{config}: {ran:?}");
+    }
+}
