@@ -54,7 +54,7 @@ pub(crate) fn project(
         Report::Changed { files } => {
             files.iter().filter_map(|file| file.touched.as_ref()).try_for_each(&mut remember)
         }
-        Report::Merged { files } => match &receipt.merge {
+        Report::Merged { files, .. } => match &receipt.merge {
             Some(merge) => rebase(tx, redactor, receipt.session, merge, files),
             None => Ok(()),
         },

@@ -4,15 +4,11 @@ use crate::{
     Journal, JournalError,
     begin::state,
     chain::{self, Broken, Verified},
-    fact::{Fact, Recorded},
+    fact::Recorded,
     project::FAMILY,
 };
-use bailey_protocol::{
-    Action, Digest, Effect, EffectId, Kind, Merge, MergeFile, MergeKind, MergeState, Outcome, Report,
-    SessionId, Status, Timestamp, Touched, WsPath,
-};
+use bailey_protocol::{Digest, SessionId, Timestamp, Touched, WsPath};
 use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, params};
-use std::collections::{HashMap, HashSet};
 
 /// A session as its projection holds it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -267,55 +263,6 @@ impl Journal {
             .await?)
     }
 
-    /// The session's newest apply that no undo has taken back whole, with the files that it moved and that are still to be
-    /// taken back. An apply that failed touched nothing; one without an outcome may have, and so counts.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub async fn last_apply(
-        &self,
-        session: SessionId,
-    ) -> Result<Option<(EffectId, Vec<MergeFile>)>, JournalError> {
-        Ok(last_apply(&self.merges(session).await?))
-    }
-
-    /// The apply of [`Journal::last_apply`] when its end was not seen and nothing has finished it since: another apply
-    /// *of* it, or a discard, which leaves nothing to go on with.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub async fn unfinished_apply(
-        &self,
-        session: SessionId,
-    ) -> Result<Option<(EffectId, Vec<MergeFile>)>, JournalError> {
-        let merges = self.merges(session).await?;
-        let finishes = |begun: &Begun, id| match begun.merge.direction {
-            MergeKind::Apply => begun.id == id || begun.merge.of == Some(id),
-            MergeKind::Discard => true,
-            MergeKind::Undo => false,
-        };
-        Ok(last_apply(&merges).filter(|(id, _)| {
-            let since = merges.iter().skip_while(|begun| begun.id != *id);
-            !since.filter(|begun| begun.is_done()).any(|begun| finishes(begun, *id))
-        }))
-    }
-
-    /// Every merge that the session began, in order.
-    async fn merges(&self, session: SessionId) -> Result<Vec<Begun>, JournalError> {
-        let entries = self.entries(Query { session: Some(session), ..Query::default() }).await?;
-        let ends: HashMap<EffectId, End> = entries.iter().filter_map(end).collect();
-        let mut merges = Vec::new();
-        for recorded in &entries {
-            let Fact::Intent { kind: Kind::Merge, .. } = recorded.entry.fact else { continue };
-            let payload = recorded.payload.as_deref().unwrap_or_default();
-            let effect: Effect =
-                serde_json::from_slice(payload).map_err(|error| JournalError::Json(error.to_string()))?;
-            let Action::Merge(merge) = effect.action else { continue };
-            merges.push(Begun { id: effect.id, merge, end: ends.get(&effect.id).cloned() });
-        }
-        Ok(merges)
-    }
-
     /// One session, by its whole name or a unique ending of it.
     ///
     /// # Errors
@@ -365,67 +312,6 @@ fn recorded((body, payload): (Vec<u8>, Option<Vec<u8>>)) -> Result<Recorded, Sto
     let entry = serde_json::from_slice(&body)
         .map_err(|error| StoreError::custom(format!("an entry cannot be read: {error}")))?;
     Ok(Recorded { entry, payload })
-}
-
-/// How an effect ended, and what became of each path of a merge.
-#[derive(Clone)]
-struct End {
-    status: Status,
-    files: HashMap<WsPath, MergeState>,
-}
-
-fn end(recorded: &Recorded) -> Option<(EffectId, End)> {
-    let Fact::Outcome { status, .. } = &recorded.entry.fact else { return None };
-    let outcome = recorded.payload.as_deref().and_then(|payload| serde_json::from_slice(payload).ok());
-    let files = match outcome.map(|outcome: Outcome| outcome.report) {
-        Some(Report::Merged { files }) => files.into_iter().map(|file| (file.path, file.state)).collect(),
-        _ => HashMap::new(),
-    };
-    Some((recorded.entry.effect?, End { status: status.clone(), files }))
-}
-
-/// A merge and how it ended, as far as that was seen.
-struct Begun {
-    id: EffectId,
-    merge: Merge,
-    end: Option<End>,
-}
-
-impl Begun {
-    fn is_done(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.status == Status::Done)
-    }
-
-    /// Its files but those of which it told this.
-    fn files_but(&self, told: impl Fn(&MergeState) -> bool) -> Vec<MergeFile> {
-        let state = |file: &MergeFile| self.end.as_ref().and_then(|end| end.files.get(&file.path));
-        self.merge.files.iter().filter(|file| !state(file).is_some_and(&told)).cloned().collect()
-    }
-}
-
-fn last_apply(merges: &[Begun]) -> Option<(EffectId, Vec<MergeFile>)> {
-    let mut applied: Vec<(EffectId, Vec<MergeFile>)> = Vec::new();
-    for begun in merges {
-        match (begun.merge.direction, begun.merge.of, begun.end.as_ref().map(|end| &end.status)) {
-            (MergeKind::Apply, None, Some(Status::Failed { .. })) => {}
-            (MergeKind::Apply, None, _) => {
-                applied.push((begun.id, begun.files_but(|told| matches!(told, MergeState::Conflict { .. }))));
-            }
-            // What it kept back can be taken back another time.
-            (MergeKind::Undo, Some(of), Some(Status::Done)) => {
-                let kept = |told: &MergeState| {
-                    matches!(told, MergeState::Conflict { .. } | MergeState::Failed { .. })
-                };
-                let taken: HashSet<WsPath> =
-                    begun.files_but(kept).into_iter().map(|file| file.path).collect();
-                let of = applied.iter_mut().filter(|(id, _)| *id == of);
-                of.for_each(|(_, files)| files.retain(|file| !taken.contains(&file.path)));
-            }
-            (MergeKind::Apply | MergeKind::Undo | MergeKind::Discard, _, _) => {}
-        }
-        applied.retain(|(_, files)| !files.is_empty());
-    }
-    applied.pop()
 }
 
 fn session(row: &Row<'_>) -> SqlResult<Result<SessionInfo, StoreError>> {

@@ -49,8 +49,8 @@ pub use act::Acted;
 pub use admit::Preview;
 pub use background::Attend;
 pub use bailey_journal::{
-    Answerer, BadToken, Clock, Holder, Journal, JournalError, Macaroon, NewSession, Permit, Person, Redeemed,
-    Seal, SessionInfo, SessionLock, Settlement,
+    Answerer, Applied, BadToken, Clock, Holder, Journal, JournalError, Macaroon, NewSession, Permit, Person,
+    Redeemed, Seal, SessionInfo, SessionLock, Settlement,
 };
 pub use bailey_policy::{Caveat, Condition, Glob, HostGlob};
 pub use bailey_secrets::Redactor;

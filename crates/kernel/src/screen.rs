@@ -91,12 +91,12 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             clean(text);
         }
         Happening::End { error: Some(error), .. } | Happening::Failed { error, .. } => clean(error),
-        Happening::Diff { diff, files, red, reasons } => {
+        Happening::Diff { diff, files, red, reasons, commits } => {
             clean(diff);
-            files.iter_mut().chain(red).chain(reasons).for_each(clean);
+            files.iter_mut().chain(red).chain(reasons).chain(commits).for_each(clean);
         }
         Happening::Pinned { messages } => messages.iter_mut().for_each(|message| clean(&mut message.text)),
-        Happening::Merged { conflicts, .. } => conflicts.iter_mut().for_each(clean),
+        Happening::Merged { conflicts, commits, .. } => conflicts.iter_mut().chain(commits).for_each(clean),
         Happening::Ask { .. }
         | Happening::Session { .. }
         | Happening::Accepted

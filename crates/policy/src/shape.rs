@@ -4,7 +4,7 @@ mod arguments;
 
 use crate::host::Host;
 use alloc::{collections::BTreeSet, format, string::String};
-use bailey_protocol::{Action, Command, HeaderValue, HttpRequest, MergeKind, WsPath};
+use bailey_protocol::{Action, Command, HeaderValue, HttpRequest, Merge, MergeKind, Tip, WsPath};
 
 /// Most bytes of arguments: argv, environment, patterns, URL, headers. Paths have a limit of their own.
 pub const ARGUMENTS_MAX: usize = 1 << 20;
@@ -14,6 +14,8 @@ pub const CONTENT_MAX: usize = 32 << 20;
 pub const PATH_MAX: usize = 4096;
 /// Most paths in one change or merge.
 pub const PATHS_MAX: usize = 100_000;
+/// Most references that move with a merge.
+pub(crate) const TIPS_MAX: usize = 100;
 /// Most variables, headers or arguments that have names.
 pub const KEYS_MAX: usize = 1000;
 /// How deep the arguments of a tool may be nested.
@@ -41,8 +43,25 @@ pub(crate) fn check(action: &Action) -> Result<(), String> {
         | Action::Diff { .. }
         | Action::Change { .. }
         | Action::Amend(_)
-        | Action::Adapt(_)
-        | Action::Merge(_) => Ok(()),
+        | Action::Adapt(_) => Ok(()),
+        Action::Merge(merge) => tips(merge),
+    }
+}
+
+/// The references that move with a merge: branches, and what is kept of a session's.
+fn tips(merge: &Merge) -> Result<(), String> {
+    let is_object = |id: &String| id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_branch = |name: &String| name.starts_with("refs/heads/") || name.starts_with("refs/bailey/");
+    let is_fit = |tip: &Tip| {
+        [Some(&tip.name), tip.aside.as_ref()].into_iter().flatten().all(is_branch)
+            && [Some(&tip.new), tip.old.as_ref()].into_iter().flatten().all(is_object)
+    };
+    match merge.tips.iter().find(|tip| !is_fit(tip)) {
+        Some(tip) => Err(format!("`{}` is no branch that can move with a merge", tip.name)),
+        None if merge.tips.len() > TIPS_MAX => {
+            Err(format!("{} references: at most {TIPS_MAX}", merge.tips.len()))
+        }
+        None => Ok(()),
     }
 }
 
@@ -88,7 +107,7 @@ fn head(request: &HttpRequest) -> usize {
 fn paths(action: &Action) -> Result<(), String> {
     let paths = action.paths();
     let empty_allowed = match action {
-        Action::Merge(merge) => merge.direction == MergeKind::Discard,
+        Action::Merge(merge) => merge.direction == MergeKind::Discard || !merge.tips.is_empty(),
         Action::Model { .. } | Action::Http(_) | Action::Relay(_) | Action::Tool(_) => true,
         _ => false,
     };

@@ -113,6 +113,11 @@ impl<'a> Resource<'a> {
                 .iter()
                 .map(|file| at(&file.path, false, Some(file.new.as_ref().map_or(0, |new| new.0.len()))))
                 .collect(),
+            // References alone are about the project as a whole.
+            Action::Merge(merge) if merge.files.is_empty() && !merge.tips.is_empty() => {
+                let path = Some(Located::new(&facts.places.workspace, false, facts.places));
+                [Self { path, ..nowhere(None) }].into()
+            }
             Action::Merge(merge) if merge.files.is_empty() => [nowhere(None)].into(),
             Action::Merge(merge) => merge.files.iter().map(|file| at(&file.path, false, None)).collect(),
             Action::Exec(command) => command::programs(command, known)

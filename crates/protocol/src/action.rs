@@ -1,6 +1,6 @@
 //! What can be done to the world: a closed list, each with everything that matters in it.
 
-use crate::{Blob, Digest, EffectId, Part, ToolUse, WsPath, number::decimal};
+use crate::{Blob, Digest, EffectId, Part, Tip, ToolUse, WsPath, number::decimal};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -304,6 +304,17 @@ pub struct Merge {
     pub of: Option<EffectId>,
     /// What changes, sorted by path.
     pub files: Vec<MergeFile>,
+    /// References of the project's repository that move along.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tips: Vec<Tip>,
+}
+
+impl Merge {
+    /// A merge of files, with which no reference moves.
+    #[must_use]
+    pub fn of_files(direction: MergeKind, of: Option<EffectId>, files: Vec<MergeFile>) -> Self {
+        Self { direction, of, files, tips: Vec::new() }
+    }
 }
 
 /// Which way a merge goes.

@@ -319,6 +319,9 @@ pub enum Happening {
         red: Vec<String>,
         /// Why, one line for each rule that spoke.
         reasons: Vec<String>,
+        /// Commits that the project's repository lacks, one line for each and for what becomes of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commits: Vec<String>,
     },
     /// The sessions of this home.
     Sessions {
@@ -340,5 +343,8 @@ pub enum Happening {
         files: Vec<String>,
         /// What was kept because somebody changed it meanwhile, with the reason.
         conflicts: Vec<String>,
+        /// What became of commits, one line for each branch.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commits: Vec<String>,
     },
 }

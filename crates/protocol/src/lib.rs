@@ -22,6 +22,7 @@ pub mod broken;
 pub mod digest;
 pub mod effect;
 pub mod event;
+pub mod history;
 pub mod id;
 pub mod label;
 pub mod message;
@@ -44,6 +45,7 @@ pub use effect::{Cost, Effect, Role, Sealed};
 pub use event::{
     Answer, Card, CardPart, Event, Happening, Origin, OriginKind, PinnedLine, SessionLine, Usage, Verdict,
 };
+pub use history::{Branch, Commit, Tip, TipResult};
 pub use id::{ApprovalId, CallId, EffectId, SandboxId, SessionId, TokenId, TurnId};
 pub use jiff::Timestamp;
 pub use label::{Integrity, Labels, Secrecy};

@@ -1,6 +1,6 @@
 //! What came of an effect: plain data that an executor reports and the journal keeps (redacted).
 
-use crate::{Blob, Digest, Enforced, WsPath, number::decimal};
+use crate::{Blob, Branch, Digest, Enforced, TipResult, WsPath, number::decimal};
 use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,9 @@ pub enum Report {
     Merged {
         /// In the order of the action.
         files: Vec<MergeResult>,
+        /// In the order of the action.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tips: Vec<TipResult>,
     },
     /// Of a model call or another request.
     Http(HttpReport),
@@ -261,6 +264,12 @@ pub struct ChangedFile {
 pub struct DiffReport {
     /// Sorted by path.
     pub files: Vec<FileDiff>,
+    /// Commits that the project's repository lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<Branch>,
+    /// Why no commit can leave the session, where it may have made some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<String>,
 }
 
 /// One path that differs between the project and the session's layer.

@@ -1,10 +1,10 @@
 //! What a session changed, and its way to the project and back.
 
-use crate::{Host, HostError, unified::unified};
-use bailey_kernel::{Acted, Output, Preview, Scope, Settlement};
+use crate::{Host, HostError, history, unified::unified};
+use bailey_kernel::{Acted, Applied, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
-    Action, DiffReport, EffectId, FileDiff, Happening, Merge, MergeFile, MergeKind, MergeState, Op, Report,
-    Status, Touched, Verdict,
+    Action, Branch, DiffReport, FileDiff, Happening, Merge, MergeFile, MergeKind, MergeState, Op, Report,
+    Status, Tip, Touched, Verdict,
 };
 use std::collections::HashMap;
 use tokio::sync::mpsc;
@@ -34,6 +34,10 @@ pub struct Changes {
     pub reasons: Vec<String>,
     /// Whether the gate denies all of it: nothing is asked, and all of it stays.
     pub is_denied: bool,
+    /// Commits that the project lacks; none where a part was asked for, since an apply of a part moves none.
+    pub branches: Vec<Branch>,
+    /// One line for each of them, and for what becomes of it.
+    pub commits: Vec<String>,
     /// What was asked for: these paths and what lies below them; everything when there is none.
     pub(crate) only: Vec<String>,
     /// Whether somebody picked them out of all.
@@ -47,6 +51,7 @@ impl Changes {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.iter().all(|change| change.refused.is_some())
+            && (self.is_picked || self.branches.iter().all(|branch| branch.refused.is_some()))
     }
 
     /// One unified diff over all files.
@@ -69,6 +74,8 @@ pub struct Merged {
     pub files: Vec<String>,
     /// Paths that were kept, each with the reason.
     pub conflicts: Vec<String>,
+    /// What became of commits, one line for each branch.
+    pub commits: Vec<String>,
 }
 
 impl Host {
@@ -106,13 +113,22 @@ impl Host {
         let red = red.iter().map(|path| path.relative_to(root).unwrap_or(&path.0).to_owned()).collect();
         let reasons = if verdict == Verdict::Allowed { Vec::new() } else { reasons };
         let is_denied = verdict == Verdict::Denied;
-        let (only, compared) = (only.to_vec(), Some(output));
-        let changes = Changes { changes, red, reasons, is_denied, only, is_picked: false, compared };
+        let (branches, bound) = match only {
+            [] => (report.branches.clone(), report.bound.clone()),
+            _ => (Vec::new(), None),
+        };
+        let (only, compared, commits) = (only.to_vec(), Some(output), Vec::new());
+        let is_picked = false;
+        let mut changes =
+            Changes { changes, red, reasons, is_denied, branches, commits, only, is_picked, compared };
+        self.look_at_history(&scope, &mut changes).await?;
+        changes.commits = history::before(&changes.branches, bound.as_ref(), self.session);
         let happening = Happening::Diff {
             diff: changes.diff(),
             files: changes.paths(),
             red: changes.red.clone(),
             reasons: changes.reasons.clone(),
+            commits: changes.commits.clone(),
         };
         self.kernel.tell(&scope, happening).await?;
         Ok(changes)
@@ -146,6 +162,7 @@ impl Host {
             let more = self.apply_all(&rest, ops).await?;
             merged.files.extend(more.files);
             merged.conflicts = more.conflicts;
+            merged.commits.extend(more.commits);
         }
         Ok(merged)
     }
@@ -163,8 +180,9 @@ impl Host {
     /// # Errors
     /// As [`Host::apply`], and when the session has applied nothing.
     pub async fn undo(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
-        let (of, files) = self.last_apply().await?;
-        self.merge(Merge { direction: MergeKind::Undo, of: Some(of), files }, &None, ops).await
+        let Applied { id, files, mut tips } = self.last_apply().await?;
+        tips.iter_mut().for_each(|tip| tip.aside = None);
+        self.merge(Merge { direction: MergeKind::Undo, of: Some(id), files, tips }, &None, ops).await
     }
 
     /// Throws the session's layer away; the project stays as it is.
@@ -172,13 +190,15 @@ impl Host {
     /// # Errors
     /// As [`Host::apply`].
     pub async fn discard(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
-        self.merge(Merge { direction: MergeKind::Discard, of: None, files: Vec::new() }, &None, ops).await
+        self.merge(Merge::of_files(MergeKind::Discard, None, Vec::new()), &None, ops).await
     }
 
     async fn apply_all(&self, changes: &Changes, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
         let files = changes.changes.iter().filter(|change| change.refused.is_none());
         let files = files.map(|change| change.file.clone()).collect();
-        self.merge(Merge { direction: MergeKind::Apply, of: None, files }, &changes.compared, ops).await
+        let tips =
+            if changes.is_picked { Vec::new() } else { history::tips(&changes.branches, self.session) };
+        self.merge(Merge { direction: MergeKind::Apply, of: None, files, tips }, &changes.compared, ops).await
     }
 
     /// Ends an apply that was killed in the middle: only the same merge knows what lies half-way in the project.
@@ -189,8 +209,8 @@ impl Host {
     ) -> Result<Option<Merged>, HostError> {
         match self.kernel.journal().unfinished_apply(self.session).await? {
             None => Ok(None),
-            Some((of, files)) => {
-                let merge = Merge { direction: MergeKind::Apply, of: Some(of), files };
+            Some(Applied { id, files, tips }) => {
+                let merge = Merge { direction: MergeKind::Apply, of: Some(id), files, tips };
                 self.merge(merge, compared, ops).await.map(Some)
             }
         }
@@ -211,7 +231,7 @@ impl Host {
             return Err(HostError::Merge(error));
         }
         let scope = self.registrar.owner(&self.connection);
-        let direction = merge.direction;
+        let (direction, tips) = (merge.direction, merge.tips.clone());
         let mut acted = self.kernel.act(&scope, Action::Merge(merge), compared.as_slice()).await?;
         let output = loop {
             acted = match acted {
@@ -230,7 +250,7 @@ impl Host {
                 },
             };
         };
-        let merged = self.merged(&output)?;
+        let merged = self.merged(direction, &tips, &output)?;
         let name = match direction {
             MergeKind::Apply => "apply",
             MergeKind::Undo => "undo",
@@ -240,6 +260,7 @@ impl Host {
             direction: name.into(),
             files: merged.files.clone(),
             conflicts: merged.conflicts.clone(),
+            commits: merged.commits.clone(),
         };
         self.kernel.tell(&scope, happening).await?;
         Ok(merged)
@@ -324,19 +345,24 @@ impl Host {
         if files.is_empty() {
             return Ok(Preview { verdict: Verdict::Allowed, reasons: Vec::new(), red: Vec::new() });
         }
-        let merge = Merge { direction: MergeKind::Apply, of: None, files };
+        self.preview_of(scope, Merge::of_files(MergeKind::Apply, None, files)).await
+    }
+
+    /// How the gate would decide about a merge.
+    pub(crate) async fn preview_of(&self, scope: &Scope, merge: Merge) -> Result<Preview, HostError> {
         Ok(self.kernel.preview(scope, Action::Merge(merge)).await?)
     }
 
-    async fn last_apply(&self) -> Result<(EffectId, Vec<MergeFile>), HostError> {
+    async fn last_apply(&self) -> Result<Applied, HostError> {
         let applied = self.kernel.journal().last_apply(self.session).await?;
         applied
             .ok_or_else(|| HostError::Merge("this session has applied nothing that could be undone".into()))
     }
 
-    fn merged(&self, output: &Output) -> Result<Merged, HostError> {
-        let Report::Merged { files } = output.report() else { return Err(failure(output)) };
-        let mut merged = Merged::default();
+    fn merged(&self, direction: MergeKind, asked: &[Tip], output: &Output) -> Result<Merged, HostError> {
+        let Report::Merged { files, tips } = output.report() else { return Err(failure(output)) };
+        let (commits, conflicts) = history::after(direction, asked, tips);
+        let mut merged = Merged { commits, conflicts, ..Merged::default() };
         for result in files {
             let path = result.path.relative_to(&self.workspace.0).unwrap_or(&result.path.0).to_owned();
             match &result.state {

@@ -7,6 +7,7 @@
 //! Read `host.rs` first, then `changes.rs`.
 
 mod changes;
+mod history;
 mod host;
 mod hunks;
 mod pins;

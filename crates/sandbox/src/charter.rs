@@ -13,7 +13,7 @@ use crate::{
     wire::{Job, Task, View},
     worker::Request,
 };
-use bailey_protocol::{MergeKind, SessionId, WsPath};
+use bailey_protocol::{Isolation, MergeKind, SessionId, WsPath};
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use std::{
     io,
@@ -123,6 +123,11 @@ pub(crate) fn check(calls: &Calls, lease: &Lease, view: View, job: &Job) -> Resu
             ))
         }
         Task::Run(..) => Ok(()),
+        Task::Git(_) if job.isolation != Isolation::default() || job.way.is_some() => {
+            Err("git looks at commits behind the walls of any command, and without a way to the network"
+                .into())
+        }
+        Task::Git(_) => Ok(()),
         Task::Work(request) => places(&lease.yard, request),
     }
 }
@@ -159,7 +164,10 @@ fn is_beneath(project: &Path, path: &WsPath) -> bool {
 
 /// A merge writes: where to is not the runtime's to say.
 fn places(yard: &Yard, request: &Request) -> Result<(), String> {
-    let Request::Merge { upper, project, backup, .. } = request else { return Ok(()) };
+    let Request::Merge { upper, project, backup, carried, .. } = request else { return Ok(()) };
+    if carried.as_ref().is_some_and(|carried| Path::new(&carried.folder) != yard.handover()) {
+        return Err("a merge takes commits from its session's own folder for them".into());
+    }
     let backup = Path::new(backup);
     let is_one = backup.parent() == Some(&yard.backups())
         && matches!(backup.components().next_back(), Some(Component::Normal(_)));
@@ -172,10 +180,17 @@ fn places(yard: &Yard, request: &Request) -> Result<(), String> {
 impl Task {
     /// What its sandbox must see.
     pub(crate) fn view(&self) -> View {
-        let Self::Work(request) = self else { return View::Workspace };
+        let request = match self {
+            Self::Run(..) => return View::Workspace,
+            Self::Git(_) => return View::Commits,
+            Self::Work(request) => request,
+        };
         match request {
-            Request::Resolve { .. } | Request::Named { .. } | Request::Perform { .. } => View::Workspace,
-            Request::Scan { .. } | Request::Diff { .. } => View::Layers,
+            Request::Resolve { .. }
+            | Request::Named { .. }
+            | Request::Perform { .. }
+            | Request::References { upper: None, .. } => View::Workspace,
+            Request::Scan { .. } | Request::Diff { .. } | Request::References { .. } => View::Layers,
             Request::Merge { merge, .. } if merge.direction == MergeKind::Discard => View::Discard,
             Request::Merge { .. } => View::Merge,
         }

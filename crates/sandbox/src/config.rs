@@ -111,6 +111,12 @@ impl Yard {
         self.folder.join("upper")
     }
 
+    /// Where git makes ready what of the session's commits goes to the project.
+    #[must_use]
+    pub fn handover(&self) -> PathBuf {
+        self.folder.join("handover")
+    }
+
     /// Where applies keep what they replaced.
     #[must_use]
     pub fn backups(&self) -> PathBuf {

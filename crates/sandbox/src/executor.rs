@@ -1,5 +1,8 @@
 //! The walls as an executor: what the kernel's permits come to.
 
+mod lives;
+mod merges;
+
 use crate::{
     config::Yard,
     native::{Extras, Native, WorkError},
@@ -12,9 +15,10 @@ use bailey_kernel::{
     Way,
 };
 use bailey_protocol::{
-    Action, Command, DiffReport, Digest, EffectId, Enforced, FileChange, Isolation, Merge, Outcome, Outside,
-    Report, SessionId, Status, Touched, WsPath,
+    Action, Command, DiffReport, Digest, Enforced, FileChange, Isolation, Outcome, Outside, Report,
+    SessionId, Status, Touched, WsPath,
 };
+use lives::Lives;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::TcpListener,
@@ -43,6 +47,8 @@ pub struct Walls {
     living: Mutex<BTreeMap<SessionId, Vec<SystemTime>>>,
     /// Held while a layer is looked at: the first look must be over before anything is done there.
     looking: tokio::sync::Mutex<()>,
+    /// Held while commits are made ready and handed over, in a folder that each session has one of.
+    carrying: tokio::sync::Mutex<()>,
 }
 
 /// What this process saw in a layer, so that a scan tells only what is new.
@@ -73,6 +79,7 @@ impl Walls {
             gateway: None,
             living: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
+            carrying: tokio::sync::Mutex::default(),
         }
     }
 
@@ -96,7 +103,7 @@ impl Walls {
                 let named = named.map(|digest| Named { digest, path: self.path.clone() });
                 return self.exec(session, &command, &isolation, named, io).await;
             }
-            Action::Merge(merge) => self.merge(session, effect.id, merge),
+            Action::Merge(merge) => return self.merge(session, effect.id, merge, &isolation, &io).await,
             Action::Diff { .. } if self.is_empty(session) => {
                 return Outcome {
                     status: Status::Done,
@@ -105,7 +112,7 @@ impl Walls {
                     report: Report::Diff(DiffReport::default()),
                 };
             }
-            Action::Diff { .. } => self.diff(session),
+            Action::Diff { .. } => return self.diff(session, &isolation, &io).await,
             Action::Change { files } => return self.change(session, files, &isolation, io).await,
             action => Ok(Request::Perform { action }),
         };
@@ -297,19 +304,6 @@ impl Walls {
         self.known(|known| known.get_mut(&session).map(|known| with(&mut known.untold)).unwrap_or_default())
     }
 
-    fn merge(&self, session: SessionId, effect: EffectId, merge: Merge) -> Result<Request, WorkError> {
-        let yard = self.native.yard(session)?;
-        self.known(|known| known.remove(&session));
-        // An undo finds what its apply replaced under the apply's name.
-        let backup = yard.backups().join(merge.of.unwrap_or(effect).to_string());
-        Ok(Request::Merge {
-            merge,
-            upper: yard.upper().display().to_string(),
-            project: yard.project.display().to_string(),
-            backup: backup.display().to_string(),
-        })
-    }
-
     /// Whether the session's layer was looked at, after whatever ran there, and holds nothing.
     fn is_empty(&self, session: SessionId) -> bool {
         if self.living(|living| living.contains_key(&session)) {
@@ -318,12 +312,6 @@ impl Walls {
         self.known(|known| {
             known.get(&session).is_some_and(|known| known.paths.is_empty() && !known.is_holding)
         })
-    }
-
-    fn diff(&self, session: SessionId) -> Result<Request, WorkError> {
-        let yard = self.native.yard(session)?;
-        let (upper, project) = (yard.upper().display().to_string(), yard.project.display().to_string());
-        Ok(Request::Diff { upper, project })
     }
 
     fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Known>) -> T) -> T {
@@ -425,40 +413,12 @@ impl Executor for Walls {
     }
 }
 
-/// A process in the background, as long as it may change its session's layer.
-struct Lives<'a> {
-    walls: &'a Walls,
-    session: SessionId,
-    since: SystemTime,
-}
-
-impl<'a> Lives<'a> {
-    fn begin(walls: &'a Walls, session: SessionId, since: SystemTime) -> Self {
-        walls.living(|living| living.entry(session).or_default().push(since));
-        Self { walls, session, since }
-    }
-}
-
-impl Drop for Lives<'_> {
-    fn drop(&mut self) {
-        self.walls.living(|living| {
-            let Some(of_session) = living.get_mut(&self.session) else { return };
-            if let Some(place) = of_session.iter().position(|since| *since == self.since) {
-                of_session.remove(place);
-            }
-            if of_session.is_empty() {
-                living.remove(&self.session);
-            }
-        });
-    }
-}
-
 fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
     let (status, report) = match reply {
         Reply::Report(report) => (Status::Done, report),
         Reply::Diff(report) => (Status::Done, Report::Diff(report)),
         Reply::Refused { reason } => (Status::Failed { reason }, Report::Nothing),
-        Reply::Resolved(_) | Reply::Named(_) | Reply::Scanned { .. } => {
+        Reply::Resolved(_) | Reply::Named(_) | Reply::Scanned { .. } | Reply::References(_) => {
             (status(WorkError::NoAnswer), Report::Nothing)
         }
     };

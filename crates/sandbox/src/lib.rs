@@ -24,6 +24,7 @@ mod capture;
 mod cgroup;
 mod charter;
 mod clerk;
+mod commits;
 mod config;
 mod confine;
 mod executor;

@@ -148,29 +148,59 @@ impl Native {
         out: mpsc::Sender<Piece>,
         cancel: &CancellationToken,
     ) -> Outcome {
-        let begin = Instant::now();
         let Extras { named, way, begun } = extras;
         let (way, listener) = way.unzip();
         // While they live, it would share what they see of the project.
         self.waiting.clear(session).await;
         let mut command = command.clone();
         let stdin = command.stdin.take();
+        let is_first = self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
+        let (isolation, limits) = (isolation.clone(), command.limits.clone());
+        let job = Job { task: Task::Run(command, named), isolation, limits, is_first, way };
+        self.watched(session, &job, stdin, Awaited { listener, begun }, out, cancel).await
+    }
+
+    /// Runs git on a session's commits.
+    pub(crate) async fn git(
+        &self,
+        session: SessionId,
+        mut command: Command,
+        cancel: &CancellationToken,
+    ) -> Outcome {
+        let stdin = command.stdin.take();
         let limits = command.limits.clone();
-        let run = async {
-            let stdin = stdin.map(|blob| wire::sealed(&blob.0)).transpose()?;
-            let is_first = self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
-            let (isolation, limits) = (isolation.clone(), limits.clone());
-            let job = Job { task: Task::Run(command, named), isolation, limits, is_first, way };
-            self.launch(session, &job, stdin)
+        let job = Job {
+            task: Task::Git(command),
+            isolation: Isolation::default(),
+            limits,
+            is_first: false,
+            way: None,
         };
-        let mut running = match run.await {
+        let (out, _) = mpsc::channel(1);
+        self.watched(session, &job, stdin, Awaited::default(), out, cancel).await
+    }
+
+    /// Starts a program and waits for its end.
+    async fn watched(
+        &self,
+        session: SessionId,
+        job: &Job,
+        stdin: Option<Blob>,
+        awaited: Awaited,
+        out: mpsc::Sender<Piece>,
+        cancel: &CancellationToken,
+    ) -> Outcome {
+        let begin = Instant::now();
+        let limits = &job.limits;
+        let stdin = stdin.map(|blob| wire::sealed(&blob.0)).transpose();
+        let mut running = match stdin.and_then(|stdin| self.launch(session, job, stdin)) {
             Ok(running) => running,
             Err(error) => return Outcome::failed(format!("the sandbox did not start: {error}")),
         };
         let (stdout, stderr, story) = tokio::join!(
             pump(&mut running.stdout, Source::Stdout, limits.output_bytes, out.clone(), cancel),
             pump(&mut running.stderr, Source::Stderr, limits.output_bytes, out, cancel),
-            listen(&running.control, Awaited { listener, begun }, cancel),
+            listen(&running.control, awaited, cancel),
         );
         outcome(story, stdout, stderr, cancel.is_cancelled(), begin)
     }

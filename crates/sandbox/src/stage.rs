@@ -114,7 +114,7 @@ pub(crate) fn open(ids: &mut Ids, plan: &Plan, yard: &Yard, view: View) -> Resul
         folder: Some(own(&yard.folder, view.folder(), &yard.project)?),
         tools: Vec::new(),
     };
-    if view == View::Workspace {
+    if view.has_programs() {
         for entry in &plan.tools {
             opened.tools.push((entry.at.clone(), own(&entry.at, Access::ReadOnly, &entry.at)?));
         }
@@ -133,9 +133,9 @@ fn mapped(owners: &mut Owners, path: &Path, access: Access, owner: &Path) -> Res
     Ok(tree)
 }
 
-/// `upper`, `work`, `home`, `tmp` and `backups`, each belonging to whom the project belongs.
+/// `upper`, `work`, `home`, `tmp`, `backups` and `handover`, each belonging to whom the project belongs.
 fn folders(ids: &Ids, yard: &Yard) -> Result<(), StageError> {
-    for name in ["upper", "work", "home", "tmp", "backups"] {
+    for name in ["upper", "work", "home", "tmp", "backups", "handover"] {
         let path = yard.folder.join(name);
         if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             continue;
@@ -183,8 +183,8 @@ pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) ->
         Entry { at: "/dev/null".into(), what: What::Device },
         Entry { at: "/proc".into(), what: What::Directory },
     ];
-    let system = sources(if view == View::Workspace { &plan.system } else { &little })?;
-    let tools = if view == View::Workspace { own_sources(&plan.tools, opened.tools)? } else { Vec::new() };
+    let system = sources(if view.has_programs() { &plan.system } else { &little })?;
+    let tools = if view.has_programs() { own_sources(&plan.tools, opened.tools)? } else { Vec::new() };
 
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let make =
@@ -209,6 +209,7 @@ pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) ->
             workspace(root.as_fd(), plan, tools)?;
             overlay = Some(overlaid(root.as_fd(), yard)?);
         }
+        View::Commits => commits(root.as_fd(), yard, tools)?,
         View::Layers | View::Merge | View::Discard => layers(root.as_fd(), yard, view)?,
     }
     Ok(Stage { root, folder, overlay })
@@ -327,7 +328,17 @@ fn overlaid(root: BorrowedFd<'_>, yard: &Yard) -> Result<OwnedFd, StageError> {
 fn layers(root: BorrowedFd<'_>, yard: &Yard, view: View) -> Result<(), StageError> {
     part(root, PROJECT, &yard.project, Access::ReadWrite)?;
     part(root, "../folder/upper", &yard.upper(), view.upper())?;
+    part(root, "../folder/handover", &yard.handover(), Access::ReadOnly)?;
     part(root, "../folder/backups", &yard.backups(), view.project())
+}
+
+/// The project's own repository, the layer and the folder between them, each at its own path, and the user's tools. What the
+/// project holds besides may be secret.
+fn commits(root: BorrowedFd<'_>, yard: &Yard, tools: Vec<(PathBuf, OwnedFd)>) -> Result<(), StageError> {
+    tools.into_iter().try_for_each(|(at, tree)| bind(root, &at, tree.as_fd()))?;
+    part(root, "../project/.git", &yard.project.join(".git"), Access::ReadOnly)?;
+    part(root, "../folder/upper", &yard.upper(), Access::ReadOnly)?;
+    part(root, "../folder/handover", &yard.handover(), Access::ReadWrite)
 }
 
 /// Binds a part of what is attached beside the root at a place of it. Access is only ever narrowed: what

@@ -98,6 +98,9 @@ pub(crate) enum View {
     Workspace,
     /// The project and the layer side by side, both read-only, and nothing else.
     Layers,
+    /// Git's part of a project and the session's layer, both read-only, a folder to hand commits over in, and programs. Nothing of
+    /// the session's runs there.
+    Commits,
     /// The project, writable, with the folder of backups, and the layer. No other sandbox of the session lives
     /// meanwhile.
     Merge,
@@ -106,7 +109,18 @@ pub(crate) enum View {
 }
 
 impl View {
-    pub(crate) const ALL: [Self; 4] = [Self::Workspace, Self::Layers, Self::Merge, Self::Discard];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Workspace, Self::Layers, Self::Commits, Self::Merge, Self::Discard];
+
+    /// Whether programs run in it, and not our own worker only.
+    pub(crate) fn has_programs(self) -> bool {
+        matches!(self, Self::Workspace | Self::Commits)
+    }
+
+    /// Whether what it was made of is looked at once and never again.
+    pub(crate) fn is_for_once(self) -> bool {
+        matches!(self, Self::Commits | Self::Merge | Self::Discard)
+    }
 
     /// How the project is mounted, beneath an overlay or by itself.
     pub(crate) fn project(self) -> Access {
@@ -150,6 +164,8 @@ pub(crate) enum Task {
     /// Execute a program. Its standard input is a descriptor, not the command's field. What it names must be this, where
     /// that is known.
     Run(Command, Option<Named>),
+    /// Execute git, or a shell that does, on a session's commits. Its standard input is a descriptor.
+    Git(Command),
     /// Run the worker; its reply goes to standard output as JSON.
     Work(worker::Request),
 }

@@ -237,7 +237,21 @@ impl Draft<'_> {
             }
         }
         self.rest(merge.files.len(), red.len());
-        let files = comparison.counted(merge.files.iter(), "");
+        for tip in &merge.tips {
+            let (old, new) = (tip.old.as_deref().unwrap_or("nothing"), tip.new.as_str());
+            let (from, to) = if merge.direction == MergeKind::Undo { (new, old) } else { (old, new) };
+            self.field(
+                "commits",
+                &format!("{} goes from {} to {}", tip.name, first_digits(from), first_digits(to)),
+            );
+        }
+        let files = match (merge.files.is_empty(), merge.tips.len()) {
+            (_, 0) => comparison.counted(merge.files.iter(), ""),
+            (true, tips) => count(tips, "branch"),
+            (false, tips) => {
+                format!("{} and {}", comparison.counted(merge.files.iter(), ""), count(tips, "branch"))
+            }
+        };
         match merge.direction {
             MergeKind::Apply => match merge.files.iter().filter(|file| file.part.is_some()).count() {
                 0 => format!("Apply {files} to the project"),
@@ -339,4 +353,9 @@ fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+/// What people see of an object's name.
+fn first_digits(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
 }

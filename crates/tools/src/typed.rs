@@ -131,7 +131,7 @@ pub(crate) fn writes(path: impl Into<String>) -> Claims {
 /// `1 file`, `2 files`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     let plural = match noun {
-        "match" => "es",
+        "match" | "branch" => "es",
         "entry" => return if number == 1 { "1 entry".into() } else { format!("{number} entries") },
         _ => "s",
     };

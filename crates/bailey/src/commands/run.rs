@@ -160,7 +160,7 @@ async fn merge(
 
 /// Shows a session's changes; under `--json` the event has told them.
 pub(super) fn show(printer: &Printer, changes: &Changes) {
-    if printer.is_json() || changes.changes.is_empty() {
+    if printer.is_json() || (changes.changes.is_empty() && changes.commits.is_empty()) {
         return;
     }
     printer.line("");
@@ -174,6 +174,10 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
         if let Some(why) = stays(change) {
             say(printer, Style::Yellow, 4, &why);
         }
+    }
+    for line in &changes.commits {
+        let indent = if line.starts_with(' ') { 4 } else { 2 };
+        say(printer, Style::Plain, indent, line.trim_start());
     }
     let label = if changes.is_denied { "stays in the session" } else { "Red" };
     for reason in &changes.reasons {
@@ -204,7 +208,12 @@ pub(super) fn tell_merged(printer: &Printer, what: &str, merged: &Merged) {
     if printer.is_json() {
         return;
     }
-    say(printer, Style::Green, 0, &format!("{what}: {}", list(&merged.files)));
+    if !merged.files.is_empty() || merged.commits.is_empty() {
+        say(printer, Style::Green, 0, &format!("{what}: {}", list(&merged.files)));
+    }
+    for line in &merged.commits {
+        say(printer, Style::Green, 0, &format!("{what}: {line}"));
+    }
     for conflict in &merged.conflicts {
         say(printer, Style::Yellow, 0, &format!("kept as it is: {conflict}"));
     }

@@ -210,7 +210,7 @@ async fn act(
             }
             if red && changes.changes.is_empty() {
                 printer.note("nothing of it is Red");
-            } else if changes.changes.is_empty() {
+            } else if changes.changes.is_empty() && changes.commits.is_empty() {
                 printer.note("this session changes nothing");
             }
             return Ok(ExitCode::SUCCESS);

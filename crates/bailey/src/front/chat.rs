@@ -413,17 +413,22 @@ impl Front<'_> {
             }
             Happening::End { .. } => self.rested(),
             Happening::Diff { .. } if chat.doing == Doing::Op("apply") => {}
-            Happening::Diff { diff, .. } => {
+            Happening::Diff { diff, commits, .. } => {
                 if chat.leaving.is_none() {
-                    let diff = diff.clone();
-                    self.show_diff(&diff);
+                    if !diff.is_empty() || commits.is_empty() {
+                        self.show_diff(diff);
+                    }
+                    commits.iter().for_each(|line| self.note(Style::Plain, &format!("  {line}")));
                 }
                 self.rested();
             }
-            Happening::Merged { direction, files, conflicts } => {
-                let files = if files.is_empty() { "nothing".into() } else { files.join(", ") };
+            Happening::Merged { direction, files, conflicts, commits } => {
                 let what = if direction == "undo" { "undone" } else { "applied" };
-                self.note(Style::Green, &format!("  {what}: {files}"));
+                if !files.is_empty() || commits.is_empty() {
+                    let files = if files.is_empty() { "nothing".into() } else { files.join(", ") };
+                    self.note(Style::Green, &format!("  {what}: {files}"));
+                }
+                commits.iter().for_each(|line| self.note(Style::Green, &format!("  {what}: {line}")));
                 conflicts
                     .iter()
                     .for_each(|kept| self.note(Style::Yellow, &format!("  kept as it is: {kept}")));

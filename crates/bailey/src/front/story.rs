@@ -79,6 +79,10 @@ pub(crate) struct Story {
     compared: Compared,
     /// What is in the project now.
     applied: Vec<Changed>,
+    /// Commits that the project lacked, a line for each branch: what would become of them, or what became of them.
+    commits: Vec<String>,
+    /// Whether an apply would still move some.
+    is_committed: bool,
     /// Whether the last turn pauses at its limit of tool calls.
     is_paused: bool,
     spent: Spent,
@@ -99,6 +103,8 @@ impl Default for Story {
             changed: Vec::new(),
             compared: Compared::Now,
             applied: Vec::new(),
+            commits: Vec::new(),
+            is_committed: false,
             is_paused: false,
             spent: Spent::default(),
             since: Instant::now(),
@@ -143,13 +149,21 @@ impl Story {
         match happening {
             Happening::Session { session, .. } => self.session = Some(*session),
             Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
-            Happening::Diff { diff, files, .. } => {
+            Happening::Diff { diff, files, commits, .. } => {
                 (self.changed, self.compared) = (counted(diff, files), Compared::Now);
+                // The commits of a branch stand indented below it.
+                let branches = commits.iter().filter(|line| !line.starts_with(' '));
+                (self.commits, self.is_committed) = (branches.cloned().collect(), !commits.is_empty());
             }
             Happening::End { reason, .. } => {
                 (self.is_paused, self.is_in_turn) = (matches!(reason.as_str(), "limit" | "budget"), false);
             }
-            Happening::Merged { direction, files, .. } => self.merged(direction, files),
+            Happening::Merged { direction, files, commits, .. } => {
+                self.merged(direction, files);
+                if !commits.is_empty() {
+                    (self.commits, self.is_committed) = (commits.clone(), direction == "undo");
+                }
+            }
             _ => {}
         }
     }
@@ -203,6 +217,8 @@ impl Story {
         let refused = self.refused.iter().map(|(what, why)| page.two(Style::Plain, what, why)).collect();
         page.part("refused", LINES_MAX, refused);
         page.part("changed", LINES_MAX, self.files(&page));
+        let commits = self.commits.iter().map(|line| page.plain(&one_line(line))).collect();
+        page.part("commits", LINES_MAX, commits);
         let spent = page.plain(&format!("{} · {}", self.spent(), took(self.since)));
         page.part("spent", LINES_MAX, vec![spent]);
         let next = self.next(&page);
@@ -252,7 +268,7 @@ impl Story {
         }
         let mut next =
             |what: String, of_it| lines.push(page.command(&format!("bailey sessions {what}"), of_it));
-        let is_applied = !self.applied.is_empty();
+        let is_applied = !self.applied.is_empty() || !(self.commits.is_empty() || self.is_committed);
         if is_applied {
             next(format!("undo {name}"), "takes the apply back");
         }
@@ -261,7 +277,7 @@ impl Story {
                 next(format!("diff {name}"), "shows what is kept, once what follows is mended")
             }
             Compared::Earlier => next(format!("diff {name}"), "shows what is kept"),
-            Compared::Now if !self.changed.is_empty() => {
+            Compared::Now if !self.changed.is_empty() || self.is_committed => {
                 let of_it = if is_applied { "this was not applied" } else { "nothing was applied" };
                 next(format!("diff|apply|discard {name}"), of_it);
             }

@@ -34,6 +34,7 @@ mod control;
 mod doctor;
 mod files;
 mod git;
+mod history;
 mod network;
 mod normal;
 mod refusal;

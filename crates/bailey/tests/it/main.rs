@@ -17,6 +17,7 @@ mod cards;
 mod chat;
 mod clients;
 mod commands;
+mod commits;
 mod config;
 mod context;
 mod cuts;

@@ -1,11 +1,11 @@
 //! What follows from reports: the paths that a session's layer holds, with their bases.
 
 use crate::support::{Desk, LASTS, command, desk, effect, merge, model, why};
-use bailey_journal::{Budgets, Entry, Fact, Masked, Sent, Terms, Totals, Warrant};
+use bailey_journal::{Applied, Budgets, Entry, Fact, Masked, Sent, Terms, Totals, Warrant};
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
 use bailey_protocol::{
-    Action, Answer, ChangedFile, Cost, Digest, EffectId, ExecReport, FileChange, MergeFile, MergeKind,
-    MergeResult, MergeState, Relay, RelayReport, Report, SessionId, Touched, WsPath,
+    Action, Answer, ChangedFile, Cost, Digest, EffectId, ExecReport, FileChange, Merge, MergeFile, MergeKind,
+    MergeResult, MergeState, Relay, RelayReport, Report, SessionId, Tip, TipResult, Touched, WsPath,
 };
 
 fn digest(text: &str) -> Option<Digest> {
@@ -35,13 +35,77 @@ async fn merged(
     let sealed = effect(session, action);
     let id = sealed.effect().id;
     let (_permit, receipt) = desk.begin(sealed, 0).await.unwrap();
-    let report = Report::Merged { files: results.collect() };
+    let report = Report::Merged { files: results.collect(), tips: Vec::new() };
     desk.mint.finish(receipt, &crate::support::done(report), Cost::default(), Vec::new()).await.unwrap();
     id
 }
 
 fn file_of(path: &str, base: Option<Digest>, new: Option<Digest>) -> MergeFile {
     MergeFile::whole(path.into(), base, new)
+}
+
+/// An apply that moved these files.
+fn applied(id: EffectId, files: &[&MergeFile]) -> Applied {
+    Applied { id, files: files.iter().map(|file| (*file).clone()).collect(), tips: Vec::new() }
+}
+
+#[tokio::test]
+async fn references_are_taken_back_from_where_they_were_moved_to() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let id = |digit: &str| digit.repeat(40);
+    let tip = |name: &str, aside: Option<&str>| Tip {
+        name: name.into(),
+        old: Some(id("1")),
+        new: id("2"),
+        aside: aside.map(str::to_owned),
+    };
+    let asked = vec![
+        tip("refs/heads/main", Some("refs/bailey/1/main")),
+        tip("refs/heads/x", Some("refs/bailey/1/x")),
+    ];
+    let begin = async |direction, of, tips: &[Tip]| {
+        let merge = Merge { direction, of, files: Vec::new(), tips: tips.to_vec() };
+        let sealed = effect(session, Action::Merge(merge));
+        let id = sealed.effect().id;
+        (id, desk.begin(sealed, 0).await.unwrap().1)
+    };
+    let end = async |receipt, tips: &[Tip], at: &[Option<&str>]| {
+        let result = |(tip, at): (&Tip, &Option<&str>)| TipResult {
+            name: tip.name.clone(),
+            at: at.map(str::to_owned),
+            why: None,
+            state: match at {
+                Some(_) => MergeState::Done,
+                None => MergeState::Failed { reason: "no".into() },
+            },
+        };
+        let tips = tips.iter().zip(at).map(result).collect();
+        let report = Report::Merged { files: Vec::new(), tips };
+        desk.mint.finish(receipt, &crate::support::done(report), Cost::default(), Vec::new()).await.unwrap();
+    };
+    // Cut off: as they were asked for, and not finished.
+    let (apply, _) = begin(MergeKind::Apply, None, &asked).await;
+    let unfinished = desk.journal.unfinished_apply(session).await.unwrap().unwrap();
+    assert_eq!((unfinished.id, &unfinished.tips), (apply, &asked));
+    // Ended: one where it was named, one beside.
+    let (_, receipt) = begin(MergeKind::Apply, Some(apply), &asked).await;
+    end(receipt, &asked, &[Some("refs/heads/main"), Some("refs/bailey/1/x")]).await;
+    assert_eq!(desk.journal.unfinished_apply(session).await.unwrap(), None);
+    let last = desk.journal.last_apply(session).await.unwrap().unwrap();
+    let beside = Tip { old: None, ..tip("refs/bailey/1/x", None) };
+    assert_eq!((last.id, &last.tips), (apply, &vec![tip("refs/heads/main", None), beside.clone()]));
+    // An undo that kept one back, and another.
+    let (_, receipt) = begin(MergeKind::Undo, Some(apply), &last.tips).await;
+    end(receipt, &last.tips, &[Some("refs/heads/main"), None]).await;
+    assert_eq!(desk.journal.last_apply(session).await.unwrap().unwrap().tips, std::slice::from_ref(&beside));
+    let (_, receipt) = begin(MergeKind::Undo, Some(apply), std::slice::from_ref(&beside)).await;
+    end(receipt, std::slice::from_ref(&beside), &[Some("refs/bailey/1/x")]).await;
+    assert_eq!(desk.journal.last_apply(session).await.unwrap(), None);
+    // What moved nothing is nothing to take back.
+    let (_, receipt) = begin(MergeKind::Apply, None, &asked).await;
+    end(receipt, &asked, &[None, None]).await;
+    assert_eq!(desk.journal.last_apply(session).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -82,7 +146,7 @@ async fn an_apply_moves_the_bases_of_what_it_merged() {
         merged(&desk, session, MergeKind::Apply, None, &[(a.clone(), MergeState::Done), (b, conflict)]).await;
     let expected = [touched("/w/a", digest("2"), false), touched("/w/b", None, false)];
     assert_eq!(desk.journal.touched(session).await.unwrap(), expected);
-    assert_eq!(desk.journal.last_apply(session).await.unwrap(), Some((apply, vec![a.clone()])));
+    assert_eq!(desk.journal.last_apply(session).await.unwrap(), Some(applied(apply, &[&a])));
     // And an undo moves them back.
     merged(&desk, session, MergeKind::Undo, Some(apply), &[(a, MergeState::Done)]).await;
     assert_eq!(desk.journal.touched(session).await.unwrap()[0], touched("/w/a", digest("1"), false));
@@ -96,7 +160,7 @@ async fn undoing_takes_the_newest_apply_first() {
     let file = |new: &str| vec![(file_of("/w/a", None, digest(new)), MergeState::Done)];
     let first = merged(&desk, session, MergeKind::Apply, None, &file("1")).await;
     let second = merged(&desk, session, MergeKind::Apply, None, &file("2")).await;
-    let last = async || desk.journal.last_apply(session).await.unwrap().map(|(id, _)| id);
+    let last = async || desk.journal.last_apply(session).await.unwrap().map(|applied| applied.id);
     assert_eq!(last().await, Some(second));
     merged(&desk, session, MergeKind::Undo, Some(second), &file("2")).await;
     assert_eq!(last().await, Some(first));
@@ -115,11 +179,11 @@ async fn what_an_undo_kept_back_can_be_taken_back_later() {
     let apply = merged(&desk, session, MergeKind::Apply, None, &[done(&a), done(&b), done(&c)]).await;
     let undo = async |files: &[_]| merged(&desk, session, MergeKind::Undo, Some(apply), files).await;
     undo(&[kept(&a), kept(&b), kept(&c)]).await;
-    assert_eq!(last().await, Some((apply, vec![a.clone(), b.clone(), c.clone()])));
+    assert_eq!(last().await, Some(applied(apply, &[&a, &b, &c])));
     undo(&[done(&a), kept(&b), failed(&c)]).await;
-    assert_eq!(last().await, Some((apply, vec![b.clone(), c.clone()])));
+    assert_eq!(last().await, Some(applied(apply, &[&b, &c])));
     undo(&[(b, MergeState::Already), done(&c)]).await;
-    assert_eq!(last().await, Some((older, vec![a])));
+    assert_eq!(last().await, Some(applied(older, &[&a])));
 }
 
 #[tokio::test]

@@ -32,7 +32,12 @@ async fn lived(desk: &Desk) -> SessionId {
     desk.run(session, command("make"), Report::Exec(report)).await;
     let file = MergeFile::whole("/w/a".into(), touched("/w/a").base, Some(Digest::of(b"new")));
     let done = vec![MergeResult { path: file.path.clone(), state: MergeState::Done }];
-    desk.run(session, merge(MergeKind::Apply, None, vec![file]), Report::Merged { files: done }).await;
+    desk.run(
+        session,
+        merge(MergeKind::Apply, None, vec![file]),
+        Report::Merged { files: done, tips: Vec::new() },
+    )
+    .await;
     desk.journal.reveal(session, "/w/.env".into()).await.unwrap();
     let answers = [Answer::Yes, Answer::No, Answer::YesForSession];
     for (n, answer) in answers.into_iter().enumerate() {

@@ -219,7 +219,7 @@ pub(crate) fn model(url: &str, bytes: usize) -> Action {
 }
 
 pub(crate) fn merge(direction: MergeKind, of: Option<EffectId>, files: Vec<MergeFile>) -> Action {
-    Action::Merge(Merge { direction, of, files })
+    Action::Merge(Merge::of_files(direction, of, files))
 }
 
 pub(crate) fn read(path: &str) -> Action {

@@ -189,7 +189,7 @@ fn reading(path: &str) -> Toy {
 
 fn merge(direction: MergeKind, files: usize) -> Action {
     let file = |n| MergeFile::whole(workspace(&format!("{n:03}/Cargo.toml")), None, Some(Digest::of(b"new")));
-    Action::Merge(Merge { direction, of: None, files: (0..files).map(file).collect() })
+    Action::Merge(Merge::of_files(direction, None, (0..files).map(file).collect()))
 }
 
 #[tokio::test]

@@ -155,7 +155,7 @@ fn action(text: &str, network: bool) -> Result<Action, String> {
     };
     let merge = |direction| {
         let file = |path: &WsPath| MergeFile::whole(path.clone(), None, None);
-        Action::Merge(Merge { direction, of: None, files: paths.iter().map(file).collect() })
+        Action::Merge(Merge::of_files(direction, None, paths.iter().map(file).collect()))
     };
     let request = |usual: &str| {
         let (method, url) = match rest {

@@ -1,8 +1,8 @@
 //! Limits too large to be sealed again and again.
 
-use super::{CONTENT_MAX, PATHS_MAX, check};
+use super::{CONTENT_MAX, PATHS_MAX, TIPS_MAX, check};
 use alloc::{format, vec, vec::Vec};
-use bailey_protocol::{Action, Blob, FileChange, HttpRequest, Merge, MergeFile, MergeKind, WsPath};
+use bailey_protocol::{Action, Blob, FileChange, HttpRequest, Merge, MergeFile, MergeKind, Tip, WsPath};
 
 fn file(path: &str, size: usize) -> FileChange {
     FileChange { path: path.into(), base: None, new: Some(Blob(vec![b'x'; size])) }
@@ -32,8 +32,27 @@ fn paths_are_limited_in_number() {
             direction: MergeKind::Apply,
             of: None,
             files: (0..count).map(file).collect(),
+            tips: Vec::new(),
         }))
     };
     assert_eq!(merge(PATHS_MAX), Ok(()));
     assert_eq!(merge(PATHS_MAX + 1), Err(format!("{} paths: at most {PATHS_MAX}", PATHS_MAX + 1)));
+}
+
+#[test]
+fn only_branches_move_with_a_merge() {
+    let tip = |name: &str, new: &str| Tip { name: name.into(), old: None, new: new.into(), aside: None };
+    let merge = |tips: Vec<Tip>| {
+        check(&Action::Merge(Merge { direction: MergeKind::Apply, of: None, files: Vec::new(), tips }))
+    };
+    let id = "a".repeat(40);
+    assert_eq!(merge(vec![tip("refs/heads/main", &id)]), Ok(()), "the control");
+    assert_eq!(merge(vec![tip("refs/bailey/1/main", &id); TIPS_MAX]), Ok(()));
+    assert!(merge(vec![tip("refs/heads/main", &id); TIPS_MAX + 1]).is_err());
+    for (name, id) in
+        [("HEAD", id.as_str()), ("config", &id), ("refs/tags/v1", &id), ("refs/heads/main", "main")]
+    {
+        assert!(merge(vec![tip(name, id)]).is_err(), "{name} {id}");
+    }
+    assert!(merge(Vec::new()).is_err());
 }

@@ -157,7 +157,7 @@ pub(crate) fn adapt(path: &str, size: usize) -> Action {
 
 pub(crate) fn merge(direction: MergeKind, paths: &[&str]) -> Action {
     let file = |path: &&str| MergeFile::whole(WsPath::from(*path), None, None);
-    Action::Merge(Merge { direction, of: None, files: paths.iter().map(file).collect() })
+    Action::Merge(Merge::of_files(direction, None, paths.iter().map(file).collect()))
 }
 
 pub(crate) fn exec(argv: &[&str]) -> Action {

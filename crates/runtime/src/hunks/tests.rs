@@ -34,7 +34,7 @@ fn changes(files: &[(&str, Option<FileState>, Option<FileState>)]) -> Changes {
         file: MergeFile::whole(file.path.clone(), state(&file.old), state(&file.new)),
     };
     let changes = files.iter().map(change).collect();
-    let report = Report::Diff(DiffReport { files });
+    let report = Report::Diff(DiffReport { files, ..DiffReport::default() });
     let outcome = Outcome { status: Status::Done, enforced: None, duration_ms: 0, report };
     Changes { changes, compared: Some(Output::new(outcome)), ..Changes::default() }
 }

@@ -2,8 +2,8 @@ use super::{Hidden, check, reads};
 use crate::{
     config::{Config, Guest, Lease, Yard},
     seccomp::Calls,
-    wire::{Job, Task, View},
-    worker::Request,
+    wire::{Job, Shown, Task, View},
+    worker::{Carried, Request},
 };
 use bailey_protocol::{Action, Command, Isolation, Limits, Merge, MergeKind, Profile, WsPath};
 use std::collections::BTreeMap;
@@ -30,8 +30,14 @@ fn command() -> Task {
 }
 
 fn merge(direction: MergeKind, upper: &str, project: &str, backup: &str) -> Task {
-    let merge = Merge { direction, files: Vec::new(), of: None };
-    Task::Work(Request::Merge { merge, upper: upper.into(), project: project.into(), backup: backup.into() })
+    let merge = Merge::of_files(direction, None, Vec::new());
+    Task::Work(Request::Merge {
+        merge,
+        upper: upper.into(),
+        project: project.into(),
+        backup: backup.into(),
+        carried: None,
+    })
 }
 
 #[test]
@@ -74,11 +80,45 @@ fn what_the_owner_hid_is_not_shown_nor_what_holds_it() {
 fn a_job_gets_the_view_that_it_needs_and_no_other() {
     let lease = lease();
     assert_eq!(check(&Calls::default(), &lease, View::Workspace, &job(command())), Ok(()));
-    for view in [View::Merge, View::Discard, View::Layers] {
+    for view in [View::Merge, View::Discard, View::Layers, View::Commits] {
         assert!(check(&Calls::default(), &lease, view, &job(command())).is_err(), "a command in {view:?}");
     }
     let read = Task::Work(Request::Perform { action: Action::Read { path: WsPath("/work/p/a".into()) } });
     assert!(check(&Calls::default(), &lease, View::Merge, &job(read)).is_err());
+}
+
+#[test]
+fn git_looks_at_commits_where_nothing_of_the_project_is_writable_and_there_is_no_network() {
+    let (lease, Task::Run(command, _)) = (lease(), command()) else { panic!() };
+    let git = || job(Task::Git(command.clone()));
+    let is_granted = |view, job: &Job| check(&Calls::default(), &lease, view, job).is_ok();
+    assert!(is_granted(View::Commits, &git()), "the control");
+    for view in [View::Workspace, View::Merge, View::Discard, View::Layers] {
+        assert!(!is_granted(view, &git()), "git in {view:?}");
+    }
+    let way = Shown { pass: "pass".into(), stand_ins: Vec::new() };
+    assert!(!is_granted(View::Commits, &Job { way: Some(way), ..git() }));
+    let revealed = vec![WsPath("/work/p/.env".into())];
+    for isolation in [
+        Isolation { revealed, ..Isolation::default() },
+        Isolation { profile: Profile::StandardNet, ..Isolation::default() },
+        Isolation { minimum: Default::default(), ..Isolation::default() },
+    ] {
+        assert!(!is_granted(View::Commits, &Job { isolation, ..git() }));
+    }
+    let (upper, backup) = ("/home/u/.bailey/sessions/1/upper", "/home/u/.bailey/sessions/1/backups/7");
+    for (folder, is_own) in
+        [("/home/u/.bailey/sessions/1/handover", true), ("/home/u/.bailey/sessions/1/upper", false)]
+    {
+        let Task::Work(Request::Merge { merge, upper, project, backup, .. }) =
+            merge(MergeKind::Apply, upper, "/work/p", backup)
+        else {
+            panic!()
+        };
+        let carried = Some(Carried { folder: folder.into(), fates: Vec::new() });
+        let task = Task::Work(Request::Merge { merge, upper, project, backup, carried });
+        assert_eq!(is_granted(View::Merge, &job(task)), is_own, "{folder}");
+    }
 }
 
 #[test]

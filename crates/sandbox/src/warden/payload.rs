@@ -115,7 +115,7 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     #[cfg(any(feature = "controls", bailey_break))]
     let mut job = job;
     let without = &ground.config.without;
-    if let Task::Run(command, _) = &job.task {
+    if let Task::Run(command, _) | Task::Git(command) = &job.task {
         let cwd = &command.cwd.0;
         std::env::set_current_dir(cwd)
             .map_err(|error| format!("the directory `{cwd}` cannot be entered: {error}"))?;
@@ -152,6 +152,7 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
             let env = environment(ground, header, &command, way);
             execute(&command, &env, streams)
         }
+        Task::Git(command) => execute(&command, &of_git(ground, header), streams),
         Task::Work(request) => work(request, streams),
     }
 }
@@ -184,7 +185,7 @@ fn warn(job: &Job, header: &Header, covered: &[PathBuf], [_, _, stderr]: &[Owned
 /// The worker always gets the strict profile, and what merges take.
 fn program<'a>(ground: &'a Ground, job: &Job) -> &'a [sys::Instruction] {
     match job.task {
-        Task::Run(..) => seccomp::program(job.isolation.profile).unwrap_or(&ground.calls),
+        Task::Run(..) | Task::Git(_) => seccomp::program(job.isolation.profile).unwrap_or(&ground.calls),
         Task::Work(_) => seccomp::worker(),
     }
 }
@@ -253,6 +254,7 @@ fn writable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
             fixed.iter().map(PathBuf::from).chain(own).collect()
         }
         View::Layers => Vec::new(),
+        View::Commits => vec![yard.handover(), "/dev/null".into()],
         View::Merge => vec![yard.project.clone(), yard.backups()],
         View::Discard => vec![yard.upper()],
     }
@@ -356,6 +358,48 @@ fn environment(
     env.extend(command.env.clone());
     env
 }
+
+/// The variables of git where it looks at a session's commits: it reads nobody's configuration, follows no replacement or graft,
+/// and takes no list of what lies where from the session.
+fn of_git(ground: &Ground, header: &Header) -> BTreeMap<String, String> {
+    let fixed = [
+        ("LANG", "C.UTF-8"),
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_ATTR_NOSYSTEM", "1"),
+        ("GIT_NO_REPLACE_OBJECTS", "1"),
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_GRAFT_FILE", "/dev/null"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+    ];
+    let own = [
+        ("PATH", ground.plan.path.clone()),
+        ("HOME", header.yard.handover().to_string_lossy().into_owned()),
+        ("GIT_CONFIG_COUNT", OF_COMMITS.len().to_string()),
+    ];
+    let fixed = fixed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    let mut env: BTreeMap<String, String> =
+        fixed.chain(own.map(|(key, value)| (key.to_owned(), value))).collect();
+    for (number, (key, value)) in OF_COMMITS.iter().enumerate() {
+        env.insert(format!("GIT_CONFIG_KEY_{number}"), (*key).into());
+        env.insert(format!("GIT_CONFIG_VALUE_{number}"), (*value).into());
+    }
+    env
+}
+
+const OF_COMMITS: &[(&str, &str)] = &[
+    ("safe.bareRepository", "explicit"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.commitGraph", "false"),
+    ("core.multiPackIndex", "false"),
+    ("core.quotePath", "false"),
+    ("pack.useBitmaps", "false"),
+    ("pack.writeReverseIndex", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+];
 
 /// Git inside the walls. Hooks run there, as they are normal work and can do no more than any command; what
 /// git would start by itself for a foreign repository does not.

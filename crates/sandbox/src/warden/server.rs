@@ -134,8 +134,7 @@ impl Server {
                 let group = holder.live.remove(&ended).flatten();
                 group.into_iter().for_each(|group| self.cgroups.take_back(group));
             }
-            let is_writing = matches!(key.1, View::Merge | View::Discard);
-            let is_over = holder.live.is_empty() && is_writing && holder.asked > 0;
+            let is_over = holder.live.is_empty() && key.1.is_for_once() && holder.asked > 0;
             if is_gone || is_over {
                 self.retire(&key);
             }
@@ -224,7 +223,7 @@ impl Server {
         let extra = self.open_extra_reads(&header)?;
         let holder = self.holders.get_mut(&key).ok_or("the holder is gone")?;
         // One that lives alone finds itself in the holder's own group; where only our own worker runs, nothing is held.
-        let is_beside = !holder.live.is_empty() && header.view == View::Workspace;
+        let is_beside = !holder.live.is_empty() && header.view.has_programs();
         let own = if is_beside { self.cgroups.make() } else { None };
         let doors = own.as_ref().map(Group::doors).transpose();
         let doors = doors.map_err(|error| format!("a control group: {error}"))?.unwrap_or_default();
@@ -281,7 +280,7 @@ impl Server {
     fn make_room(&mut self, header: &Header) -> Result<(), String> {
         let rivals: &[View] = match header.view {
             View::Merge | View::Discard => &View::ALL,
-            View::Workspace | View::Layers => &[View::Merge, View::Discard],
+            View::Workspace | View::Layers | View::Commits => &[View::Merge, View::Discard],
         };
         for view in rivals {
             let key = (header.session, *view);
@@ -306,7 +305,7 @@ impl Server {
             .map_err(|error| disabled().unwrap_or_else(|| error.to_string()))?;
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
         // Where only our own worker runs, nothing needs to be held.
-        let group = if header.view == View::Workspace { self.cgroups.make() } else { None };
+        let group = if header.view.has_programs() { self.cgroups.make() } else { None };
         let doors = group.as_ref().and_then(|group| group.doors().ok()).unwrap_or_default();
         let identities = shown(&self.ground.plan, &header).map(identity).collect();
         let mut namespaces = Namespaces::default();

@@ -2,7 +2,7 @@
 
 use crate::{
     plan::{Entry, Plan, What},
-    wire::{Header, View},
+    wire::Header,
 };
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -13,7 +13,7 @@ pub(super) type Identity = Option<(u64, u64)>;
 pub(super) fn shown<'a>(plan: &'a Plan, header: &'a Header) -> impl Iterator<Item = &'a Path> {
     let is_bound = |entry: &&Entry| matches!(entry.what, What::Bind | What::BindOwn);
     let others = plan.system.iter().chain(&plan.tools).filter(is_bound).map(|entry| entry.at.as_path());
-    let others = others.filter(|_| header.view == View::Workspace);
+    let others = others.filter(|_| header.view.has_programs());
     [header.yard.project.as_path()].into_iter().chain(others)
 }
 

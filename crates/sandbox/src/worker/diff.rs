@@ -19,7 +19,8 @@ const CONTENT_MAX: u64 = 1 << 20;
 const CONTENTS_MAX: u64 = 16 << 20;
 
 /// What the layer holds that is not in `known`, each with the project's state now. A project's file changed
-/// at or after `since` (Unix time in nanoseconds) makes its base unsure. And whether it holds what can never leave it.
+/// at or after `since` (Unix time in nanoseconds) makes its base unsure. And whether it holds what no path tells of: what never leaves
+/// it, or commits.
 pub(super) fn scan(
     upper: &str,
     project: &str,
@@ -30,7 +31,7 @@ pub(super) fn scan(
     let known: BTreeSet<&str> = known.iter().map(|path| path.0.as_str()).collect();
     let mut touched = Vec::new();
     let survey = layer.survey()?;
-    let is_holding = !survey.held.is_empty();
+    let is_holding = !survey.held.is_empty() || survey.commits;
     for (at, entry) in survey.entries {
         let path = layer.project.absolute(&at);
         if known.contains(path.as_str()) {
@@ -70,7 +71,7 @@ pub(super) fn diff(upper: &str, project: &str) -> Result<DiffReport, Error> {
         }
     }
     reporter.files.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(DiffReport { files: reporter.files })
+    Ok(DiffReport { files: reporter.files, ..DiffReport::default() })
 }
 
 fn touch(project: &Root, at: &str, path: WsPath, since: u64) -> Touched {

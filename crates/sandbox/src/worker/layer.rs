@@ -13,9 +13,11 @@ use super::error::Error;
 use super::ignores::{Ignores, rules_text};
 use super::index::Tracked;
 use super::read::{noun, size};
+use super::references::MOVED;
 use super::repository::{is_of_repository, is_shaped, is_vcs};
-use super::state::{FILE_BYTES_MAX, MODE_BITS};
+use super::state::{FILE_BYTES_MAX, MODE_BITS, State, Unreadable, state_of};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fgetxattr, openat};
+use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::rc::Rc;
@@ -24,6 +26,21 @@ use std::rc::Rc;
 const VISITS_MAX: usize = 200_000;
 /// Names that the worker itself uses beside the files it writes.
 const OWN_NAMES: [&str; 2] = [".bailey-merge-", ".bailey-change-"];
+/// What a commit, a switch of branches and a tidying up change in a repository.
+const OF_COMMITS: [&str; 12] = [
+    "COMMIT_EDITMSG",
+    "HEAD",
+    "MERGE_MSG",
+    "ORIG_HEAD",
+    "gc.log",
+    "gc.pid",
+    "index",
+    "index.lock",
+    "logs",
+    "objects",
+    "packed-refs",
+    "refs",
+];
 /// Why what git obeys in a bare repository stays, and what makes one.
 const OF_REPOSITORY: &str =
     "belongs to a bare git repository, whose configuration and hooks the host would run";
@@ -40,6 +57,8 @@ pub(super) struct Survey {
     pub(super) entries: BTreeMap<String, Entry>,
     /// What stays in the layer and why; the path may hold U+FFFD.
     pub(super) held: Vec<(String, String)>,
+    /// Whether references of the project's repository were moved there.
+    pub(super) commits: bool,
     /// Whether the limit of entries cut the survey.
     pub(super) cut: bool,
 }
@@ -74,6 +93,34 @@ impl Layer {
             walk.directory(next)?;
         }
         Ok(walk.finish())
+    }
+}
+
+impl Layer {
+    /// Whether the session sees at `at` what the project holds there.
+    pub(super) fn shows_the_project(&self, at: &str) -> Result<bool, Unreadable> {
+        let mut above: Vec<&str> = std::iter::once(at).chain(ancestors(at)).collect();
+        above.reverse();
+        let mut is_opaque = false;
+        for step in above {
+            let Ok((dir, name)) = self.upper.parent(step) else { break };
+            let Some(stat) = look(&dir, name.as_ref())? else { break };
+            match node(&dir, name, &stat) {
+                Node::Directory { opaque, .. } if step != at => is_opaque |= opaque,
+                Node::Whiteout => return Ok(self.of_project(at)?.is_none()),
+                _ if step != at => return Ok(self.of_project(at)?.is_none()),
+                _ => return Ok(state_of(&dir, name.as_ref())? == self.of_project(at)?),
+            }
+        }
+        Ok(!is_opaque || self.of_project(at)?.is_none())
+    }
+
+    fn of_project(&self, at: &str) -> Result<Option<State>, Unreadable> {
+        match self.project.parent(at) {
+            Ok((dir, name)) => state_of(&dir, name.as_ref()),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
     }
 }
 
@@ -267,16 +314,19 @@ impl Walk<'_> {
     }
 
     /// What lies below a repository's own directory stays. A mere look at a repository renews the index there, which is
-    /// nobody's change; with a commit or a branch there is more.
+    /// nobody's change; commits, of which the rest of this list tells, are carried by themselves.
     fn version_control(&mut self, at: &str) {
         let upper = &self.layer.upper;
         let below = upper.dir(at).ok().and_then(|dir| names(&dir, VISITS_MAX).ok());
         let below = below.map(|(names, _)| names).unwrap_or_default();
         let is = |name: &OsString, known: &[&str]| known.iter().any(|known| name == known);
-        if below.iter().any(|name| is(name, &["HEAD", "logs", "packed-refs", "refs"])) {
-            let why = "is version control's own and never leaves the session's layer, nor do the commits made inside";
-            self.hold(at, why);
-        } else if below.is_empty() || !below.iter().all(|name| is(name, &["index", "index.lock"])) {
+        // A tidying up lists the references for a way of fetching that nobody uses any more.
+        let info = upper.dir(&join(at, "info")).ok().and_then(|dir| names(&dir, VISITS_MAX).ok());
+        let is_listed = info.is_some_and(|(names, _)| names.iter().all(|name| name == "refs"));
+        let is_fit = |name: &OsString| is(name, &OF_COMMITS) || (is_listed && name == "info");
+        let is_of_commits = at == ".git" && !below.is_empty() && below.iter().all(is_fit);
+        self.survey.commits |= at == ".git" && below.iter().any(|name| is(name, &MOVED));
+        if !is_of_commits {
             self.hold(at, "is version control's own and never leaves the session's layer");
         }
     }

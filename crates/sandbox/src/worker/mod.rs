@@ -23,6 +23,7 @@ mod named;
 mod outside;
 mod owners;
 mod read;
+mod references;
 mod repository;
 mod resolve;
 mod search;
@@ -36,6 +37,8 @@ use beneath::Root;
 use error::Error;
 pub(crate) use named::is_what_was_named;
 pub(crate) use owners::of_others;
+pub use references::References;
+pub(crate) use references::{is_object, is_plain};
 use serde::{Deserialize, Serialize};
 pub(crate) use settle::settle;
 use std::io::{self, BufRead as _};
@@ -87,6 +90,14 @@ pub enum Request {
         /// The project.
         project: String,
     },
+    /// Tell what the project's repository names: as the session sees it or, with `upper`, as it is, where the session has one of its
+    /// own.
+    References {
+        /// The project.
+        project: String,
+        /// The overlay's upper directory.
+        upper: Option<String>,
+    },
     /// Apply, undo or discard.
     Merge {
         /// What moves which way.
@@ -97,7 +108,31 @@ pub enum Request {
         project: String,
         /// The folder of this merge's backups, of its own for each apply; made when absent.
         backup: String,
+        /// What its references need, made ready.
+        #[serde(default)]
+        carried: Option<Carried>,
     },
+}
+
+/// What was made ready for the references of a merge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// The folder with the pack, the index and the paths that differ.
+    pub folder: String,
+    /// For each reference of the merge, in its order.
+    pub fates: Vec<Fate>,
+}
+
+/// How a reference is to be moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "fate", content = "why")]
+pub enum Fate {
+    /// As it is named.
+    Ready,
+    /// Its commits are good, and this is why it cannot move where it is named.
+    Aside(String),
+    /// Nothing of it leaves the session, and why.
+    Refused(String),
 }
 
 impl Request {
@@ -133,6 +168,8 @@ pub enum Reply {
     },
     /// To `Diff`.
     Diff(DiffReport),
+    /// To `References`; none where the session has no repository of its own.
+    References(Option<References>),
     /// It was not done.
     Refused {
         /// Why, for people and the model.
@@ -151,8 +188,11 @@ pub fn run(request: Request) -> Reply {
             scan(&upper, &project, &known, since, outside)
         }
         Request::Diff { upper, project } => diff::diff(&upper, &project).map(Reply::Diff),
-        Request::Merge { merge, upper, project, backup } => {
-            merge::merge(&merge, &upper, &project, &backup).map(Reply::Report)
+        Request::References { project, upper } => {
+            references::of(&project, upper.as_deref()).map(Reply::References)
+        }
+        Request::Merge { merge, upper, project, backup, carried } => {
+            merge::merge(&merge, &upper, &project, &backup, carried.as_ref()).map(Reply::Report)
         }
     };
     reply.unwrap_or_else(|error| Reply::Refused { reason: error.to_string() })

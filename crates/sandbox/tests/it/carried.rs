@@ -47,7 +47,8 @@ impl Worked {
         house.sh(&format!("set -e\n{script}")).await.ok();
         assert_eq!(listed(&house.project, "attributes"), before, "nothing changes before an apply");
         let (upper, project) = (text(&house.folder.join("upper")), text(&house.project));
-        let Reply::Diff(DiffReport { files }) = work(&house, Request::Diff { upper, project }).await else {
+        let Reply::Diff(DiffReport { files, .. }) = work(&house, Request::Diff { upper, project }).await
+        else {
             panic!("no diff")
         };
         Self { house, before, files }
@@ -81,14 +82,17 @@ impl Worked {
         let state = |side: &Option<bailey_protocol::FileState>| side.as_ref().map(|side| side.state);
         let files = self.files.iter().filter(|file| file.refused.is_none());
         let files = files.map(|file| MergeFile::whole(file.path.clone(), state(&file.old), state(&file.new)));
-        let (house, merge) = (&self.house, Merge { direction, of: None, files: files.collect() });
+        let (house, merge) = (&self.house, Merge::of_files(direction, None, files.collect()));
         let request = Request::Merge {
             merge,
             upper: text(&house.folder.join("upper")),
             project: text(&house.project),
             backup: text(&house.folder.join("backups/one")),
+            carried: None,
         };
-        let Reply::Report(Report::Merged { files }) = work(house, request).await else { panic!("no merge") };
+        let Reply::Report(Report::Merged { files, .. }) = work(house, request).await else {
+            panic!("no merge")
+        };
         assert!(files.iter().all(|file| file.state == MergeState::Done), "{files:?}");
     }
 

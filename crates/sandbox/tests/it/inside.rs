@@ -36,12 +36,13 @@ impl House {
 
     async fn merge(&self, direction: MergeKind, files: Vec<MergeFile>) -> Reply {
         let text = |path: &std::path::Path| path.display().to_string();
-        let merge = Merge { direction, of: None, files };
+        let merge = Merge::of_files(direction, None, files);
         let request = Request::Merge {
             merge,
             upper: text(&self.folder.join("upper")),
             project: text(&self.project),
             backup: text(&self.folder.join("backups/one")),
+            carried: None,
         };
         self.work(request).await.unwrap()
     }
@@ -102,7 +103,7 @@ async fn a_session_is_scanned_applied_undone_and_discarded() {
         assert!(["a.txt", "d/new.txt", "gone.txt"].iter().all(|name| names.contains(name)), "{names:?}");
 
         let files = house.differences().await;
-        let Reply::Report(Report::Merged { files: results }) =
+        let Reply::Report(Report::Merged { files: results, .. }) =
             house.merge(MergeKind::Apply, files.clone()).await
         else {
             panic!()
@@ -116,7 +117,7 @@ async fn a_session_is_scanned_applied_undone_and_discarded() {
 
         let back =
             files.iter().map(|file| MergeFile::whole(file.path.clone(), file.new, file.base)).collect();
-        let Reply::Report(Report::Merged { files: results }) = house.merge(MergeKind::Undo, back).await
+        let Reply::Report(Report::Merged { files: results, .. }) = house.merge(MergeKind::Undo, back).await
         else {
             panic!()
         };
@@ -146,10 +147,11 @@ async fn nothing_is_merged_beside_a_living_command() {
         let merge = async {
             tokio::time::sleep(std::time::Duration::from_millis(500)).await;
             let request = Request::Merge {
-                merge: Merge { direction: MergeKind::Discard, of: None, files: files.clone() },
+                merge: Merge::of_files(MergeKind::Discard, None, files.clone()),
                 upper: house.folder.join("upper").display().to_string(),
                 project: house.project.display().to_string(),
                 backup: house.folder.join("backups/one").display().to_string(),
+                carried: None,
             };
             let refused = house.work(request).await;
             cancel.cancel();

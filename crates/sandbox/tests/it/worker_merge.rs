@@ -9,10 +9,10 @@ pub(super) fn merge(
     direction: MergeKind,
     files: &[MergeFile],
 ) -> Result<Vec<MergeState>, String> {
-    let merge = Merge { direction, of: None, files: files.to_vec() };
+    let merge = Merge::of_files(direction, None, files.to_vec());
     let (upper, project, backup) = (ground.text("upper"), ground.text("project"), ground.text("backup"));
-    match run(Request::Merge { merge, upper, project, backup }) {
-        Reply::Report(Report::Merged { files }) => Ok(files.into_iter().map(|file| file.state).collect()),
+    match run(Request::Merge { merge, upper, project, backup, carried: None }) {
+        Reply::Report(Report::Merged { files, .. }) => Ok(files.into_iter().map(|file| file.state).collect()),
         Reply::Refused { reason } => Err(reason),
         other => panic!("{other:?}"),
     }

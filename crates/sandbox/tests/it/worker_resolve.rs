@@ -105,6 +105,6 @@ fn a_command_starts_in_a_directory_that_exists() {
 fn a_merge_names_a_symlink_itself() {
     let ground = ground();
     let file = MergeFile::whole(WsPath("src/back/abs".into()), None, None);
-    let merge = Action::Merge(Merge { direction: MergeKind::Apply, of: None, files: vec![file] });
+    let merge = Action::Merge(Merge::of_files(MergeKind::Apply, None, vec![file]));
     assert_eq!(resolve_action(&ground, merge).unwrap().paths()[0], &ground.ws("ws/abs"));
 }

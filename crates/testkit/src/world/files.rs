@@ -123,13 +123,13 @@ impl Files {
                 });
             }
         }
-        output(Report::Diff(DiffReport { files }))
+        output(Report::Diff(DiffReport { files, ..DiffReport::default() }))
     }
 
     pub(super) fn merge(&mut self, merge: &Merge) -> Outcome {
         if merge.direction == MergeKind::Discard {
             self.layer.clear();
-            return output(Report::Merged { files: Vec::new() });
+            return output(Report::Merged { files: Vec::new(), tips: Vec::new() });
         }
         let mut results = Vec::new();
         for file in &merge.files {
@@ -140,7 +140,7 @@ impl Files {
             let state = self.move_one(file, from, to);
             results.push(MergeResult { path: file.path.clone(), state });
         }
-        output(Report::Merged { files: results })
+        output(Report::Merged { files: results, tips: Vec::new() })
     }
 
     /// An apply takes its content from the layer, or splices it from there; an undo from what was kept beside it.

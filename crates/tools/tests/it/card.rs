@@ -145,6 +145,7 @@ fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
             MergeFile::whole("/w/big".into(), None, Some(large.state)),
             MergeFile::whole("/w/other".into(), Some(old.state), None),
         ],
+        tips: Vec::new(),
     });
     let differ = |path: &str, old, new, remarks: &[&str]| FileDiff {
         path: path.into(),
@@ -160,7 +161,7 @@ fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
         differ("/w/a", Some(old), Some(new), &["became executable"]),
         differ("/w/big", None, Some(large), &[]),
     ];
-    insta::assert_snapshot!(drawn(&merge, &[done(Report::Diff(DiffReport { files }))]), @r"
+    insta::assert_snapshot!(drawn(&merge, &[done(Report::Diff(DiffReport { files, ..DiffReport::default() }))]), @r"
     Apply 3 files to the project
     because rule `x` asks
     change: /w/a
@@ -188,10 +189,10 @@ fn card_of_a_part(end: Digest) -> String {
     let part = Part { of: new.state, mode: 0o644, splices: vec![Splice { at: 0, cut: 4, from: 0, take: 4 }] };
     let file = MergeFile::whole("/w/Makefile".into(), Some(old.state), Some(end));
     let files = vec![MergeFile { part: Some(part), ..file }];
-    let merge = Action::Merge(Merge { direction: MergeKind::Apply, of: None, files });
+    let merge = Action::Merge(Merge::of_files(MergeKind::Apply, None, files));
     let (path, refused, remarks) = ("/w/Makefile".into(), None, Vec::new());
     let files = vec![FileDiff { path, old: Some(old), new: Some(new), refused, remarks }];
-    drawn(&merge, &[done(Report::Diff(DiffReport { files }))])
+    drawn(&merge, &[done(Report::Diff(DiffReport { files, ..DiffReport::default() }))])
 }
 
 #[test]
@@ -281,7 +282,7 @@ fn every_other_action_has_a_title() {
 #[test]
 fn red_files_stand_first_and_no_file_is_left_out_in_silence() {
     let file = |n: u32| MergeFile::whole(format!("/w/{n:03}").as_str().into(), None, Some(Digest([1; 32])));
-    let merge = Merge { direction: MergeKind::Apply, of: None, files: (0..150).map(file).collect() };
+    let merge = Merge::of_files(MergeKind::Apply, None, (0..150).map(file).collect());
     let action = Action::Merge(merge);
     let red: Vec<WsPath> = [120_u32, 149].iter().map(|n| file(*n).path).collect();
     let shown = drawn_red(&action, &red, &[]);

@@ -202,7 +202,7 @@ fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
     };
     let merge = |direction| {
         let file = |path: &WsPath| MergeFile::whole(path.clone(), None, None);
-        Action::Merge(Merge { direction, of: None, files: paths.iter().map(file).collect() })
+        Action::Merge(Merge::of_files(direction, None, paths.iter().map(file).collect()))
     };
     Ok(match kind.as_str() {
         "read" => Action::Read { path: one()? },

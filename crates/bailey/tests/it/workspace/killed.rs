@@ -49,10 +49,15 @@ fn killed(stage: &Stage, command: &[&str], path: &Path, from: &Tree, children: b
         thread::sleep(Duration::from_micros(200));
     }
     if children {
-        descendants(child.id()).into_iter().for_each(kill);
+        kill_below(child.id());
     }
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// Kills all processes below this one.
+pub(crate) fn kill_below(process: u32) {
+    descendants(process).into_iter().for_each(kill);
 }
 
 fn kill(process: u32) {

@@ -184,7 +184,8 @@ fn shape(project: &Root, at: &str, state: State) -> Result<Shape, Unreadable> {
     Ok(Shape { kind: state.kind, mode: state.mode, target: state.target.map(Blob), attributes })
 }
 
-fn tag(path: &str) -> String {
+/// The end of a merge's folder, which no other merge has.
+pub(super) fn tag(path: &str) -> String {
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let start = name.char_indices().rev().nth(TAG_CHARS - 1).map_or(0, |(at, _)| at);
     name.get(start..).unwrap_or_default().to_owned()

@@ -5,7 +5,7 @@ use crate::worker::attributes::{self, Attributes};
 use crate::worker::error::errno;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, ftruncate, mkdirat, openat, renameat,
+    AtFlags, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, ftruncate, linkat, mkdirat, openat, renameat,
     renameat_with, symlinkat, syncfs, unlinkat,
 };
 use rustix::io::{Errno, Result};
@@ -82,6 +82,12 @@ impl Disk {
     pub(super) fn rename(&self, dir: impl AsFd, old: &str, new: &str) -> Result<()> {
         self.step()?;
         renameat(&dir, old, &dir, new)
+    }
+
+    /// Gives a file a second name, which nothing has (`EEXIST` otherwise).
+    pub(super) fn link(&self, dir: impl AsFd, old: &str, new: &str) -> Result<()> {
+        self.step()?;
+        linkat(&dir, old, &dir, new, AtFlags::empty())
     }
 
     /// Renames to a name that nothing has (`EEXIST` otherwise).

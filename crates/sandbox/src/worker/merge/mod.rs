@@ -10,11 +10,14 @@
 mod backup;
 mod discard;
 mod disk;
+mod lock;
 mod part;
 mod place;
 #[cfg(test)]
 mod tests;
+mod tips;
 
+use super::Carried;
 use super::attributes::Attributes;
 use super::beneath::{Root, ancestors, join, split};
 use super::error::Error;
@@ -22,12 +25,15 @@ use super::layer::Layer;
 use super::repository::{in_vcs, is_of_repository, is_shaped};
 use super::state::{State, state_of};
 use backup::{Backup, Record};
-use bailey_protocol::{Digest, FileKind, Merge, MergeFile, MergeKind, MergeResult, MergeState, Report};
+use bailey_protocol::{
+    Digest, FileKind, Merge, MergeFile, MergeKind, MergeResult, MergeState, Report, TipResult,
+};
 use disk::Disk;
 use place::{Begun, Place, Source, Want};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
+use tips::Tips;
 
 const FILES_MAX: usize = 100_000;
 /// The most paths of which each waits for the disk by itself: one wait for all takes whatever else is written there along.
@@ -37,9 +43,34 @@ const STAGED_MAX: usize = 512;
 const LAYER_CHANGED: &str = "the layer no longer holds what was to be applied; look at the diff again";
 
 /// Does the merge; one result for each path, in the request's order.
-pub(super) fn merge(merge: &Merge, upper: &str, project: &str, backup: &str) -> Result<Report, Error> {
+pub(super) fn merge(
+    merge: &Merge,
+    upper: &str,
+    project: &str,
+    backup: &str,
+    carried: Option<&Carried>,
+) -> Result<Report, Error> {
     let disk = Disk::of_batch(merge.files.len() > SINGLE_MAX);
-    run(&disk, merge, upper, project, backup).map(|files| Report::Merged { files })
+    let files = run(&disk, merge, upper, project, backup)?;
+    // Each of these waits for the disk by itself.
+    let tips = move_tips(&Disk::of_batch(false), merge, upper, project, backup, carried)?;
+    Ok(Report::Merged { files, tips })
+}
+
+/// Moves references, when the files are in place.
+fn move_tips(
+    disk: &Disk,
+    merge: &Merge,
+    upper: &str,
+    project: &str,
+    backup: &str,
+    carried: Option<&Carried>,
+) -> Result<Vec<TipResult>, Error> {
+    let Some(carried) = carried.filter(|_| !merge.tips.is_empty()) else { return Ok(Vec::new()) };
+    let _alone = alone(backup)?;
+    let layer = Layer::open(upper, project)?;
+    let (tag, direction) = (&backup::tag(backup), merge.direction);
+    Ok(Tips { disk, layer: &layer, carried, tag, direction }.all(&merge.tips))
 }
 
 fn run(

@@ -80,7 +80,7 @@ impl Yard {
                 |side: &Option<bailey_protocol::outcome::FileState>| side.as_ref().map(|side| side.state);
             in_part(MergeFile::whole(file.path.clone(), state(&file.old), state(&file.new)))
         });
-        let request = Merge { direction: MergeKind::Apply, of: None, files: files.collect() };
+        let request = Merge::of_files(MergeKind::Apply, None, files.collect());
         Self { dir, request, is_batch: false }
     }
 
@@ -199,7 +199,7 @@ fn the_rest_of_a_file_is_left_to_another_apply() {
     let state = |side: &Option<bailey_protocol::outcome::FileState>| side.as_ref().map(|side| side.state);
     let rest =
         files.iter().map(|file| MergeFile::whole(file.path.clone(), state(&file.old), state(&file.new)));
-    let rest = Merge { direction: MergeKind::Apply, of: None, files: rest.collect() };
+    let rest = Merge::of_files(MergeKind::Apply, None, rest.collect());
     let (upper, project) = (text(&yard.dir, "upper"), text(&yard.dir, "project"));
     let second = text(&yard.dir, "second");
     let results = run(&Disk::default(), &rest, &upper, &project, &second).unwrap();

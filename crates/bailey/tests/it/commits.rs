@@ -1,0 +1,315 @@
+//! Commits that a session made arrive in the project as commits; what cannot move is kept where it can be looked at.
+
+use crate::{
+    stage::{Ran, Stage},
+    workspace::{killed::kill_below, newest},
+};
+use bailey_testkit::Reply;
+use std::{
+    fs,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+/// Who commits inside.
+const AUTHOR: &str = "export GIT_AUTHOR_NAME=Ann GIT_AUTHOR_EMAIL=a@example.invalid GIT_COMMITTER_NAME=Ann GIT_COMMITTER_EMAIL=a@example.invalid; set -e; ";
+
+/// A session that ran this script, and its name.
+fn session(stage: &Stage, script: &str) -> String {
+    let script = format!("{AUTHOR}{script}");
+    let ran = stage.ran(&["sandbox", "run", "--keep", "--", "sh", "-c", &script]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    newest(stage)
+}
+
+fn sessions(stage: &Stage, command: &str, session: &str) -> Ran {
+    stage.ran(&["sessions", command, session])
+}
+
+fn tip(stage: &Stage, name: &str) -> String {
+    stage.git(&["rev-parse", name]).trim().to_owned()
+}
+
+fn status(stage: &Stage) -> String {
+    stage.git(&["status", "--porcelain"])
+}
+
+/// The reference that keeps a session's branch.
+fn kept(session: &str, branch: &str) -> String {
+    format!("refs/bailey/{}/{branch}", &session[session.len() - 8..])
+}
+
+const TWO: &str = "echo b >>a.txt; mkdir d; echo new >d/new.txt; rm gone.txt; git add --all; git commit -qm 'first of two'; \
+                   chmod +x a.txt; ln -s a.txt link; git add --all; git commit -qm 'second of two'";
+
+#[test]
+fn commits_arrive_as_commits_and_an_undo_takes_them_back() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("gone.txt", "gone\n"), ("other.txt", "other\n")]);
+    let start = tip(&stage, "main");
+    let session = session(&stage, TWO);
+    let diff = sessions(&stage, "diff", &session);
+    assert!(diff.stdout.contains("2 commits on `main`: an apply of everything moves it there"), "{diff:?}");
+    assert!(diff.stdout.contains("second of two (Ann, 2 files)"), "{diff:?}");
+    assert_eq!(tip(&stage, "main"), start, "a diff changes nothing");
+
+    // What the human staged and changed besides stays as it is.
+    stage.write("other.txt", "staged\n");
+    stage.git(&["add", "other.txt"]);
+    stage.write("mine.txt", "mine\n");
+    let before = status(&stage);
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    assert!(applied.stdout.contains("applied: `main` is at "), "{applied:?}");
+    let log = stage.git(&["log", "--format=%an %s", "main"]);
+    assert_eq!(log, "Ann second of two\nAnn first of two\nTest start\n");
+    assert_eq!(status(&stage), before, "the working tree, the index and the branch agree");
+    assert_eq!(stage.git(&["show", "main:d/new.txt"]), "new\n");
+    stage.git(&["fsck", "--strict"]);
+    assert!(!stage.project().join(".git/refs/bailey").exists());
+    let again = sessions(&stage, "diff", &session);
+    assert!(again.stderr.contains("changes nothing"), "{again:?}");
+
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert!(undone.stdout.contains("`main` is back at"), "{undone:?}");
+    assert_eq!((tip(&stage, "main"), status(&stage)), (start, before));
+    // And once more.
+    assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
+    assert_eq!(stage.git(&["log", "--format=%s", "-1", "main"]), "second of two\n");
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn a_branch_that_moved_meanwhile_is_not_moved_and_nothing_is_lost() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let session = session(&stage, "echo more >>a.txt; git commit -qam inside");
+    stage.write("b.txt", "by hand\n");
+    stage.git(&["commit", "--quiet", "--all", "--message", "outside"]);
+    let outside = tip(&stage, "main");
+    let diff = sessions(&stage, "diff", &session);
+    assert!(diff.stdout.contains("do not follow from the project's"), "{diff:?}");
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let kept = kept(&session, "main");
+    assert!(applied.stdout.contains(&format!("git merge {kept}")), "{applied:?}");
+    assert_eq!(tip(&stage, "main"), outside);
+    assert_eq!(stage.git(&["log", "--format=%s", &kept]), "inside\nstart\n");
+    // What is told works.
+    stage.git(&["stash", "--quiet"]);
+    stage.git(&["merge", "--quiet", "--no-edit", &kept]);
+    assert_eq!((stage.read("a.txt"), stage.read("b.txt")), ("a\nmore\n".into(), "by hand\n".into()));
+}
+
+#[test]
+fn a_branch_moves_only_with_all_that_its_commits_change() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let start = tip(&stage, "main");
+    let session = session(&stage, "echo more >>a.txt; echo more >>b.txt; git commit -qam both");
+    // A part moves no branch.
+    let part = stage.ran(&["sessions", "apply", &session, "a.txt"]);
+    assert_eq!((part.code, tip(&stage, "main")), (Some(0), start.clone()), "{part:?}");
+    // What the human wrote there is kept, and so is the branch.
+    stage.write("b.txt", "by hand\n");
+    let applied = sessions(&stage, "apply", &session);
+    assert!(applied.stdout.contains("not all of its changes were applied, such as `b.txt`"), "{applied:?}");
+    assert_eq!((tip(&stage, "main"), stage.read("b.txt")), (start, "by hand\n".into()));
+    // The control: with that out of the way it moves.
+    stage.write("b.txt", "b\n");
+    let applied = sessions(&stage, "apply", &session);
+    assert!(applied.stdout.contains("`main` is at"), "{applied:?}");
+    assert_eq!(status(&stage), "");
+}
+
+#[test]
+fn other_branches_are_kept_apart_and_a_new_one_is_made() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let start = tip(&stage, "main");
+    let session = session(
+        &stage,
+        "git switch -qc side; echo side >side.txt; git add .; git commit -qm aside; git switch -q main; git switch -qc fix/one; \
+         echo more >>a.txt; git commit -qam fix; git tag inside; git tag -am note annotated",
+    );
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    assert_eq!(tip(&stage, "main"), start);
+    assert_eq!(stage.git(&["log", "--format=%s", "fix/one"]), "fix\nstart\n");
+    assert_eq!(stage.git(&["log", "--format=%s", &kept(&session, "side")]), "aside\nstart\n");
+    assert_eq!(stage.git(&["tag"]), "", "tags stay in the session");
+    assert_eq!(stage.git(&["branch", "--format=%(refname:short)"]), "fix/one\nmain\n");
+    // What is told works: the files are there already.
+    assert!(applied.stdout.contains("git symbolic-ref HEAD refs/heads/fix/one && git reset"), "{applied:?}");
+    stage.git(&["symbolic-ref", "HEAD", "refs/heads/fix/one"]);
+    stage.git(&["reset", "--quiet"]);
+    assert_eq!(status(&stage), "");
+}
+
+#[test]
+fn whoever_works_in_the_repository_is_not_disturbed() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let start = tip(&stage, "main");
+    let session = session(&stage, "echo more >>a.txt; git commit -qam inside");
+    let lock = stage.project().join(".git/index.lock");
+    fs::write(&lock, "").unwrap();
+    let applied = sessions(&stage, "apply", &session);
+    assert!(applied.stdout.contains("a `.lock` file is in the way"), "{applied:?}");
+    assert_eq!((tip(&stage, "main"), fs::read(&lock).unwrap()), (start, Vec::new()));
+    // The control.
+    fs::remove_file(&lock).unwrap();
+    let applied = sessions(&stage, "apply", &session);
+    assert!(applied.stdout.contains("`main` is at"), "{applied:?}");
+}
+
+#[test]
+fn commits_of_a_repository_that_cannot_take_them_stay_and_it_is_said() {
+    let sha256 = |stage: &Stage| {
+        fs::remove_dir_all(stage.project().join(".git")).unwrap();
+        stage.git(&["init", "--quiet", "--initial-branch=main", "--object-format=sha256"]);
+        stage.git(&["add", "--all"]);
+        stage.git(&["commit", "--quiet", "--message", "start"]);
+    };
+    for why in [Some("SHA-256"), Some("reftable"), None] {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        match why {
+            Some("SHA-256") => sha256(&stage),
+            Some(_) => fs::create_dir(stage.project().join(".git/reftable")).unwrap(),
+            None => {}
+        }
+        let session = session(&stage, "echo more >>a.txt; git commit -qam inside");
+        let diff = sessions(&stage, "diff", &session);
+        let applied = sessions(&stage, "apply", &session);
+        assert_eq!((applied.code, stage.read("a.txt")), (Some(0), "a\nmore\n".into()), "{applied:?}");
+        let log = stage.git(&["log", "--format=%s"]);
+        let Some(why) = why else {
+            assert_eq!(log, "inside\nstart\n", "the control");
+            continue;
+        };
+        assert!(
+            diff.stdout.contains("commits stay in the session: ") && diff.stdout.contains(why),
+            "{diff:?}"
+        );
+        assert_eq!(log, "start\n");
+    }
+}
+
+/// A linked worktree and a submodule have their repository elsewhere: said wherever
+/// something is to run, and by an apply; files arrive all the same.
+#[test]
+fn a_worktree_and_a_submodule_are_told_as_such_everywhere() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    stage.git(&["worktree", "add", "--quiet", "wt"]);
+    let source = stage.project().join(".git");
+    stage.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        source.to_str().unwrap(),
+        "sub",
+    ]);
+    for folder in ["wt", "sub"] {
+        let project = stage.project().join(folder);
+        let told = |arguments: &[&str], input: &str| {
+            let mut command = stage.bailey(arguments);
+            command.current_dir(&project).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).ok();
+            let ran = Ran::of(child.wait_with_output().unwrap());
+            assert!(ran.stderr.contains("is a worktree or a submodule"), "{folder}: {arguments:?}: {ran:?}");
+            ran
+        };
+        let _model = stage.model(vec![Reply::text("done"), Reply::text("done")]);
+        told(&["run", "--model", "test/model", "--approve", "never", "say done"], "");
+        told(&["chat", "--model", "test/model", "--approve", "never"], "say done\n");
+        let inside =
+            told(&["sandbox", "run", "--keep", "--", "sh", "-c", "echo more >>a.txt; git status"], "");
+        assert_eq!(inside.code, Some(128), "git says so: {inside:?}");
+        // Who helps themselves to a repository has commits that no apply carries.
+        let own = format!("{AUTHOR}rm .git; git init -q; echo more >>a.txt; git add .; git commit -qm own");
+        assert_eq!(told(&["sandbox", "run", "--keep", "--", "sh", "-c", &own], "").code, Some(0));
+        let session = newest(&stage);
+        let diff = sessions(&stage, "diff", &session);
+        assert!(diff.stdout.contains("commits stay in the session: the project is a worktree"), "{diff:?}");
+        assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
+        assert_eq!(fs::read_to_string(project.join("a.txt")).unwrap(), "a\nmore\n");
+        assert!(project.join(".git").is_file());
+    }
+    // The control: the project itself is none.
+    let plain = stage.ran(&["sandbox", "run", "--", "git", "log", "--format=%s"]);
+    assert!(plain.stdout == "start\n" && !plain.stderr.contains("worktree"), "{plain:?}");
+}
+
+#[test]
+fn what_is_no_commit_moves_nothing_and_is_no_change() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let head = stage.read(".git/HEAD");
+    for script in [
+        "git switch -qc empty",
+        "git commit -qm x --allow-empty; git reset -q --hard HEAD~",
+        "git gc -q",
+        "git status",
+    ] {
+        let session = session(&stage, script);
+        let diff = sessions(&stage, "diff", &session);
+        assert!(diff.stderr.contains("changes nothing"), "{script}: {diff:?}");
+    }
+    // The control: an empty commit is one.
+    let session = session(&stage, "git gc -q; git commit -qm x --allow-empty");
+    assert!(sessions(&stage, "diff", &session).stdout.contains("1 commit on `main`"));
+    assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
+    assert_eq!((stage.git(&["log", "--format=%s"]), stage.read(".git/HEAD")), ("x\nstart\n".into(), head));
+}
+
+/// What an apply asks about is asked about in the files that it carries; a commit that brings it and takes it away again would not be seen.
+#[test]
+fn a_branch_with_what_nobody_was_asked_about_is_kept_apart() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let start = tip(&stage, "main");
+    let hidden = "echo own >.envrc; git add .; git commit -qm brings; git rm -q .envrc; echo more >>a.txt; git commit -qam takes";
+    let first = session(&stage, hidden);
+    let diff = sessions(&stage, "diff", &first);
+    assert!(diff.stdout.contains("a commit of it changes `.envrc`, which an apply asks about"), "{diff:?}");
+    assert_eq!(sessions(&stage, "apply", &first).code, Some(0));
+    assert_eq!(tip(&stage, "main"), start);
+    assert_eq!(stage.git(&["log", "--format=%s", &kept(&first, "main")]), "takes\nbrings\nstart\n");
+    // The control: without that file the branch moves.
+    stage.git(&["checkout", "--quiet", "a.txt"]);
+    let second = session(&stage, &hidden.replace(".envrc", "env.txt"));
+    assert!(sessions(&stage, "apply", &second).stdout.contains("`main` is at"));
+}
+
+/// Kills an apply, with all below it, when a file of the project is another one, or at its end.
+fn killed(stage: &Stage, session: &str, path: &str) {
+    let path = stage.project().join(path);
+    let before = fs::read(&path).unwrap();
+    let mut apply = stage.bailey(&["sessions", "apply", session]).stdout(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fs::read(&path).is_ok_and(|now| now == before) && apply.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "the apply does nothing");
+        std::thread::yield_now();
+    }
+    kill_below(apply.id());
+    apply.kill().unwrap();
+    apply.wait().unwrap();
+}
+
+#[test]
+fn a_killed_apply_of_commits_is_ended_by_the_next() {
+    for path in ["a.txt", ".git/index", ".git/refs/heads/main"] {
+        let stage = Stage::new(&[("a.txt", "a\n"), ("gone.txt", "gone\n")]);
+        let start = tip(&stage, "main");
+        let session = session(&stage, TWO);
+        killed(&stage, &session, path);
+        let main = tip(&stage, "main");
+        stage.git(&["fsck", "--strict"]);
+        let applied = sessions(&stage, "apply", &session);
+        assert!(matches!(applied.code, Some(0 | 1)), "{path}: {applied:?}");
+        let log = stage.git(&["log", "--format=%s", "main"]);
+        assert_eq!(log, "second of two\nfirst of two\nstart\n", "{path}: it was at {main}: {applied:?}");
+        assert_eq!(status(&stage), "", "{path}");
+        let left = stage.git(&["status", "--porcelain", "--ignored"]);
+        assert_eq!(left, "", "{path}");
+        assert_eq!(sessions(&stage, "undo", &session).code, Some(0), "{path}");
+        assert_eq!((tip(&stage, "main"), status(&stage).as_str()), (start, ""), "{path}");
+    }
+}

@@ -1,0 +1,238 @@
+//! Commits of a session: which of them an apply takes along, and what a person is told of them.
+
+use crate::{Changes, Host, HostError};
+use bailey_kernel::{Preview, Scope};
+use bailey_protocol::{
+    Branch, Merge, MergeFile, MergeKind, MergeState, SessionId, Tip, TipResult, Verdict, WsPath,
+};
+use std::collections::HashSet;
+
+/// Digits of an object's name that people see.
+const ID_DIGITS: usize = 8;
+/// Digits of a session's name in the references that are kept for it.
+const SESSION_DIGITS: usize = 8;
+
+impl Host {
+    /// Leaves a branch where it is when one of its commits touches what an apply asks about and the files of the apply do not
+    /// hold: nobody would have been asked.
+    pub(crate) async fn look_at_history(
+        &self,
+        scope: &Scope,
+        changes: &mut Changes,
+    ) -> Result<(), HostError> {
+        let shown: HashSet<&str> = changes.changes.iter().map(|change| change.path.as_str()).collect();
+        let mut asides = Vec::new();
+        for (at, branch) in changes.branches.iter().enumerate() {
+            if branch.aside.is_none() && branch.refused.is_none() {
+                asides.extend(self.why_unseen(scope, branch, &shown).await?.map(|why| (at, why)));
+            }
+        }
+        for (at, why) in asides {
+            changes.branches.get_mut(at).into_iter().for_each(|branch| branch.aside = Some(why.clone()));
+        }
+        Ok(())
+    }
+
+    async fn why_unseen(
+        &self,
+        scope: &Scope,
+        branch: &Branch,
+        shown: &HashSet<&str>,
+    ) -> Result<Option<String>, HostError> {
+        if u32::try_from(branch.commits.len()).unwrap_or(u32::MAX) < branch.count {
+            return Ok(Some(format!("it has {} commits, more than are looked at one by one", branch.count)));
+        }
+        let files = branch.commits.iter().flat_map(|commit| &commit.files).map(String::as_str);
+        let unseen: HashSet<&str> = files.filter(|path| !shown.contains(path)).collect();
+        // As git writes a name with control characters, which no rule knows.
+        if let Some(path) = unseen.iter().find(|path| path.starts_with('"')) {
+            return Ok(Some(format!("a commit of it changes {path}, which cannot be looked at")));
+        }
+        let root = self.workspace().0.as_str();
+        let file = |path: &&str| MergeFile::whole(WsPath(format!("{root}/{path}")), None, None);
+        let mut files: Vec<MergeFile> = unseen.iter().map(file).collect();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let merge = Merge::of_files(MergeKind::Apply, None, files);
+        let Preview { verdict, reasons, red } = self.preview_of(scope, merge).await?;
+        Ok(match (verdict, red.first()) {
+            (Verdict::Allowed, _) => None,
+            (_, Some(path)) => {
+                let path = path.relative_to(root).unwrap_or(&path.0).to_owned();
+                Some(format!(
+                    "a commit of it changes `{path}`, which an apply asks about: {}",
+                    reasons.join("; ")
+                ))
+            }
+            (_, None) => {
+                Some(format!("a commit of it changes what an apply asks about: {}", reasons.join("; ")))
+            }
+        })
+    }
+}
+
+/// The references that an apply of everything moves.
+pub(crate) fn tips(branches: &[Branch], session: SessionId) -> Vec<Tip> {
+    let can = branches.iter().filter(|branch| branch.refused.is_none());
+    let tip = |branch: &Branch| {
+        let kept = aside(&branch.name, session);
+        let new = branch.new.clone();
+        match branch.aside {
+            None => Tip { name: branch.name.clone(), old: branch.old.clone(), new, aside: Some(kept) },
+            Some(_) => Tip { name: kept, old: None, new, aside: None },
+        }
+    };
+    can.map(tip).collect()
+}
+
+/// The reference that keeps the commits of a session's branch.
+fn aside(name: &str, session: SessionId) -> String {
+    let session = session.to_string();
+    let digits = session.get(session.len().saturating_sub(SESSION_DIGITS)..).unwrap_or(&session);
+    format!("refs/bailey/{digits}/{}", plain(name))
+}
+
+/// What is told of commits before an apply: a line for each branch, and one for each commit.
+pub(crate) fn before(branches: &[Branch], bound: Option<&String>, session: SessionId) -> Vec<String> {
+    let mut lines: Vec<String> =
+        bound.iter().map(|why| format!("commits stay in the session: {why}")).collect();
+    for branch in branches {
+        let (name, commits) = (plain(&branch.name), counted(branch.count));
+        lines.push(match (&branch.refused, &branch.aside) {
+            (Some(why), _) => format!("commits on `{name}` stay in the session: {why}"),
+            (None, None) => format!("{commits} on `{name}`: an apply of everything moves it there"),
+            (None, Some(why)) => {
+                format!(
+                    "{commits} on `{name}`: an apply of everything keeps them at {}: {why}",
+                    aside(&branch.name, session)
+                )
+            }
+        });
+        lines.extend(branch.commits.iter().map(|commit| {
+            let files = match commit.files.len() {
+                1 => "1 file".to_owned(),
+                files => format!("{files} files"),
+            };
+            format!("  {} {} ({}, {files})", id(&commit.id), commit.subject, commit.author)
+        }));
+        let more = branch.count.saturating_sub(u32::try_from(branch.commits.len()).unwrap_or(u32::MAX));
+        lines.extend((more > 0 && branch.refused.is_none()).then(|| format!("  and {more} more")));
+    }
+    lines
+}
+
+/// What became of the references of a merge: what is told, and what was kept back.
+pub(crate) fn after(direction: MergeKind, tips: &[Tip], results: &[TipResult]) -> (Vec<String>, Vec<String>) {
+    let (mut told, mut kept) = (Vec::new(), Vec::new());
+    for (tip, result) in tips.iter().zip(results) {
+        match &result.state {
+            MergeState::Done | MergeState::Already => told.push(moved(direction, tip, result)),
+            MergeState::Conflict { reason } | MergeState::Failed { reason } => {
+                kept.push(format!("{}: {reason}", tip.name));
+            }
+        }
+    }
+    (told, kept)
+}
+
+fn moved(direction: MergeKind, tip: &Tip, result: &TipResult) -> String {
+    let at = result.at.as_deref().unwrap_or(&tip.name);
+    let (name, new) = (plain(at), id(&tip.new));
+    if direction == MergeKind::Undo {
+        return match &tip.old {
+            Some(old) => format!("`{name}` is back at {}", id(old)),
+            None => format!("`{name}` is gone again"),
+        };
+    }
+    match (at.starts_with("refs/bailey/"), &result.why) {
+        (true, why) => {
+            let why = why.as_ref().map(|why| format!(", for {why}")).unwrap_or_default();
+            format!("commits up to {new} are kept at {at}{why}; to take them: git merge {at}")
+        }
+        (false, None) => format!("`{name}` is at {new} now"),
+        (false, Some(why)) => format!(
+            "`{name}` is at {new} now; {why}: to be on it with these files, git symbolic-ref HEAD {at} && git reset"
+        ),
+    }
+}
+
+fn counted(commits: u32) -> String {
+    if commits == 1 { "1 commit".into() } else { format!("{commits} commits") }
+}
+
+fn id(id: &str) -> &str {
+    id.get(..ID_DIGITS).unwrap_or(id)
+}
+
+fn plain(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bailey_protocol::Commit;
+
+    fn branch(name: &str, aside: Option<&str>) -> Branch {
+        let commit = Commit {
+            id: "c".repeat(40),
+            author: "Ann".into(),
+            subject: "fix".into(),
+            files: vec!["a".into()],
+        };
+        Branch {
+            name: name.into(),
+            old: Some("b".repeat(40)),
+            new: "c".repeat(40),
+            aside: aside.map(str::to_owned),
+            refused: None,
+            commits: vec![commit],
+            count: 3,
+        }
+    }
+
+    #[test]
+    fn a_branch_moves_and_what_cannot_is_kept_under_a_name_of_the_session() {
+        let session = SessionId::parse("0190a3c4-0000-7000-8000-0000deadbeef").unwrap();
+        let refused = Branch { refused: Some("broken".into()), ..branch("refs/heads/bad", None) };
+        let branches = [branch("refs/heads/main", None), branch("HEAD", Some("no branch")), refused];
+        let tips = tips(&branches, session);
+        let names: Vec<(&str, Option<&str>)> =
+            tips.iter().map(|tip| (tip.name.as_str(), tip.aside.as_deref())).collect();
+        let kept = "refs/bailey/deadbeef/main";
+        assert_eq!(names, [("refs/heads/main", Some(kept)), ("refs/bailey/deadbeef/HEAD", None)]);
+        let lines = before(&branches, None, session);
+        assert_eq!(lines[0], "3 commits on `main`: an apply of everything moves it there");
+        assert_eq!(lines[1], "  cccccccc fix (Ann, 1 file)");
+        assert_eq!(lines[2], "  and 2 more");
+        assert!(lines[3].ends_with("keeps them at refs/bailey/deadbeef/HEAD: no branch"), "{lines:?}");
+        assert!(lines.contains(&"commits on `bad` stay in the session: broken".to_owned()), "{lines:?}");
+    }
+
+    #[test]
+    fn what_became_of_a_reference_is_told_with_what_to_do() {
+        let tip = Tip { name: "refs/heads/main".into(), old: None, new: "c".repeat(40), aside: None };
+        let result = |at: Option<&str>, why: Option<&str>, state| TipResult {
+            name: tip.name.clone(),
+            at: at.map(str::to_owned),
+            why: why.map(str::to_owned),
+            state,
+        };
+        let told = |direction, result| after(direction, std::slice::from_ref(&tip), &[result]);
+        let done = result(Some("refs/heads/main"), None, MergeState::Done);
+        assert_eq!(told(MergeKind::Apply, done.clone()).0, ["`main` is at cccccccc now"]);
+        assert_eq!(told(MergeKind::Undo, done).0, ["`main` is gone again"]);
+        let aside = result(Some("refs/bailey/1/main"), Some("it moved"), MergeState::Done);
+        let (lines, _) = told(MergeKind::Apply, aside);
+        assert_eq!(
+            lines,
+            [
+                "commits up to cccccccc are kept at refs/bailey/1/main, for it moved; to take them: git merge refs/bailey/1/main"
+            ]
+        );
+        let failed = result(None, None, MergeState::Failed { reason: "no".into() });
+        assert_eq!(told(MergeKind::Apply, failed), (vec![], vec!["refs/heads/main: no".to_owned()]));
+    }
+}

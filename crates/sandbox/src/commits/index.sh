@@ -1,0 +1,24 @@
+# Makes of the project's index the one that fits another commit, keeping what was staged besides; and says which paths differ.
+# $1 the project, $2 the folder to work in, $3 and $4 the commits (- for none), $5 whether the index is wanted.
+set -eu
+cd "$2"
+if [ ! -d clean ]; then
+    mkdir -p clean/objects/info clean/refs
+    echo 'ref: refs/heads/none' >clean/HEAD
+    printf '%s\n' "$1/.git/objects" >clean/objects/info/alternates
+fi
+# The tree without files.
+none=4b825dc642cb6eb9a060e54bf8d69288fbee4904
+from=$3 to=$4
+if [ "$from" = - ]; then from=$none; fi
+if [ "$to" = - ]; then to=$none; fi
+own() { git --git-dir=clean "$@"; }
+rm -f -- clean/index clean/base clean/paths
+if [ "$5" = index ]; then
+    if [ -f "$1/.git/index" ]; then
+        cp -- "$1/.git/index" clean/base
+        cp -- clean/base clean/index
+    fi
+    own read-tree -i -m "$from" "$to"
+fi
+own diff-tree -r -z --name-only --no-renames "$from" "$to" >clean/paths

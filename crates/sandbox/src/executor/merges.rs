@@ -1,0 +1,46 @@
+//! A comparison of a session's layer with its project, and what moves between them.
+
+use super::Walls;
+use crate::{commits::Commits, worker::Request};
+use bailey_kernel::Io;
+use bailey_protocol::{EffectId, Isolation, Merge, Outcome, Report, SessionId};
+use std::time::Instant;
+
+impl Walls {
+    pub(super) async fn merge(
+        &self,
+        session: SessionId,
+        effect: EffectId,
+        merge: Merge,
+        isolation: &Isolation,
+        io: &Io,
+    ) -> Outcome {
+        let begin = Instant::now();
+        let _alone = self.carrying.lock().await;
+        self.known(|known| known.remove(&session));
+        let carried = Commits { native: &self.native, session, cancel: &io.cancel }.ready(&merge).await;
+        let request = self.native.yard(session).map(|yard| Request::Merge {
+            // An undo finds what its apply replaced under the apply's name.
+            backup: yard.backups().join(merge.of.unwrap_or(effect).to_string()).display().to_string(),
+            merge,
+            upper: yard.upper().display().to_string(),
+            project: yard.project.display().to_string(),
+            carried,
+        });
+        self.work(session, request, isolation, io, begin).await
+    }
+
+    pub(super) async fn diff(&self, session: SessionId, isolation: &Isolation, io: &Io) -> Outcome {
+        let begin = Instant::now();
+        let request = self.native.yard(session).map(|yard| Request::Diff {
+            upper: yard.upper().display().to_string(),
+            project: yard.project.display().to_string(),
+        });
+        let mut outcome = self.work(session, request, isolation, io, begin).await;
+        if let Report::Diff(report) = &mut outcome.report {
+            let _alone = self.carrying.lock().await;
+            Commits { native: &self.native, session, cancel: &io.cancel }.compare(report).await;
+        }
+        outcome
+    }
+}
