@@ -31,7 +31,7 @@ use bailey_kernel::{
 };
 use bailey_protocol::{Action, Outcome, Relay, RelayReport, Report, SessionId, Status};
 use bailey_secrets::{Redactor, Vault};
-use body::{Answered, Look, Passing};
+use body::{Answered, Look, Mask, Passing};
 use dial::{Barred, Guarded, Private};
 use http_body_util::BodyExt as _;
 use hyper::{
@@ -59,9 +59,21 @@ use tokio_util::sync::CancellationToken;
 
 /// The most connections at a time; more wait.
 const CONNECTIONS_MAX: usize = 256;
-/// Headers by which some servers take a request for another one than it is.
-const OVERRIDES: [&str; 5] =
-    ["x-http-method", "x-http-method-override", "x-method-override", "x-original-url", "x-rewrite-url"];
+/// Headers by which some servers take a request for another one than it is; a `_` is a `-` to many.
+const OVERRIDES: [&str; 10] = [
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-uri",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-forwarded-host",
+    "x-forwarded-path",
+    "x-forwarded-uri",
+    "x-forwarded-url",
+];
+/// Sets of characters, or the beginnings of their names, in which ASCII is as it is.
+const PLAIN_CHARSETS: [&str; 6] = ["utf-8", "utf8", "us-ascii", "ascii", "iso-8859-", "windows-125"];
 /// Headers that are about one connection and not about the message (RFC 9110, 7.6.1), or that the client writes itself.
 const OF_THE_CONNECTION: [HeaderName; 9] = [
     header::CONNECTION,
@@ -293,23 +305,28 @@ impl Inner {
             // What comes behind a body is wanted, which gRPC does not do without.
             sent.headers_mut().insert(header::TE, HeaderValue::from_static("trailers"));
         }
-        for name in OVERRIDES {
+        let is_override = |name: &HeaderName| OVERRIDES.contains(&name.as_str().replace('_', "-").as_str());
+        let overrides: Vec<HeaderName> =
+            sent.headers().keys().filter(|name| is_override(name)).cloned().collect();
+        for name in overrides {
             sent.headers_mut().remove(name);
         }
         if is_switch {
             keep_upgrade(&head.headers, sent.headers_mut());
         }
-        let has_keys = self.keys.are_at(&origin);
-        if has_keys {
-            sent.headers_mut().remove(header::COOKIE);
-        }
-        let put_in = |key: &String| {
-            let mask = self.keys.put_in(key, &relay.method, &relay.url, sent.headers_mut());
-            // What is packed cannot be looked through.
+        let mask = self.keys.mask_of(&origin);
+        if mask.is_some() {
+            // A cookie would be a login that stays inside; of a part of an answer, of one in rare letters, and of one that is packed nobody
+            // can tell what it shows.
+            for name in [header::COOKIE, header::RANGE, header::IF_RANGE, header::ACCEPT_CHARSET] {
+                sent.headers_mut().remove(name);
+            }
             sent.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-            mask
-        };
-        let mask = relay.key.as_ref().map(put_in).transpose().map_err(|misused| misused.to_string())?;
+        }
+        if let Some(key) = &relay.key {
+            let put_in = self.keys.put_in(key, &relay.method, &relay.url, sent.headers_mut());
+            put_in.map_err(|misused| misused.to_string())?;
+        }
         let came = tokio::select! {
             biased;
             () = answer.closed() => return Err("the command went away before an answer came".into()),
@@ -317,20 +334,22 @@ impl Inner {
         };
         passed.status.store(came.status().as_u16(), Ordering::Relaxed);
         if came.status() == StatusCode::SWITCHING_PROTOCOLS {
+            if !is_switch || mask.is_some() {
+                return Err("the server switches to another protocol, which nobody asked for or cannot be looked through".into());
+            }
             return self.switched(came, upgrade, answer, (out, back)).await;
         }
         let (head, body) = came.into_parts();
         let mut headers = end_to_end(&head.headers);
-        if has_keys {
-            headers.remove(header::SET_COOKIE);
-        }
         if let Some(mask) = &mask {
-            hide(mask, &mut headers, &passed.masked)?;
+            check_plain(head.status, &head.headers)?;
+            hide(mask, &mut headers, &passed.masked);
+            headers.remove(header::SET_COOKIE);
         } else if let Some(length) = head.headers.get(header::CONTENT_LENGTH) {
             // Of an answer to `HEAD` it tells how long the body would be.
             headers.insert(header::CONTENT_LENGTH, length.clone());
         }
-        let look = mask.map(|mask| Look::mask(&mask, &passed.masked));
+        let look = mask.map(|mask| Look::Mask(Mask::new(&mask, &passed.masked)));
         let (ended, over) = oneshot::channel();
         let body = Passing::new(body, back, self.config.idle_timeout, Some(ended)).looking(look);
         let mut back = Response::new(body.boxed());
@@ -382,20 +401,52 @@ impl Inner {
     }
 }
 
-/// Takes a key out of the headers of an answer. An answer that was packed although nobody wanted that is none.
-fn hide(mask: &Redactor, headers: &mut HeaderMap, masked: &AtomicU32) -> Result<(), String> {
-    let is_packed = |packed: &HeaderValue| !packed.as_bytes().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(header::CONTENT_ENCODING).iter().any(is_packed) {
-        return Err("the answer is packed, so it cannot be looked through for the key that was put in".into());
+/// An answer in which a key may stand is whole, unpacked, and in letters that its spellings are known in.
+fn check_plain(status: StatusCode, headers: &HeaderMap) -> Result<(), String> {
+    let listed =
+        |name| headers.get_all(name).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let is = |value: &[u8], plain: &str| value.trim_ascii().eq_ignore_ascii_case(plain.as_bytes());
+    if listed(header::CONTENT_ENCODING).any(|packed| !is(packed, "identity"))
+        || listed(header::TRANSFER_ENCODING).any(|packed| !is(packed, "chunked"))
+    {
+        return Err("the answer is packed, so it cannot be looked through for a key".into());
+    }
+    if status == StatusCode::PARTIAL_CONTENT {
+        return Err(
+            "the answer is a part that nobody asked for, so it cannot be looked through for a key".into()
+        );
+    }
+    let media = headers
+        .get(header::CONTENT_TYPE)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
+    let charset = media
+        .as_deref()
+        .and_then(|media| media.split_once("charset="))
+        .map(|(_, rest)| rest.trim_matches(['"', ' ']));
+    match charset {
+        Some(charset) if !PLAIN_CHARSETS.iter().any(|plain| charset.starts_with(plain)) => {
+            Err(format!("the answer is in `{charset}`, so it cannot be looked through for a key"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes keys out of the headers of an answer.
+fn hide(mask: &Redactor, headers: &mut HeaderMap, masked: &AtomicU32) {
+    let shows = |text: &[u8]| *mask.redact_bytes(text) != *text;
+    let named: Vec<HeaderName> =
+        headers.keys().filter(|name| shows(name.as_str().as_bytes())).cloned().collect();
+    for name in named {
+        headers.remove(name);
+        masked.fetch_add(1, Ordering::Relaxed);
     }
     for value in headers.values_mut() {
         let clean = mask.redact_bytes(value.as_bytes());
         if *clean != *value.as_bytes() {
-            *value = HeaderValue::from_bytes(&clean).map_err(|error| error.to_string())?;
+            *value = HeaderValue::from_bytes(&clean).unwrap_or(HeaderValue::from_static(""));
             masked.fetch_add(1, Ordering::Relaxed);
         }
     }
-    Ok(())
 }
 
 /// The headers that are the message's and not the connection's.

@@ -117,7 +117,14 @@ impl UrlPath {
         // Some take an encoded slash for a slash, and some for a character of a name.
         let split: Vec<String> =
             names.iter().flat_map(|name| name.split('/')).map(ToString::to_string).collect();
-        let readings = if split == names { [names].into() } else { [names, split].into() };
+        // And some take what follows a `;` for no part of the name.
+        let short: Vec<String> = split.iter().map(|name| without_parameters(name).to_string()).collect();
+        let mut readings: Vec<Vec<String>> = [names].into();
+        for reading in [split, short] {
+            if !readings.contains(&reading) {
+                readings.push(reading);
+            }
+        }
         Self { readings }
     }
 }
@@ -138,9 +145,17 @@ fn decoded(name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+fn without_parameters(name: &str) -> &str {
+    name.split(';').next().unwrap_or_default()
+}
+
 /// Whether servers may take a name for a way upwards, for nothing, or for something that is encoded once more.
 fn is_odd(name: &str) -> bool {
-    let is_step = |part: &str| matches!(part.split(';').next(), Some("" | "." | ".."));
+    // Dots of other alphabets become plain ones, and spaces at an end go.
+    let is_dot = |c: char| {
+        matches!(c, '.' | '\u{2024}'..='\u{2026}' | '\u{3002}' | '\u{fe52}' | '\u{ff0e}' | '\u{ff61}')
+    };
+    let is_step = |part: &str| without_parameters(part).chars().all(|c| is_dot(c) || c.is_whitespace());
     name.split('/').any(is_step) || name.contains(['\\', '%']) || name.chars().any(char::is_control)
 }
 

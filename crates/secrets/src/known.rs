@@ -10,7 +10,7 @@
 //!
 //! Spellings: as it is; each line of a value of several lines; Base64 at each of the three alignments, standard and URL-safe, without the characters
 //! that depend on neighbours or padding; hexadecimal in both cases; percent-encoded, with the sets of
-//! characters that common libraries leave alone; escaped for JSON once and twice; and each of these as the module `view`
+//! characters that common libraries leave alone; escaped for JSON once and twice, and with `\u` or HTML's references for the characters that libraries so escape; as UTF-16; and each of these as the module `view`
 //! shows it. A value of 8 bytes has 10 characters in Base64 that do not depend on its neighbours, and 16 in hexadecimal.
 
 use crate::view::loosen;
@@ -122,6 +122,15 @@ pub(crate) fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
             all.insert(once.into_bytes());
         }
     }
+    for escaped in ["<>&='", "<>&=+'/`", ""] {
+        all.extend(units(value, escaped));
+    }
+    for escaped in ["&<>\"'", "&<>\"'/", "&<>\"'/`=", ""] {
+        all.extend(entities(value, escaped));
+    }
+    for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        all.insert(value.encode_utf16().flat_map(bytes).collect());
+    }
     all.insert(value.replace(' ', "+").into_bytes());
     all.extend(lines(value).map(|line| line.as_bytes().to_vec()));
     let loose: Vec<_> = all.iter().map(|spelling| loosen(spelling)).collect();
@@ -168,6 +177,52 @@ fn percent(value: &str, left_alone: &str) -> [Vec<u8>; 3] {
     }
     let form = upper.replace("%20", "+");
     [upper, lower, form].map(String::into_bytes)
+}
+
+/// With these characters, or all that are no letters and digits, as `\\u003d`, in both cases.
+fn units(value: &str, escaped: &str) -> [Vec<u8>; 2] {
+    let (mut lower, mut upper) = (String::new(), String::new());
+    for c in value.chars() {
+        if is_escaped(c, escaped) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(lower, "\\u{unit:04x}");
+                let _ = write!(upper, "\\u{unit:04X}");
+            }
+        } else {
+            lower.push(c);
+            upper.push(c);
+        }
+    }
+    [lower, upper].map(String::into_bytes)
+}
+
+/// The same as character references of HTML: decimal, hexadecimal in both cases, and by name where there is one.
+fn entities(value: &str, escaped: &str) -> [Vec<u8>; 5] {
+    let spelled = |write: &dyn Fn(char) -> String| -> Vec<u8> {
+        let one = |c: char| if is_escaped(c, escaped) { write(c) } else { c.to_string() };
+        value.chars().map(one).collect::<String>().into_bytes()
+    };
+    let named = |c: char, other: String| match c {
+        '&' => "&amp;".into(),
+        '<' => "&lt;".into(),
+        '>' => "&gt;".into(),
+        '"' => "&quot;".into(),
+        _ => other,
+    };
+    let decimal = |c: char| format!("&#{};", u32::from(c));
+    let hex = |c: char| format!("&#x{:x};", u32::from(c));
+    let upper = |c: char| format!("&#x{:X};", u32::from(c));
+    [
+        spelled(&decimal),
+        spelled(&hex),
+        spelled(&upper),
+        spelled(&|c| named(c, decimal(c))),
+        spelled(&|c| named(c, upper(c))),
+    ]
+}
+
+fn is_escaped(c: char, escaped: &str) -> bool {
+    if escaped.is_empty() { !c.is_ascii_alphanumeric() } else { escaped.contains(c) }
 }
 
 /// The inside of a JSON string (RFC 8259), optionally in ASCII only and with `/` escaped.

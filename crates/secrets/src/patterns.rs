@@ -4,7 +4,7 @@
 use crate::{
     known, mark,
     shape::{CONTEXT, Shape},
-    view::{Reading, View},
+    view::{Reading, SPREAD_MAX, View},
 };
 use aho_corasick::{
     Anchored, MatchKind,
@@ -89,6 +89,11 @@ impl Patterns {
     /// what a token of a known shape has. Rounded up, so that the length of a secret does not show.
     pub(crate) fn margin(&self) -> usize {
         (self.longest + self.longest / 4).next_multiple_of(MARGIN_STEP).max(MARGIN_MIN)
+    }
+
+    /// The most bytes that may be the beginning of a literal in any view: each of its characters encoded, behind the widest gap.
+    pub(crate) fn hold_max(&self) -> usize {
+        (self.longest + 1) * SPREAD_MAX + CONTEXT
     }
 
     /// Whether there is nothing to search with.

@@ -123,6 +123,12 @@ impl Redactor {
         clean.get(self.patterns().margin()..).unwrap_or_default().to_vec()
     }
 
+    /// The most bytes that a stream holds back, whatever they are.
+    #[must_use]
+    pub fn hold_max(&self) -> usize {
+        self.patterns().hold_max()
+    }
+
     /// A redactor for a stream that comes in pieces.
     #[must_use]
     pub fn stream(&self) -> StreamRedactor {

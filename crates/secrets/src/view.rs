@@ -10,6 +10,8 @@ use std::ops::Range;
 
 /// What is left out between two characters of a value, at most, in bytes; a longer gap parts them.
 const GAP_MAX: usize = 32;
+/// Bytes that one character of a value may take in any view, with the gap before it.
+pub(crate) const SPREAD_MAX: usize = GAP_MAX + 4;
 /// Parameters of a colour, at most, in bytes.
 const PARAMETERS_MAX: u8 = 16;
 

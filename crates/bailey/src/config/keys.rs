@@ -3,6 +3,7 @@
 use super::{ConfigError, document::Document, models};
 use bailey_egress::{BoundKey, KeyForm};
 use bailey_policy::{Method, UrlGlob};
+use bailey_secrets::is_secret_name;
 use serde::{Deserialize, Serialize};
 
 /// The key of their tables.
@@ -47,6 +48,9 @@ impl Key {
         let variable = self.variable.clone().unwrap_or_else(|| self.secret.clone());
         if !is_variable(&variable) {
             return Err(format!("`{variable}` is no name of a variable: write `variable = \"NAME\"`"));
+        }
+        if is_taken(&variable) {
+            return Err(format!("`{variable}` has a meaning of its own inside: write another `variable`"));
         }
         models::is_url(&self.at).map_err(|why| format!("`at` is no URL of a server: {why}"))?;
         let is_open = self.at.starts_with("http://") && !private.contains(&self.at);
@@ -97,6 +101,21 @@ impl Key {
 fn is_variable(name: &str) -> bool {
     name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Whether programs, or the walls, take a variable of this name for something else than a key.
+fn is_taken(name: &str) -> bool {
+    const NAMES: [&str; 13] = [
+        "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "TERM", "ENV", "IFS", "SHELL", "PWD", "EDITOR",
+        "PAGER",
+    ];
+    const BEGINNINGS: [&str; 11] =
+        ["LD_", "GIT_", "BASH", "NODE_", "PYTHON", "CARGO_", "SSL_", "NPM_", "PIP_", "CURL_", "DENO_"];
+    let upper = name.to_ascii_uppercase();
+    !is_secret_name(&upper)
+        && (NAMES.contains(&upper.as_str())
+            || upper.ends_with("PROXY")
+            || BEGINNINGS.iter().any(|beginning| upper.starts_with(beginning)))
 }
 
 fn is_user(name: &str) -> bool {

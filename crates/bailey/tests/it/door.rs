@@ -221,7 +221,7 @@ fn a_pass_is_of_one_command_also_beside_another_of_its_session() {
     let _server = stage.model_beside(script);
     let told =
         stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]).results();
-    assert!(told[1].contains(" 407\npassed 200"), "{told:?}");
+    assert!(told.iter().any(|told| told.contains(" 407\npassed 200")), "{told:?}");
     assert_eq!(open.asked().len(), 1);
 }
 

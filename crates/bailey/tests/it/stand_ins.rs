@@ -266,14 +266,71 @@ fn a32_an_answer_that_shows_the_key_is_masked() {
     assert!(packed.stdout.contains("the answer is packed"), "{packed:?}");
     assert!(!ask("/cookie").stdout.to_lowercase().contains("set-cookie"), "a login that would stay inside");
     assert!(keyed.stage.ran(&["audit", "export"]).stdout.contains(r#"\"masked\":1"#));
-    // The same server shows a word that is no key of the owner's to whoever sends it, for another's answer passes as it is.
-    let open =
-        Keyed::new(|_, _| whole("200 OK", format!("you sent {KEY}").as_bytes()), "paths = [\"/none\"]\n");
-    let body = open.run(&format!(
-        "curl -sS {} > /tmp/it; grep -c Zk3vQ9sX1bN7tR5wY2mC8dF6hJ4lP0aE /tmp/it",
-        open.url("/")
-    ));
+    // A server to which no key is bound shows the same letters to whoever asks.
+    let open = Upstream::start(|_, _| whole("200 OK", format!("you sent {KEY}").as_bytes()));
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let place = format!("http://{}", open.address);
+    settle(&stage, &format!("[network]\nprivate = [\"{place}\"]\n"), &allow(&open.address.to_string(), ""));
+    let line =
+        format!("curl -sS --noproxy '' {place} > /tmp/it; grep -c Zk3vQ9sX1bN7tR5wY2mC8dF6hJ4lP0aE /tmp/it");
+    let body = stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
     assert_eq!(body.stdout, "1\n", "the control: {body:?}");
+}
+
+/// What would keep the mask from seeing what an answer shows, or shows it to another request.
+#[test]
+fn a32_no_answer_of_such_a_server_goes_round_the_mask() {
+    let answer = |first: &str, _| {
+        let head = |more: &str, body: &str| {
+            format!("HTTP/1.1 {more}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+                .into_bytes()
+        };
+        match first.split(' ').nth(1).unwrap() {
+            "/part" => head("206 Partial Content\r\nContent-Range: bytes 0-9/36", &KEY[..10]),
+            "/utf-16" => head("200 OK\r\nContent-Type: text/plain; charset=\"UTF-16LE\"", "x"),
+            "/hidden" => head("200 OK\r\nContent-Encoding: gzip\r\nConnection: content-encoding", "x"),
+            "/switch" => {
+                b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw".to_vec()
+            }
+            "/name" => head(&format!("200 OK\r\nX-{}: 1", spellings(KEY)[1]), "named"),
+            "/units" => head("200 OK", &KEY.replace('_', "\\u005f")),
+            "/html" => head("200 OK", &KEY.replace('_', "&#x5F;")),
+            _ => head("200 OK", &format!("shown to whoever asks: {KEY}")),
+        }
+    };
+    let keyed = Keyed::new(answer, "paths = [\"/with/**\"]\n");
+    for (path, told) in [
+        ("/part", "a part that nobody asked for"),
+        ("/utf-16", "is in `utf-16le`"),
+        ("/hidden", "is packed"),
+        ("/switch", "switches to another protocol"),
+    ] {
+        let ran = keyed.curl(&format!(
+            "-i -H 'Connection: upgrade' -H 'Upgrade: x' -H 'Range: bytes=0-9' {}",
+            keyed.url(path)
+        ));
+        assert!(ran.stdout.contains(told), "{path}: {ran:?}");
+    }
+    let asked = keyed.upstream.asked().concat().to_lowercase();
+    assert!(!asked.contains("range:") && !asked.contains("upgrade"), "{asked}");
+    for path in ["/units", "/html", "/stored"] {
+        let ran = keyed.curl(&keyed.url(path));
+        assert!(
+            ran.stdout.contains("[redacted:FORGE_TOKEN]"),
+            "no key was put in here, and none is shown: {path}: {ran:?}"
+        );
+    }
+    assert!(!keyed.curl(&format!("-i {}", keyed.url("/name"))).stdout.contains(&spellings(KEY)[1]));
+    let dotted = format!("http://{}.:{}/x", keyed.upstream.address.ip(), keyed.upstream.address.port());
+    let ran = keyed.curl(&format!("-H 'Authorization: Bearer mine' {dotted}"));
+    assert!(ran.stdout.contains("refused") && !ran.stdout.contains("shown to"), "{ran:?}");
+    let other = keyed.curl(&format!(
+        "-X POST -H 'X_HTTP_Method_Override: DELETE' -H 'X-Original-URI: /y' {}",
+        keyed.url("/x")
+    ));
+    assert!(other.stdout.contains("redacted"), "{other:?}");
+    let asked = keyed.upstream.asked().concat().to_lowercase();
+    assert!(!asked.contains("override") && !asked.contains("original"), "{asked}");
 }
 
 /// git asks for a password itself, and is given the stand-in by the settings that the walls bring.
@@ -416,6 +473,8 @@ fn a_key_that_makes_no_sense_is_a_mistake_with_its_place() {
         ("at = \"https://f.example\"\nuser = \"a'b\"", "is no user"),
         ("at = \"https://f.example\"\nuser = \"a\"\nprefix = \"x\"", "are two forms"),
         ("at = \"https://f.example\"\nvariable = \"A-B\"", "is no name of a variable"),
+        ("at = \"https://f.example\"\nvariable = \"LD_PRELOAD\"", "has a meaning of its own"),
+        ("at = \"https://f.example\"\nvariable = \"https_proxy\"", "has a meaning of its own"),
         ("at = \"https://f.example\"\nvalue = \"x\"", "unknown field `value`"),
     ] {
         settle(&stage, &format!("[[network.key]]\nsecret = \"FORGE_TOKEN\"\n{rest}\n"), "");

@@ -44,12 +44,56 @@ pub(super) struct Passing {
     look: Option<Look>,
 }
 
+const SHOWS_STAND_IN: &str = "its body shows the stand-in of a key, which is put in nowhere but in the header that its owner bound it to";
+
 /// What is looked for in a body as it passes. What may be the beginning of it waits for what follows.
 pub(super) enum Look {
     /// For what must not pass: then the rest does not pass, either.
     Refuse(StreamRedactor),
     /// For what must not be seen: a mark stands in its place, and the number of marks is counted.
-    Mask { stream: StreamRedactor, count: Arc<AtomicU32>, before: u32 },
+    Mask(Mask),
+}
+
+/// What masks a body. When bytes come out of it depends on how many went in and not on what they are: whoever chose them could
+/// otherwise tell from the pieces how much of a guess is the beginning of what is masked.
+pub(super) struct Mask {
+    stream: StreamRedactor,
+    /// At least as many bytes as the stream ever holds back.
+    lag: usize,
+    taken: usize,
+    given: usize,
+    waiting: Vec<u8>,
+    count: Arc<AtomicU32>,
+    before: u32,
+}
+
+impl Mask {
+    /// `count` is how often it masked so far.
+    pub(super) fn new(mask: &Redactor, count: &Arc<AtomicU32>) -> Self {
+        let before = count.load(Ordering::Relaxed);
+        let (stream, lag, count) = (mask.stream(), mask.hold_max(), count.clone());
+        Self { stream, lag, taken: 0, given: 0, waiting: Vec::new(), count, before }
+    }
+
+    fn through(&mut self, bytes: &[u8]) -> Bytes {
+        self.waiting.extend(self.stream.push(bytes));
+        self.taken += bytes.len();
+        let due = self.taken.saturating_sub(self.lag).saturating_sub(self.given).min(self.waiting.len());
+        self.given += due;
+        self.tell();
+        self.waiting.drain(..due).collect()
+    }
+
+    fn rest(mut self) -> Bytes {
+        self.waiting.extend(self.stream.end());
+        self.tell();
+        self.waiting.into()
+    }
+
+    fn tell(&self) {
+        let hits = u32::try_from(self.stream.hits()).unwrap_or(u32::MAX);
+        self.count.store(self.before.saturating_add(hits), Ordering::Relaxed);
+    }
 }
 
 impl fmt::Debug for Look {
@@ -59,36 +103,25 @@ impl fmt::Debug for Look {
 }
 
 impl Look {
-    /// For what must be masked; `count` is how often it was so far.
-    pub(super) fn mask(mask: &Redactor, count: &Arc<AtomicU32>) -> Self {
-        Self::Mask { stream: mask.stream(), count: count.clone(), before: count.load(Ordering::Relaxed) }
-    }
-
     /// What may pass of these bytes and those that waited.
-    fn through(&mut self, bytes: &[u8]) -> Result<Bytes, String> {
-        let (Self::Refuse(stream) | Self::Mask { stream, .. }) = self;
-        let passes = stream.push(bytes);
-        self.judge(passes)
+    fn through(&mut self, bytes: &[u8]) -> Result<Bytes, &'static str> {
+        match self {
+            Self::Refuse(stream) => {
+                let passes = stream.push(bytes);
+                if stream.hits() > 0 { Err(SHOWS_STAND_IN) } else { Ok(passes.into()) }
+            }
+            Self::Mask(mask) => Ok(mask.through(bytes)),
+        }
     }
 
     /// What waited still.
-    fn rest(mut self) -> Result<Bytes, String> {
-        let (Self::Refuse(stream) | Self::Mask { stream, .. }) = &mut self;
-        let passes = stream.end();
-        self.judge(passes)
-    }
-
-    fn judge(&mut self, passes: Vec<u8>) -> Result<Bytes, String> {
+    fn rest(self) -> Result<Bytes, &'static str> {
         match self {
-            Self::Refuse(stream) if stream.hits() > 0 => Err(
-                "its body shows the stand-in of a key, which is put in nowhere but in the header that its owner bound it to".into(),
-            ),
-            Self::Refuse(_) => Ok(passes.into()),
-            Self::Mask { stream, count, before } => {
-                let hits = u32::try_from(stream.hits()).unwrap_or(u32::MAX);
-                count.store(before.saturating_add(hits), Ordering::Relaxed);
-                Ok(passes.into())
+            Self::Refuse(mut stream) => {
+                let passes = stream.end();
+                if stream.hits() > 0 { Err(SHOWS_STAND_IN) } else { Ok(passes.into()) }
             }
+            Self::Mask(mask) => Ok(mask.rest()),
         }
     }
 }
@@ -141,7 +174,7 @@ impl Body for Passing {
                 let Some(look) = &mut self.look else { return Poll::Ready(Some(Ok(frame))) };
                 match frame.into_data().map(|bytes| look.through(&bytes)) {
                     Ok(Ok(passes)) => Poll::Ready(Some(Ok(Frame::data(passes)))),
-                    Ok(Err(why)) => self.fail(why),
+                    Ok(Err(why)) => self.fail(why.into()),
                     // What comes after a body is as long as a header, and nobody needs it here.
                     Err(_trailers) => Poll::Ready(Some(Ok(Frame::data(Bytes::new())))),
                 }
@@ -152,7 +185,7 @@ impl Body for Passing {
             }
             Poll::Ready(None) => match self.look.take().map(Look::rest) {
                 Some(Ok(rest)) if !rest.is_empty() => Poll::Ready(Some(Ok(Frame::data(rest)))),
-                Some(Err(why)) => self.fail(why),
+                Some(Err(why)) => self.fail(why.into()),
                 Some(Ok(_)) | None => {
                     self.end(Ok(()));
                     Poll::Ready(None)
@@ -174,11 +207,7 @@ impl Body for Passing {
 
     fn size_hint(&self) -> SizeHint {
         // A mark is not as long as what it stands for.
-        if matches!(self.look, Some(Look::Mask { .. })) {
-            SizeHint::default()
-        } else {
-            self.inner.size_hint()
-        }
+        if matches!(self.look, Some(Look::Mask(_))) { SizeHint::default() } else { self.inner.size_hint() }
     }
 }
 
@@ -240,3 +269,6 @@ impl Drop for Passing {
         self.end(if is_whole { Ok(()) } else { Err("the command went away before it was over".into()) });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,10 @@
 //! through, so that a server which shows what it was sent gives no key away.
 
 use super::{OF_THE_CONNECTION, OLDER};
-use crate::{ConfigError, config::Origin};
+use crate::{
+    ConfigError,
+    config::{Origin, canonical},
+};
 use bailey_kernel::{Pass, StandIn};
 use bailey_policy::{Method, UrlGlob};
 use bailey_secrets::{Redactor, Secret, StreamRedactor, Vault};
@@ -17,40 +20,29 @@ use hyper::{
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-/// Headers that log somebody in, in lower case.
-const LOGINS: [&str; 13] = [
-    "authorization",
-    "x-api-key",
-    "api-key",
+/// Words in the name of a header or a part of a query by which somebody logs in, without marks between them.
+const LOGINS: [&str; 15] = [
+    "accesskey",
     "apikey",
-    "x-auth-token",
-    "x-access-token",
-    "private-token",
-    "job-token",
-    "deploy-token",
-    "x-goog-api-key",
-    "x-amz-security-token",
-    "x-shopify-access-token",
-    "x-vault-token",
-];
-/// Names in a query that do, in lower case.
-const LOGINS_IN_QUERY: [&str; 15] = [
-    "access_token",
-    "private_token",
-    "oauth_token",
-    "auth_token",
-    "job_token",
-    "token",
-    "api_key",
-    "apikey",
-    "api-key",
-    "key",
-    "jwt",
-    "sig",
+    "authentic",
+    "authoriz",
+    "authkey",
+    "authtoken",
+    "credential",
+    "functionskey",
+    "oauth",
+    "passw",
+    "secret",
+    "session",
     "signature",
-    "x-amz-signature",
-    "x-goog-signature",
+    "subscriptionkey",
+    "token",
 ];
+/// Whole names of that kind, alike.
+const LOGIN_NAMES: [&str; 8] =
+    ["auth", "jwt", "key", "sig", "xauth", "xjfrogartapi", "secwebsocketprotocol", "pwd"];
+/// Beginnings of names that only sound like one: where a list goes on.
+const NO_LOGINS: [&str; 5] = ["page", "next", "continuation", "cursor", "sync"];
 
 /// A key, and where it is put in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,8 +153,8 @@ impl Keys {
         self.watch.as_ref().map(Redactor::stream)
     }
 
-    /// Whether a server has a key of the owner's. Cookies pass neither way there: they would be a login that stays inside.
-    pub(super) fn are_at(&self, origin: &Origin) -> bool {
+    /// Whether a server has a key of the owner's.
+    fn are_at(&self, origin: &Origin) -> bool {
         self.bindings.iter().any(|binding| binding.origin == *origin)
     }
 
@@ -193,7 +185,13 @@ impl Keys {
             }
         }
         if let Some(origin) = uri.as_ref().and_then(Origin::of).filter(|origin| self.are_at(origin)) {
-            let by_header = rest().map(|(name, _)| name.as_str()).find(|name| LOGINS.contains(name));
+            let is_bound = |name: &str| {
+                self.bindings
+                    .iter()
+                    .any(|own| own.origin == origin && is_same_name(own.header.as_str(), name))
+            };
+            let by_header =
+                rest().map(|(name, _)| name.as_str()).find(|name| is_login(name) || is_bound(name));
             let by_query = || uri.as_ref().and_then(Uri::query).and_then(login_in);
             if let Some(login) = by_header.map(str::to_owned).or_else(by_query) {
                 return Err(Misused::OtherLogin(origin, login));
@@ -202,15 +200,30 @@ impl Keys {
         Ok(found.map(|binding| binding.key.secret.clone()))
     }
 
-    /// Puts the key of this name in the place of its stand-in, for a request that its binding covers. Answers what finds it again
-    /// in what comes back.
+    /// What finds the keys that are bound to a server, in what comes from there: also where this very request has none, for a server
+    /// may show to one what another sent. None where no key is bound.
+    pub(super) fn mask_of(&self, origin: &Origin) -> Option<Redactor> {
+        let mut values = Vec::new();
+        for binding in self.bindings.iter().filter(|binding| binding.origin == *origin) {
+            let name = &binding.key.secret;
+            let Some(value) = self.vault.get(name).map(|secret| secret.expose().trim()) else { continue };
+            values.push((name.clone(), value.to_owned()));
+            if let KeyForm::Basic(user) = &binding.key.form {
+                values.push((format!("{name}-{user}"), STANDARD.encode(format!("{user}:{value}"))));
+            }
+        }
+        let has_any = self.are_at(origin);
+        has_any.then(|| finder(values.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
+    }
+
+    /// Puts the key of this name in the place of its stand-in, for a request that its binding covers.
     pub(super) fn put_in(
         &self,
         secret: &str,
         method: &str,
         url: &str,
         headers: &mut HeaderMap,
-    ) -> Result<Redactor, Misused> {
+    ) -> Result<(), Misused> {
         let elsewhere = || Misused::Elsewhere { secret: secret.to_owned(), places: self.places(secret) };
         let own = self.stand_ins.get(secret).ok_or_else(elsewhere)?;
         // What was judged when it was asked for is judged again where the key is at hand.
@@ -222,15 +235,14 @@ impl Keys {
         let binding = self.bindings.iter().find(bound).ok_or_else(elsewhere)?;
         let missing = || Misused::Missing(secret.to_owned());
         let value = self.vault.get(secret).ok_or_else(missing)?.expose().trim();
-        let finder = finder([(secret, value)].into_iter());
-        if !finder.unmatched().is_empty() {
+        if !finder([(secret, value)].into_iter()).unmatched().is_empty() {
             return Err(Misused::Weak(secret.to_owned()));
         }
         let text = binding.key.form.with(value);
         let mut text = HeaderValue::from_str(&text).map_err(|_| Misused::Unsendable(secret.to_owned()))?;
         text.set_sensitive(true);
         headers.insert(binding.header.clone(), text);
-        Ok(finder)
+        Ok(())
     }
 
     /// Where the owner bound a key, for a person.
@@ -263,6 +275,7 @@ impl Binding {
     fn new(key: BoundKey) -> Result<Self, ConfigError> {
         let origin = key.at.parse().ok().as_ref().and_then(Origin::of);
         let origin = origin.ok_or_else(|| ConfigError::NoOrigin(key.at.clone()))?;
+        let origin = Origin { host: canonical(&origin.host), ..origin };
         let header = HeaderName::from_bytes(key.header.as_bytes()).ok().filter(|name| {
             // Those that the door removes or sets itself.
             !OF_THE_CONNECTION.contains(name) && !OLDER.contains(&name.as_str()) && *name != header::COOKIE
@@ -325,10 +338,43 @@ fn finder<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> Redactor {
     Redactor::of_values(&values)
 }
 
+/// Whether somebody logs in by what has this name.
+fn is_login(name: &str) -> bool {
+    let bare: String =
+        name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    let is_one = LOGINS.iter().any(|word| bare.contains(word)) || LOGIN_NAMES.contains(&bare.as_str());
+    is_one && !NO_LOGINS.iter().any(|word| bare.starts_with(word))
+}
+
+/// Many servers take a `_` in the name of a header for a `-`.
+fn is_same_name(one: &str, other: &str) -> bool {
+    one.replace('_', "-") == other.replace('_', "-")
+}
+
 /// The name in a query by which somebody logs in.
 fn login_in(query: &str) -> Option<String> {
-    let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default().to_ascii_lowercase());
-    names.into_iter().find(|name| LOGINS_IN_QUERY.contains(&name.as_str()))
+    let names = query.split(['&', ';']).map(|pair| decoded(pair.split('=').next().unwrap_or_default()));
+    names.into_iter().find(|name| is_login(name))
+}
+
+/// A name without percent signs, as far as it can be read.
+fn decoded(name: &str) -> String {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let digit = |at: usize| tail.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
+                rest = tail.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

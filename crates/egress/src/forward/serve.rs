@@ -6,7 +6,10 @@ use super::{
     body::{Answered, Passing, text},
     dial::Guarded,
 };
-use crate::{config::Origin, connect::Clients};
+use crate::{
+    config::{Origin, canonical},
+    connect::Clients,
+};
 use bailey_kernel::{Door, Pass, Refused, Way};
 use bailey_protocol::{Action, Relay, Status};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -181,8 +184,15 @@ impl Guest {
                 "This is a proxy: it takes `http://` URLs as they are, and `https://` through CONNECT.\n";
             return told(StatusCode::BAD_REQUEST, why.into());
         }
-        let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
-        self.pass_on(request, &authority, uri.to_string(), place).await
+        // One server has one name from here on, for whoever judges it and whoever is bound to it.
+        let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {
+            return told(StatusCode::BAD_REQUEST, "A URL has no user and no password here.\n".into());
+        };
+        let port = authority.port_u16().filter(|port| *port != 80).map(|port| format!(":{port}"));
+        let authority = format!("{}{}", canonical(authority.host()), port.unwrap_or_default());
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let url = format!("http://{authority}{path}");
+        self.pass_on(request, &authority, url, place).await
     }
 
     /// Whether a request shows the command's pass.
@@ -355,14 +365,19 @@ fn is_websocket(request: &Request<Incoming>) -> bool {
 /// Host and port of a `CONNECT`.
 fn named(uri: &Uri) -> Option<(String, u16)> {
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
-    Some((authority.host().to_ascii_lowercase(), authority.port_u16()?))
+    Some((canonical(authority.host()), authority.port_u16()?))
 }
 
 /// Whether two authorities are the same host and, where either names one, port: without it, it is the scheme's.
 fn is_same_host(one: &[u8], other: &[u8]) -> bool {
     let bare = |text: &[u8]| {
         let text = String::from_utf8_lossy(text).to_ascii_lowercase();
-        text.strip_suffix(":80").or_else(|| text.strip_suffix(":443")).unwrap_or(&text).to_owned()
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, port),
+            _ => (text.as_str(), ""),
+        };
+        let port = if matches!(port, "80" | "443") { "" } else { port };
+        (canonical(host), port.to_owned())
     };
     bare(one) == bare(other)
 }

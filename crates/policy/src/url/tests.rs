@@ -48,6 +48,9 @@ fn what_servers_read_differently_is_certain_for_nobody() {
         "/open/%zz",
         "/open/%2",
         "/open/%ff",
+        "/open/..%20/x",
+        "/open/%EF%BC%8E%EF%BC%8E/x",
+        "/open/;a/x",
     ] {
         assert_eq!(fit("/open/**", path), Fit::Maybe, "{path}");
         assert_eq!(fit("/closed/**", path), Fit::Maybe, "{path}: a deny fits, too");
@@ -61,6 +64,14 @@ fn an_encoded_slash_is_read_both_ways() {
     assert_eq!(fit("/**", "/@types%2fnode"), Fit::Yes);
     assert_eq!(fit("/@types/**", "/@types/no%2Fde"), Fit::Yes);
     assert_eq!(fit("/other/**", "/@types%2fnode"), Fit::No);
+}
+
+#[test]
+fn parameters_of_a_name_are_read_both_ways() {
+    assert_eq!(fit("/admin/**", "/admin;x/secret"), Fit::Maybe, "a deny fits");
+    assert_eq!(fit("/admin/**", "/admin%3bx/secret"), Fit::Maybe);
+    assert_eq!(fit("/open/*", "/open/a;b=c"), Fit::Yes);
+    assert_eq!(fit("/open/a", "/open/a;b"), Fit::Maybe);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::{BoundKey, KeyForm, Keys, Misused};
+use crate::config::Origin;
 use bailey_policy::{Method, UrlGlob};
 use bailey_secrets::{Secret, Vault};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -105,17 +106,50 @@ fn a_stand_in_in_any_other_place_is_refused() {
 fn no_other_login_stands_beside_a_key_or_in_its_place() {
     let keys = keys();
     let bearer = format!("Bearer {}", stand_in(&keys, "FORGE"));
-    for shown in [("authorization", "Bearer mine"), ("x-api-key", "mine"), ("private-token", "mine")] {
+    let names = [
+        "authorization",
+        "x-api-key",
+        "x_api_key",
+        "private-token",
+        "private_token",
+        "x-auth-key",
+        "x-token",
+        "circle-token",
+        "x-jfrog-art-api",
+        "ocp-apim-subscription-key",
+        "x-functions-key",
+        "x-consul-token",
+        "sec-websocket-protocol",
+        "x-amz-security-token",
+        "x-goog-api-key",
+        "x-session-id",
+    ];
+    for shown in names.map(|name| (name, "mine")) {
         let refused = keys.wanted("GET", HERE, &headers(&[shown]));
         assert!(matches!(&refused, Err(Misused::OtherLogin(..))), "{shown:?}: {refused:?}");
         let elsewhere = keys.wanted("GET", "https://evil.org/", &headers(&[shown]));
         assert_eq!(elsewhere, Ok(None), "control: a server without a key");
     }
-    for query in ["access_token=mine", "x=1&Private_Token=mine", "token"] {
+    let queries = [
+        "access_token=mine",
+        "x=1&Private_Token=mine",
+        "token",
+        "access%5Ftoken=mine",
+        "api_token=x",
+        "client_secret=x",
+        "X-Amz-Security-Token=x",
+        "a;key=x",
+        "sig=x",
+    ];
+    for query in queries {
         let refused = keys.wanted("GET", &format!("{HERE}?{query}"), &headers(&[("authorization", &bearer)]));
         assert!(matches!(&refused, Err(Misused::OtherLogin(..))), "{query}: {refused:?}");
     }
-    assert_eq!(keys.wanted("GET", HERE, &headers(&[("accept", "x")])), Ok(None), "no login at all");
+    let plain =
+        [("accept", "x"), ("x-github-api-version", "1"), ("user-agent", "x"), ("idempotency-id", "1")];
+    assert_eq!(keys.wanted("GET", HERE, &headers(&plain)), Ok(None), "no login at all");
+    let listed = format!("{HERE}?page_token=2&nextPageToken=3&author=x&sort=asc");
+    assert_eq!(keys.wanted("GET", &listed, &headers(&plain)), Ok(None), "where a list goes on");
 }
 
 #[test]
@@ -152,14 +186,33 @@ fn a_key_that_is_absent_or_could_not_be_found_again_is_not_put_in() {
 #[test]
 fn what_comes_back_is_looked_through_in_every_spelling() {
     let keys = keys();
-    let mut sent = headers(&[("authorization", &format!("Bearer {}", stand_in(&keys, "FORGE")))]);
-    let mask = keys.put_in("FORGE", "GET", HERE, &mut sent).unwrap();
-    for text in [VALUE.to_owned(), STANDARD.encode(format!("us:{VALUE}")), VALUE.replace('_', "%5F")] {
+    let origin = |url: &str| Origin::of(&url.parse().unwrap()).unwrap();
+    assert!(keys.mask_of(&origin("https://evil.org/")).is_none());
+    let mask = keys.mask_of(&origin("https://git.example.com:8443/")).unwrap();
+    let basic = STANDARD.encode(format!("us:{VALUE}"));
+    for text in [
+        VALUE.to_owned(),
+        basic.clone(),
+        STANDARD.encode(format!("Basic {basic}")),
+        VALUE.replace('_', "%5F"),
+    ] {
         let clean = mask.redact(&text).text.into_owned();
         assert!(clean.contains("FORGE"), "{clean}");
     }
     let pattern = "ghp_000000000000000000000000000000000000";
     assert_eq!(mask.redact(pattern).text, pattern, "nothing but this key");
+}
+
+/// A header that some binding uses is a login at its server, whatever it is called.
+#[test]
+fn a_bound_header_is_a_login() {
+    let own =
+        BoundKey { header: "x-odd".into(), ..key("A", "https://a.b", KeyForm::Prefixed(String::new())) };
+    let keys = Keys::new(vec![own], Arc::default()).unwrap();
+    for name in ["x-odd", "x_odd"] {
+        let refused = keys.wanted("GET", "https://a.b/x", &headers(&[(name, "mine")]));
+        assert!(matches!(&refused, Err(Misused::OtherLogin(..))), "{name}: {refused:?}");
+    }
 }
 
 #[test]
