@@ -313,3 +313,56 @@ fn a_killed_apply_of_commits_is_ended_by_the_next() {
         assert_eq!((tip(&stage, "main"), status(&stage).as_str()), (start, ""), "{path}");
     }
 }
+
+#[test]
+fn the_first_commit_of_a_repository_arrives_and_goes_again() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    fs::remove_dir_all(stage.project().join(".git")).unwrap();
+    stage.git(&["init", "--quiet", "--initial-branch=main"]);
+    let session = session(&stage, "echo b >b.txt; git add .; git commit -qm first");
+    let applied = sessions(&stage, "apply", &session);
+    assert!(applied.stdout.contains("`main` is at"), "{applied:?}");
+    assert_eq!((stage.git(&["log", "--format=%s"]), status(&stage)), ("first\n".into(), String::new()));
+    let undone = sessions(&stage, "undo", &session);
+    assert!(undone.stdout.contains("`main` is gone again"), "{undone:?}");
+    assert_eq!(status(&stage), "?? a.txt\n");
+}
+
+/// What a submodule committed stays in the session, so a branch that names it would name what nobody has.
+#[test]
+fn a_branch_that_names_a_submodules_commit_is_kept_apart() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let start = tip(&stage, "main");
+    let script = "git init -q sub; git -C sub commit -q --allow-empty -m inner; git add sub 2>/dev/null; echo more >>a.txt; git commit -qam names";
+    let first = session(&stage, script);
+    let applied = sessions(&stage, "apply", &first);
+    assert!(applied.stdout.contains("they name a commit of a submodule"), "{applied:?}");
+    assert_eq!((tip(&stage, "main"), stage.read("a.txt")), (start, "a\nmore\n".into()));
+    // The control.
+    stage.git(&["checkout", "--quiet", "a.txt"]);
+    let second = session(&stage, "echo more >>a.txt; git commit -qam plain");
+    assert!(sessions(&stage, "apply", &second).stdout.contains("`main` is at"));
+}
+
+#[test]
+fn an_undo_after_the_layer_was_thrown_away_moves_the_branch_back() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let start = tip(&stage, "main");
+    let session = session(&stage, "echo more >>a.txt; git commit -qam inside");
+    assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
+    assert_eq!(sessions(&stage, "discard", &session).code, Some(0));
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert_eq!(
+        (tip(&stage, "main"), status(&stage), stage.read("a.txt")),
+        (start, String::new(), "a\n".into())
+    );
+    // What moved on since is not taken back.
+    let session = self::session(&stage, "echo more >>a.txt; git commit -qam inside");
+    assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
+    stage.git(&["commit", "--quiet", "--allow-empty", "--message", "on top"]);
+    let top = tip(&stage, "main");
+    let undone = sessions(&stage, "undo", &session);
+    assert!(undone.stdout.contains("refs/heads/main: it has moved since"), "{undone:?}");
+    assert_eq!(tip(&stage, "main"), top);
+}

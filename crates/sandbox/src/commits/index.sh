@@ -14,6 +14,11 @@ if [ "$from" = - ]; then from=$none; fi
 if [ "$to" = - ]; then to=$none; fi
 own() { git --git-dir=clean "$@"; }
 rm -f -- clean/index clean/base clean/paths
+# What a submodule has committed stays in the session.
+if own diff-tree -r --raw "$from" "$to" | grep -q '^:[0-7]* 160000 '; then
+    echo 'they name a commit of a submodule, which stays in the session' >&2
+    exit 1
+fi
 if [ "$5" = index ]; then
     if [ -f "$1/.git/index" ]; then
         cp -- "$1/.git/index" clean/base

@@ -59,7 +59,7 @@ impl Commits<'_> {
         let folder = self.native.yard(self.session).ok()?.handover().display().to_string();
         let fates = match merge.direction {
             MergeKind::Apply => self.fates(&merge.tips).await,
-            MergeKind::Undo => self.fates_back(&merge.tips).await,
+            MergeKind::Undo => Ok(self.fates_back(&merge.tips).await),
             MergeKind::Discard => return None,
         };
         // What failed for all fails for each.
@@ -126,18 +126,12 @@ impl Commits<'_> {
         Ok(fates)
     }
 
-    async fn fates_back(&self, tips: &[Tip]) -> Result<Vec<Fate>, String> {
-        let project =
-            self.references(true).await?.ok_or("the session has no repository of its own any more")?;
-        let mut fates = Vec::new();
-        for tip in tips {
-            let is_current = project.head.as_deref() == Some(&tip.name);
-            fates.push(match is_current {
-                true => self.index(Some(&tip.new), tip.old.as_deref(), true).await,
-                false => Fate::Ready,
-            });
+    /// An undo needs nothing but an index, and that only where the branch is checked out: the merge looks.
+    async fn fates_back(&self, tips: &[Tip]) -> Vec<Fate> {
+        for tip in tips.iter().filter(|tip| tip.name.starts_with("refs/heads/")) {
+            drop(self.index(Some(&tip.new), tip.old.as_deref(), true).await);
         }
-        Ok(fates)
+        vec![Fate::Ready; tips.len()]
     }
 
     /// Makes the index of the commit that a reference moves to.
@@ -146,7 +140,7 @@ impl Commits<'_> {
         let wanted = if is_current { "index" } else { "paths" };
         match self.git(INDEX, false, &[from, to, wanted], Vec::new()).await {
             Ok(_) => Fate::Ready,
-            Err(why) => Fate::Aside(format!("git's index does not fit: {why}")),
+            Err(why) => Fate::Aside(format!("its commits do not fit what is checked out: {why}")),
         }
     }
 

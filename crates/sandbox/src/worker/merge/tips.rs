@@ -205,7 +205,9 @@ impl Tips<'_> {
 
     /// Locks the index, which becomes the one that was made ready of it.
     fn index(&self) -> Result<Lock<'_>, Stop> {
-        let ready = self.ready("index")?.ok_or_else(|| Stop::Failed("no index was made ready".into()))?;
+        let ready = self.ready("index")?.ok_or_else(|| {
+            Stop::Failed("git's index does not fit it: what was staged is in the way".into())
+        })?;
         if !is_fit(&ready) {
             return Err(Stop::Failed("the index that was made ready names what no project holds".into()));
         }
