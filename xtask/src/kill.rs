@@ -12,6 +12,7 @@ mod calls;
 mod check;
 mod control;
 mod dice;
+mod merges;
 pub(crate) mod power;
 mod random;
 mod stage;
@@ -20,6 +21,7 @@ mod trace;
 use crate::{cargo, check as must, target_dir};
 use anyhow::{Context as _, Result, bail, ensure};
 use calls::Call;
+use merges::{Way, Yard};
 use stage::Stage;
 use std::{
     fs,
@@ -41,6 +43,8 @@ struct Options {
     roles: Vec<Role>,
     whens: Vec<When>,
     build: Build,
+    /// Which merge is killed, in place of a turn.
+    merge: Option<Way>,
     /// How often the power is lost, in place of the points.
     power: Option<usize>,
     /// How often a process is killed at a random moment, in place of the points.
@@ -57,6 +61,7 @@ impl Options {
             roles: Role::ALL.to_vec(),
             whens: vec![When::Before, When::After],
             build: Build::default(),
+            merge: None,
             power: None,
             random: None,
             seed: None,
@@ -76,6 +81,8 @@ impl Options {
                 "--power" => chosen.power = Some(value.parse()?),
                 "--random" => chosen.random = Some(value.parse()?),
                 "--seed" => chosen.seed = Some(value.parse()?),
+                "--merge" if *value == "apply" => chosen.merge = Some(Way::Apply),
+                "--merge" if *value == "undo" => chosen.merge = Some(Way::Undo),
                 "--role" => chosen.roles.retain(|role| role.name() == *value),
                 "--when" if *value == "before" => chosen.whens = vec![When::Before],
                 "--when" if *value == "after" => chosen.whens = vec![When::After],
@@ -104,8 +111,9 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let begin = Instant::now();
     let mut failures = Vec::new();
     for role in &options.roles {
-        let calls = shortest(&program.path, *role)?;
-        println!("== {}: {} calls in a whole turn\n", role.name(), calls.len());
+        let calls = shortest(&program.path, *role, options.merge)?;
+        let what = options.merge.map_or("turn", Way::name);
+        println!("== {}: {} calls in a whole {what}\n", role.name(), calls.len());
         for (number, call) in calls.iter().enumerate() {
             println!("{:>5}  {call}", number + 1);
         }
@@ -114,8 +122,15 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
             failures.extend(points(&program.path, &options, *role, *when, calls.len())?);
         }
     }
-    let seen = control::run(&program, options.build).context("the control")?;
-    println!("== control: with the intent written after the effect, the check fails: {seen}");
+    if options.merge.is_some() {
+        merges::control().context("the control")?;
+        println!(
+            "== control: a torn file, a foreign one, a missing one and a foreign commit are each noticed"
+        );
+    } else {
+        let seen = control::run(&program, options.build).context("the control")?;
+        println!("== control: with the intent written after the effect, the check fails: {seen}");
+    }
     println!("\n{:.0} s", begin.elapsed().as_secs_f64());
     ensure!(failures.is_empty(), "{} points failed:\n  {}", failures.len(), failures.join("\n  "));
     println!("everything holds");
@@ -157,8 +172,12 @@ impl Program {
 
 /// Of a few whole turns the one with the fewest calls, which every run comes to: processes race, and a holder that is made
 /// ahead in one turn is not needed in another.
-fn shortest(program: &Path, role: Role) -> Result<Vec<Call>> {
-    let turns: Vec<Vec<Call>> = (0..TRIES).map(|_| dry(program, role)).collect::<Result<_>>()?;
+fn shortest(program: &Path, role: Role, merge: Option<Way>) -> Result<Vec<Call>> {
+    let whole = |_| match merge {
+        None => dry(program, role),
+        Some(way) => dry_merge(program, role, way),
+    };
+    let turns: Vec<Vec<Call>> = (0..TRIES).map(whole).collect::<Result<_>>()?;
     turns.into_iter().min_by_key(Vec::len).context("no turn was tried")
 }
 
@@ -172,13 +191,26 @@ fn dry(program: &Path, role: Role) -> Result<Vec<Call>> {
     Ok(traced.calls)
 }
 
+/// The calls of a whole merge, which itself must pass the check.
+fn dry_merge(program: &Path, role: Role, way: Way) -> Result<Vec<Call>> {
+    let yard = Yard::new(program, way)?;
+    let traced = yard.traced(role, When::Before, &mut |_, _| false)?;
+    ensure!(traced.exit == Some(0) && !traced.hung, "a merge without a kill failed");
+    yard.whole(program).context("a merge without a kill")?;
+    Ok(traced.calls)
+}
+
 /// Kills at each point, and says what did not hold.
 fn points(program: &Path, options: &Options, role: Role, when: When, count: usize) -> Result<Vec<String>> {
     let word = if when == When::Before { "before" } else { "after" };
     let mut failures = Vec::new();
-    let (mut killed, mut missed) = (0, Vec::new());
+    let (mut killed, mut missed, mut yard) = (0, Vec::new(), None);
     for number in options.points(count) {
-        match point(program, role, when, number) {
+        let tried = match options.merge {
+            None => point(program, role, when, number),
+            Some(way) => point_of_merge(program, role, when, number, way, &mut yard),
+        };
+        match tried {
             Ok(Some(call)) => {
                 killed += 1;
                 println!("{} {word} call {number}, which was {call}: holds", role.name());
@@ -213,6 +245,32 @@ fn point(program: &Path, role: Role, when: When, number: usize) -> Result<Option
         stage.resume().with_context(told)?;
         check::after_resume(&stage, program, &stage.printed()).with_context(told)?;
         return Ok(Some(call));
+    }
+    Ok(None)
+}
+
+/// The same of a merge. A yard in which everything held serves the next one.
+fn point_of_merge(
+    program: &Path,
+    role: Role,
+    when: When,
+    number: usize,
+    way: Way,
+    kept: &mut Option<Yard>,
+) -> Result<Option<Call>> {
+    for _ in 0..TRIES {
+        let yard = kept.take().map_or_else(|| Yard::new(program, way), Ok)?;
+        let traced = yard.traced(role, when, &mut |at, _| at == number)?;
+        ensure!(!traced.hung, "the merge did not end");
+        let told =
+            || traced.killed.as_ref().map_or_else(|| "without a kill".into(), |call| format!("at {call}"));
+        yard.after_kill(program).with_context(told)?;
+        yard.again(program).with_context(told)?;
+        yard.back().with_context(told)?;
+        *kept = Some(yard);
+        if traced.killed.is_some() {
+            return Ok(traced.killed);
+        }
     }
     Ok(None)
 }

@@ -29,6 +29,8 @@ cargo xtask TASK
   test --all      engines, browsers and foreign servers too; --install installs what they need
   kill            kill Bailey at every write, sync, rename, clone and exec of a turn, and go on
                   (--every N, --from N, --to N, --role main|warden|walls, --when before|after, --release)
+  kill --merge apply|undo
+                  the same of an apply, or an undo, of files and commits
   kill --random N kill it N times at random moments while several sessions run, apply and undo
   kill --power N  take the power N times from a guest in QEMU that runs it (both: --seed N)
   bench [PART]    how long things take, side by side with bubblewrap, posix_spawn and raw SQLite

@@ -82,6 +82,7 @@ fn known(registers: &user_regs_struct) -> Option<(&'static str, About)> {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_unlink => ("unlink", About::Name(libc::AT_FDCWD, first)),
         libc::SYS_unlinkat => ("unlinkat", About::Name(low(first), second)),
+        libc::SYS_linkat => ("linkat", About::Name(low(first), second)),
         libc::SYS_clone => ("clone", About::Process),
         libc::SYS_clone3 => ("clone3", About::Process),
         #[cfg(target_arch = "x86_64")]

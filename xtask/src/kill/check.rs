@@ -151,7 +151,7 @@ impl Effects {
 }
 
 /// No process of the program's lives, and nothing is mounted below the folder.
-fn nothing_left(stage: &Stage, program: &Path) -> Result<()> {
+pub(super) fn nothing_left(stage: &Stage, program: &Path) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let left = processes(program);

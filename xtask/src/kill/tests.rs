@@ -1,9 +1,9 @@
 //! The short version: points spread over the turn, and the control.
 
 use super::{
-    Build, Program, Role, When, control,
+    Build, Program, Role, Way, When, control,
     dice::Dice,
-    dry, point,
+    dry, dry_merge, merges, point, point_of_merge,
     random::{Aim, round},
     trace::NOT_ALLOWED,
 };
@@ -49,4 +49,28 @@ fn sessions_killed_at_random_moments_go_on() {
     for aim in aims {
         println!("{aim:?}: {:?}", round(&program.path, Some(aim)).unwrap());
     }
+}
+
+#[test]
+fn a_killed_merge_is_ended_by_the_next() {
+    let program = Program::build(Build::default()).unwrap();
+    for (way, role, when) in [
+        (Way::Apply, Role::Walls, When::After),
+        (Way::Apply, Role::Main, When::Before),
+        (Way::Undo, Role::Walls, When::Before),
+    ] {
+        let count = match dry_merge(&program.path, role, way) {
+            Err(error) if format!("{error:#}").contains(NOT_ALLOWED) => {
+                return println!("SKIPPED: {error:#}");
+            }
+            calls => calls.unwrap().len(),
+        };
+        let points = POINTS.min(count - 1);
+        let mut yard = None;
+        for number in (1..=points).map(|part| part * count / (points + 1)) {
+            let call = point_of_merge(&program.path, role, when, number, way, &mut yard).unwrap();
+            assert!(call.is_some(), "no {} came to call {number} of {}", way.name(), role.name());
+        }
+    }
+    merges::control().unwrap();
 }
