@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod auto_apply;
 mod budget;
 mod chat;
 mod config;

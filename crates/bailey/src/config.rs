@@ -4,6 +4,7 @@
 //! Each value knows where it came from (`origin.rs`), each mistake where it stands (`document.rs`).
 
 mod approvals;
+mod auto_apply;
 mod calls;
 mod credentials;
 mod document;
@@ -17,6 +18,7 @@ mod project;
 mod traffic;
 
 pub(crate) use approvals::{Approvals, Step};
+pub(crate) use auto_apply::AutoApply;
 pub(crate) use document::Document;
 pub(crate) use environment::{known as known_variables, unknown as unknown_variables};
 pub(crate) use error::ConfigError;
@@ -78,6 +80,8 @@ pub(crate) struct Config {
     pub(crate) retention: Retention,
     /// Extensions of the policy.
     pub(crate) extensions: Vec<Declared>,
+    /// When what a run changed is applied unasked; none: never.
+    pub(crate) auto_apply: Option<AutoApply>,
     origins: Origins,
 }
 
@@ -189,6 +193,7 @@ struct File {
     secrets: Secrets,
     journal: FileJournal,
     policy: FilePolicy,
+    auto_apply: Option<AutoApply>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -248,6 +253,7 @@ impl Default for Config {
             models: ModelsByUse::default(),
             providers: models::providers(),
             network: Network::default(),
+            auto_apply: None,
             approvals: Approvals::default(),
             budgets: Budgets {
                 session: Bound::tokens(4_000_000),
@@ -311,9 +317,22 @@ impl Config {
                 return Err(document.mistake(provider, message));
             }
         }
-        let File { model, models, providers, limits, approvals, sandbox, network, secrets, journal, policy } =
-            document.read()?;
+        let File {
+            model,
+            models,
+            providers,
+            limits,
+            approvals,
+            sandbox,
+            network,
+            secrets,
+            journal,
+            policy,
+            auto_apply,
+        } = document.read()?;
         extensions::check(document, &policy.extension)?;
+        auto_apply.iter().try_for_each(|auto| auto_apply::check(document, auto))?;
+        self.auto_apply = auto_apply;
         for (name, provider) in &providers {
             if has_user(&provider.base_url) {
                 // The line itself is not shown: it holds a password.
@@ -427,6 +446,7 @@ impl Config {
                 max_size_mib: self.retention.max_size_mib,
             },
             policy: FilePolicy { extension: self.extensions.clone() },
+            auto_apply: self.auto_apply.clone(),
         }
     }
 

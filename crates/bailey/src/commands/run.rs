@@ -1,6 +1,6 @@
 //! `bailey run`: one task, to its end.
 
-use super::hunks;
+use super::{auto_apply, hunks};
 use crate::{
     cli::{Run, TurnOptions},
     compose::{self, Keys, Open, Session},
@@ -47,6 +47,7 @@ pub(super) async fn turn(
     session.unattended = asker.is_nobody();
     session.options = Some(options);
     let workspace = session.workspace.clone();
+    let config = session.config;
     let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);
@@ -66,7 +67,7 @@ pub(super) async fn turn(
     };
     // Before the changes are compared: it may change files as long as it lives.
     front.during(host.quiet()).await;
-    let code = finish(&mut front, &host, options, ended, &mut inbox).await;
+    let code = finish(&mut front, &host, (options, config), ended, &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     code
 }
@@ -81,7 +82,7 @@ pub(super) fn tell_unenforced(printer: &Printer, unenforced: &[&str]) {
 async fn finish(
     front: &mut Front<'_>,
     host: &Host,
-    options: &TurnOptions,
+    (options, config): (&TurnOptions, &Config),
     ended: Result<TurnEnd, HostError>,
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
 ) -> Result<ExitCode> {
@@ -102,7 +103,7 @@ async fn finish(
         }
     };
     show(printer, &changes);
-    let merged = merge(front, host, options, ended, changes, inbox).await;
+    let merged = merge(front, host, (options, config), ended, changes, inbox).await;
     front.tell_story();
     if let Some(code) = front.ending() {
         return Ok(ExitCode::from(code));
@@ -119,7 +120,7 @@ async fn finish(
 async fn merge(
     front: &mut Front<'_>,
     host: &Host,
-    options: &TurnOptions,
+    (options, config): (&TurnOptions, &Config),
     ended: TurnEnd,
     mut changes: Changes,
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
@@ -128,6 +129,17 @@ async fn merge(
     let is_half_applied = host.is_half_applied().await?;
     if ended != TurnEnd::Answered || changes.is_empty() && !is_half_applied {
         return Ok(None);
+    }
+    let auto = config.auto_apply.as_ref().filter(|_| !options.apply && !is_half_applied);
+    if let Some(auto) = auto {
+        match auto_apply::tested(front, host, auto, &config.command, &changes).await? {
+            Ok(tested) => {
+                let merged = front.during(host.apply(&tested, inbox)).await?;
+                tell_merged(printer, &format!("applied, as `{}` passed", auto.test), &merged);
+                return Ok(Some(merged));
+            }
+            Err(why) => printer.note(&format!("not applied unasked: {}", one_line(&why))),
+        }
     }
     // What is Red is asked on a card of its own: one question is enough.
     let asks = front.asker.is_here() && !printer.is_json();

@@ -12,6 +12,7 @@ mod adapts;
 mod approvals;
 mod attacks;
 mod audit;
+mod auto_apply;
 mod background;
 mod cards;
 mod chat;

@@ -1,0 +1,110 @@
+//! `[auto_apply]`: applied unasked only where the owner's file says so and every condition holds.
+
+use crate::stage::{Ran, Stage};
+use bailey_testkit::Reply;
+use serde_json::json;
+use std::fs;
+
+const NEEDS: &str = "[auto_apply]\ntest = \"grep -q new a.txt\"\nfiles = 2\nlines = 20\n";
+
+/// A run in which the model has this command run, with nobody to ask.
+fn run(stage: &Stage, config: &str, command: &str) -> Ran {
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let call = Reply::calls([("c1", "command_run", json!({ "command": command }))]);
+    let _model = stage.model_beside(vec![call, Reply::text("done")]);
+    stage.ran(&["run", "--model", "test/model", "--approve", "never", "do it"])
+}
+
+#[test]
+fn a_small_tested_change_is_applied_unasked_where_the_owner_said_so_and_nothing_else_is() {
+    let lines = "for n in $(seq 30); do echo new >>a.txt; done";
+    let cases = [
+        ("the control", NEEDS, "echo new >>a.txt; mkdir d; echo b >d/b.txt", None),
+        ("nobody said so", "", "echo new >>a.txt", Some("")),
+        ("the test fails", NEEDS, "echo other >>a.txt", Some("ended with 1")),
+        (
+            "something is asked about",
+            NEEDS,
+            "echo new >>a.txt; echo own >.envrc",
+            Some(".envrc is asked about"),
+        ),
+        ("too many lines", NEEDS, lines, Some("30 lines changed, and 20 may")),
+        (
+            "too many files",
+            NEEDS,
+            "for f in a b c; do echo new >>$f.txt; done",
+            Some("3 files changed, and 2 may"),
+        ),
+        ("a link", NEEDS, "echo new >>a.txt; ln -s a.txt link", Some("the change of link has no lines")),
+        (
+            "bytes",
+            NEEDS,
+            "echo new >>a.txt; printf '\\0\\377' >bytes",
+            Some("the change of bytes has no lines"),
+        ),
+        (
+            "another mode",
+            NEEDS,
+            "echo new >>a.txt; chmod 755 a.txt",
+            Some("the change of a.txt has no lines"),
+        ),
+        ("something stays", NEEDS, "echo new >>a.txt; mkfifo fifo", Some("fifo stays in the session")),
+        (
+            "the test changes files",
+            "[auto_apply]\ntest = \"echo more >>a.txt\"\n",
+            "echo new >>a.txt",
+            Some("what it tested is not what is there"),
+        ),
+        (
+            "the test does not end",
+            &format!("{NEEDS}[limits]\ncommand_seconds = 1\n").replace("grep -q new a.txt", "sleep 60"),
+            "echo new >>a.txt",
+            Some("time limit"),
+        ),
+    ]
+    .map(|(name, config, command, why): (&str, &str, &str, Option<&str>)| {
+        (name, config.to_owned(), command, why)
+    });
+    for (name, config, command, why) in cases {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let ran = run(&stage, &config, command);
+        assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
+        let is_applied = stage.read("a.txt") != "a\n";
+        assert_eq!(is_applied, why.is_none(), "{name}: {ran:?}");
+        assert!(ran.stderr.contains(why.unwrap_or_default()), "{name}: {ran:?}");
+        assert_eq!(
+            ran.stdout.contains("applied, as `grep -q new a.txt` passed"),
+            is_applied,
+            "{name}: {ran:?}"
+        );
+    }
+}
+
+#[test]
+fn no_project_says_what_is_applied_unasked() {
+    let stage = Stage::new(&[("a.txt", "a\n"), (".bailey/config.toml", "[auto_apply]\ntest = \"true\"\n")]);
+    let refused = stage.ran(&["trust", "add"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    run(&stage, "", "echo new >>a.txt");
+    assert_eq!(stage.read("a.txt"), "a\n");
+    // The control: the owner's own file does.
+    run(&stage, "[auto_apply]\ntest = \"true\"\n", "echo new >>a.txt");
+    assert_eq!(stage.read("a.txt"), "a\nnew\n");
+}
+
+#[test]
+fn a_condition_that_is_none_is_a_mistake() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    for (config, why) in [
+        ("[auto_apply]\ntest = \" \"\n", "it must name a command"),
+        ("[auto_apply]\nfiles = 3\n", "test"),
+        ("[auto_apply]\ntest = \"true\"\nfiles = 0\n", "it is 0, and must be 1 to 100"),
+        ("[auto_apply]\ntest = \"true\"\nlines = 100000\n", "it is 100000, and must be 1 to 5000"),
+        ("[auto_apply]\ntest = \"true\"\nred = true\n", "red"),
+    ] {
+        let ran = run(&stage, config, "echo new >>a.txt");
+        assert!(ran.code != Some(0) && ran.stderr.contains(why), "{config}: {ran:?}");
+        assert_eq!(stage.read("a.txt"), "a\n");
+    }
+}
