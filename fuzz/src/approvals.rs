@@ -1,7 +1,7 @@
 //! What a human grants beyond one exact command.
 
 use bailey_policy::Pattern;
-use bailey_protocol::{Command, Limits, WsPath};
+use bailey_protocol::{Action, Command, Limits, WsPath};
 use std::collections::BTreeMap;
 
 /// Programs that are there to run others, or code.
@@ -16,17 +16,22 @@ const OF_FIND: [&str; 9] =
 pub(crate) fn pattern(text: &str) {
     let mut lines = text.splitn(2, '\n').map(command);
     let (Some(asked), Some(other)) = (lines.next(), lines.next()) else { return };
-    let Ok(pattern) = Pattern::around(&asked) else { return };
-    assert!(pattern.covers(&asked), "{asked:?} is not covered by {pattern}");
+    let Ok(pattern) = Pattern::around(&Action::Exec(asked.clone())) else { return };
+    assert!(pattern.covers(&Action::Exec(asked.clone())), "{asked:?} is not covered by {pattern}");
     let written = serde_json::to_string(&pattern).expect("it can be written");
     assert_eq!(serde_json::from_str::<Pattern>(&written).ok().as_ref(), Some(&pattern), "{written}");
-    for command in [&asked, &other].into_iter().filter(|command| pattern.covers(command)) {
+    for command in
+        [&asked, &other].into_iter().filter(|command| pattern.covers(&Action::Exec((*command).clone())))
+    {
         let program = first(command);
         assert_eq!(program, first(&asked), "{pattern} covers {command:?}");
         assert!(!LAUNCHERS.contains(&program.as_str()), "{pattern} covers {command:?}");
         let runs = command.argv.iter().any(|word| OF_FIND.contains(&word.as_str()));
         assert!(program != "find" || !runs, "{pattern} covers {command:?}");
-        assert!(Pattern::around(command).is_ok(), "{pattern} covers {command:?}, which has none of its own");
+        assert!(
+            Pattern::around(&Action::Exec(command.clone())).is_ok(),
+            "{pattern} covers {command:?}, which has none of its own"
+        );
     }
 }
 

@@ -59,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     target("token", |data| text(data, journal::token)),
     target("decide", bailey::fuzz::line),
     target("git-index", bailey_sandbox::fuzz::index),
+    target("page", bailey_sandbox::fuzz::page),
     target("keys", bailey::fuzz::keys),
     target("markdown", |data| text(data, bailey::fuzz::markdown)),
 ];

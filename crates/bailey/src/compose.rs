@@ -21,11 +21,12 @@ use crate::{
     print::Printer,
     retention,
     stores::Stores,
+    web::Web,
     witness::{Post, Witness},
 };
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
-use bailey_egress::{Authority, BoundKey};
+use bailey_egress::{Authority, BoundKey, ForwardProxy};
 use bailey_journal::{
     Answerer, BeginError, Clock as _, GuestLock, Holder, Journal, JournalFile, NewSession, SystemClock,
 };
@@ -334,8 +335,10 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let path = std::env::var("PATH").unwrap_or_default();
     let runner = settled.run(&native, journal.seal());
     let adapts = AgentFile::new(journal.seal(), native.clone(), own.clone(), left_out.is_some());
+    let of_web = native.clone();
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
     let (walls, gateway) = with_door(walls, authority, config, &keys, &journal)?;
+    let web = gateway.clone().map(|door| Web::new(door, of_web, journal.seal()));
     if let Opening::New(id) = opening {
         walls.begin(id);
     }
@@ -362,7 +365,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         executors.push(Arc::new(adapts));
     }
     executors.extend(network);
-    executors.extend(gateway);
+    executors.extend(gateway.map(|door| door as Arc<dyn Executor>));
+    executors.extend(web.map(|web| Arc::new(web) as Arc<dyn Executor>));
     registrar.register(executors);
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let host = Host::open(
@@ -401,7 +405,7 @@ fn with_door(
     config: &Config,
     keys: &Keys,
     journal: &Journal,
-) -> Result<(Walls, Option<Arc<dyn Executor>>)> {
+) -> Result<(Walls, Option<Arc<ForwardProxy>>)> {
     let Some(authority) = authority else { return Ok((walls, None)) };
     let door = forward(config, authority, keys, journal)?;
     Ok((walls.with_gateway(door.clone()), Some(door)))

@@ -28,6 +28,7 @@ mod replay;
 mod retention;
 mod stores;
 mod trust;
+mod web;
 mod witness;
 
 use std::process::ExitCode;

@@ -11,12 +11,14 @@
 mod authority;
 mod body;
 mod dial;
+mod fetch;
 mod keys;
 mod limits;
 mod serve;
 mod tunnel;
 
 pub use authority::{Authority, AuthorityError};
+pub use fetch::Fetched;
 pub use keys::{BoundKey, KeyForm};
 pub use limits::HostLimit;
 

@@ -22,5 +22,7 @@ mod request;
 
 pub use config::{Config, ConfigError, Endpoint};
 pub use door::Egress;
-pub use forward::{Authority, AuthorityError, BoundKey, ForwardConfig, ForwardProxy, HostLimit, KeyForm};
+pub use forward::{
+    Authority, AuthorityError, BoundKey, Fetched, ForwardConfig, ForwardProxy, HostLimit, KeyForm,
+};
 pub use proxy::Proxies;

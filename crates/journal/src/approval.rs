@@ -8,7 +8,7 @@ use crate::{
     project,
 };
 use bailey_protocol::{
-    ApprovalId, CallId, Command, Digest, Effect, Sealed, SessionId, Timestamp, event::Answer,
+    Action, ApprovalId, CallId, Digest, Effect, Sealed, SessionId, Timestamp, event::Answer,
 };
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, OptionalExtension as _, StoreError, Tx, params};
@@ -316,28 +316,28 @@ impl Mint {
         Ok(found.map(|approval| Grant { approval, named: now.named, wider: None }))
     }
 
-    /// A grant that a human gave in this session for a pattern which covers this command; `wider` says what the command is, and
-    /// the asker and the system calls are those of then.
+    /// A grant that a human gave for a pattern which covers this action, in this session or, where it is of the home, in any; `wider`
+    /// says what the action is, and the asker and the system calls are those of then.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub async fn pattern_grant(
         &self,
         session: SessionId,
-        command: &Command,
+        action: &Action,
         now: &Terms,
         wider: Wider,
     ) -> Result<Option<Grant>, JournalError> {
-        let session = session.to_string();
+        let (session, of_home) = (session.to_string(), wider.pattern.is_of_home());
         let given = self
             .journal()
             .store()
             .glance(move |db| {
                 let mut statement = db.prepare_cached(
-                    "SELECT id, terms FROM approval WHERE session = ?1 AND state = 'pattern' ORDER BY asked",
+                    "SELECT id, terms FROM approval WHERE (session = ?1 OR ?2) AND state = 'pattern' ORDER BY asked",
                 )?;
                 let rows = statement
-                    .query_map(params![session], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+                    .query_map(params![session, of_home], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
                 Ok(rows.collect::<Result<Vec<_>, _>>()?)
             })
             .await?;
@@ -345,7 +345,7 @@ impl Mint {
             let then = terms_of(terms.as_deref());
             // Other files than those of the command that was shown: the program is what `wider` compares.
             let alike = Terms { named: now.named, ..then.clone() };
-            alike.stand_for(now) && then.covers(&wider, command)
+            alike.stand_for(now) && then.covers(&wider, action)
         };
         let found = given.into_iter().find(covers).and_then(|(id, _)| ApprovalId::parse(&id));
         Ok(found.map(|approval| Grant { approval, named: now.named, wider: Some(Box::new(wider)) }))

@@ -10,8 +10,7 @@ use crate::{
     project, totals, write,
 };
 use bailey_protocol::{
-    Action, CallId, Command, Cost, Digest, Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath,
-    number::Seq,
+    Action, CallId, Cost, Digest, Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath, number::Seq,
 };
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
@@ -51,8 +50,8 @@ pub(crate) struct Intent {
     /// What a grant must have been given for: this effect; or this action, for the rest of the session or for this call.
     digests: [String; 2],
     asker: Asker,
-    /// The command that it runs, which a grant for a pattern must cover.
-    command: Option<Command>,
+    /// What a grant for a pattern must cover.
+    action: Option<Action>,
     kind: Kind,
     target: String,
     purpose: Purpose,
@@ -98,8 +97,8 @@ impl Intent {
             effect: effect.id,
             digests: [sealed.digest(), sealed.action_digest()].map(|digest| digest.to_string()),
             asker,
-            command: match &effect.action {
-                Action::Exec(command) => Some(command.clone()),
+            action: match &effect.action {
+                action @ (Action::Exec(_) | Action::Fetch(_)) => Some(action.clone()),
                 _ => None,
             },
             kind: effect.action.kind(),
@@ -197,17 +196,17 @@ fn is_good(tx: &Tx<'_>, redactor: &Redactor, grant: &Grant, intent: &Intent) -> 
     let id = grant.approval.to_string();
     let session = intent.session.to_string();
     let [effect, action] = &intent.digests;
-    if let (Some(wider), Some(command)) = (&grant.wider, &intent.command) {
+    if let (Some(wider), Some(action)) = (&grant.wider, &intent.action) {
         let terms = tx
             .query_row(
-                "SELECT terms FROM approval WHERE id = ?1 AND session = ?2 AND state = 'pattern'",
-                params![id, session],
+                "SELECT terms FROM approval WHERE id = ?1 AND (session = ?2 OR ?3) AND state = 'pattern'",
+                params![id, session, wider.pattern.is_of_home()],
                 |row| row.get::<_, Option<String>>(0),
             )
             .optional()?;
         return Ok(terms.is_some_and(|terms| {
             let terms = terms_of(terms.as_deref());
-            terms.is_of(Some(intent.asker)) && terms.covers(wider, command)
+            terms.is_of(Some(intent.asker)) && terms.covers(wider, action)
         }));
     }
     let good = tx

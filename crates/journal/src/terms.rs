@@ -2,7 +2,7 @@
 //! and of each beginning on it, whoever answers and begins.
 
 use bailey_policy::Pattern;
-use bailey_protocol::{Answer, Command, Digest, Role, SessionId, TokenId};
+use bailey_protocol::{Action, Answer, Digest, Role, SessionId, TokenId};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, ops::Not};
 
@@ -43,10 +43,10 @@ pub struct Asker {
     pub token: Option<TokenId>,
 }
 
-/// Commands that one yes may cover: of a pattern, by this very program, asked about by no other rule.
+/// What one yes may cover: of a pattern, by this very program where it is a command, asked about by no other rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wider {
-    /// The commands.
+    /// The actions.
     pub pattern: Pattern,
     /// The digest of the program's file, and of the shell's.
     pub program: Option<Digest>,
@@ -93,10 +93,10 @@ impl Terms {
         self.asker.is_some() && self.asker == asker
     }
 
-    /// Whether a yes for the pattern covers a command, of which `now` says what it is.
-    pub(crate) fn covers(&self, now: &Wider, command: &Command) -> bool {
+    /// Whether a yes for the pattern covers an action, of which `now` says what it is.
+    pub(crate) fn covers(&self, now: &Wider, action: &Action) -> bool {
         self.pattern.as_ref().is_some_and(|then| {
-            then.pattern.covers(command) && then.program == now.program && now.rules.is_subset(&then.rules)
+            then.pattern.covers(action) && then.program == now.program && now.rules.is_subset(&then.rules)
         })
     }
 }

@@ -249,22 +249,25 @@ impl Kernel {
         reasons: &[Reason],
     ) -> Result<Option<Wider>, Refused> {
         let effect = sealed.effect();
-        let Action::Exec(command) = &effect.action else { return Ok(None) };
         let asks = reasons.iter().filter(|reason| reason.answer == Answer::Review);
         if asks.clone().any(|reason| !matches!(reason.source, Source::Rule(_))) {
             return Ok(None);
         }
-        let Ok(pattern) = Pattern::around(command) else { return Ok(None) };
-        let bare = Action::Exec(pattern.bare());
-        let performer = self.performer(&bare)?;
-        let program = performer.named(effect.session, &bare, review.isolation()).await;
+        let Ok(pattern) = Pattern::around(&effect.action) else { return Ok(None) };
+        let program = match pattern.bare().map(Action::Exec) {
+            Some(bare) => {
+                let performer = self.performer(&bare)?;
+                performer.named(effect.session, &bare, review.isolation()).await.ok()
+            }
+            None => Some(None),
+        };
         // A name is one rule's within its tier only.
         let named = |reason: &Reason| match reason.source {
             Source::Rule(tier) => format!("{} {}", tier.name(), reason.rule),
             Source::Token | Source::Extension => reason.rule.clone(),
         };
         let rules = asks.map(named).collect();
-        Ok(program.ok().map(|program| Wider { pattern, program, rules }))
+        Ok(program.map(|program| Wider { pattern, program, rules }))
     }
 
     /// Why what an effect reads could not be changed by anybody.
@@ -303,9 +306,10 @@ impl Kernel {
             return self.begin(sealed, Warrant::Approved(review, grant), circumstances).await;
         }
         let wider = if compliance { None } else { self.wider(&sealed, &review, given).await? };
-        if let (Action::Exec(command), Some(wider)) = (&sealed.effect().action, &wider)
+        let action = &sealed.effect().action;
+        if let Some(wider) = &wider
             && let Some(grant) =
-                self.inner.mint.pattern_grant(scope.session(), command, &now, wider.clone()).await?
+                self.inner.mint.pattern_grant(scope.session(), action, &now, wider.clone()).await?
         {
             self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
             return self.begin(sealed, Warrant::Approved(review, grant), circumstances).await;

@@ -20,6 +20,8 @@ pub enum Route {
     Network,
     /// What commands inside the walls send.
     Relay,
+    /// What the agent itself asks of the web.
+    Web,
     /// The rules of the home.
     Law,
     /// The agent's own file.
@@ -41,6 +43,7 @@ impl Route {
             | Action::Merge(_) => Some(Self::Walls),
             Action::Model { .. } | Action::Http(_) => Some(Self::Network),
             Action::Relay(_) => Some(Self::Relay),
+            Action::Fetch(_) => Some(Self::Web),
             Action::Amend(_) => Some(Self::Law),
             Action::Adapt(_) => Some(Self::Agent),
             Action::Tool(_) => None,

@@ -129,7 +129,9 @@ fn values(action: &Action) -> Vec<Value> {
                 of_path(&file.path.0).into_iter().chain(content)
             })
             .collect(),
-        Action::Http(request) => vec![Value::new(&request.url), Value::line(&request.body.lossy())],
+        Action::Http(request) | Action::Fetch(request) => {
+            vec![Value::new(&request.url), Value::line(&request.body.lossy())]
+        }
         Action::Relay(relay) => vec![Value::new(&relay.url)],
         Action::Tool(tool) => vec![Value::line(&tool.args)],
         Action::Adapt(adaptation) => of_own(adaptation),

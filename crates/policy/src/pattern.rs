@@ -1,7 +1,9 @@
-//! What a human may grant beyond one exact command: a program, maybe with its subcommand, and any plain arguments.
+//! What a human may grant beyond one exact action: of commands a program, maybe with its subcommand, and any plain arguments; of
+//! the web, the pages of one server.
 
 use crate::{
     command::{CommandPrefix, Words, is_shell, programs},
+    host::Host,
     programs::{Nature, Programs},
 };
 use alloc::{
@@ -10,16 +12,34 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use bailey_protocol::{Command, Limits, WsPath};
+use bailey_protocol::{Action, Command, HttpRequest, Limits, WsPath};
 use core::fmt;
 use serde::{Deserialize, Serialize};
+
+/// What one yes may cover.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Pattern {
+    /// Commands that begin alike, until their session ends.
+    Commands(Commands),
+    /// Pages of one server, from whichever session.
+    Pages(Pages),
+}
+
+/// Pages of a server: what is only fetched there, without headers or a body of the asker's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pages {
+    /// Scheme, name and port.
+    server: String,
+}
 
 /// A pattern of commands: those that begin like one of them, written as that one was (alone, or as the line of the same
 /// shell), in its directory, within its limits. It covers no command that runs another program or code of its arguments,
 /// none with variables, standard input or a way to the network, none in the background, and none that cannot be read for certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pattern {
+pub struct Commands {
     command: CommandPrefix,
     /// The shell whose line it is.
     shell: Option<String>,
@@ -30,6 +50,12 @@ pub struct Pattern {
 /// Why a command can be granted as it is only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPattern {
+    /// It is neither a command nor a page of the web.
+    #[error("it is neither a command nor a page of the web")]
+    Kind,
+    /// A request that sends something.
+    #[error("it sends something of its own")]
+    Sends,
     /// It is not one plain program with a plain beginning.
     #[error("what it runs cannot be told from its words")]
     Hidden,
@@ -51,11 +77,87 @@ pub enum NoPattern {
 }
 
 impl Pattern {
+    /// The pattern around an action.
+    ///
+    /// # Errors
+    /// When only the action itself can be granted; the text says why.
+    pub fn around(action: &Action) -> Result<Self, NoPattern> {
+        match action {
+            Action::Exec(command) => Commands::around(command).map(Self::Commands),
+            Action::Fetch(request) => Pages::around(request).map(Self::Pages),
+            _ => Err(NoPattern::Kind),
+        }
+    }
+
+    /// Whether it covers an action.
+    #[must_use]
+    pub fn covers(&self, action: &Action) -> bool {
+        match (self, action) {
+            (Self::Commands(own), Action::Exec(command)) => own.covers(command),
+            (Self::Pages(own), Action::Fetch(request)) => Pages::around(request).as_ref() == Ok(own),
+            _ => false,
+        }
+    }
+
+    /// Whether it holds in every session of the home, and not only where it was granted.
+    #[must_use]
+    pub fn is_of_home(&self) -> bool {
+        matches!(self, Self::Pages(_))
+    }
+
+    /// The command that a covered one begins with, alone; none of what is no command.
+    #[must_use]
+    pub fn bare(&self) -> Option<Command> {
+        match self {
+            Self::Commands(own) => Some(own.bare()),
+            Self::Pages(_) => None,
+        }
+    }
+
+    /// All that a yes to it covers, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Commands(own) => own.words(),
+            Self::Pages(own) => own.words(),
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Commands(own) => write!(f, "{} …", own.command),
+            Self::Pages(own) => write!(f, "{}/…", own.server),
+        }
+    }
+}
+
+impl Pages {
+    fn around(request: &HttpRequest) -> Result<Self, NoPattern> {
+        let is_plain = matches!(request.method.as_str(), "GET" | "HEAD")
+            && request.headers.is_empty()
+            && request.body.0.is_empty();
+        let host = Host::of(&request.url).filter(|_| is_plain).ok_or(NoPattern::Sends)?;
+        let scheme = if request.url.starts_with("https://") { "https" } else { "http" };
+        Ok(Self { server: format!("{scheme}://{}:{}", host.name, host.port) })
+    }
+
+    fn words(&self) -> String {
+        format!(
+            "every page of {} that is only fetched, in every session, until the rules change or you take it back; whoever runs that \
+             server reads what the address says",
+            self.server
+        )
+    }
+}
+
+impl Commands {
     /// The pattern around a command: its program.
     ///
     /// # Errors
     /// When only the command itself can be granted; the text says why.
-    pub fn around(command: &Command) -> Result<Self, NoPattern> {
+    fn around(command: &Command) -> Result<Self, NoPattern> {
         let words = plain(command)?;
         let prefix = CommandPrefix::new(words.first().map_or("", String::as_str));
         let command_of = |prefix| Self {
@@ -67,18 +169,15 @@ impl Pattern {
         prefix.map(command_of).map_err(|_| NoPattern::Hidden)
     }
 
-    /// Whether it covers a command.
-    #[must_use]
-    pub fn covers(&self, command: &Command) -> bool {
+    fn covers(&self, command: &Command) -> bool {
         let is_alike = self.shell.as_deref() == shell(command)
             && self.cwd == command.cwd
             && is_within(&command.limits, &self.limits);
         is_alike && plain(command).is_ok_and(|words| self.command.begins(&words))
     }
 
-    /// The command that a covered one begins with, alone: what it names is the program and, where there is one, the shell.
-    #[must_use]
-    pub fn bare(&self) -> Command {
+    /// What it names is the program and, where there is one, the shell.
+    fn bare(&self) -> Command {
         let words: Vec<String> = self.command.clone().into();
         let program = words.into_iter().next().unwrap_or_default();
         let argv = match &self.shell {
@@ -96,21 +195,13 @@ impl Pattern {
         }
     }
 
-    /// All that a yes to it covers, in words.
-    #[must_use]
-    pub fn words(&self) -> String {
+    fn words(&self) -> String {
         let Self { command, shell, cwd, .. } = self;
         let by = shell.as_ref().map_or_else(String::new, |shell| format!(" of `{shell} -c`"));
         format!(
             "every `{command} …`{by} in {cwd} without network, variables or standard input, within these limits, until this \
              session ends or the rules change"
         )
-    }
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} …", self.command)
     }
 }
 

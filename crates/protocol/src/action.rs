@@ -59,6 +59,8 @@ pub enum Action {
     Http(HttpRequest),
     /// Let a request of a command inside the walls pass to a host.
     Relay(Relay),
+    /// Fetch a page of the web, or send a request of the agent's own to a server. Redirects are not followed.
+    Fetch(HttpRequest),
     /// Change a rule file of the home.
     Amend(Amendment),
     /// Change the agent's own file.
@@ -70,7 +72,10 @@ pub enum Action {
 /// The kind of an action: what rules are indexed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each is the kind of the action of the same name; a relay's is `Http`")]
+#[expect(
+    missing_docs,
+    reason = "each is the kind of the action of the same name; a relay's and a fetch's is `Http`"
+)]
 pub enum Kind {
     Exec,
     Read,
@@ -146,7 +151,7 @@ impl Action {
             Self::Diff { .. } => Kind::Diff,
             Self::Merge(_) => Kind::Merge,
             Self::Model { .. } => Kind::Model,
-            Self::Http(_) | Self::Relay(_) => Kind::Http,
+            Self::Http(_) | Self::Relay(_) | Self::Fetch(_) => Kind::Http,
             Self::Amend(_) => Kind::Amend,
             Self::Adapt(_) => Kind::Adapt,
             Self::Tool(_) => Kind::Tool,
@@ -164,7 +169,9 @@ impl Action {
             Self::Exec(command) => [&command.cwd].into(),
             Self::Amend(amendment) => [&amendment.path].into(),
             Self::Adapt(adaptation) => [&adaptation.path].into(),
-            Self::Model { .. } | Self::Http(_) | Self::Relay(_) | Self::Tool(_) => Vec::new(),
+            Self::Model { .. } | Self::Http(_) | Self::Relay(_) | Self::Fetch(_) | Self::Tool(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -183,6 +190,7 @@ impl Action {
             Self::Merge(merge) => join(merge.files.iter().map(|file| file.path.0.as_str())),
             Self::Model { provider, model, .. } => alloc::format!("{provider}/{model}"),
             Self::Http(HttpRequest { method, url, .. })
+            | Self::Fetch(HttpRequest { method, url, .. })
             | Self::Relay(Relay { method, url, key: None, .. }) => {
                 alloc::format!("{method} {url}")
             }

@@ -85,6 +85,8 @@ pub enum Report {
     Http(HttpReport),
     /// Of a request that was passed on.
     Relayed(RelayReport),
+    /// What a server answered to a request of the agent's own.
+    Page(PageReport),
 }
 
 /// One output stream of a command.
@@ -357,6 +359,26 @@ pub struct RelayReport {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// An answer to a request of the agent's own, as text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct PageReport {
+    /// The status code.
+    pub status: u16,
+    /// What it says that it is (RFC 9110, 8.3), in lower case.
+    pub media: String,
+    /// Where it says that the asker should go (RFC 9110, 10.2.2); nobody went there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// Its text; none where it is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Bytes of its body that came.
+    #[serde(with = "decimal")]
+    pub bytes: u64,
+    /// Whether there was more than was taken.
+    pub cut: bool,
 }
 
 /// An HTTP response.

@@ -189,6 +189,7 @@ impl Task {
             Request::Resolve { .. }
             | Request::Named { .. }
             | Request::Perform { .. }
+            | Request::Page { .. }
             | Request::References { upper: None, .. } => View::Workspace,
             Request::Scan { .. } | Request::Diff { .. } | Request::References { .. } => View::Layers,
             Request::Merge { merge, .. } if merge.direction == MergeKind::Discard => View::Discard,

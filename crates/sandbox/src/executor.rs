@@ -339,6 +339,7 @@ impl Walls {
             | Action::Merge(_)
             | Action::Model { .. }
             | Action::Http(_)
+            | Action::Fetch(_)
             | Action::Relay(_)
             | Action::Amend(_)
             | Action::Adapt(_)
@@ -418,9 +419,11 @@ fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
         Reply::Report(report) => (Status::Done, report),
         Reply::Diff(report) => (Status::Done, Report::Diff(report)),
         Reply::Refused { reason } => (Status::Failed { reason }, Report::Nothing),
-        Reply::Resolved(_) | Reply::Named(_) | Reply::Scanned { .. } | Reply::References(_) => {
-            (status(WorkError::NoAnswer), Report::Nothing)
-        }
+        Reply::Resolved(_)
+        | Reply::Named(_)
+        | Reply::Scanned { .. }
+        | Reply::References(_)
+        | Reply::Page(_) => (status(WorkError::NoAnswer), Report::Nothing),
     };
     Outcome { status, enforced: Some(enforced), duration_ms, report }
 }

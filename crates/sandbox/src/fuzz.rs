@@ -1,4 +1,4 @@
-//! Entries for the fuzz targets into what crosses the walls: orders to the warden, the worker's replies, git's index.
+//! Entries for the fuzz targets into what crosses the walls: orders to the warden, the worker's replies, git's index, pages of the web.
 //! Only the feature `fuzz` has them. Each fails when a promise is broken.
 
 use crate::{
@@ -65,6 +65,11 @@ pub fn extension(bytes: &[u8]) {
 /// Git's index, of either hash.
 pub fn index(bytes: &[u8]) {
     worker::read_index(bytes);
+}
+
+/// A page of the web: its text is bounded, and made in a time that grows with the page.
+pub fn page(bytes: &[u8]) {
+    assert!(worker::page_text(bytes).len() <= 1 << 20);
 }
 
 fn hidden() -> Hidden {

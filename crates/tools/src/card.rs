@@ -66,6 +66,14 @@ pub fn card(question: &Question<'_>) -> Card {
             draft.http(request);
             format!("{} {}", request.method, host(&request.url))
         }
+        Action::Fetch(request) => {
+            draft.http(request);
+            format!(
+                "{} {}",
+                if request.body.0.is_empty() { "Fetch from" } else { "Send to" },
+                host(&request.url)
+            )
+        }
         Action::Relay(relay) => {
             draft.line(&relay.method, &relay.url);
             draft.optional("key", relay.key.as_deref());

@@ -37,6 +37,9 @@ mod search_grep;
 mod test_run;
 mod toolbox;
 mod typed;
+mod web;
+mod web_fetch;
+mod web_request;
 
 pub use card::card;
 pub use config::ToolConfig;

@@ -208,7 +208,7 @@ fn cargo_builds_with_a_dependency_through_the_door() {
         .into()
     });
     let line = format!(
-        "export CARGO_HOME=/tmp/cargo CARGO_NET_RETRY=0 && cargo new --quiet --vcs none /tmp/c && cd /tmp/c && mkdir .cargo && \
+        "export CARGO_NET_RETRY=0 && cargo new --quiet --vcs none /tmp/c && cd /tmp/c && mkdir .cargo && \
          printf '[source.crates-io]\\nreplace-with = \"it\"\\n[source.it]\\nregistry = \"sparse+{}/index/\"\\n' > .cargo/config.toml && \
          echo 'tiny = \"1\"' >> Cargo.toml && echo 'fn main() {{ println!(\"{{}}\", tiny::SAID) }}' > src/main.rs && \
          cargo run --quiet",

@@ -11,7 +11,7 @@ use bailey_tools::{ToolConfig, Toolbox};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::Arc};
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 17] = [
     "agent_adapt",
     "agent_run",
     "command_run",
@@ -27,6 +27,8 @@ const NAMES: [&str; 15] = [
     "search_glob",
     "search_grep",
     "test_run",
+    "web_fetch",
+    "web_request",
 ];
 
 /// Plans of one tool that are made.
@@ -35,8 +37,9 @@ const PLANS: usize = 400;
 const LOOKS: usize = 8;
 
 /// Texts that an agent would try who wants other rules, no walls or no journal.
-const TEXTS: [&str; 16] = [
+const TEXTS: [&str; 17] = [
     "a.txt",
+    "https://example.com/",
     "one",
     "policy/default.toml",
     "~/.bailey/policy/own.toml",

@@ -5,7 +5,7 @@ use bailey_journal::{
     Asker, BeginError, Budgets, Fact, JournalError, Query, SessionLock, Terms, Warrant, Wider,
 };
 use bailey_policy::{Pattern, Verdict};
-use bailey_protocol::{Action, Answer, Digest, ExecReport, Report, Role, Sealed, SessionId};
+use bailey_protocol::{Answer, Digest, ExecReport, Report, Role, Sealed, SessionId};
 
 async fn intents(desk: &Desk) -> usize {
     let entries = desk.journal.entries(Query::default()).await.unwrap();
@@ -206,13 +206,9 @@ async fn a_yes_is_the_askers_own() {
 async fn a_yes_for_a_pattern_begins_what_it_covers() {
     let desk = desk().await;
     let (session, other) = (desk.session().await, desk.session().await);
-    let line = |text| match command(text) {
-        Action::Exec(command) => command,
-        other => panic!("{other:?}"),
-    };
     let of = |session, text| effect(session, command(text));
     let wider = Wider {
-        pattern: Pattern::around(&line("wc --bytes")).unwrap(),
+        pattern: Pattern::around(&command("wc --bytes")).unwrap(),
         program: Some(Digest::of(b"wc")),
         rules: ["asks".to_owned()].into(),
     };
@@ -221,7 +217,7 @@ async fn a_yes_for_a_pattern_begins_what_it_covers() {
     let id = desk.mint.ask(&shown, asks, serde_json::json!({}), LASTS).await.unwrap();
     desk.mint.answer(session, id, Answer::YesForPattern, "owner", "").await.unwrap();
     let covered = "wc --lines";
-    let grant = desk.mint.pattern_grant(session, &line(covered), &terms(), wider).await.unwrap().unwrap();
+    let grant = desk.mint.pattern_grant(session, &command(covered), &terms(), wider).await.unwrap().unwrap();
     for _ in 0..2 {
         drop(desk.begin_approved(of(session, covered), grant.clone()).await.unwrap());
     }

@@ -5,7 +5,7 @@ use bailey_policy::Answer::{self, Allow, Deny, Review};
 use bailey_protocol::{
     Action, Command, Limits,
     MergeKind::{Apply, Discard, Undo},
-    Role::{self, Agent, Owner},
+    Role::{self, Agent, Guest, Owner},
 };
 
 fn list(path: &str) -> Action {
@@ -72,8 +72,9 @@ fn default_rules() {
         (Agent, search("/"), Deny, "home-secrets"),
         // The network.
         (Agent, model(), Allow, "models"),
-        (Agent, http("https://example.com/"), Deny, "default"),
-        (Agent, relay("GET", "https://example.com/", None), Deny, "default"),
+        (Agent, http("https://example.com/"), Review, "web"),
+        (Agent, relay("GET", "https://example.com/", None), Review, "web"),
+        (Guest, http("https://example.com/"), Deny, "default"),
         (Owner, relay("GET", "https://example.com/", None), Allow, "witness"),
         (Agent, exec_network(&["curl", "x"]), Review, "network"),
         // Merging.

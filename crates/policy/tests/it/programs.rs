@@ -288,6 +288,14 @@ fn a_deny_or_a_review_binds_in_whatever_way_its_words_are_said() {
     assert_eq!(judged(rules(), Programs::KNOWN, &many(200)), Allow, "control");
 }
 
+fn of(command: Command) -> Action {
+    Action::Exec(command)
+}
+
+fn around(command: &Command) -> Result<Pattern, NoPattern> {
+    Pattern::around(&of(command.clone()))
+}
+
 /// A13: what is granted for a pattern of commands never reaches through an interpreter, a launcher or an option.
 #[test]
 fn a13_a_pattern_never_widens() {
@@ -314,42 +322,42 @@ fn a13_a_pattern_never_widens() {
         "strace ls",
         "java -jar a.jar",
     ] {
-        assert!(Pattern::around(&words(text)).is_err(), "{text}");
+        assert!(around(&words(text)).is_err(), "{text}");
     }
-    assert_eq!(Pattern::around(&words("env x")), Err(NoPattern::Runs("env".into())));
-    assert_eq!(Pattern::around(&words("find . -exec x ;")), Err(NoPattern::Option("-exec".into())));
+    assert_eq!(around(&words("env x")), Err(NoPattern::Runs("env".into())));
+    assert_eq!(around(&words("find . -exec x ;")), Err(NoPattern::Option("-exec".into())));
     for (_, text) in TRICKS {
-        assert!(Pattern::around(&words(text)).is_err(), "{text}");
+        assert!(around(&words(text)).is_err(), "{text}");
     }
     for text in ["./git status", "/tmp/ls", "deploy a", "git", "git -s"] {
-        assert!(Pattern::around(&words(text)).is_err(), "{text}");
+        assert!(around(&words(text)).is_err(), "{text}");
     }
     // A word of nothing is no subcommand: a pattern without one would be for all of them.
     for text in ["git~", "git~~push", "sh~-c~git \"\" push"] {
-        assert!(Pattern::around(&line(text)).is_err(), "{text}");
+        assert!(around(&line(text)).is_err(), "{text}");
     }
     for text in ["sh~-c~git status; rm x", "sh~-c~git $X", "sh~-c~git status > x"] {
-        assert!(Pattern::around(&line(text)).is_err(), "{text}");
+        assert!(around(&line(text)).is_err(), "{text}");
     }
     let shaped = |change: fn(&mut Command)| {
         let mut command = words("grep -n a b");
         change(&mut command);
-        Pattern::around(&command)
+        around(&command)
     };
     assert_eq!(shaped(|it| it.network = true), Err(NoPattern::Circumstances));
     assert_eq!(shaped(|it| it.background = true), Err(NoPattern::Circumstances));
     assert_eq!(shaped(|it| it.stdin = Some(Blob(b"x".to_vec()))), Err(NoPattern::Circumstances));
     assert_eq!(shaped(|it| drop(it.env.insert("A".into(), "x".into()))), Err(NoPattern::Circumstances));
 
-    let grep = Pattern::around(&words("grep -n a b")).unwrap();
+    let grep = around(&words("grep -n a b")).unwrap();
     assert_eq!(grep.to_string(), "grep …");
-    assert!(grep.covers(&words("grep -r c .")), "control");
+    assert!(grep.covers(&of(words("grep -r c ."))), "control");
     for text in ["egrep a b", "./grep a b", "/bin/grep a b", "grepx a", "rg a", "env grep a"] {
-        assert!(!grep.covers(&words(text)), "{text}");
+        assert!(!grep.covers(&of(words(text))), "{text}");
     }
-    assert!(!grep.covers(&line("sh~-c~grep a b; rm x")) && !grep.covers(&line("sh~-c~grep $(rm x)")));
-    let find = Pattern::around(&words("find . -name x")).unwrap();
-    assert!(find.covers(&words("find src -type f")) && !find.covers(&words("find . -exec rm {} +")));
+    assert!(!grep.covers(&of(line("sh~-c~grep a b; rm x"))) && !grep.covers(&of(line("sh~-c~grep $(rm x)"))));
+    let find = around(&words("find . -name x")).unwrap();
+    assert!(find.covers(&of(words("find src -type f"))) && !find.covers(&of(words("find . -exec rm {} +"))));
 }
 
 /// A13: what files of the workspace can steer has no pattern, whatever its words: whoever gives the next command may have
@@ -368,10 +376,10 @@ fn a13_what_obeys_files_of_the_workspace_has_no_pattern() {
         "ssh host",
     ] {
         let program = text.split(' ').next().unwrap().to_owned();
-        assert_eq!(Pattern::around(&words(text)), Err(NoPattern::Obeys(program)), "{text}");
-        assert!(Pattern::around(&line(&format!("sh~-c~{text}"))).is_err(), "{text}");
+        assert_eq!(around(&words(text)), Err(NoPattern::Obeys(program)), "{text}");
+        assert!(around(&line(&format!("sh~-c~{text}"))).is_err(), "{text}");
     }
-    assert!(Pattern::around(&words("cat .git/config")).is_ok(), "control");
+    assert!(around(&words("cat .git/config")).is_ok(), "control");
 }
 
 /// A13: a yes to one that looked is none to one that writes.
@@ -388,9 +396,9 @@ fn a13_a_pattern_of_looking_never_writes() {
         ("file a", "file -C -m a"),
         ("sort a", "sort -o b a"),
     ] {
-        let looking = Pattern::around(&words(looks)).unwrap();
-        assert!(looking.covers(&words(looks)), "control: {looks}");
-        assert!(!looking.covers(&words(writes)) && Pattern::around(&words(writes)).is_err(), "{writes}");
+        let looking = around(&words(looks)).unwrap();
+        assert!(looking.covers(&of(words(looks))), "control: {looks}");
+        assert!(!looking.covers(&of(words(writes))) && around(&words(writes)).is_err(), "{writes}");
     }
 }
 
@@ -399,11 +407,11 @@ type Change = fn(&mut Command);
 /// A13: beyond the words, a pattern is for commands that are written, placed and bounded like the one that was shown.
 #[test]
 fn a13_a_pattern_keeps_to_its_circumstances() {
-    let grep = Pattern::around(&words("grep -n a")).unwrap();
+    let grep = around(&words("grep -n a")).unwrap();
     let changed = |change: fn(&mut Command)| {
         let mut command = words("grep -r c .");
         change(&mut command);
-        grep.covers(&command)
+        grep.covers(&of(command.clone()))
     };
     assert!(changed(|_| ()), "control");
     assert!(changed(|it| it.limits.wall_ms -= 1), "control: less is covered");
@@ -423,18 +431,18 @@ fn a13_a_pattern_keeps_to_its_circumstances() {
         // The control: around the changed command itself there is a pattern that does, or none at all.
         let mut command = words("grep -r c .");
         change(&mut command);
-        let around = Pattern::around(&command);
-        assert!(around.map_or(true, |wider| wider.covers(&command)), "control: {what}");
+        let around = around(&command);
+        assert!(around.map_or(true, |wider| wider.covers(&of(command.clone()))), "control: {what}");
     }
     // A shell's line and a command without a shell are two things, and so are two shells.
-    let line_of = Pattern::around(&line("sh~-c~grep -n a")).unwrap();
-    assert!(line_of.covers(&line("sh~-c~grep -r c .")), "control");
+    let line_of = around(&line("sh~-c~grep -n a")).unwrap();
+    assert!(line_of.covers(&of(line("sh~-c~grep -r c ."))), "control");
     for text in ["grep~a", "bash~-c~grep a", "/bin/sh~-c~grep a", "./sh~-c~grep a", "/tmp/sh~-c~grep a"] {
-        assert!(!line_of.covers(&line(text)), "{text}");
+        assert!(!line_of.covers(&of(line(text))), "{text}");
     }
-    assert!(!grep.covers(&line("sh~-c~grep a")));
-    assert_eq!(line_of.bare().argv, ["sh", "-c", "grep"]);
-    assert_eq!(grep.bare().argv, ["grep"]);
+    assert!(!grep.covers(&of(line("sh~-c~grep a"))));
+    assert_eq!(line_of.bare().unwrap().argv, ["sh", "-c", "grep"]);
+    assert_eq!(grep.bare().unwrap().argv, ["grep"]);
     assert!(grep.words().contains("every `grep …` in /home/ann/proj "), "{}", grep.words());
 }
 
@@ -448,4 +456,43 @@ fn a_file_that_is_called_sh_hides_what_it_runs() {
         let allow = vec![rule("a", Allow).on(crate::support::command(&["git"]))];
         assert_eq!(judged(allow, Programs::KNOWN, &command) == Allow, known, "{program}");
     }
+}
+
+/// What is granted for the pages of a server is that server, and what only fetches there.
+#[test]
+fn a_pattern_of_pages_is_one_server_and_sends_nothing() {
+    let fetch = |method: &str, url: &str| {
+        Action::Fetch(bailey_protocol::HttpRequest { method: method.into(), ..request(url) })
+    };
+    let pages = Pattern::around(&fetch("GET", "https://Docs.Example.com/a")).unwrap();
+    assert_eq!(pages.to_string(), "https://docs.example.com:443/…");
+    for url in ["https://docs.example.com/b?c", "https://docs.example.com:443/", "https://docs.example.com./"]
+    {
+        assert!(pages.covers(&fetch("GET", url)) && pages.covers(&fetch("HEAD", url)), "{url}");
+    }
+    for url in [
+        "http://docs.example.com/a",
+        "https://docs.example.com:8443/a",
+        "https://example.com/a",
+        "https://x.docs.example.com/",
+    ] {
+        assert!(!pages.covers(&fetch("GET", url)), "{url}");
+    }
+    assert!(!pages.covers(&fetch("POST", "https://docs.example.com/a")));
+    let sends = |change: fn(&mut bailey_protocol::HttpRequest)| {
+        let mut asked = request("https://docs.example.com/a");
+        change(&mut asked);
+        Action::Fetch(asked)
+    };
+    let header = sends(|it| it.headers.push(("a".into(), bailey_protocol::HeaderValue::Text("b".into()))));
+    let body = sends(|it| it.body = Blob(b"x".to_vec()));
+    for action in [
+        header,
+        body,
+        http("https://docs.example.com/a"),
+        relay("GET", "https://docs.example.com/a", Some(0)),
+    ] {
+        assert!(!pages.covers(&action) && Pattern::around(&action).is_err(), "{action:?}");
+    }
+    assert!(pages.is_of_home() && !around(&words("grep a b")).unwrap().is_of_home());
 }

@@ -48,7 +48,7 @@ fn the_default_rules_vouch_for_the_workspace_and_not_for_what_they_ask_about_or_
     refused(of(&[Kind::Change], &["{home}/**"]), "writes outside the workspace");
     refused(of(&[Kind::Read], &["/**"]), "devices and the kernel's own files");
     refused(Condition { network: None, ..make }, "commands with a way to the network");
-    refused(of(&[Kind::Http], &["{workspace}/**"]), "no rule allows it");
+    refused(of(&[Kind::Http], &["{workspace}/**"]), "a server that you have not said yes to");
     refused(kind(Kind::Read), "reads outside the workspace");
     let merges = Condition { role: Some(vec![Role::Agent]), ..of(&[Kind::Merge], &["{workspace}/**"]) };
     refused(merges, "only you merge");

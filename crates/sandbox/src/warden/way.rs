@@ -38,12 +38,21 @@ pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
     };
     let here = to(&NO_PROXIES, "localhost,127.0.0.1,::1");
     let trusted = to(&AUTHORITIES, AUTHORITY);
-    // Its own cache is the user's, which is read here and not written.
+    // What they fetch would go to folders of the user's, which are read here and not written.
     let npm = to(&["npm_config_cache"], "/tmp/.npm");
+    let cargo = to(&["CARGO_HOME"], "/tmp/.cargo");
     // Node.js looks at the variables of a proxy only when it is told to.
     let node = to(&["NODE_USE_ENV_PROXY"], "1");
     let keys = stand_ins.iter().map(|own| (own.variable.clone(), own.value.clone()));
-    to(&PROXIES, &proxy).into_iter().chain(here).chain(trusted).chain(npm).chain(node).chain(keys).collect()
+    to(&PROXIES, &proxy)
+        .into_iter()
+        .chain(here)
+        .chain(trusted)
+        .chain(npm)
+        .chain(cargo)
+        .chain(node)
+        .chain(keys)
+        .collect()
 }
 
 /// Settings of git by which it finds the passwords that stand in for keys, each at its own server.

@@ -22,6 +22,7 @@ mod merge;
 mod named;
 mod outside;
 mod owners;
+mod page;
 mod read;
 mod references;
 mod repository;
@@ -31,7 +32,7 @@ mod settle;
 mod state;
 
 use bailey_protocol::{
-    Action, Command, DiffReport, Digest, Merge, Outside, Report, Touched, WsPath, number::decimal,
+    Action, Blob, Command, DiffReport, Digest, Merge, Outside, Report, Touched, WsPath, number::decimal,
 };
 use beneath::Root;
 use error::Error;
@@ -98,6 +99,11 @@ pub enum Request {
         /// The overlay's upper directory.
         upper: Option<String>,
     },
+    /// Make text of a page of the web.
+    Page {
+        /// The page, as HTML.
+        html: Blob,
+    },
     /// Apply, undo or discard.
     Merge {
         /// What moves which way.
@@ -143,7 +149,7 @@ impl Request {
 
     /// Whether a worker that waits may be asked for it: one of the same view, which writes nowhere but where that view can.
     pub(crate) fn is_for_waiting(&self) -> bool {
-        matches!(self, Self::Resolve { .. } | Self::Perform { .. })
+        matches!(self, Self::Resolve { .. } | Self::Perform { .. } | Self::Page { .. })
     }
 }
 
@@ -170,6 +176,8 @@ pub enum Reply {
     Diff(DiffReport),
     /// To `References`; none where the session has no repository of its own.
     References(Option<References>),
+    /// To `Page`.
+    Page(String),
     /// It was not done.
     Refused {
         /// Why, for people and the model.
@@ -183,6 +191,7 @@ pub fn run(request: Request) -> Reply {
     let reply = match request {
         Request::Resolve { action, workspace } => resolve::resolve(action, &workspace).map(Reply::Resolved),
         Request::Named { command, path } => named::named(&command, &path).map(Reply::Named),
+        Request::Page { html } => Ok(Reply::Page(page::text(&html.0))),
         Request::Perform { action } => perform(action).map(Reply::Report),
         Request::Scan { upper, project, known, since, outside } => {
             scan(&upper, &project, &known, since, outside)
@@ -227,6 +236,12 @@ fn hear(input: impl io::BufRead) -> io::Result<Option<Request>> {
     let request: Request = serde_json::from_slice(&line)?;
     let unfit = || io::Error::new(io::ErrorKind::InvalidData, "this worker is for names and files");
     if request.is_for_waiting() { Ok(Some(request)) } else { Err(unfit()) }
+}
+
+/// Makes text of a page; for fuzzing.
+#[cfg(feature = "fuzz")]
+pub(crate) fn page_text(html: &[u8]) -> String {
+    page::text(html)
 }
 
 /// Reads git's index as a scan does; for fuzzing.

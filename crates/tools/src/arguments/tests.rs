@@ -4,6 +4,7 @@ use crate::{
     fs_edit::FsEdit, fs_exists::FsExists, fs_list::FsList, fs_patch::FsPatch, fs_read::FsRead,
     fs_write::FsWrite, git_run::GitRun, process_log::ProcessLog, process_stop::ProcessStop,
     search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun, toolbox::Toolbox, typed::Typed,
+    web_fetch::WebFetch, web_request::WebRequest,
 };
 use bailey_protocol::Limits;
 use serde::Serialize;
@@ -79,6 +80,8 @@ fn every_schema_matches_its_struct() {
         agree(CommandRun(config.clone())),
         agree(GitRun(config.clone())),
         agree(TestRun(config)),
+        agree(WebFetch),
+        agree(WebRequest),
         agree(ProcessLog),
         agree(ProcessStop),
         agree(AgentRun),

@@ -4,7 +4,7 @@ use bailey_protocol::{Report, Status};
 use serde_json::{Value, json};
 
 /// Every name by which designs call a tool.
-const NAMES: [(&str, &[&str]); 15] = [
+const NAMES: [(&str, &[&str]); 17] = [
     ("fs.read", &["read_file", "fs_read", "FS.Read", " fs.read "]),
     ("fs.write", &["write_file", "fs_write"]),
     ("fs.edit", &["edit_file", "str_replace"]),
@@ -16,6 +16,8 @@ const NAMES: [(&str, &[&str]); 15] = [
     ("command.run", &["run_command", "execute_command", "shell", "bash", "Bash"]),
     ("git.run", &["git"]),
     ("test.run", &["run_tests"]),
+    ("web.fetch", &["web_fetch", "fetch"]),
+    ("web.request", &["web_request", "http_request"]),
     ("process.log", &["process_log"]),
     ("process.stop", &["Process.Stop"]),
     ("agent.run", &["task"]),
@@ -32,7 +34,7 @@ fn every_name_finds_its_tool() {
         }
     }
     assert!(
-        ["", ".", "fs", "fs..read", "read-file", "web_fetch"].iter().all(|name| toolbox.find(name).is_none())
+        ["", ".", "fs", "fs..read", "read-file", "browser"].iter().all(|name| toolbox.find(name).is_none())
     );
 }
 
@@ -63,8 +65,8 @@ fn the_tool_context_stays_under_3000_tokens() {
 #[test]
 fn what_is_unavailable_is_said_with_what_is_available() {
     let answer = |name: &str| -> Value { serde_json::from_str(&toolbox().unavailable(name)).unwrap() };
-    let web = answer("web_fetch");
-    assert_eq!(web["unavailable"], "web_fetch");
+    let web = answer("browser");
+    assert_eq!(web["unavailable"], "browser");
     assert_eq!(web["why"], "this session has no tool of that name");
     let available: Vec<_> =
         web["available"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();

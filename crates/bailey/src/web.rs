@@ -1,0 +1,179 @@
+//! The agent's own requests to the web: each is one effect, sent by the network door, and what comes back becomes text inside the
+//! walls. A page is written by whoever likes, and this process holds keys.
+
+use anyhow::Result;
+use bailey_egress::{Fetched, ForwardProxy};
+use bailey_journal::{Permit, Seal};
+use bailey_kernel::{BoxFuture, Executor, Io, Output, ResolveError, Route};
+use bailey_protocol::{
+    Action, Enforced, HttpRequest, Isolation, Outcome, PageReport, Report, SessionId, Status,
+};
+use bailey_sandbox::{
+    Native,
+    worker::{Reply, Request},
+};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio_util::sync::CancellationToken;
+
+/// The most bytes of a page that are taken.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+/// The most characters of text that are kept of one.
+const TEXT_CHARS_MAX: usize = 400_000;
+const MINUTE: Duration = Duration::from_secs(60);
+/// Requests in any minute: those that only fetch, and the others.
+const FETCHES: usize = 30;
+const SENDS: usize = 10;
+
+/// Sends what the rules let pass, and reads what comes back.
+#[derive(Debug)]
+pub(crate) struct Web {
+    door: Arc<ForwardProxy>,
+    native: Arc<Native>,
+    seal: Seal,
+    fetched: Pace,
+    sent: Pace,
+}
+
+/// When something was done in the last minute.
+#[derive(Debug)]
+struct Pace {
+    most: usize,
+    times: Mutex<VecDeque<Instant>>,
+}
+
+impl Pace {
+    fn new(most: usize) -> Self {
+        Self { most, times: Mutex::default() }
+    }
+
+    /// Notes one more, where it may be.
+    fn take(&self, now: Instant) -> Result<(), String> {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        while times.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
+            times.pop_front();
+        }
+        if let Some(first) = times.front().filter(|_| times.len() >= self.most) {
+            let rest = MINUTE.saturating_sub(now.duration_since(*first)).as_secs() + 1;
+            return Err(format!(
+                "{} requests of this kind were made in a minute: again in {rest} s",
+                self.most
+            ));
+        }
+        times.push_back(now);
+        Ok(())
+    }
+}
+
+impl Web {
+    pub(crate) fn new(door: Arc<ForwardProxy>, native: Arc<Native>, seal: Seal) -> Self {
+        Self { door, native, seal, fetched: Pace::new(FETCHES), sent: Pace::new(SENDS) }
+    }
+
+    async fn get(
+        &self,
+        session: SessionId,
+        request: &HttpRequest,
+        isolation: &Isolation,
+        cancel: &CancellationToken,
+    ) -> Result<(PageReport, Option<Enforced>), String> {
+        let is_fetch = matches!(request.method.as_str(), "GET" | "HEAD");
+        let pace = if is_fetch { &self.fetched } else { &self.sent };
+        pace.take(Instant::now())?;
+        let page = self.door.fetch(request, PAGE_BYTES_MAX).await?;
+        let (text, enforced) = self.text(session, &page, isolation, cancel).await?;
+        let text = text.map(|text| text.chars().take(TEXT_CHARS_MAX).collect());
+        let Fetched { status, media, location, body, cut } = page;
+        let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
+        Ok((PageReport { status, media, location, text, bytes, cut }, enforced))
+    }
+
+    /// What can be read of it; none where it is no text.
+    async fn text(
+        &self,
+        session: SessionId,
+        page: &Fetched,
+        isolation: &Isolation,
+        cancel: &CancellationToken,
+    ) -> Result<(Option<String>, Option<Enforced>), String> {
+        let kind = page.media.split(';').next().unwrap_or_default().trim();
+        if matches!(kind, "text/html" | "application/xhtml+xml") {
+            let request = Request::Page { html: page.body.clone().into() };
+            let read = self.native.work(session, request, isolation, cancel).await;
+            return match read.map_err(|error| format!("the page could not be read: {error}"))? {
+                (Reply::Page(text), enforced) => Ok((Some(text), Some(enforced))),
+                (Reply::Refused { reason }, _) => Err(reason),
+                _ => Err("the walls answered something else".into()),
+            };
+        }
+        let is_text = kind.starts_with("text/")
+            || kind.ends_with("json")
+            || kind.ends_with("xml")
+            || matches!(
+                kind,
+                "" | "application/javascript"
+                    | "application/toml"
+                    | "application/yaml"
+                    | "application/x-yaml"
+            );
+        if !is_text || page.body.contains(&0) {
+            return Ok((None, None));
+        }
+        Ok((Some(String::from_utf8_lossy(&page.body).into_owned()), None))
+    }
+}
+
+impl Executor for Web {
+    fn routes(&self) -> Vec<Route> {
+        vec![Route::Web]
+    }
+
+    /// Nothing here has a path.
+    fn resolve<'a>(&'a self, _: SessionId, action: Action) -> BoxFuture<'a, Result<Action, ResolveError>> {
+        Box::pin(async move { Ok(action) })
+    }
+
+    fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let redeemed = match permit.redeem(&self.seal) {
+                Ok(redeemed) => redeemed,
+                Err(error) => return Output::failed(error.to_string()),
+            };
+            let Action::Fetch(request) = &redeemed.effect.action else {
+                let name = redeemed.effect.action.kind().name();
+                return Output::failed(format!("the web performs no `{name}`"));
+            };
+            let began = Instant::now();
+            let (session, isolation) = (redeemed.effect.session, &redeemed.isolation);
+            let (status, report, enforced) = tokio::select! {
+                biased;
+                () = io.cancel.cancelled() => (Status::Cancelled, Report::Nothing, None),
+                got = self.get(session, request, isolation, &io.cancel) => match got {
+                    Ok((page, enforced)) => (Status::Done, Report::Page(page), enforced),
+                    Err(reason) => (Status::Failed { reason }, Report::Nothing, None),
+                },
+            };
+            let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            Output::new(Outcome { status, enforced, duration_ms, report })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MINUTE, Pace};
+    use std::time::Instant;
+
+    #[test]
+    fn so_many_pass_in_any_minute() {
+        let (pace, now) = (Pace::new(2), Instant::now());
+        assert!(pace.take(now).is_ok() && pace.take(now + MINUTE / 2).is_ok());
+        let over = pace.take(now + MINUTE - MINUTE / 60).unwrap_err();
+        assert!(over.contains("2 requests") && over.contains("again in 2 s"), "{over}");
+        assert!(pace.take(now + MINUTE).is_ok(), "the first is a minute ago");
+        assert!(pace.take(now + MINUTE).is_err(), "the second is not");
+    }
+}
