@@ -15,6 +15,9 @@ use tokio::runtime::Handle;
 const OTHER_FILES: &str =
     "a file that it names is not what it was when the human was asked; ask for it again";
 
+/// Why what a human would be asked about is refused inside an effect.
+const NOBODY_TO_ASK: &str = "it needs a human, who cannot be asked from inside an effect";
+
 /// What the kernel needs to know of an action that somebody asks for.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -129,6 +132,10 @@ impl Kernel {
                 self.show(scope, &sealed, Said::Allowed, &reasons).await?;
                 let circumstances = Circumstances { purpose, payer, reasons, uses };
                 self.begin(sealed, Warrant::Allowed(allowed), circumstances).await
+            }
+            // Nobody waits for an answer inside an effect, and a question that nobody waits for would stand open.
+            Verdict::Review(_) if sealed.effect().parent.is_some() => {
+                self.deny(scope, &sealed, [reasons, vec![NOBODY_TO_ASK.into()]].concat(), uses).await
             }
             Verdict::Review(_) if is_beyond_a_card(action, &red) => {
                 self.deny(scope, &sealed, vec![too_many(red.len())], uses).await

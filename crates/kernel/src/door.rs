@@ -47,9 +47,9 @@ impl Door {
                     Ok(self.kernel.launch(&self.scope, *started, &action, Audience::Nobody).await?.output)
                 }
                 Admission::Denied(reasons) => Err(Refused::Denied(reasons)),
-                Admission::Waits(..) => Err(Refused::Denied(vec![
-                    "it needs a human, who cannot be asked from inside an effect".into(),
-                ])),
+                Admission::Waits(id, _) => {
+                    Err(Refused::Failed(format!("question {id} was asked from inside an effect")))
+                }
             }
         })
     }

@@ -140,6 +140,11 @@ fn a_person_is_asked_once_for_a_server_and_each_time_for_what_is_sent() {
     fs::write(stage.home().join("policy/own.toml"), own + crate::door::MAY_ASK).unwrap();
     let ran = stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", &command]);
     assert!(ran.stdout.contains("refused this request"), "{ran:?}");
+    assert_eq!(
+        stage.ran(&["--json", "approvals", "list"]).lines(),
+        [] as [Value; 0],
+        "nobody waits for an answer"
+    );
     // Other rules void what was said.
     let told = run(&stage, &[fetch(&server, "/6")], &["--approve", "never"]);
     assert!(!told[0].contains("page 0") && server.asked().len() == 2, "{told:?}");
