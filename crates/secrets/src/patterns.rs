@@ -4,7 +4,7 @@
 use crate::{
     known, mark,
     shape::{CONTEXT, Shape},
-    view::{Reading, SPREAD_MAX, View},
+    view::{Dull, Reading, SPREAD_MAX, View},
 };
 use aho_corasick::{
     Anchored, MatchKind,
@@ -145,13 +145,19 @@ impl Patterns {
         let Some(automaton) = &self.automaton else { return bytes.len() };
         let mut reading = Reading::new(view, bytes, from, end);
         let mut state = automaton.start;
-        // Where each byte that was seen begins: in a plain view that is known without being kept.
+        // Where each byte begins that was seen since nothing of a literal was: in a plain view that is known without being kept.
         let mut places = Vec::new();
-        let mut seen = 0;
-        for next in reading.by_ref() {
+        loop {
+            if state == automaton.start {
+                places.clear();
+                reading.pass_over(&automaton.dull);
+            }
+            let Some(next) = reading.next() else { break };
+            if next.parted {
+                places.clear();
+            }
             let before = if next.parted { automaton.start } else { state };
             state = automaton.nfa.next_state(Anchored::No, before, next.byte);
-            seen += 1;
             if view != View::Plain {
                 places.push(next.place.start);
             }
@@ -163,9 +169,9 @@ impl Patterns {
                 let Some(pattern) = self.patterns.get(found.as_usize()) else { continue };
                 let length = automaton.nfa.pattern_len(found);
                 let first = if view == View::Plain {
-                    Some(from + seen - length)
+                    Some(next.place.end - length)
                 } else {
-                    places.get(seen - length).copied()
+                    places.len().checked_sub(length).and_then(|at| places.get(at)).copied()
                 };
                 let (Some(first), true) = (first, view == View::Plain || matches!(pattern.what, What::Known))
                 else {
@@ -179,8 +185,8 @@ impl Patterns {
         let open = if reading.is_parted() { 0 } else { automaton.open(view, state) };
         match open {
             0 => reading.stopped(),
-            open if view == View::Plain => from + seen - open,
-            open => places.get(seen - open).copied().unwrap_or(from),
+            open if view == View::Plain => reading.stopped() - open,
+            open => places.len().checked_sub(open).and_then(|at| places.get(at)).copied().unwrap_or(from),
         }
     }
 }
@@ -196,6 +202,8 @@ fn views(bytes: &[u8], from: usize) -> impl Iterator<Item = View> {
 struct Automaton {
     nfa: NFA,
     start: StateID,
+    /// Bytes that leave it at the start.
+    dull: Dull,
     /// The longest end of what was read that is the beginning of a literal, and of one of a known value.
     open: HashMap<StateID, usize>,
     open_known: HashMap<StateID, usize>,
@@ -210,7 +218,8 @@ impl Automaton {
         let start = nfa.start_state(Anchored::No).ok()?;
         let open_known = open(&nfa, start, literals, known);
         let open = open(&nfa, start, literals, literals.len());
-        Some(Self { nfa, start, open, open_known })
+        let dull = Dull::new(|byte| nfa.next_state(Anchored::No, start, byte) != start);
+        Some(Self { nfa, start, dull, open, open_known })
     }
 
     fn open(&self, view: View, state: StateID) -> usize {
@@ -249,3 +258,6 @@ fn open(nfa: &NFA, start: StateID, literals: &[Zeroizing<Vec<u8>>], count: usize
     }
     open
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,6 +50,25 @@ pub(crate) struct Reading<'a> {
     gap: usize,
 }
 
+/// Bytes with which nothing begins, and that change no other byte's meaning in any view.
+#[derive(Debug)]
+pub(crate) struct Dull([bool; 256]);
+
+impl Dull {
+    /// Those of which `begins` says that nothing begins with them.
+    pub(crate) fn new(begins: impl Fn(u8) -> bool) -> Self {
+        let mut dull = [false; 256];
+        for (byte, dull) in (0..=u8::MAX).zip(&mut dull) {
+            *dull = !begins(byte) && !matches!(byte, b'%' | b'\x1b');
+        }
+        Self(dull)
+    }
+
+    fn has(&self, byte: u8) -> bool {
+        self.0.get(usize::from(byte)).copied().unwrap_or_default()
+    }
+}
+
 /// How far a sequence of a terminal has been read (ECMA-48: ESC, `[`, parameters, a final byte).
 #[derive(Debug, Clone, Copy)]
 enum Color {
@@ -73,6 +92,20 @@ impl<'a> Reading<'a> {
     /// Whether what comes next is too far from what was shown last.
     pub(crate) fn is_parted(&self) -> bool {
         self.gap > GAP_MAX
+    }
+
+    /// Goes on to the next byte that may be the first of something: what `dull` says is none is not shown, and neither is what
+    /// is left out between. For a caller to whom nothing matters that was shown before.
+    pub(crate) fn pass_over(&mut self, dull: &Dull) {
+        if !matches!(self.color, Color::None) {
+            return;
+        }
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let skipped = rest.iter().position(|byte| !dull.has(*byte)).unwrap_or(rest.len());
+        if let Some(last) = rest.get(..skipped).and_then(<[u8]>::last) {
+            self.before = *last;
+            self.at += skipped;
+        }
     }
 
     /// The next byte and its length in the text.

@@ -98,6 +98,8 @@ pub(super) struct Keys {
     /// By the name of the secret.
     stand_ins: BTreeMap<String, Watched>,
     vault: Arc<Vault>,
+    /// What finds the keys of a server in what comes from there: to make it takes longer than a small request.
+    masks: Vec<(Origin, Redactor)>,
     /// Finds every stand-in in what passes; none where there are no keys.
     watch: Option<Redactor>,
 }
@@ -132,7 +134,13 @@ impl Keys {
         }
         let watch = (!stand_ins.is_empty())
             .then(|| finder(stand_ins.iter().map(|(name, own)| (name.as_str(), own.value.as_str()))));
-        Ok(Self { bindings, stand_ins, vault, watch })
+        let mut masks: Vec<(Origin, Redactor)> = Vec::new();
+        for binding in &bindings {
+            if !masks.iter().any(|(origin, _)| *origin == binding.origin) {
+                masks.push((binding.origin.clone(), mask_of(&binding.origin, &bindings, &vault)));
+            }
+        }
+        Ok(Self { bindings, stand_ins, vault, masks, watch })
     }
 
     /// What a command finds in its variables.
@@ -150,6 +158,10 @@ impl Keys {
 
     /// What finds a stand-in in a body as it passes.
     pub(super) fn watch(&self) -> Option<StreamRedactor> {
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("bodies") {
+            return None;
+        }
         self.watch.as_ref().map(Redactor::stream)
     }
 
@@ -179,6 +191,10 @@ impl Keys {
         let rest = || headers.iter().filter(|(name, _)| found.is_none_or(|found| found.header != **name));
         let texts = || rest().map(|(_, value)| value.as_bytes()).chain([url.as_bytes()]);
         for (secret, own) in &self.stand_ins {
+            #[cfg(bailey_break)]
+            if bailey_protocol::broken::broken("stand_ins") {
+                break;
+            }
             if texts().any(|text| own.is_in(text)) {
                 let places = self.places(secret);
                 return Err(Misused::Elsewhere { secret: secret.clone(), places });
@@ -203,17 +219,11 @@ impl Keys {
     /// What finds the keys that are bound to a server, in what comes from there: also where this very request has none, for a server
     /// may show to one what another sent. None where no key is bound.
     pub(super) fn mask_of(&self, origin: &Origin) -> Option<Redactor> {
-        let mut values = Vec::new();
-        for binding in self.bindings.iter().filter(|binding| binding.origin == *origin) {
-            let name = &binding.key.secret;
-            let Some(value) = self.vault.get(name).map(|secret| secret.expose().trim()) else { continue };
-            values.push((name.clone(), value.to_owned()));
-            if let KeyForm::Basic(user) = &binding.key.form {
-                values.push((format!("{name}-{user}"), STANDARD.encode(format!("{user}:{value}"))));
-            }
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("answers") {
+            return None;
         }
-        let has_any = self.are_at(origin);
-        has_any.then(|| finder(values.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
+        self.masks.iter().find(|(of, _)| of == origin).map(|(_, mask)| mask.clone())
     }
 
     /// Puts the key of this name in the place of its stand-in, for a request that its binding covers.
@@ -287,6 +297,10 @@ impl Binding {
     /// Whether it is for such a request.
     fn covers(&self, method: &str, url: &str) -> bool {
         let origin = url.parse().ok().as_ref().and_then(Origin::of);
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("key_places") {
+            return origin.as_ref() == Some(&self.origin);
+        }
         origin.as_ref() == Some(&self.origin)
             && self.key.methods.iter().any(|own| own.as_str() == method)
             && self.key.paths.iter().any(|own| own.is_match(url))
@@ -329,6 +343,20 @@ impl KeyForm {
             None => text == own,
         }
     }
+}
+
+/// What finds the keys that are bound to a server, in any spelling.
+fn mask_of(origin: &Origin, bindings: &[Binding], vault: &Vault) -> Redactor {
+    let mut values = Vec::new();
+    for binding in bindings.iter().filter(|binding| binding.origin == *origin) {
+        let name = &binding.key.secret;
+        let Some(value) = vault.get(name).map(|secret| secret.expose().trim()) else { continue };
+        values.push((name.clone(), value.to_owned()));
+        if let KeyForm::Basic(user) = &binding.key.form {
+            values.push((format!("{name}-{user}"), STANDARD.encode(format!("{user}:{value}"))));
+        }
+    }
+    finder(values.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
 /// What finds these values in any spelling, and nothing else.
