@@ -5,6 +5,10 @@
 //! words, and everything that it tries is harmless where it succeeds: what it reads, writes, kills and connects to was
 //! planted for it.
 
+mod ask;
+
+pub(crate) use ask::KEY;
+
 use bailey_sandbox::Forbidden;
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
@@ -86,6 +90,9 @@ fn attempt(words: &[&str]) -> io::Result<String> {
         ["kill", pid] => kill(number(pid)?),
         ["tcp", port] => connect(number(port)?),
         ["route"] => route(),
+        ["ask", url, ref how @ ..] => ask::ask(url, how),
+        ["lend", folder] => ask::lend(folder),
+        ["borrow", folder, url] => ask::borrow(folder, url),
         ["abstract", name] => {
             UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?).map(|_| "connected".into())
         }

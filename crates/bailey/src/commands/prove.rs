@@ -5,6 +5,7 @@
 
 mod claims;
 mod desk;
+mod door;
 mod gate;
 mod record;
 mod secret;

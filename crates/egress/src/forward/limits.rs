@@ -68,6 +68,10 @@ impl Limits {
 
     /// What limits a host, by its name and port.
     pub(super) fn of(&self, host: &str, url: &str) -> Option<Arc<Used>> {
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("host_limits") {
+            return None;
+        }
         let mut fitting = self.all.iter().filter(|limit| limit.host.is_match(url));
         let first = fitting.next()?.clone();
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);

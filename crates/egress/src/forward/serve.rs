@@ -197,6 +197,10 @@ impl Guest {
 
     /// Whether a request shows the command's pass.
     fn is_known(&self, shown: Option<&HeaderValue>) -> bool {
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("passes") {
+            return true;
+        }
         let shown = shown.and_then(|shown| shown.to_str().ok()).and_then(|shown| shown.split_once(' '));
         let Some((kind, shown)) = shown else { return false };
         let decoded = STANDARD.decode(shown.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());

@@ -95,7 +95,6 @@ fn law(stand: &Stand) -> Result<Tried> {
 /// Through the session's own kernel: a command that a human said yes to, whose script is another one then.
 async fn files(stand: &Stand) -> Result<Tried> {
     let rules = stand.home.policy();
-    fs::write(rules.join("default.toml"), bailey_policy::DEFAULT_RULES)?;
     let ask = "[[rule]]\nname = \"ask\"\nanswer = \"review\"\nreason = \"a rule that asks\"\n\
                match = { action = \"exec\", command = \"sh\" }\n";
     fs::write(rules.join("ask.toml"), ask)?;

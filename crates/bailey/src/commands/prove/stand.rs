@@ -1,7 +1,7 @@
 //! Where the attacks are tried: a home, a project and a user's home of their own in a temporary place, with baits in them,
 //! and an open session over that project. Nothing of the user's is among it.
 
-use super::trial::Attempt;
+use super::{door::Servers, trial::Attempt};
 use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
@@ -79,6 +79,8 @@ pub(super) struct Stand {
     pub(super) limits: Limits,
     pub(super) host: Host,
     pub(super) kernel: Kernel,
+    /// Whom requests of commands go to.
+    pub(super) servers: Servers,
     _listeners: (TcpListener, UnixListener, UnixListener),
     /// Last, so that nothing of the session is left when it goes.
     scratch: Scratch,
@@ -112,8 +114,11 @@ impl Stand {
         let hidden = format!("bailey-prove-{mark}");
         let hidden_socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&hidden)?)?;
         let server = TcpListener::bind("127.0.0.1:0").context("no server on the loopback")?;
+        let servers = Servers::start(&secret)?;
+        fs::write(home.policy().join("default.toml"), bailey_policy::DEFAULT_RULES)?;
+        fs::write(home.policy().join("door.toml"), servers.rules())?;
         let text = |path: &Path| path.display().to_string();
-        let places = vec![
+        let mut places = vec![
             ("{user}", text(&user)),
             ("{project}", text(&project)),
             ("{outside}", text(&outside)),
@@ -122,10 +127,12 @@ impl Stand {
             ("{abstract}", hidden),
             ("{mark}", mark),
         ];
+        places.extend(servers.places());
         // Nobody is asked and nobody is told: neither a model, nor the owner's witness and extensions.
         (config.witness, config.providers, config.extensions) = (None, BTreeMap::new(), Vec::new());
+        servers.set(&mut config.network)?;
         let mut vault = Vault::default();
-        vault.insert("BAILEY_PROVE_KEY".into(), Secret::new(secret.clone()));
+        vault.insert(probe::KEY.into(), Secret::new(secret.clone()));
         let keys = Keys { redactor: Redactor::new(&vault), vault: Arc::new(vault) };
         let workspace = WsPath(text(&project));
         let opening = Opening::New(compose::new_session()?);
@@ -152,6 +159,7 @@ impl Stand {
             limits,
             host,
             kernel,
+            servers,
             _listeners: (server, socket, hidden_socket),
             scratch,
         })
@@ -190,6 +198,18 @@ impl Stand {
     /// # Errors
     /// When the journal cannot be read or written.
     pub(super) async fn inside(&self, words: Vec<String>, limits: Limits) -> Result<Inside> {
+        self.run(words, limits, false).await
+    }
+
+    /// The same, with a way to the network.
+    ///
+    /// # Errors
+    /// As [`Stand::inside`].
+    pub(super) async fn at_the_door(&self, words: Vec<String>) -> Result<Inside> {
+        self.run(words, self.limits.clone(), true).await
+    }
+
+    async fn run(&self, words: Vec<String>, limits: Limits, network: bool) -> Result<Inside> {
         let program = self.project.join("probe").display().to_string();
         let argv = [program, probe::ARGUMENT.to_owned()].into_iter().chain(words).collect();
         let command = Command {
@@ -197,7 +217,7 @@ impl Stand {
             cwd: WsPath(self.project.display().to_string()),
             env: BTreeMap::new(),
             stdin: None,
-            network: false,
+            network,
             background: false,
             limits,
         };

@@ -1,7 +1,7 @@
 //! What `bailey prove` tries: each line with the wall that it is about and the claim of SECURITY.md that it belongs to. A
 //! test compares the two.
 
-use super::{gate::Check, record::Tampering};
+use super::{door::Request, gate::Check, record::Tampering};
 
 /// One attack.
 #[derive(Debug)]
@@ -20,7 +20,8 @@ pub(super) struct Line {
 /// How an attack is tried.
 ///
 /// In a probe's words `{user}`, `{project}`, `{outside}` and `{home}` are planted places; `{yard}` is the project inside of
-/// the walls, and a place like it outside. `{pid}` is a planted process, `{port}` and `{abstract}` are planted listeners,
+/// the walls, and a place like it outside. `{pid}` is a planted process, `{port}` and `{abstract}` are planted listeners, `{open}` and its
+/// like planted servers (see `door.rs`),
 /// `{variables}` the names of this process's own variables.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trial {
@@ -42,6 +43,8 @@ pub(super) enum Trial {
     Record(Tampering),
     /// A command prints a key that Bailey knows.
     Secret,
+    /// A command asks at the network door.
+    Door(Request),
 }
 
 /// A limit of a command, lower here than it would be.
@@ -57,6 +60,20 @@ pub(super) enum Limit {
 
 const SEEN: &str = "Nothing of the host is seen but what is listed";
 const NETWORK: &str = "A command reaches no network, not even the host's loopback";
+const RULED: &str = "A command reaches no host but by a request that the rules allow; each request is judged by its host, path \
+                     and method, also inside TLS, written into the journal before it leaves, and refused with what would \
+                     allow it; a command of the owner's is no better off";
+const WORLD: &str = "No request of a command leads to an address of this machine, a private network or a cloud's metadata, \
+                     however it is written, but to places that the owner's configuration names by scheme, host and port; \
+                     metadata never";
+const BOUND: &str = "A key that its owner bound to a server is used by commands that never hold it; it is put in for that \
+                     scheme, host, port, method, path and header only, beside no other login; what stands for it inside is \
+                     refused in every other place, spelling and piece; an answer that shows the key is masked; each use is \
+                     an entry that names it";
+const TRAFFIC: &str = "How many bytes go to a host and come from it, and how often it is asked, stays within what its owner \
+                       said; what is not looked into is only what its owner named and a rule allows";
+const PASS: &str = "A request shows the pass of its own command: another command of the session, which shares its network, uses \
+                    no way that is not its own";
 const CALLS: &str =
     "System calls that leave the walls are refused, whichever profile the owner chose or wrote";
 const BOMBS: &str = "Bombs are bounded and reaped, within two seconds also where a limit can only be watched";
@@ -98,7 +115,7 @@ const fn line(
     Line { id, says, wall, claim, trial }
 }
 
-use Trial::{File, Gate, Grow, Kill, Leave, Probe, Record, Secret, Swap};
+use Trial::{Door, File, Gate, Grow, Kill, Leave, Probe, Record, Secret, Swap};
 
 pub(super) const LINES: &[Line] = &[
     line(
@@ -208,6 +225,62 @@ pub(super) const LINES: &[Line] = &[
         "seccomp, mount namespace",
         NETWORK,
         Probe("socket {project}/server.sock"),
+    ),
+    line(
+        "door.rule",
+        "a request that no rule allows does not leave",
+        "rules at the network door",
+        RULED,
+        Door(Request::Unruled),
+    ),
+    line(
+        "door.private",
+        "no request leads to a private address that nobody named",
+        "addresses at the network door",
+        WORLD,
+        Door(Request::Private),
+    ),
+    line(
+        "door.key",
+        "a key is put in at no other path than its own",
+        "places of keys at the network door",
+        BOUND,
+        Door(Request::Elsewhere),
+    ),
+    line(
+        "door.url",
+        "the stand-in of a key leaves in no URL",
+        "stand-ins at the network door",
+        BOUND,
+        Door(Request::Url),
+    ),
+    line(
+        "door.body",
+        "the stand-in of a key leaves in no body",
+        "bodies at the network door",
+        BOUND,
+        Door(Request::Body),
+    ),
+    line(
+        "door.answer",
+        "an answer that shows the key is masked",
+        "answers at the network door",
+        BOUND,
+        Door(Request::Answer),
+    ),
+    line(
+        "door.limit",
+        "no more goes to a host than its owner said",
+        "limits at the network door",
+        TRAFFIC,
+        Door(Request::Limit),
+    ),
+    line(
+        "door.pass",
+        "a command cannot use the door of another one",
+        "passes at the network door",
+        PASS,
+        Door(Request::Pass),
     ),
     line("call.namespace", "a command cannot make namespaces", "seccomp", CALLS, Probe("namespace")),
     line("call.mount", "a command cannot mount", "seccomp, landlock", CALLS, Probe("mount")),

@@ -1,7 +1,7 @@
 //! One attack, tried inside the walls and, as its control, outside of them.
 
 use super::{
-    gate, record, secret,
+    door, gate, record, secret,
     stand::{Planted, Side, Stand},
     swap,
     table::{Limit, Trial},
@@ -78,6 +78,7 @@ pub(super) async fn tried(stand: &Stand, trial: Trial) -> Result<Tried> {
         Trial::Gate(check) => gate::tried(stand, check).await,
         Trial::Record(tampering) => record::tried(stand, tampering).await,
         Trial::Secret => secret::tried(stand).await,
+        Trial::Door(request) => door::tried(stand, request).await,
     }
 }
 

@@ -1,0 +1,256 @@
+//! Requests at the network door, made by a command inside the walls. The servers are this process's own; what reached them is
+//! what counts, and not what the command says.
+
+use super::{
+    stand::{Inside, Side, Stand},
+    trial::{Attempt, Tried},
+};
+use crate::{config::Network, probe::KEY};
+use anyhow::{Context as _, Result};
+use bailey_egress::{BoundKey, HostLimit, KeyForm};
+use bailey_policy::{HostGlob, Method, UrlGlob};
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+/// The longest that a connection to a server may say nothing.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// How the stand-in of the key begins.
+const STAND_IN: &str = "bailey-bailey-prove-key-";
+/// Bytes that may go to the server of which that is limited.
+const SENT_MAX: u64 = 1_000;
+/// A path whose answer shows the key.
+const SHOWS: &str = "/shown";
+
+/// What is asked of the door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Request {
+    /// What no rule allows.
+    Unruled,
+    /// What leads to a private address that nobody named.
+    Private,
+    /// A stand-in where its key is put in, at another path.
+    Elsewhere,
+    /// A stand-in in a URL.
+    Url,
+    /// A stand-in in a body.
+    Body,
+    /// An answer that shows the key.
+    Answer,
+    /// More than may go to a host.
+    Limit,
+    /// With the pass of another command.
+    Pass,
+}
+
+/// The servers of requests.
+pub(super) struct Servers {
+    /// Rules allow it, its address is named, and a key is bound to `/bound`.
+    open: Server,
+    /// Its address is named, and no rule allows it.
+    unruled: Server,
+    /// Rules allow it, and its address is not named.
+    private: Server,
+    /// Rules allow it, its address is named, and few bytes may go there.
+    limited: Server,
+}
+
+struct Server {
+    address: SocketAddr,
+    came: Arc<Mutex<Vec<String>>>,
+}
+
+impl Servers {
+    /// Starts them.
+    ///
+    /// # Errors
+    /// When there can be no server on the loopback.
+    pub(super) fn start(secret: &str) -> Result<Self> {
+        let start = || Server::start(secret).context("no server on the loopback");
+        Ok(Self { open: start()?, unruled: start()?, private: start()?, limited: start()? })
+    }
+
+    /// The words that lead to them.
+    pub(super) fn places(&self) -> [(&'static str, String); 4] {
+        [
+            ("{open}", self.open.url()),
+            ("{unruled}", self.unruled.url()),
+            ("{private}", self.private.url()),
+            ("{limited}", self.limited.url()),
+        ]
+    }
+
+    /// Sets the door up.
+    ///
+    /// # Errors
+    /// When a setting makes no sense.
+    pub(super) fn set(&self, network: &mut Network) -> Result<()> {
+        // The port of the one that is not named is open to this process, so that it is not what keeps it.
+        let port = format!("http://10.255.255.1:{}", self.private.address.port());
+        let key = BoundKey {
+            secret: KEY.into(),
+            variable: KEY.into(),
+            at: self.open.url(),
+            methods: vec![Method::new("GET")?, Method::new("POST")?],
+            paths: vec![UrlGlob::new("/bound/**")?],
+            header: "authorization".into(),
+            form: KeyForm::Prefixed("Bearer ".into()),
+        };
+        let limit = HostLimit {
+            host: HostGlob::new(&self.limited.address.to_string())?,
+            sent: Some(SENT_MAX),
+            received: None,
+            per_minute: None,
+        };
+        network.private = vec![self.open.url(), self.unruled.url(), self.limited.url(), port];
+        (network.keys, network.limits, network.tunnels) = (vec![key], vec![limit], Vec::new());
+        Ok(())
+    }
+
+    /// Rules by which commands may ask, and three of the servers.
+    pub(super) fn rules(&self) -> String {
+        let hosts =
+            [&self.open, &self.private, &self.limited].map(|server| format!("\"{}\"", server.address));
+        format!(
+            "[[rule]]\nname = \"may-ask\"\nanswer = \"allow\"\npriority = 1\nmatch = {{ action = \"exec\", network = true }}\n\n\
+             [[rule]]\nname = \"servers\"\nanswer = \"allow\"\nmatch = {{ action = \"http\", host = [{}] }}\n",
+            hosts.join(", ")
+        )
+    }
+}
+
+impl Server {
+    fn start(secret: &str) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let came: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (all, secret) = (came.clone(), secret.to_owned());
+        thread::spawn(move || {
+            // One at a time: nobody else asks.
+            for stream in listener.incoming().map_while(Result::ok) {
+                serve(&stream, &all, &secret).ok();
+            }
+        });
+        Ok(Self { address, came })
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What came since this was asked last.
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.came.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn serve(mut stream: &TcpStream, came: &Mutex<Vec<String>>, secret: &str) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    let mut reader = BufReader::new(stream);
+    let (mut request, mut length) = (String::new(), 0);
+    loop {
+        let begin = request.len();
+        if reader.read_line(&mut request)? == 0 {
+            return Ok(());
+        }
+        let line = request.get(begin..).unwrap_or_default().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or_default();
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = Vec::new();
+    let whole = reader.take(length).read_to_end(&mut body);
+    request += &String::from_utf8_lossy(&body);
+    let text = if request.lines().next().unwrap_or_default().contains(SHOWS) { secret } else { "took it" };
+    // Written down first: whoever hears the answer finds it there.
+    came.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    whole?;
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len())
+}
+
+pub(super) async fn tried(stand: &Stand, request: Request) -> Result<Tried> {
+    let Servers { open, unruled, private, limited } = &stand.servers;
+    let reached = |server, probe| arrived(stand, server, probe);
+    let (attack, control) = match request {
+        Request::Unruled => {
+            (reached(unruled, "ask {unruled}/x").await?, reached(open, "ask {open}/x").await?)
+        }
+        Request::Private => {
+            (reached(private, "ask {private}/x").await?, reached(open, "ask {open}/x").await?)
+        }
+        Request::Limit => (
+            reached(limited, "ask {limited}/x bytes 2000").await?,
+            reached(limited, "ask {limited}/x bytes 500").await?,
+        ),
+        Request::Elsewhere => shown(stand, "ask {open}/other/x key").await?,
+        Request::Url => shown(stand, "ask {open}/bound/x?note={stand-in} key").await?,
+        Request::Body => shown(stand, "ask {open}/bound/x body").await?,
+        Request::Answer => (
+            seen(stand, open, "ask {open}/bound/shown key").await?,
+            seen(stand, limited, "ask {limited}/shown").await?,
+        ),
+        Request::Pass => (borrowed(stand).await?, reached(open, "ask {open}/x").await?),
+    };
+    Ok(Tried { attack, control })
+}
+
+/// Whether a request came to its server.
+async fn arrived(stand: &Stand, server: &Server, probe: &str) -> Result<Attempt> {
+    let ran = asked(stand, probe).await?;
+    Ok(judged(server.take().first().map(|_| "the server got it".into()), ran.attempt))
+}
+
+/// The attack comes through when the server is shown stand-in or key; its control when the key is put in where it is bound.
+async fn shown(stand: &Stand, probe: &str) -> Result<(Attempt, Attempt)> {
+    let open = &stand.servers.open;
+    let ran = asked(stand, probe).await?;
+    let came = open.take().concat();
+    let has_key = came.contains(&stand.secret).then(|| "the server got the key".to_owned());
+    // Where it belongs the key is put in, so that alone says nothing.
+    let is_bound = probe.contains("/bound/");
+    let has_stand_in = came.contains(STAND_IN).then(|| "the server was shown the stand-in".to_owned());
+    let attack = judged(has_stand_in.or(has_key.filter(|_| !is_bound)), ran.attempt);
+    let ran = asked(stand, "ask {open}/bound/x key").await?;
+    let came = open.take().concat();
+    let is_put_in = came.contains(&stand.secret) && !came.contains(STAND_IN);
+    Ok((attack, judged(is_put_in.then(|| "the server got the key".into()), ran.attempt)))
+}
+
+/// Whether the command sees the key in an answer; that of a server which has none passes as it is.
+async fn seen(stand: &Stand, server: &Server, probe: &str) -> Result<Attempt> {
+    let ran = asked(stand, probe).await?;
+    server.take();
+    let is_seen = String::from_utf8_lossy(&ran.stdout).contains(&stand.secret);
+    Ok(judged(is_seen.then(|| "the command saw the key".into()), ran.attempt))
+}
+
+/// Two commands at once, one of which asks at the other's door.
+async fn borrowed(stand: &Stand) -> Result<Attempt> {
+    let (lent, borrowed) =
+        tokio::join!(asked(stand, "lend {yard}/doors"), asked(stand, "borrow {yard}/doors {open}/x"));
+    if let Attempt::Refused(why) | Attempt::Nothing(why) = lent?.attempt {
+        return Ok(Attempt::Nothing(why));
+    }
+    let came = stand.servers.open.take();
+    Ok(judged(came.first().map(|_| "the server got it".into()), borrowed?.attempt))
+}
+
+async fn asked(stand: &Stand, probe: &str) -> Result<Inside> {
+    stand.at_the_door(stand.words(probe, Side::Inside, None)).await
+}
+
+/// What is known by what came through; the probe's own word that it did does not count.
+fn judged(came: Option<String>, attempt: Attempt) -> Attempt {
+    match (came, attempt) {
+        (Some(how), _) => Attempt::Reached(how),
+        (None, Attempt::Reached(_)) => Attempt::Refused("nothing of it came through".into()),
+        (None, attempt) => attempt,
+    }
+}
