@@ -9,6 +9,8 @@ use std::collections::HashSet;
 
 /// Digits of an object's name that people see.
 const ID_DIGITS: usize = 8;
+/// Commits of a branch that people see.
+const SHOWN_MAX: usize = 50;
 /// Digits of a session's name in the references that are kept for it.
 const SESSION_DIGITS: usize = 8;
 
@@ -110,14 +112,15 @@ pub(crate) fn before(branches: &[Branch], bound: Option<&String>, session: Sessi
                 )
             }
         });
-        lines.extend(branch.commits.iter().map(|commit| {
+        lines.extend(branch.commits.iter().take(SHOWN_MAX).map(|commit| {
             let files = match commit.files.len() {
                 1 => "1 file".to_owned(),
                 files => format!("{files} files"),
             };
             format!("  {} {} ({}, {files})", id(&commit.id), commit.subject, commit.author)
         }));
-        let more = branch.count.saturating_sub(u32::try_from(branch.commits.len()).unwrap_or(u32::MAX));
+        let shown = u32::try_from(branch.commits.len().min(SHOWN_MAX)).unwrap_or(u32::MAX);
+        let more = branch.count.saturating_sub(shown);
         lines.extend((more > 0 && branch.refused.is_none()).then(|| format!("  and {more} more")));
     }
     lines

@@ -366,3 +366,22 @@ fn an_undo_after_the_layer_was_thrown_away_moves_the_branch_back() {
     assert!(undone.stdout.contains("refs/heads/main: it has moved since"), "{undone:?}");
     assert_eq!(tip(&stage, "main"), top);
 }
+
+/// A session with more branches than are looked at lost the one that it was on: the first by name were taken.
+#[test]
+fn the_branch_that_a_session_is_on_comes_first_however_many_there_are() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let session = session(
+        &stage,
+        "for n in $(seq 60); do git update-ref refs/heads/b$n $(git commit-tree -m b$n -p HEAD HEAD^{tree}); done
+         for n in $(seq 120); do git update-ref refs/heads/main $(git commit-tree -m c$n -p HEAD HEAD^{tree}); done",
+    );
+    let diff = sessions(&stage, "diff", &session);
+    assert!(
+        diff.stdout.contains("120 commits on `main`: an apply") && diff.stdout.contains("and 70 more"),
+        "{diff:?}"
+    );
+    let applied = sessions(&stage, "apply", &session);
+    assert!(applied.stdout.contains("`main` is at"), "{applied:?}");
+    assert_eq!(stage.git(&["log", "--format=%s", "-1"]), "c120\n");
+}

@@ -237,7 +237,10 @@ impl Both {
         let heads = heads.map(|(name, id)| (name.as_str(), id));
         let detached = self.inside.detached.iter().map(|id| ("HEAD", id));
         let new = heads.chain(detached).filter(|(_, id)| !known.contains(id) && is_object(id));
-        new.take(TIPS_MAX).map(|(name, id)| self.branch(name, id)).collect()
+        // The one that the session is on is never among those that are too many.
+        let (on, others): (Vec<_>, Vec<_>) =
+            new.partition(|(name, _)| self.inside.head.as_deref() == Some(*name));
+        on.into_iter().chain(others).take(TIPS_MAX).map(|(name, id)| self.branch(name, id)).collect()
     }
 
     fn branch(&self, name: &str, new: &str) -> Branch {
