@@ -52,6 +52,11 @@ const TORN: &[(&str, &str)] = &[
          cd .git/objects; to=$(echo $id | cut -c1-2)/$(echo $id | cut -c3-)
          rm -f $to; cp $(echo $other | cut -c1-2)/$(echo $other | cut -c3-) $to",
     ),
+    (
+        "a pipe in the place of a file",
+        "echo lost > lost.txt; git add .; git commit -qm lost; id=$(git rev-parse HEAD:lost.txt)
+         to=.git/objects/$(echo $id | cut -c1-2)/$(echo $id | cut -c3-); rm -f $to; mkfifo $to",
+    ),
     ("a branch that is no commit", "git hash-object -w a.txt > .git/refs/heads/main; echo own | git hash-object -w --stdin > .git/refs/heads/main"),
     ("a tree that is nonsense", "own=$(echo nonsense | git hash-object -t tree --literally -w --stdin); git update-ref refs/heads/main $(git commit-tree -m own -p HEAD $own)"),
     ("a branch of nothing", "echo 1111111111111111111111111111111111111111 > .git/refs/heads/main"),
