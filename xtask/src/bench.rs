@@ -1,10 +1,11 @@
 //! `cargo xtask bench`: how long things take, side by side in one interleaved run.
 //!
 //! Absolute times are this machine's, at this minute; ratios of one run travel. What is not installed is skipped, and
-//! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `one_shot.rs`, `session.rs`, `merges.rs` and `inside.rs`
-//! (what is run).
+//! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `one_shot.rs`, `session.rs`, `merges.rs`, `inside.rs`
+//! and `door.rs` (what is run).
 
 mod case;
+mod door;
 mod inside;
 mod lab;
 mod merges;
@@ -26,12 +27,13 @@ const MEASURES: &str = "--measures";
 /// A part of the benchmarks, by the name of its file.
 type Part = (&'static str, fn(&Path) -> Result<()>);
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("walls", walls::run),
     ("one_shot", one_shot::run),
     ("session", session::run),
     ("merges", merges::run),
     ("inside", |_| inside::run()),
+    ("door", door::run),
 ];
 
 /// Runs the benchmarks, or the parts of these names.
@@ -40,11 +42,16 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         return measure(parts);
     }
     if let Some(other) = options.iter().find(|name| !PARTS.iter().any(|(part, _)| part == *name)) {
-        bail!("`bench` has no part `{other}`: walls, one_shot, session, merges, inside");
+        bail!("`bench` has no part `{other}`: walls, one_shot, session, merges, inside, door");
     }
     // What is measured in this process must be a release build, too.
     check(&mut cargo(&["build", "--quiet", "--release", "--locked", "-p", "bailey", "-p", "xtask"]))?;
     check(Command::new(target_dir().join("release/xtask")).args(["bench", MEASURES]).args(options))
+}
+
+/// What [`door`] runs inside the walls.
+pub(crate) fn asks(words: &[&str]) -> Result<()> {
+    door::client::main(words)
 }
 
 fn measure(parts: &[&str]) -> Result<()> {

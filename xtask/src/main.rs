@@ -33,7 +33,7 @@ cargo xtask TASK
                   the same of an apply, or an undo, of files and commits
   kill --random N kill it N times at random moments while several sessions run, apply and undo
   kill --power N  take the power N times from a guest in QEMU that runs it (both: --seed N)
-  bench [PART]    how long things take, side by side with bubblewrap, posix_spawn and raw SQLite
+  bench [PART]    how long things take, side by side with bubblewrap, posix_spawn, raw SQLite and other proxies
   dist            a tarball, a Debian package, a bill of materials and their digests, in target/dist
                   (--install a linker for older systems, --image an OCI image, --twice build again and compare,
                   --try install, upgrade and remove in fresh systems, as root)
@@ -66,6 +66,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["test", options @ ..] => test::run(options),
         ["kill", options @ ..] => kill::run(options),
         ["bench", options @ ..] => bench::run(options),
+        // The client of `bench door`.
+        ["asks", words @ ..] => bench::asks(words),
         ["dist", options @ ..] => dist::run(options),
         ["fuzz", options @ ..] => fuzz::run(options),
         // The first process of a guest of `kill --power`.
