@@ -1,7 +1,8 @@
 //! Requests of the agent's own: one exchange with a server of the world, no redirect followed, no login brought, no cookie kept.
 
 use super::{
-    ForwardProxy, OF_THE_CONNECTION, OLDER, OVERRIDES,
+    ForwardProxy,
+    headers::{OF_THE_CONNECTION, OLDER, OVERRIDES},
     limits::{Direction, Meter},
     why,
 };

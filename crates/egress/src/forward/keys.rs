@@ -5,7 +5,7 @@
 //! key of the owner's: whoever brings an account of their own there would carry out what they like. What comes back is looked
 //! through, so that a server which shows what it was sent gives no key away.
 
-use super::{OF_THE_CONNECTION, OLDER};
+use super::headers::{OF_THE_CONNECTION, OLDER};
 use crate::{
     ConfigError,
     config::{Origin, canonical},

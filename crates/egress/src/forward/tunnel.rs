@@ -3,7 +3,7 @@
 use super::{
     Inner, Passed,
     body::{self, Answered, Counted},
-    end_to_end, keep_upgrade,
+    headers::{end_to_end, keep_upgrade},
     limits::Meter,
 };
 use crate::config::Origin;
