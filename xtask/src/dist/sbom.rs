@@ -73,8 +73,11 @@ fn document(metadata: &Metadata, lock: &Lock, created: &str) -> Result<Value> {
 }
 
 fn described(package: &Package, checksum: Option<&str>) -> Value {
-    let license =
-        package.license.as_deref().map(|it| it.replace('/', " OR ")).unwrap_or("NOASSERTION".into());
+    let license = package
+        .license
+        .as_deref()
+        .map(|it| it.split('/').map(str::trim).collect::<Vec<_>>().join(" OR "))
+        .unwrap_or("NOASSERTION".into());
     let purl = format!("pkg:cargo/{}@{}", package.name, package.version);
     let registry = package.source.iter().map(
         |_| json!({ "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl }),
