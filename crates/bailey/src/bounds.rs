@@ -9,7 +9,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::JournalFile;
-use bailey_protocol::{SessionId, WsPath};
+use bailey_protocol::{SessionId, Tier, WsPath};
 use bailey_sandbox::{Config, Confinement, Lease, Yard};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,7 +46,8 @@ pub(crate) fn of_warden(
     }
     let yard = Yard { project: PathBuf::from(&workspace.0), folder: folder.to_path_buf() };
     let (is_attended, is_scratch) = (!session.unattended, session.is_scratch);
-    let lease = Lease { yard, revealed, is_attended, is_scratch, guest: None };
+    let tier = Tier::Internal;
+    let lease = Lease { yard, tier, revealed, is_attended, is_scratch, guest: None };
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok());
     let config = Config {
         user_home: home.user.clone(),
@@ -58,6 +59,7 @@ pub(crate) fn of_warden(
         agent_file: session.options.map(|_| home.agent_file()),
         authority,
         calls: session.config.calls.clone(),
+        tiers: session.config.tiers,
         hidden_in_home: bailey_policy::protected_in_home().map(str::to_owned).collect(),
         ..Config::default()
     };

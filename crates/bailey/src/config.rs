@@ -31,7 +31,7 @@ use anyhow::Result;
 use approvals::FileApprovals;
 use bailey_egress::{BoundKey, HostLimit};
 use bailey_kernel::{Bound, Budgets};
-use bailey_protocol::{Limits, Money, Profile};
+use bailey_protocol::{Limits, Money, Profile, Tiers};
 use bailey_sandbox::Calls;
 use bailey_secrets::OwnShape;
 use extensions::FilePolicy;
@@ -70,6 +70,8 @@ pub(crate) struct Config {
     /// The name of the profile of system calls that commands get, and what it holds.
     pub(crate) profile: String,
     pub(crate) calls: Calls,
+    /// The least isolation of each tier of trust.
+    pub(crate) tiers: Tiers,
     /// Where secrets are kept.
     pub(crate) secrets: Secrets,
     /// Credentials of the human's own kinds, for the redactor.
@@ -209,6 +211,7 @@ struct FileJournal {
 #[serde(deny_unknown_fields, default)]
 struct FileSandbox {
     profile: Option<String>,
+    tiers: Tiers,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -265,6 +268,7 @@ impl Default for Config {
             command: Limits::default(),
             profile: Profile::default().name().into(),
             calls: Calls::default(),
+            tiers: Tiers::default(),
             secrets: Secrets::default(),
             credentials: Vec::new(),
             witness: None,
@@ -371,6 +375,7 @@ impl Config {
             self.find(&model).map_err(|error| document.mistake(&key, error.to_string()))?;
         }
         self.profile = sandbox.profile.unwrap_or_else(|| Profile::default().name().into());
+        self.tiers = sandbox.tiers;
         self.credentials = credentials::shapes(document, &secrets.pattern)?;
         self.secrets = secrets;
         self.retention = retention(document, &journal)?;
@@ -431,7 +436,7 @@ impl Config {
                 command_requests: Some(self.network.requests),
             },
             approvals: self.approvals.as_file(),
-            sandbox: FileSandbox { profile: Some(self.profile.clone()) },
+            sandbox: FileSandbox { profile: Some(self.profile.clone()), tiers: self.tiers },
             network: FileNetwork {
                 private: self.network.private.clone(),
                 key: self.network.written_keys.clone(),

@@ -82,7 +82,8 @@ impl Extensions {
             fs::create_dir(&project).with_context(|| format!("cannot make `{}`", project.display()))?;
             let guest = found.guest(&project);
             let yard = Yard { project, folder };
-            settled.leases.insert(id, Lease { guest: Some(guest), is_scratch: true, ..yard.into() });
+            let tier = found.declared.tier;
+            settled.leases.insert(id, Lease { guest: Some(guest), tier, is_scratch: true, ..yard.into() });
             let within = Duration::from_millis(found.declared.within_ms);
             let declared = found.declared.clone();
             settled.employed.push(Employed {

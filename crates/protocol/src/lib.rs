@@ -32,6 +32,7 @@ pub mod op;
 pub mod outcome;
 pub mod part;
 pub mod path;
+pub mod tier;
 pub mod tool;
 pub mod wall;
 
@@ -60,5 +61,6 @@ pub use outcome::{
 };
 pub use part::{Part, SPLICES_MAX, Splice, file_state};
 pub use path::{WsPath, quoted};
+pub use tier::{Level, Tier, Tiers};
 pub use tool::{ToolEffect, ToolUse};
 pub use wall::{Enforced, Isolation, Profile, Wall};

@@ -1,7 +1,7 @@
 //! What the walls are told once, by the composition root: the host's facts and the owner's choices.
 
 use crate::seccomp::Calls;
-use bailey_protocol::{Command, Isolation, SessionId, Wall, WsPath};
+use bailey_protocol::{Command, Isolation, SessionId, Tier, Tiers, Wall, WsPath};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,6 +42,9 @@ pub struct Config {
     pub calls: Calls,
     /// Hundredths of a processor that one command may use in all, where control groups can enforce it.
     pub cpu_percent: Option<u32>,
+    /// The least isolation of each tier: nothing runs behind less, whatever an order says.
+    #[serde(default)]
+    pub tiers: Tiers,
     /// Walls to leave away. Only tests set it: to prove that what is missing is refused, and as the control of an
     /// attack. A wall that is left away is reported as absent like any other.
     #[serde(default)]
@@ -66,6 +69,8 @@ pub struct Config {
 pub struct Lease {
     /// Where it works.
     pub yard: Yard,
+    /// Whose code runs there.
+    pub tier: Tier,
     /// Masked files of the project that the human revealed, canonical.
     pub revealed: BTreeSet<WsPath>,
     /// Whether a human is there whom a card may ask to reveal another one. The warden sees no cards: where this holds, it
@@ -90,7 +95,8 @@ pub struct Guest {
 impl From<Yard> for Lease {
     /// A session to be kept, that nothing was revealed to and that nobody watches.
     fn from(yard: Yard) -> Self {
-        Self { yard, revealed: BTreeSet::new(), is_attended: false, is_scratch: false, guest: None }
+        let tier = Tier::Internal;
+        Self { yard, tier, revealed: BTreeSet::new(), is_attended: false, is_scratch: false, guest: None }
     }
 }
 

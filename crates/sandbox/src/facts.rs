@@ -1,6 +1,6 @@
 //! What the walls are, as the kernel tells it to the very process that they are to hold.
 
-use bailey_protocol::{Enforced, Isolation, Wall};
+use bailey_protocol::{Enforced, Isolation, Level, Tier, Wall};
 use std::{collections::BTreeSet, fs};
 
 /// Which namespaces a process is in, by the kernel's inode numbers.
@@ -92,21 +92,28 @@ pub(crate) fn look(isolation: &Isolation, known: Known) -> Enforced {
     }
 }
 
-/// Compares what is with what a decision demands.
+/// Compares what is with what a decision demands, and with what the owner said of the tier when the warden started: that
+/// holds whatever the order of a decision says.
 ///
 /// # Errors
 /// Names every wall that is missing, and the reasons that are known.
-pub(crate) fn check(enforced: &Enforced, isolation: &Isolation) -> Result<(), String> {
+pub(crate) fn check(
+    enforced: &Enforced,
+    isolation: &Isolation,
+    (tier, least): (Tier, Level),
+) -> Result<(), String> {
     let mut missing: Vec<String> =
         isolation.minimum.difference(&enforced.walls).map(|wall| wall.name().to_owned()).collect();
     if isolation.minimum.contains(&Wall::Landlock) && enforced.landlock_abi < isolation.landlock_abi {
         missing.push(format!("landlock ABI {} (here: {})", isolation.landlock_abi, enforced.landlock_abi));
     }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let mut text =
-        format!("not run, because the policy demands walls that are missing here: {}", missing.join(", "));
+    let mut text = match tier.check(least, Level::of(enforced)) {
+        _ if !missing.is_empty() => {
+            format!("not run, because the policy demands walls that are missing here: {}", missing.join(", "))
+        }
+        Ok(()) => return Ok(()),
+        Err(refusal) => refusal,
+    };
     for reason in &enforced.absent {
         text.push_str("; ");
         text.push_str(reason);

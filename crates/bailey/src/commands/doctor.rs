@@ -4,6 +4,7 @@ mod host;
 mod inside;
 mod own;
 mod providers;
+mod tiers;
 
 use crate::{
     config::Config,

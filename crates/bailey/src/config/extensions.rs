@@ -2,7 +2,7 @@
 
 use super::{ConfigError, document::Document};
 use bailey_policy::Late;
-use bailey_protocol::{Kind, Profile};
+use bailey_protocol::{Kind, Profile, Tier};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -41,6 +41,9 @@ pub(crate) struct Declared {
     /// The system calls that it may make.
     #[serde(default)]
     pub(crate) profile: Calls,
+    /// Whose code it is, which says how isolated it is to run.
+    #[serde(default = "trusted")]
+    pub(crate) tier: Tier,
     /// How long it may take to answer, in milliseconds.
     #[serde(default = "within")]
     pub(crate) within_ms: u64,
@@ -64,6 +67,11 @@ impl From<Calls> for Profile {
             Calls::Standard => Self::Standard,
         }
     }
+}
+
+/// The owner named it.
+fn trusted() -> Tier {
+    Tier::Trusted
 }
 
 fn within() -> u64 {

@@ -187,6 +187,28 @@ fn its_review_asks_a_human_also_about_what_the_rules_allow() {
 }
 
 #[test]
+fn one_of_a_tier_that_wants_more_than_there_is_does_not_run() {
+    let Some(python) = python() else { return };
+    for (tiers, heard) in
+        [("", "(extension `x`: deny)"), ("[sandbox.tiers]\nuntrusted = \"native\"\n", "hello")]
+    {
+        let stage = Stage::new(&[]);
+        let file = program(&stage, "x.py", &judging("return \"pass\", \"\""));
+        let options = format!("tier = \"untrusted\"\n{PATIENT}\n{tiers}");
+        declare(&stage, &[python, file.to_str().unwrap()], &options);
+        let doctor = stage.ran(&["--json", "sandbox", "doctor"]);
+        let found = doctor.lines().into_iter().find(|found| found["check"] == "tier untrusted").unwrap();
+        assert_eq!(found["grade"], if tiers.is_empty() { "fail" } else { "ok" }, "{found}");
+        assert!(found["says"].as_str().unwrap().contains("the extension x"), "{found}");
+        let (ran, _model) = run(&stage, &[&["echo", "hello"]]);
+        assert!(ran.results()[0].contains(heard), "{tiers}: {ran:?}");
+        let why = "untrusted code wants the isolation `microvm`";
+        let is_told = entries(&stage, "outcome").iter().any(|entry| entry.to_string().contains(why));
+        assert_eq!(is_told, tiers.is_empty(), "{tiers}");
+    }
+}
+
+#[test]
 fn one_that_crashes_twice_is_disabled_for_every_process_until_a_human_enables_it() {
     let (Some(python), stage) = (python(), Stage::new(&[])) else { return };
     let file = program(&stage, "x.py", &judging("sys.exit(\"on fire\")"));

@@ -7,12 +7,15 @@
 
 use super::{Ground, init, way};
 use crate::{
+    charter,
     facts::{self, Known, Namespaces},
     plan::USER,
     ruleset, seccomp, sys,
     wire::{self, Handover, Header, Job, Message, Named, Shown, Streams, Task, View},
     worker,
 };
+#[cfg(any(feature = "controls", bailey_break))]
+use bailey_protocol::Level;
 use bailey_protocol::{Command, Limits, Profile, Wall};
 use rustix::{
     io::Errno,
@@ -134,11 +137,18 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         ground.config.calls.name().clone_into(&mut known.custom);
     }
     let enforced = facts::look(&job.isolation, known);
+    let tier = charter::lease(&ground.config, header.session)?.tier;
+    #[cfg_attr(
+        not(any(feature = "controls", bailey_break)),
+        expect(unused_mut, reason = "a test takes less")
+    )]
+    let mut least = ground.config.tiers.least(tier);
     #[cfg(any(feature = "controls", bailey_break))]
     if ground.config.accept {
         job.isolation.minimum.retain(|wall| !without.contains(wall));
+        least = Level::None;
     }
-    facts::check(&enforced, &job.isolation)?;
+    facts::check(&enforced, &job.isolation, (tier, least))?;
     if let Task::Run(..) = &job.task {
         let revealed: Vec<PathBuf> =
             job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();

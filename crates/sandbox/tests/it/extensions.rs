@@ -4,7 +4,7 @@ use crate::house::{As, House, STRANGER, everyone, is_root};
 use bailey_kernel::Output;
 use bailey_kernel::extension::{Answer, Extensions as _, Heard, Reply};
 use bailey_protocol::{
-    Action, Command, Digest, Isolation, Limits, Profile, Report, SessionId, Status, Wall, WsPath,
+    Action, Command, Digest, Isolation, Level, Limits, Profile, Report, SessionId, Status, Wall, WsPath,
 };
 use bailey_sandbox::{Employed, Guest, Lease, Look, Runner, Yard};
 use bailey_testkit::Permits;
@@ -56,6 +56,16 @@ impl Office {
     }
 
     async fn with(who: As, body: &str, within: Duration, without: &[Wall]) -> Option<Self> {
+        Self::under(who, body, within, without, Profile::Strict).await
+    }
+
+    async fn under(
+        who: As,
+        body: &str,
+        within: Duration,
+        without: &[Wall],
+        profile: Profile,
+    ) -> Option<Self> {
         if !Path::new("/usr/bin/python3").exists() {
             println!("SKIPPED: there is no /usr/bin/python3");
             return None;
@@ -75,7 +85,7 @@ impl Office {
                     .for_each(|path| chown(path, Some(STRANGER), Some(STRANGER)).unwrap());
             }
             let mut isolation = Isolation {
-                profile: Profile::Strict,
+                profile,
                 extra_reads: vec![WsPath(script.display().to_string())],
                 ..Isolation::default()
             };
@@ -90,6 +100,9 @@ impl Office {
                 limits: Limits { wall_ms: u64::MAX, pids: 16, memory_bytes: 256 << 20, ..Limits::default() },
             };
             config.without.extend(without);
+            if !without.is_empty() {
+                config.tiers.internal = Level::Landlock;
+            }
             let guest = declared.insert(Guest { command, isolation }).clone().into();
             config.sessions.insert(id, Lease { guest, is_scratch: true, ..Yard { project, folder }.into() });
         });
@@ -418,6 +431,6 @@ while True:
     let Reply::Said { reason, .. } = office.reply().await else { panic!("no answer") };
     assert_ne!(reason, "a socket");
     let who = office.house.who;
-    let control = Office::with(who, body, PATIENT, &[Wall::Seccomp]).await.unwrap().reply().await;
+    let control = Office::under(who, body, PATIENT, &[], Profile::Standard).await.unwrap().reply().await;
     assert_eq!(control, said(Answer::Allow, "a socket"), "the control");
 }

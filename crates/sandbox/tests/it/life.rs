@@ -1,7 +1,7 @@
 //! How a command begins and ends: what it inherits, what it hands back, and that nothing of it stays.
 
 use crate::house::{As, House, descendants, everyone};
-use bailey_protocol::{Blob, Isolation, Report, Status, Wall};
+use bailey_protocol::{Blob, Isolation, Level, Report, Status, Wall};
 use bailey_sandbox::Source;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -131,7 +131,10 @@ async fn the_end_of_a_command_ends_what_it_left_behind() {
         assert_eq!(house.processes_of_sandboxes(), 0, "{who:?}");
         assert_eq!(left.living(), Vec::<u32>::new(), "{who:?}");
         // The control: without a pid namespace, what left the process group lives on.
-        let house = House::with(who, |config| config.without = BTreeSet::from([Wall::PidNamespace]));
+        let house = House::with(who, |config| {
+            config.without = BTreeSet::from([Wall::PidNamespace]);
+            config.tiers.internal = Level::Landlock;
+        });
         let mut demanded = Isolation::default();
         demanded.minimum.remove(&Wall::PidNamespace);
         let left = Left::new(who, 2);

@@ -1,7 +1,7 @@
 //! What stands around a command, and that it is refused when something is missing.
 
 use crate::house::{As, House, everyone};
-use bailey_protocol::{Isolation, Profile, Wall};
+use bailey_protocol::{Isolation, Level, Profile, Wall};
 use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt};
 
 #[tokio::test]
@@ -69,6 +69,42 @@ async fn every_wall_taken_away_is_a_refusal() {
         let house = House::new(who);
         assert_eq!(house.sh("echo ran").await.ok(), "ran");
     }
+}
+
+/// Whoever took the runtime over writes the orders; the owner's word about a tier was there before.
+#[tokio::test]
+async fn an_order_that_demands_no_walls_still_gets_those_of_its_tier() {
+    let nothing = Isolation { minimum: BTreeSet::new(), landlock_abi: 0, ..Isolation::default() };
+    for who in everyone() {
+        for wall in Isolation::default().minimum {
+            let house = House::with(who, |config| config.without = BTreeSet::from([wall]));
+            let ran = house.run(&house.command("echo ran > ran.txt; echo ran"), &nothing).await;
+            let reason = ran.reason();
+            let is_tier = reason.contains("internal code wants the isolation `native`");
+            assert!(is_tier || (who, wall) == (As::User, Wall::UserNamespace), "{who:?}, {wall}: {reason}");
+            assert!(!house.folder.join("upper/ran.txt").exists());
+        }
+        // The control: the same order, with less said of the tier.
+        let house = House::with(who, |config| {
+            config.without = BTreeSet::from([Wall::NetNamespace]);
+            config.tiers.internal = Level::Landlock;
+        });
+        assert_eq!(house.run(&house.command("echo ran"), &nothing).await.ok(), "ran", "{who:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_level_that_is_not_made_here_refuses_all_of_its_tier() {
+    let house = House::with(As::User, |config| config.tiers.internal = Level::Microvm);
+    let ran = house.run(&house.command("echo ran"), &Isolation::default()).await;
+    let reason = ran.reason();
+    assert!(reason.contains("wants the isolation `microvm`, and there is `native` here"), "{reason}");
+    assert!(
+        reason.contains("makes none like that yet") && reason.contains("internal = \"native\""),
+        "{reason}"
+    );
+    // The control.
+    assert_eq!(House::new(As::User).sh("echo ran").await.ok(), "ran");
 }
 
 #[tokio::test]

@@ -174,7 +174,10 @@ async fn the_network_is_a_loopback_of_its_own() {
         assert_eq!(ran.ok(), "Connection refused\nNetwork is unreachable");
         assert!(ran.enforced().out_no_routes > 0, "{:?}", ran.enforced());
         // The control: with the host's network, the listener of the host is reached.
-        let house = House::with(who, |config| config.without.extend([bailey_protocol::Wall::NetNamespace]));
+        let house = House::with(who, |config| {
+            config.without.extend([bailey_protocol::Wall::NetNamespace]);
+            config.tiers.internal = bailey_protocol::Level::Landlock;
+        });
         house.write("dial.py", &dial.replace(", ('192.0.2.1', 80)", ""));
         let isolation = Isolation { minimum: Default::default(), ..Isolation::default() };
         let command = house.command("/usr/bin/python3 dial.py");

@@ -1,7 +1,7 @@
 //! The walls, truly tried: a command over a project of its own, in a home of its own beside everything else, through the
 //! gate like any other effect.
 
-use super::Finding;
+use super::{Finding, tiers::tiers};
 use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
@@ -10,7 +10,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::Acted;
-use bailey_protocol::{Action, Command, Enforced, ExecReport, Report, Status, Wall, WsPath};
+use bailey_protocol::{Action, Command, Enforced, ExecReport, Level, Report, Status, Wall, WsPath};
 use bailey_runtime::Opening;
 use std::{
     collections::BTreeMap,
@@ -44,13 +44,16 @@ pub(super) async fn tried(home: &Home, config: &Config, printer: &Printer) -> Ve
     {
         printer.note(&format!("`{}` could not be removed: {error}", scratch.display()));
     }
-    match tried {
-        Ok(tried) => findings(&tried),
+    let (mut found, level) = match tried {
+        Ok(tried) => (findings(&tried), Level::of(&tried.enforced)),
         Err(error) => {
             let says = format!("no command can run: {error:#}");
-            vec![Finding::fail("walls", says, "what is said here and above; nothing runs without walls")]
+            let fix = "what is said here and above; nothing runs without walls";
+            (vec![Finding::fail("walls", says, fix)], Level::None)
         }
-    }
+    };
+    found.extend(tiers(config, level));
+    found
 }
 
 async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer) -> Result<Tried> {

@@ -68,6 +68,39 @@ fn a26_without_user_namespaces_nothing_runs(who: Who) {
     assert_eq!(actor.inside(&["echo", "ran"]).stdout, "ran\n");
 }
 
+attack!(a26_a_tier_gets_the_isolation_that_the_owner_wants_of_it_or_nothing);
+fn a26_a_tier_gets_the_isolation_that_the_owner_wants_of_it_or_nothing(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n")]);
+    let tier = || {
+        let ran = actor.bailey(&["--json", "sandbox", "doctor"]);
+        let found = ran.lines().into_iter().find(|finding| finding["check"] == "tier internal");
+        (ran.code, found.unwrap_or_default()["grade"].as_str().unwrap_or_default().to_owned())
+    };
+    for level in ["microvm", "gvisor"] {
+        actor.configure(&format!("[sandbox.tiers]\ninternal = \"{level}\"\n"));
+        let ran = actor.inside(&["sh", "-c", "echo ran > ran.txt; echo ran"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        assert!(ran.stderr.contains(level) && ran.stderr.contains("internal = \"native\""), "{ran:?}");
+        assert_eq!(tier(), (Some(1), "fail".into()));
+    }
+    // Below its own, no level can be named that is none.
+    actor.configure("[sandbox.tiers]\ninternal = \"none\"\n");
+    assert_eq!(actor.inside(&["echo", "ran"]).code, Some(2));
+    // The control: what there is, is enough.
+    for level in ["native", "container", "landlock"] {
+        actor.configure(&format!("[sandbox.tiers]\ninternal = \"{level}\"\n"));
+        let ran = actor.inside(&["echo", "ran"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ran\n"), "{ran:?}");
+        assert_eq!(tier(), (Some(0), "ok".into()));
+    }
+    // A project's own word is none about this, also where somebody trusted it.
+    let lower = "[sandbox.tiers]\ninternal = \"landlock\"\n";
+    actor.write(".bailey/config.toml", lower);
+    actor.trust(lower);
+    let ran = actor.inside(&["echo", "ran"]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("may not be set by a project"), "{ran:?}");
+}
+
 const OLDER: &str = include_str!("../probes/older.py");
 
 /// Kernels and containers that lack something, as a filter of system calls plays them; and what the refusal names.

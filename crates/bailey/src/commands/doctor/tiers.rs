@@ -1,0 +1,90 @@
+//! Whose code runs here, and behind what: the tiers of trust, one by one.
+
+use super::Finding;
+use crate::config::Config;
+use bailey_protocol::{Level, Tier};
+
+/// Compares what the owner wants of each tier with what the walls came to when they were tried.
+pub(super) fn tiers(config: &Config, given: Level) -> Vec<Finding> {
+    Tier::ALL.into_iter().map(|tier| one(config, tier, given)).collect()
+}
+
+fn one(config: &Config, tier: Tier, given: Level) -> Finding {
+    let check = check(tier);
+    let least = config.tiers.least(tier);
+    let who = who(config, tier);
+    let wants = format!("{who}: wants `{least}` or more");
+    match (tier.check(least, given), who.is_empty()) {
+        (Ok(()), false) => Finding::ok(check, format!("{wants}, and has `{given}`")),
+        (Ok(()), true) => {
+            Finding::ok(check, format!("nothing is of it; it would want `{least}`, and have `{given}`"))
+        }
+        (Err(_), true) => Finding {
+            fix: Some(format!(
+                "where you trust it as far as that, `{tier} = \"{given}\"` below [sandbox.tiers]"
+            ))
+            .filter(|_| given > Level::None),
+            ..Finding::ok(
+                check,
+                format!(
+                    "nothing is of it; it would be refused, for it wants `{least}`, and there is `{given}`"
+                ),
+            )
+        },
+        (Err(why), false) => Finding::fail(
+            check,
+            format!("{wants}, and there is `{given}`: it is refused"),
+            why.split_once("; ").map_or_else(String::new, |(_, way)| way.to_owned()),
+        ),
+    }
+}
+
+/// What of this home is of a tier.
+fn who(config: &Config, tier: Tier) -> String {
+    let extensions = config.extensions.iter().filter(|declared| declared.tier == tier);
+    let names: Vec<&str> = extensions.map(|declared| declared.name.as_str()).collect();
+    let extensions = match names.as_slice() {
+        [] => None,
+        [one] => Some(format!("the extension {one}")),
+        several => Some(format!("the extensions {}", several.join(", "))),
+    };
+    let commands = (tier == Tier::Internal).then(|| "commands of a workspace".to_owned());
+    commands.into_iter().chain(extensions).collect::<Vec<_>>().join(" and ")
+}
+
+fn check(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Trusted => "tier trusted",
+        Tier::Internal => "tier internal",
+        Tier::Untrusted => "tier untrusted",
+        Tier::LlmGenerated => "tier generated",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Grade, tiers};
+    use crate::config::Config;
+    use bailey_protocol::Level;
+
+    #[test]
+    fn each_tier_says_what_it_wants_and_what_it_gets() {
+        let grades = |config: &Config, given| {
+            tiers(config, given)
+                .into_iter()
+                .map(|found| (found.grade, found.fix.is_some()))
+                .collect::<Vec<_>>()
+        };
+        let mut config = Config::default();
+        let (fine, refused, unused) = ((Grade::Ok, false), (Grade::Fail, true), (Grade::Ok, true));
+        assert_eq!(grades(&config, Level::Native), [fine, fine, unused, unused]);
+        assert_eq!(grades(&config, Level::Landlock), [unused, refused, unused, unused]);
+        config.tiers.internal = Level::Landlock;
+        config.tiers.untrusted = Level::Native;
+        assert_eq!(grades(&config, Level::Landlock), [unused, fine, unused, unused]);
+        assert_eq!(grades(&config, Level::Native), [fine, fine, fine, unused]);
+        config.tiers.internal = Level::Microvm;
+        let found = tiers(&config, Level::Native);
+        assert!(found.iter().any(|found| found.says.contains("commands of a workspace: wants `microvm`")));
+    }
+}
