@@ -47,7 +47,8 @@ pub(crate) fn of_warden(
     let yard = Yard { project: PathBuf::from(&workspace.0), folder: folder.to_path_buf() };
     let (is_attended, is_scratch) = (!session.unattended, session.is_scratch);
     let tier = Tier::Internal;
-    let lease = Lease { yard, tier, revealed, is_attended, is_scratch, guest: None };
+    let lease =
+        Lease { yard, tier, revealed, is_attended, is_scratch, is_direct: session.is_direct, guest: None };
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok());
     let config = Config {
         user_home: home.user.clone(),

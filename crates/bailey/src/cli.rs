@@ -275,6 +275,9 @@ pub(crate) struct Run {
     /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
+    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked about
+    #[arg(long)]
+    pub(crate) no_sandbox: bool,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }
@@ -287,6 +290,9 @@ pub(crate) struct Chat {
     /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
+    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked about
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) no_sandbox: bool,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }

@@ -60,14 +60,29 @@ const COMMAND_CHARS_MAX: usize = 160;
 /// How the private option of a conversation's processes begins.
 pub(crate) const SEAT: &str = "--seat=";
 
-const INSTRUCTION: &str = "
-You are Bailey, an agent that works in a person's repository with the tools you are given.
-Everything you run is inside walls: commands see the project at its usual path, have no network but what they ask for
-and the person allows, and cannot reach the person's home, keys or other files. What you change stays in a private layer until the person applies it.
+/// The standing instruction, with what is said of the walls.
+macro_rules! standing {
+    ($walls:literal) => {
+        concat!(
+            "You are Bailey, an agent that works in a person's repository with the tools you are given.\n",
+            $walls,
+            "
 Look before you change: read the files, run the tests. Make the smallest change that solves the task, then check it by
 running what proves it. When a tool is denied, do not look for a way round: say what you needed and why.
 When you are done, say in a few sentences what you changed and how you know that it works.
-";
+"
+        )
+    };
+}
+
+const INSTRUCTION: &str = standing!(
+    "Everything you run is inside walls: commands see the project at its usual path, have no network but what they ask for
+and the person allows, and cannot reach the person's home, keys or other files. What you change stays in a private layer until the person applies it."
+);
+const UNWALLED: &str = standing!(
+    "There are no walls around what you run: commands and changes happen on the person's own machine at once, and cannot be taken back. A
+person says yes to each command and each change of a file: make few of them, say why, and stay in the project."
+);
 
 /// The secrets and the redactor made from them.
 #[derive(Clone)]
@@ -231,6 +246,8 @@ pub(crate) struct Session<'a> {
     pub(crate) is_scratch: bool,
     /// Whether the person may turn to another model: the network door then leads to every provider whose key is there.
     pub(crate) any_model: bool,
+    /// Whether there are no walls: what runs, runs on this machine itself.
+    pub(crate) is_direct: bool,
     /// Whether this process binds itself; it can open no second session then.
     pub(crate) is_bound: bool,
 }
@@ -255,6 +272,7 @@ impl<'a> Session<'a> {
             revealed: Vec::new(),
             is_scratch: false,
             any_model: false,
+            is_direct: false,
             is_bound: true,
         }
     }
@@ -303,7 +321,8 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     // the world.
     let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
     let (own, left_out) = unread.own();
-    let Session { home, config, keys, workspace, opening, options, unattended, any_model, .. } = session;
+    let Session { home, config, keys, workspace, opening, options, unattended, any_model, is_direct, .. } =
+        session;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     #[cfg(feature = "controls")]
     let mint = crate::controls::breach(mint).await?;
@@ -327,8 +346,12 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
         .chain(cut_off)
         .collect();
     let profile = config.calls.profile();
-    let (rules, _) = policy(home, &extensions)?;
-    let rules = rules.with_profile(profile);
+    // By the same rules when they are read again.
+    let around = move |rules: Policy| {
+        let rules = rules.with_profile(profile);
+        if is_direct { rules.without_walls() } else { rules }
+    };
+    let rules = around(policy(home, &extensions)?.0);
     let native = Arc::new(Native::new(warden));
     if runs {
         native.prepare(id)?;
@@ -349,9 +372,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let of_home = home.clone();
     registrar.extensions(Arc::new(runner));
     registrar.reread_rules(Box::new(move || {
-        policy(&of_home, &extensions)
-            .map(|(policy, _)| policy.with_profile(profile))
-            .map_err(|error| format!("{error:#}"))
+        policy(&of_home, &extensions).map(|(policy, _)| around(policy)).map_err(|error| format!("{error:#}"))
     }));
     let (models, network, retry) = match options {
         Some(options) => {
@@ -378,7 +399,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
             models,
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
             retry,
-            instruction: instruction(config, &workspace),
+            instruction: instruction(config, &workspace, is_direct),
             own: options.map(|_| own),
             events: sender,
             workspace,
@@ -465,8 +486,9 @@ fn patience(config: &Config, options: Option<&TurnOptions>) -> Patience {
 }
 
 /// The standing instruction.
-pub(crate) fn instruction(config: &Config, workspace: &WsPath) -> Instruction {
-    let instruction = Instruction::fixed(INSTRUCTION).with_fact("Workspace", &workspace.0);
+pub(crate) fn instruction(config: &Config, workspace: &WsPath, is_direct: bool) -> Instruction {
+    let text = if is_direct { UNWALLED } else { INSTRUCTION };
+    let instruction = Instruction::fixed(text).with_fact("Workspace", &workspace.0);
     let shown = |key: &BoundKey| format!("${} at {}", key.variable, key.at);
     let keys: Vec<String> = config.network.keys.iter().map(shown).collect();
     if keys.is_empty() {

@@ -205,6 +205,11 @@ impl<'a> Front<'a> {
         self.drawing.story.not_compared();
     }
 
+    /// The story says that there was no layer to compare.
+    pub(crate) fn has_no_layer(&mut self) {
+        self.drawing.story.has_no_layer();
+    }
+
     /// Tells the story.
     pub(crate) fn tell_story(&self) {
         if !self.printer.is_json() {

@@ -205,6 +205,11 @@ impl Printer {
         self.warned("note:", Style::Yellow, text);
     }
 
+    /// What must not be passed over.
+    pub(crate) fn alarm(&self, text: &str) {
+        self.warned("WARNING:", Style::Red, text);
+    }
+
     fn warned(&self, label: &str, style: Style, text: &str) {
         let line = format!("{} {}\n", paint(self.err_color, style, label), neutralise(&self.redact(text)));
         self.err.write(line.as_bytes()).ok();

@@ -301,18 +301,21 @@ impl Kernel {
             Ok(named) => named,
             Err(reason) => return self.deny(scope, &sealed, vec![reason], circumstances.uses).await,
         };
-        let compliance = self.policy().await?.is_compliance();
+        let (compliance, each) = {
+            let policy = self.policy().await?;
+            (policy.is_compliance(), policy.asks_each())
+        };
         let now = Terms {
             named,
             asker: Some(circumstances.asker(sealed.effect())),
             calls: Some(self.calls(review.isolation())),
             ..Terms::default()
         };
-        if let Some(grant) = self.inner.mint.standing_grant(&sealed, &now, !compliance).await? {
+        if let Some(grant) = self.inner.mint.standing_grant(&sealed, &now, !each).await? {
             self.show(scope, &sealed, Said::Approved, &circumstances.reasons).await?;
             return self.begin(sealed, Warrant::Approved(review, grant), circumstances).await;
         }
-        let wider = if compliance { None } else { self.wider(&sealed, &review, given).await? };
+        let wider = if each { None } else { self.wider(&sealed, &review, given).await? };
         let action = &sealed.effect().action;
         if let Some(wider) = &wider
             && let Some(grant) =
@@ -331,7 +334,7 @@ impl Kernel {
             reasons,
             red,
             isolation: review.isolation(),
-            once: compliance,
+            once: each,
             seen,
             redactor: self.journal().redactor(),
         });
@@ -341,7 +344,7 @@ impl Kernel {
         parts.extend(self.so_far(scope).await?);
         let card = screen::card(
             self.journal().redactor(),
-            Card { parts, pattern, origins, once: card.once || compliance, reasoned: compliance, ..card },
+            Card { parts, pattern, origins, once: card.once || each, reasoned: compliance, ..card },
         );
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
         let terms = Terms { once: card.once, reasoned: card.reasoned, pattern: wider, ..now };

@@ -155,6 +155,21 @@ pub fn rules() -> Vec<Rule> {
     .into()
 }
 
+/// What a human answers for where there are no walls. The owner's own starts, such as of an extension, have theirs.
+pub(crate) fn without_walls() -> Rule {
+    let others = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
+    rule(
+        "no-sandbox",
+        Answer::Review,
+        "there is no sandbox: this happens on this machine itself, with your files, keys and network",
+        Condition {
+            action: Some([Kind::Exec, Kind::Change].into()),
+            role: Some(others),
+            ..Condition::default()
+        },
+    )
+}
+
 fn rule(name: &str, answer: Answer, text: &str, matches: Condition) -> Rule {
     Rule {
         name: name.to_string(),

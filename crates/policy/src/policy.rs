@@ -6,7 +6,7 @@
 
 use crate::{
     Facts,
-    built_in::Names,
+    built_in::{self, Names},
     condition::Condition,
     extension::Extension,
     fit::Fit,
@@ -20,7 +20,7 @@ use crate::{
     token::{InvalidToken, TokenUse},
     verdict::{Allowed, Decided, Denial, Reason, Review, Verdict},
 };
-use alloc::{format, string::String, vec, vec::Vec};
+use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, ToolUse, WsPath};
 use serde::Serialize;
 
@@ -42,6 +42,7 @@ pub struct Policy {
     digest: Digest,
     profile: Profile,
     compliance: bool,
+    direct: bool,
 }
 
 impl Policy {
@@ -66,6 +67,7 @@ impl Policy {
             digest,
             profile: Profile::default(),
             compliance: false,
+            direct: false,
         }
     }
 
@@ -80,8 +82,8 @@ impl Policy {
     /// Judges one effect as far as rules and a token go. Extensions are asked only where nothing has denied yet and no
     /// token stands in for them.
     pub fn judge<'a>(&'a self, facts: &Facts<'a>) -> Judged<'a> {
-        // Under compliance no yes of before stands in for another, so nothing stays revealed.
-        let revealed = if self.compliance { &[] } else { facts.revealed };
+        // Where no yes of before stands in for another, nothing stays revealed.
+        let revealed = if self.asks_each() { &[] } else { facts.revealed };
         let facts = &Facts { revealed, ..*facts };
         guard(|| self.weigh(facts), || Judged::Decided(self.failed(facts)))
     }
@@ -180,10 +182,28 @@ impl Policy {
         self
     }
 
-    /// Whether a human answers each question by itself, with a reason: no yes of before stands in for one.
+    /// Whether a human answers each question by itself, with a reason.
     #[must_use]
     pub fn is_compliance(&self) -> bool {
         self.compliance
+    }
+
+    /// The same policy where nothing stands between what is done and the host: a human answers for each command and each
+    /// change of a file by itself, whatever other rules allow.
+    #[must_use]
+    pub fn without_walls(mut self) -> Self {
+        let mut binding = vec![built_in::without_walls()];
+        binding.extend(self.binding.rules);
+        self.binding = Phase::new(binding);
+        self.direct = true;
+        self.digest = digest(self.rules(), &self.extensions, self.compliance);
+        self
+    }
+
+    /// Whether no yes of before stands in for another.
+    #[must_use]
+    pub fn asks_each(&self) -> bool {
+        self.compliance || self.direct
     }
 
     /// The extensions that have a say.
@@ -251,6 +271,9 @@ impl Policy {
         }
         let mut isolation =
             Isolation { profile: self.profile, revealed: facts.revealed.to_vec(), ..Isolation::default() };
+        if self.direct {
+            (isolation.minimum, isolation.landlock_abi) = (BTreeSet::new(), 0);
+        }
         let action = &facts.effect.effect().action;
         if matches!(action.kind(), Kind::Read | Kind::Stat | Kind::List | Kind::Search) {
             let outside = |path: &&WsPath| {

@@ -78,6 +78,9 @@ pub struct Lease {
     pub is_attended: bool,
     /// Whether nothing of it is kept: the warden removes the session's folder at its own end.
     pub is_scratch: bool,
+    /// Whether there are no walls: a command line said so. What runs there is the warden's user, in the project itself.
+    #[serde(default)]
+    pub is_direct: bool,
     /// The one program that it is for, where it is no session's.
     pub guest: Option<Guest>,
 }
@@ -96,7 +99,15 @@ impl From<Yard> for Lease {
     /// A session to be kept, that nothing was revealed to and that nobody watches.
     fn from(yard: Yard) -> Self {
         let tier = Tier::Internal;
-        Self { yard, tier, revealed: BTreeSet::new(), is_attended: false, is_scratch: false, guest: None }
+        Self {
+            yard,
+            tier,
+            revealed: BTreeSet::new(),
+            is_attended: false,
+            is_scratch: false,
+            is_direct: false,
+            guest: None,
+        }
     }
 }
 

@@ -103,6 +103,9 @@ impl Walls {
                 let named = named.map(|digest| Named { digest, path: self.path.clone() });
                 return self.exec(session, &command, &isolation, named, io).await;
             }
+            Action::Merge(_) | Action::Diff { .. } if self.native.is_direct(session) => {
+                return merges::without_layer(&effect.action);
+            }
             Action::Merge(merge) => return self.merge(session, effect.id, merge, &isolation, &io).await,
             Action::Diff { .. } if self.is_empty(session) => {
                 return Outcome {
@@ -244,6 +247,9 @@ impl Walls {
     /// at an unknown time since the session began.
     async fn look(&self, session: SessionId, isolation: &Isolation) {
         let _alone = self.looking.lock().await;
+        if self.native.is_direct(session) {
+            return;
+        }
         if !self.known(|known| known.contains_key(&session)) {
             // Failing, it leaves the layer unknown, and what the next scan finds is unsure as well.
             self.scan_alone(session, isolation, UNIX_EPOCH).await.ok();
@@ -259,6 +265,9 @@ impl Walls {
         since: SystemTime,
     ) -> Result<Outside, WorkError> {
         let _alone = self.looking.lock().await;
+        if self.native.is_direct(session) {
+            return Ok(Outside::default());
+        }
         let scanned = self.scan_alone(session, isolation, since).await;
         scanned.inspect_err(|_| drop(self.known(|known| known.remove(&session))))
     }

@@ -37,8 +37,10 @@ impl Namespaces {
 }
 
 /// What was known before the last wall stood.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Known {
+    /// What the walls are made of, or `none`.
+    pub(crate) backend: &'static str,
     /// Namespaces that are not the warden's.
     pub(crate) namespaces: BTreeSet<Wall>,
     /// The Landlock ABI in force; 0 for none.
@@ -53,6 +55,21 @@ pub(crate) struct Known {
     pub(crate) watched: BTreeSet<Wall>,
     /// Reasons for what is absent.
     pub(crate) absent: Vec<String>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            backend: "native",
+            namespaces: BTreeSet::new(),
+            landlock_abi: 0,
+            has_filter: false,
+            custom: String::new(),
+            limits: BTreeSet::new(),
+            watched: BTreeSet::new(),
+            absent: Vec::new(),
+        }
+    }
 }
 
 /// Looks at this process.
@@ -81,7 +98,7 @@ pub(crate) fn look(isolation: &Isolation, known: Known) -> Enforced {
     }
     walls.extend(known.limits);
     Enforced {
-        backend: "native".into(),
+        backend: known.backend.into(),
         profile: isolation.profile,
         custom: known.custom,
         walls,

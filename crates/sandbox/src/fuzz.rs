@@ -9,6 +9,7 @@ use crate::{
     wire::{Job, View, Wish},
     worker::{self, Reply},
 };
+use bailey_protocol::Tier;
 use std::{collections::BTreeSet, path::Path};
 
 /// A packet to the warden: what is granted of it shows nothing hidden, and a merge writes to its own session's project.
@@ -84,10 +85,12 @@ fn hidden() -> Hidden {
 
 fn lease() -> Lease {
     Lease {
+        tier: Tier::Internal,
         yard: Yard { project: "/home/ann/project".into(), folder: "/home/ann/.bailey/sessions/one".into() },
         revealed: BTreeSet::from(["/home/ann/project/.env".into()]),
         is_attended: false,
         is_scratch: false,
+        is_direct: false,
         guest: None,
     }
 }

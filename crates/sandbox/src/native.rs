@@ -119,6 +119,11 @@ impl Native {
         lease.map(|lease| &lease.yard).ok_or(WorkError::NoYard(session))
     }
 
+    /// Whether a session has no walls, and no layer.
+    pub(crate) fn is_direct(&self, session: SessionId) -> bool {
+        self.warden.sessions().get(&session).is_some_and(|lease| lease.is_direct)
+    }
+
     /// The warden.
     #[must_use]
     pub fn warden(&self) -> &Warden {

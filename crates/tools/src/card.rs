@@ -33,7 +33,9 @@ const FILES_MAX: usize = RED_FILES_MAX;
 pub fn card(question: &Question<'_>) -> Card {
     let Question { action, reasons, red, isolation, once, seen, redactor } = *question;
     let red: HashSet<&WsPath> = red.iter().collect();
-    let mut draft = Draft { parts: Vec::new(), caveats: Vec::new(), lines: CARD_LINES_MAX, redactor };
+    let is_held = !isolation.minimum.is_empty();
+    let mut draft =
+        Draft { parts: Vec::new(), caveats: Vec::new(), lines: CARD_LINES_MAX, redactor, is_held };
     let title = match action {
         Action::Exec(command) => draft.exec(command),
         Action::Read { path } => {
@@ -108,6 +110,8 @@ struct Draft<'a> {
     lines: usize,
     /// Whatever is shortened goes through it before.
     redactor: &'a Redactor,
+    /// Whether there are walls.
+    is_held: bool,
 }
 
 impl Draft<'_> {
@@ -196,7 +200,12 @@ impl Draft<'_> {
         if command.background {
             self.field("lasts", "goes on in the background until it is stopped or the session ends");
         }
-        self.field("network", if command.network { "asked for" } else { "none" });
+        let network = match (self.is_held, command.network) {
+            (false, _) => "this machine's, without a door",
+            (true, true) => "asked for",
+            (true, false) => "none",
+        };
+        self.field("network", network);
         let limits = &command.limits;
         let value = format!(
             "{} s, {} MiB of memory, {} MiB of disk, {} processes",
@@ -207,8 +216,11 @@ impl Draft<'_> {
         );
         self.field("limits", &value);
         self.caveats.push("what a command will do cannot be told from its text alone".into());
-        self.caveats
-            .push("what it reads and runs besides the files that it names is held by the walls alone".into());
+        let besides = match self.is_held {
+            true => "what it reads and runs besides the files that it names is held by the walls alone",
+            false => "nothing holds what it reads, writes, runs and sends: there are no walls",
+        };
+        self.caveats.push(besides.into());
         format!("Run {line}")
     }
 

@@ -57,10 +57,12 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
         unattended: asker.is_nobody(),
         revealed,
         any_model: true,
+        is_direct: chat.no_sandbox,
         ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
     };
     let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
+    super::run::tell_unwalled(printer, chat.no_sandbox);
     if seat.is_first {
         super::run::tell_unenforced(printer, &unenforced);
     }
@@ -68,6 +70,9 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
     super::run::pin(&mut host, &options).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
+    if chat.no_sandbox {
+        front.has_no_layer();
+    }
     front.converse(Chat::new(printer, history, models(&config))?)?;
     loop {
         let last = front.during(host.serve(&mut inbox)).await;

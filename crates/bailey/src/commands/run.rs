@@ -32,7 +32,9 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::unlocked(home, &config, printer)?;
     let opening = Opening::New(compose::new_session()?);
-    let session = Session::new(home, &config, keys, workspace, opening);
+    let is_direct = run.no_sandbox;
+    tell_unwalled(printer, is_direct);
+    let session = Session { is_direct, ..Session::new(home, &config, keys, workspace, opening) };
     turn(session, &run.options, Some(task), printer).await
 }
 
@@ -47,7 +49,7 @@ pub(super) async fn turn(
     session.unattended = asker.is_nobody();
     session.options = Some(options);
     let workspace = session.workspace.clone();
-    let config = session.config;
+    let (config, is_direct) = (session.config, session.is_direct);
     let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);
@@ -55,6 +57,9 @@ pub(super) async fn turn(
     pin(&mut host, options).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
+    if is_direct {
+        front.has_no_layer();
+    }
     message.iter().for_each(|message| front.asked(message));
     let ended = match message {
         Some(text) => front.during(host.say(Inbound { text }, &mut inbox)).await,
@@ -70,6 +75,17 @@ pub(super) async fn turn(
     let code = finish(&mut front, &host, (options, config), ended, &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     code
+}
+
+/// Says, before anything happens, that there are no walls.
+pub(super) fn tell_unwalled(printer: &Printer, is_direct: bool) {
+    if is_direct {
+        printer.alarm(
+            "NO SANDBOX: what the agent runs and changes happens on this machine itself, as you, with your files, keys and \
+             network. Each command and each change of a file is asked about, one by one. Nothing can be compared, taken back or \
+             undone afterwards.",
+        );
+    }
 }
 
 /// What this process could not bind itself to.

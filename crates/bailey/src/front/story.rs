@@ -58,6 +58,8 @@ impl Changed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compared {
     Now,
+    /// There was nothing to compare.
+    NoLayer,
     /// Something was done since.
     Earlier,
     /// It could not be done.
@@ -144,11 +146,17 @@ impl Story {
         self.compared = Compared::Never;
     }
 
+    /// What changed was changed in the project itself.
+    pub(super) fn has_no_layer(&mut self) {
+        self.compared = Compared::NoLayer;
+    }
+
     /// What an event tells.
     pub(super) fn take(&mut self, happening: &Happening) {
         match happening {
             Happening::Session { session, .. } => self.session = Some(*session),
             Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
+            Happening::Diff { .. } if self.compared == Compared::NoLayer => {}
             Happening::Diff { diff, files, commits, .. } => {
                 (self.changed, self.compared) = (counted(diff, files), Compared::Now);
                 // The commits of a branch stand indented below it.
@@ -186,7 +194,9 @@ impl Story {
             self.refused.push((format!("{tool} {target}"), end));
             return;
         }
-        self.compared = Compared::Earlier;
+        if self.compared != Compared::NoLayer {
+            self.compared = Compared::Earlier;
+        }
         *self.calls.entry(tool).or_default() += 1;
         if is_command {
             let end = if ok { "exit code: 0".into() } else { end };
@@ -253,6 +263,9 @@ impl Story {
         match self.compared {
             Compared::Never => lines.push(page.plain("not known: it could not be compared")),
             Compared::Earlier => lines.push(page.plain("not known: it was not compared at the end")),
+            Compared::NoLayer => {
+                lines.push(page.plain("not known: without a sandbox it happened on this machine itself"));
+            }
             Compared::Now if lines.is_empty() => lines.push(page.plain("nothing")),
             Compared::Now => {}
         }
@@ -282,6 +295,8 @@ impl Story {
                 next(format!("diff|apply|discard {name}"), of_it);
             }
             Compared::Now if is_applied || self.is_paused => {}
+            // To resume is to work behind walls.
+            Compared::NoLayer => {}
             Compared::Now => next(format!("resume {name} \"…\""), "goes on"),
         }
         lines

@@ -25,6 +25,7 @@ mod cuts;
 mod days;
 mod decide;
 mod delegates;
+mod direct;
 mod door;
 mod elsewhere;
 mod endings;

@@ -3,7 +3,7 @@
 use super::Walls;
 use crate::{commits::Commits, worker::Request};
 use bailey_kernel::Io;
-use bailey_protocol::{EffectId, Isolation, Merge, Outcome, Report, SessionId};
+use bailey_protocol::{Action, DiffReport, EffectId, Isolation, Merge, Outcome, Report, SessionId, Status};
 use std::time::Instant;
 
 impl Walls {
@@ -43,4 +43,13 @@ impl Walls {
         }
         outcome
     }
+}
+
+/// What there is to compare or to move in a session that has no layer.
+pub(super) fn without_layer(action: &Action) -> Outcome {
+    if matches!(action, Action::Merge(_)) {
+        return Outcome::failed("this session had no layer: what it did, it did in the project itself");
+    }
+    let report = Report::Diff(DiffReport::default());
+    Outcome { status: Status::Done, enforced: None, duration_ms: 0, report }
 }

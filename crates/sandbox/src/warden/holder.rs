@@ -74,24 +74,24 @@ fn prepare(
     socket: &OwnedFd,
 ) -> Result<Option<Stage>, String> {
     let text = |error: io::Error| error.to_string();
-    let without = &ground.config.without;
+    let lacks = |wall| ground.lacks(header.session, wall);
     if wire::receive::<Go>(socket.as_fd()).map_err(text)?.is_none() {
         return Err("the warden is gone".into());
     }
     cgroup::join(&doors, None).map_err(|error| format!("the control group: {error}"))?;
     drop(doors);
     let map = |error: io::Error| format!("the user namespace cannot be set up: {error}");
-    match (without.contains(&Wall::UserNamespace), is_root) {
+    match (lacks(Wall::UserNamespace), is_root) {
         (true, _) => {}
         (false, true) => ids::become_user().map_err(map)?,
         (false, false) => ids::map_self(ground.user.0, ground.user.1).map_err(map)?,
     }
     // After the change of ids, which would undo it.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
-    if !without.contains(&Wall::NetNamespace) {
+    if !lacks(Wall::NetNamespace) {
         sys::loopback_up().map_err(|error| format!("the loopback device: {error}"))?;
     }
-    if without.contains(&Wall::MountNamespace) {
+    if lacks(Wall::MountNamespace) {
         return Ok(None);
     }
     let stage =
@@ -225,7 +225,7 @@ impl<'a> Holder<'a> {
     /// A sandbox that waits for its order.
     fn make(&self, header: &Header, extra: Vec<OwnedFd>) -> Result<Spare, String> {
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
-        let made = sys::fork(namespaces(self.ground));
+        let made = sys::fork(namespaces(self.ground, header));
         match made.map_err(|error| format!("namespaces cannot be made: {error}"))? {
             None => init::main(init::Birth {
                 ground: self.ground,
@@ -342,7 +342,7 @@ impl<'a> Holder<'a> {
     }
 }
 
-fn namespaces(ground: &Ground) -> Namespaces {
+fn namespaces(ground: &Ground, header: &Header) -> Namespaces {
     const EACH: [(Wall, Namespaces); 5] = [
         (Wall::PidNamespace, Namespaces::PID),
         (Wall::MountNamespace, Namespaces::MOUNT),
@@ -351,6 +351,6 @@ fn namespaces(ground: &Ground) -> Namespaces {
         (Wall::CgroupNamespace, Namespaces::CGROUP),
     ];
     EACH.iter()
-        .filter(|(wall, _)| !ground.config.without.contains(wall))
+        .filter(|(wall, _)| !ground.lacks(header.session, *wall))
         .fold(Namespaces::default(), |all, (_, namespace)| all.with(*namespace))
 }

@@ -14,7 +14,8 @@ use rustix::{
     mount::MountAttrFlags,
     net::{AddressFamily, SocketFlags, SocketType},
     process::{
-        Pid, Signal, WaitOptions, WaitStatus, kill_process_group, set_parent_process_death_signal, wait,
+        Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper,
+        set_parent_process_death_signal, wait,
     },
 };
 use std::{
@@ -105,7 +106,11 @@ fn ready(ground: &Ground, header: &Header, has_root: bool, extra: &[OwnedFd]) ->
         finish_root(ground, header, extra)
             .map_err(|(what, error)| format!("{what}: {}", stage::explained(error)))?;
     }
-    if !ground.config.without.contains(&Wall::UtsNamespace) {
+    if ground.is_direct(header.session) {
+        // What a command leaves behind comes to this process, where no namespace of its own holds it.
+        set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
+    }
+    if !ground.lacks(header.session, Wall::UtsNamespace) {
         sys::set_host_name(crate::plan::USER).map_err(|error| format!("the host name: {error}"))?;
     }
     let signals = SignalFd::block(&[Signal::CHILD, Signal::USR1]).map_err(text)?;
@@ -141,14 +146,16 @@ fn run(
     cgroup::join(&doors, Some(payload)).map_err(|error| format!("the control group: {error}"))?;
     let covered = if has_root { cover(ground, &forward.header, &job)? } else { Vec::new() };
     // The payload's process gave up its own long ago, and has done nothing but wait since.
-    if !ground.config.without.contains(&Wall::NoCapabilities) {
+    if !ground.lacks(forward.header.session, Wall::NoCapabilities) {
         payload::drop_capabilities()?;
     }
     let events = events.map(|events| {
         let before = cgroup::kills(&events);
         (events, before)
     });
-    let door = job.way.is_some().then(|| listen(&streams.control)).transpose();
+    // Where there is no wall before the network, there is no door in it.
+    let is_direct = ground.is_direct(forward.header.session);
+    let door = (job.way.is_some() && !is_direct).then(|| listen(&streams.control)).transpose();
     let door = door.map_err(|error| format!("a listener for the network door: {error}"))?;
     let handover = handover(ground, forward, door);
     let memory_bytes = handover.watched.contains(&Wall::MemoryLimit).then_some(job.limits.memory_bytes);
@@ -158,7 +165,8 @@ fn run(
     wire::send(socket.as_fd(), &handover, &fds)
         .map_err(|error| format!("the payload's process does not answer: {error}"))?;
     let wall = Duration::from_millis(job.limits.wall_ms);
-    Ok(Watch { signals, child: payload, memory_bytes, events, wall })
+    let is_alone = !ground.lacks(forward.header.session, Wall::NetNamespace);
+    Ok(Watch { signals, child: payload, memory_bytes, events, wall, is_direct, is_alone })
 }
 
 fn sealed(covered: &[PathBuf]) -> Result<OwnedFd, String> {
@@ -169,12 +177,15 @@ fn sealed(covered: &[PathBuf]) -> Result<OwnedFd, String> {
 
 /// What holds and what is watched; a limit is one or the other.
 fn handover(ground: &Ground, forward: &Forward, door: Option<u16>) -> Handover {
-    let without = &ground.config.without;
+    let (without, session) = (&ground.config.without, forward.header.session);
     let limits: BTreeSet<Wall> = forward.limits.difference(without).copied().collect();
     let watched = [Wall::MemoryLimit, Wall::DiskLimit].into_iter();
-    let watched = watched.filter(|wall| !limits.contains(wall) && !without.contains(wall)).collect();
+    let watched = watched.filter(|wall| !limits.contains(wall) && !ground.lacks(session, *wall)).collect();
     let absent = forward.absent.iter().cloned();
-    let absent = absent.chain(without.iter().map(|wall| format!("{wall}: left away by a test"))).collect();
+    let absent = absent.chain(without.iter().map(|wall| format!("{wall}: left away by a test")));
+    let direct =
+        ground.is_direct(session).then(|| "walls: there are none, by the owner's own word".to_owned());
+    let absent = absent.chain(direct).collect();
     Handover { limits, watched, absent, door }
 }
 
@@ -287,6 +298,10 @@ struct Watch {
     events: Option<(OwnedFd, u64)>,
     /// How long it may take.
     wall: Duration,
+    /// Whether no namespace holds together what is to be ended.
+    is_direct: bool,
+    /// Whether the network is the session's.
+    is_alone: bool,
 }
 
 impl Watch {
@@ -340,7 +355,11 @@ impl Watch {
             exit: status.and_then(|status| status.exit_status()),
             signal: status.and_then(|status| status.terminating_signal()),
             limit: limit.map(str::to_owned),
-            out_no_routes: watch::out_no_routes().saturating_sub(had_no_route),
+            out_no_routes: if self.is_alone {
+                watch::out_no_routes().saturating_sub(had_no_route)
+            } else {
+                0
+            },
         }
     }
 
@@ -392,11 +411,22 @@ impl Watch {
         }
     }
 
-    /// Signals everything in the sandbox; where a test left the pid namespace away, the payload's process group.
+    /// Signals everything in the sandbox; without a pid namespace, the payload's process group, and of what left that whoever
+    /// is a child of this process by now.
     fn signal_all(&self, signal: Signal) {
         // Nobody left to signal is what we want.
         if sys::process_signals(signal).is_err() {
             let _ = kill_process_group(self.child, signal);
+            self.signal_children(signal);
+        }
+    }
+
+    /// Where no namespace holds them together. A child's number is nobody else's until it was waited for.
+    fn signal_children(&self, signal: Signal) {
+        if self.is_direct {
+            watch::children().for_each(|child| {
+                let _ = kill_process(child, signal);
+            });
         }
     }
 
@@ -409,6 +439,8 @@ impl Watch {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return status,
             }
+            // With each that ended, its own children became this process's.
+            self.signal_children(Signal::KILL);
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::{
     seccomp, sys,
     wire::{self, Wish},
 };
-use bailey_protocol::{Profile, SessionId};
+use bailey_protocol::{Profile, SessionId, Wall};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -227,6 +227,17 @@ impl Ground {
     /// A reason why there is no sandbox, with the way out where it is the container's doing.
     fn explained(&self, reason: String) -> String {
         container::explained(reason, self.is_in_container, self.user.0 == 0)
+    }
+
+    /// Whether a session has no walls, because its owner said so.
+    fn is_direct(&self, session: SessionId) -> bool {
+        self.config.sessions.get(&session).is_some_and(|lease| lease.is_direct)
+    }
+
+    /// Whether a session's sandboxes do without this wall. Where there are none, setuid programs still give no privileges.
+    fn lacks(&self, session: SessionId, wall: Wall) -> bool {
+        let is_direct = self.is_direct(session) && wall != Wall::NoNewPrivileges;
+        is_direct || self.config.without.contains(&wall)
     }
 
     /// Whether a test has it believe the runtime.

@@ -14,12 +14,10 @@ use crate::{
     wire::{self, Handover, Header, Job, Message, Named, Shown, Streams, Task, View},
     worker,
 };
-#[cfg(any(feature = "controls", bailey_break))]
-use bailey_protocol::Level;
-use bailey_protocol::{Command, Limits, Profile, Wall};
+use bailey_protocol::{Command, Level, Limits, Profile, Wall};
 use rustix::{
     io::Errno,
-    process::{Resource, Rlimit, setrlimit},
+    process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit},
     thread::{CapabilitySet, CapabilitySets},
 };
 use std::{
@@ -86,16 +84,20 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd) -> ! {
 
 /// The part of the lockdown that is the same whatever is to be done.
 fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
-    let without = &ground.config.without;
+    let lacks = |wall| ground.lacks(header.session, wall);
     let mut known = Known::default();
+    if ground.is_direct(header.session) {
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
+        known.backend = "none";
+    }
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
-    if !without.contains(&Wall::NoCapabilities) {
+    if !lacks(Wall::NoCapabilities) {
         drop_capabilities()?;
     }
-    if !without.contains(&Wall::NoNewPrivileges) {
+    if !lacks(Wall::NoNewPrivileges) {
         rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
     }
-    if !without.contains(&Wall::Landlock) {
+    if !lacks(Wall::Landlock) {
         match ruleset::restrict(&writable(ground, header)) {
             Ok(abi) => known.landlock_abi = abi,
             Err(reason) => known.absent.push(reason),
@@ -114,20 +116,21 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 }
 
 fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
-    let Start { ground, header, job, mut known, covered, streams, control, door } = start;
-    #[cfg(any(feature = "controls", bailey_break))]
-    let mut job = job;
-    let without = &ground.config.without;
+    let Start { ground, header, mut job, mut known, covered, streams, control, door } = start;
+    let lacks = |wall| ground.lacks(header.session, wall);
+    let is_direct = ground.is_direct(header.session);
     if let Task::Run(command, _) | Task::Git(command) = &job.task {
         let cwd = &command.cwd.0;
         std::env::set_current_dir(cwd)
             .map_err(|error| format!("the directory `{cwd}` cannot be entered: {error}"))?;
     }
-    limit(&job.limits, without.contains(&Wall::PidsLimit), &mut known)?;
+    limit(&job.limits, lacks(Wall::PidsLimit), &mut known)?;
     if let Task::Run(command, Some(named)) = &job.task {
         look_at_files(command, named)?;
     }
-    if !without.contains(&Wall::Seccomp) {
+    // Our own worker needs no more than ever.
+    let is_filtered = if is_direct { matches!(job.task, Task::Work(_)) } else { !lacks(Wall::Seccomp) };
+    if is_filtered {
         match sys::set_seccomp_filter(program(ground, &job)) {
             Ok(()) => known.has_filter = true,
             Err(error) => known.absent.push(format!("seccomp: {error}")),
@@ -138,14 +141,14 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     }
     let enforced = facts::look(&job.isolation, known);
     let tier = charter::lease(&ground.config, header.session)?.tier;
-    #[cfg_attr(
-        not(any(feature = "controls", bailey_break)),
-        expect(unused_mut, reason = "a test takes less")
-    )]
     let mut least = ground.config.tiers.least(tier);
+    if is_direct {
+        job.isolation.minimum.retain(|wall| !lacks(*wall));
+        least = Level::None;
+    }
     #[cfg(any(feature = "controls", bailey_break))]
     if ground.config.accept {
-        job.isolation.minimum.retain(|wall| !without.contains(wall));
+        job.isolation.minimum.retain(|wall| !lacks(*wall));
         least = Level::None;
     }
     facts::check(&enforced, &job.isolation, (tier, least))?;
@@ -341,10 +344,14 @@ fn environment(
     let project = header.yard.project.to_string_lossy().into_owned();
     let mut env = way.map(|(port, shown)| way::variables(port, shown)).unwrap_or_default();
     let mut set = |key: &str, value: String| env.insert(key.to_owned(), value);
-    set("PATH", ground.plan.path.clone());
     set("HOME", ground.plan.home.to_string_lossy().into_owned());
-    set("USER", USER.into());
-    set("LOGNAME", USER.into());
+    if ground.is_direct(header.session) {
+        set("PATH", config.path.clone());
+    } else {
+        set("PATH", ground.plan.path.clone());
+        set("USER", USER.into());
+        set("LOGNAME", USER.into());
+    }
     set("TMPDIR", "/tmp".into());
     set("LANG", config.locale.clone().unwrap_or_else(|| "C.UTF-8".into()));
     set("TERM", "dumb".into());

@@ -11,7 +11,7 @@ use crate::{
     cgroup::{Cgroups, Group},
     charter,
     ids::{Ids, map_child},
-    stage,
+    stage::{self, Opened},
     sys::{self, Namespaces},
     tree,
     wire::{self, Forward, Header, Message, Streams, Swap, Swapped, View, Wish},
@@ -153,10 +153,11 @@ impl Server {
 
     /// What a killed holder leaves is this process's to wait for. It is killed by that, and keeps its mounts until it is gone.
     fn wait_for_orphans(&self) {
-        let own = rustix::process::getpid().as_raw_pid();
-        let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
-        let children = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
-        for orphan in children.filter(|pid| self.holders.values().all(|holder| holder.process != *pid)) {
+        for orphan in
+            watch::children().filter(|pid| self.holders.values().all(|holder| holder.process != *pid))
+        {
+            // Without a namespace of its own nothing has killed it yet.
+            let _ = kill_process(orphan, Signal::KILL);
             let _ = waitpid(Some(orphan), WaitOptions::empty());
         }
     }
@@ -164,6 +165,9 @@ impl Server {
     /// Makes what a session's next effects need before they come. What fails here fails again, and is told, then.
     fn prepare(&mut self, session: SessionId) {
         for view in [View::Workspace, View::Layers] {
+            if self.ground.is_direct(session) && view == View::Layers {
+                continue;
+            }
             let key = (session, view);
             let wish = Wish { session, view, extra_reads: Vec::new(), limits: Limits::default() };
             let Ok(header) = self.header(wish) else { continue };
@@ -257,6 +261,9 @@ impl Server {
         if !self.ground.is_trusting() {
             charter::reads(&self.ground.hidden, lease, &extra_reads)?;
         }
+        if lease.is_direct && view != View::Workspace {
+            return Err("this session has no layer: what it does, it does in the project itself".into());
+        }
         let yard = lease.yard.clone();
         Ok(Header { session, yard, view, extra_reads, limits })
     }
@@ -299,10 +306,15 @@ impl Server {
 
     fn make(&mut self, header: Header) -> Result<Holder, String> {
         check_yard(&self.ground, &header)?;
-        let without = &self.ground.config.without;
+        let is_direct = self.ground.is_direct(header.session);
         // Root makes user namespaces before it makes the holder.
-        let opened = stage::open(&mut self.ids, &self.ground.plan, &header.yard, header.view)
-            .map_err(|error| disabled().unwrap_or_else(|| error.to_string()))?;
+        let opened = if is_direct {
+            Opened::default()
+        } else {
+            stage::open(&mut self.ids, &self.ground.plan, &header.yard, header.view)
+                .map_err(|error| disabled().unwrap_or_else(|| error.to_string()))?
+        };
+        let is_mapped = self.ids.is_root() && !is_direct;
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
         // Where only our own worker runs, nothing needs to be held.
         let group = if header.view.has_programs() { self.cgroups.make() } else { None };
@@ -314,16 +326,16 @@ impl Server {
             (Wall::MountNamespace, Namespaces::MOUNT),
             (Wall::NetNamespace, Namespaces::NET),
         ] {
-            if !without.contains(&wall) {
+            if !self.ground.lacks(header.session, wall) {
                 namespaces = namespaces.with(flag);
             }
         }
         let Some(process) = sys::fork(namespaces).map_err(|error| no_namespaces(&error))? else {
-            let birth = Birth { is_root: self.ids.is_root(), opened, doors, socket: theirs };
+            let birth = Birth { is_root: is_mapped, opened, doors, socket: theirs };
             holder::main(&self.ground, &header, birth)
         };
         drop((theirs, doors));
-        if self.ids.is_root() {
+        if is_mapped {
             map_child(process).map_err(|error| format!("the uid map of a user namespace: {error}"))?;
         }
         wire::send(ours.as_fd(), &holder::Go, &[]).map_err(|error| error.to_string())?;
@@ -342,7 +354,7 @@ impl Server {
 
     /// Root opens these for its unprivileged holders; an ordinary user's open them themselves.
     fn open_extra_reads(&self, header: &Header) -> Result<Vec<OwnedFd>, String> {
-        if !self.ids.is_root() {
+        if !self.ids.is_root() || self.ground.is_direct(header.session) {
             return Ok(Vec::new());
         }
         let open = |path: &String| {

@@ -5,6 +5,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{AtFlags, Dir, FileType, Mode, OFlags},
     io::Errno,
+    process::{Pid, getpid},
 };
 use std::{
     fs, io,
@@ -21,6 +22,14 @@ const DEPTH_MAX: usize = 256;
 pub(super) fn has_input(socket: BorrowedFd<'_>) -> bool {
     let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
     poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+}
+
+/// The children of this process, which has one thread.
+pub(super) fn children() -> impl Iterator<Item = Pid> {
+    let own = getpid().as_raw_pid();
+    let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+    let pids = children.split_whitespace().map(str::parse).filter_map(Result::ok);
+    pids.filter_map(Pid::from_raw).collect::<Vec<_>>().into_iter()
 }
 
 /// Whether the memory of all processes of this pid namespace and of its /dev/shm is above `limit` bytes.

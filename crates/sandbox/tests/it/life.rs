@@ -1,5 +1,6 @@
 //! How a command begins and ends: what it inherits, what it hands back, and that nothing of it stays.
 
+use crate::direct::direct;
 use crate::house::{As, House, descendants, everyone};
 use bailey_protocol::{Blob, Isolation, Level, Report, Status, Wall};
 use bailey_sandbox::Source;
@@ -140,6 +141,11 @@ async fn the_end_of_a_command_ends_what_it_left_behind() {
         let left = Left::new(who, 2);
         house.run(&house.command(&line(&left.0)), &demanded).await.ok();
         assert!(!left.living().is_empty(), "the control: {who:?}");
+        // Where there are no walls at all, whoever was left comes to the sandbox's first process, which ends it.
+        let house = direct(who);
+        let left = Left::new(who, 3);
+        house.sh(&line(&left.0)).await.ok();
+        assert_eq!(left.living(), Vec::<u32>::new(), "without walls: {who:?}");
     }
 }
 

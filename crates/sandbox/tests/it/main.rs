@@ -8,6 +8,7 @@
 
 mod approved;
 mod carried;
+mod direct;
 mod extensions;
 mod house;
 mod inside;
