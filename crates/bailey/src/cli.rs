@@ -176,6 +176,9 @@ pub(crate) enum Command {
     /// Use the walls without an agent
     #[command(subcommand)]
     Sandbox(Sandbox),
+    /// Make workspaces ready ahead, with a project's dependencies loaded
+    #[command(subcommand)]
+    Pool(Pool),
     /// Write a commented configuration and the default rules
     Init,
     /// Say whether everything that Bailey stands on is there, and how to get what is not
@@ -278,6 +281,9 @@ pub(crate) struct Run {
     /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked about
     #[arg(long)]
     pub(crate) no_sandbox: bool,
+    /// Begin in a workspace that `bailey pool add` made ready
+    #[arg(long, conflicts_with = "no_sandbox")]
+    pub(crate) warm: bool,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }
@@ -293,6 +299,9 @@ pub(crate) struct Chat {
     /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked about
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_sandbox: bool,
+    /// Begin in a workspace that `bailey pool add` made ready
+    #[arg(long, conflicts_with_all = ["resume", "no_sandbox"])]
+    pub(crate) warm: bool,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }
@@ -625,10 +634,45 @@ pub(crate) enum Sandbox {
         /// Keep the session, to look at its changes or to apply them
         #[arg(long)]
         keep: bool,
+        /// Name the session so
+        #[arg(long = "as", value_name = "SESSION", hide = true, requires = "keep")]
+        session: Option<String>,
         /// The command
         #[arg(required = true, last = true)]
         command: Vec<String>,
     },
     /// Try the walls, and say which of them stand here
     Doctor,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Pool {
+    /// Run a command in new sessions, and keep each for a task to begin in
+    ///
+    /// It runs inside the walls, like any command: what it writes stays in the session's private layer and home. A task takes one with
+    /// `bailey run --warm`, and goes on there.
+    Add(Ready),
+    /// List what is ready, and what became stale because a manifest of the project changed
+    List,
+    /// Let no task take this one
+    Remove {
+        /// Its session
+        session: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ready {
+    /// Work over this directory's repository
+    #[arg(long, short = 'C', value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// With a way to the network: the door lets pass what your rules allow (docs/network.md)
+    #[arg(long)]
+    pub(crate) network: bool,
+    /// Make so many ready, one after the other
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub(crate) count: u8,
+    /// The command, such as `npm ci`
+    #[arg(required = true, last = true)]
+    pub(crate) command: Vec<String>,
 }

@@ -173,6 +173,15 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey sandbox run --network -- curl https://example.com", "where your rules let that pass"),
         ],
     ),
+    (
+        &["pool", "add"],
+        &[
+            ("bailey pool add --network -- npm ci", "then bailey run --warm \"…\""),
+            ("bailey pool add -n 3 -- cargo fetch --offline", "three of them"),
+        ],
+    ),
+    (&["pool", "list"], &[("bailey pool list", "")]),
+    (&["pool", "remove"], &[("bailey pool remove 3f2a9b1c", "by the name that it has in the list")]),
     (&["sandbox", "doctor"], &[("bailey sandbox doctor", "exit code 1 when a wall is missing")]),
     (&["init"], &[("bailey init", "")]),
     (

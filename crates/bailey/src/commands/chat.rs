@@ -159,5 +159,9 @@ async fn place(
     if seat.is_first {
         project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     }
-    Ok((root, workspace, Opening::New(compose::new_session()?)))
+    let opening = match chat.warm && seat.is_first {
+        true => Opening::Resume(super::pool::take(home, &root, printer)?),
+        false => Opening::New(compose::new_session()?),
+    };
+    Ok((root, workspace, opening))
 }

@@ -1,6 +1,6 @@
 //! `bailey run`: one task, to its end.
 
-use super::{auto_apply, hunks};
+use super::{auto_apply, hunks, pool};
 use crate::{
     cli::{Run, TurnOptions},
     compose::{self, Keys, Open, Session},
@@ -31,7 +31,10 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     config.narrow(home, &root, printer)?;
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::unlocked(home, &config, printer)?;
-    let opening = Opening::New(compose::new_session()?);
+    let opening = match run.warm {
+        true => Opening::Resume(pool::take(home, &root, printer)?),
+        false => Opening::New(compose::new_session()?),
+    };
     let is_direct = run.no_sandbox;
     tell_unwalled(printer, is_direct);
     let session = Session { is_direct, ..Session::new(home, &config, keys, workspace, opening) };

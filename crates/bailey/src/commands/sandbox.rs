@@ -20,7 +20,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 use tokio::sync::mpsc;
 
 pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Result<ExitCode> {
-    let Sandbox::Run { directory, profile, network, keep, command } = command else {
+    let Sandbox::Run { directory, profile, network, keep, session, command } = command else {
         return super::doctor::walls(home, printer).await;
     };
     let (root, workspace) = project::find(directory.as_deref(), home)?;
@@ -41,7 +41,11 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         background: false,
         limits: config.command.clone(),
     });
-    let opening = Opening::New(compose::new_session()?);
+    let id = match session {
+        Some(name) => serde_json::from_value(name.as_str().into()).context("that is no session's name")?,
+        None => compose::new_session()?,
+    };
+    let opening = Opening::New(id);
     let session = Session { is_scratch: !keep, ..Session::new(home, &config, keys, workspace, opening) };
     let Open { host, kernel, remarks, witness, .. } = compose::open(session).await?;
     // Of what is not kept nothing can be lost.

@@ -41,6 +41,7 @@ mod names;
 mod offered;
 mod organisation;
 mod pins;
+mod pool;
 mod progress;
 mod prove;
 mod providers;

@@ -1,0 +1,218 @@
+//! `bailey pool`: workspaces made ready ahead, with what a project depends on loaded, so that a task begins at once.
+//!
+//! A ready workspace is a session in which a command of yours ran, such as `npm ci`, and nothing else: its private layer and home hold
+//! what that brought. A task takes one and goes on in it. Each is run by a process of its own, which binds itself like any other that runs
+//! commands; this one only notes which of them are ready.
+
+use crate::{
+    cli::{Pool, Ready},
+    compose,
+    front::short,
+    home::{Home, make_private, write_private},
+    print::{Printer, Style},
+    project,
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_protocol::SessionId;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// Files that say what a project depends on: where one of them changed, what was loaded for it is of yesterday.
+const MANIFESTS: [&str; 20] = [
+    "Cargo.lock",
+    "Cargo.toml",
+    "Gemfile.lock",
+    "Pipfile.lock",
+    "build.gradle",
+    "bun.lock",
+    "composer.lock",
+    "deno.lock",
+    "flake.lock",
+    "go.mod",
+    "go.sum",
+    "mix.lock",
+    "package-lock.json",
+    "package.json",
+    "pnpm-lock.yaml",
+    "poetry.lock",
+    "pom.xml",
+    "pyproject.toml",
+    "requirements.txt",
+    "yarn.lock",
+];
+
+/// One ready workspace, as its file in the home says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    session: SessionId,
+    project: PathBuf,
+    /// What ran in it.
+    command: Vec<String>,
+    /// Since when it is ready, in seconds since 1970.
+    since: u64,
+    /// The manifests that lay there before, each with its size and its time of change in nanoseconds.
+    manifests: Vec<(String, u64, i128)>,
+}
+
+pub(super) fn run(home: &Home, command: Pool, printer: &Printer) -> Result<ExitCode> {
+    match command {
+        Pool::Add(ready) => add(home, &ready, printer),
+        Pool::List => list(home, printer),
+        Pool::Remove { session } => remove(home, &session, printer),
+    }
+}
+
+fn add(home: &Home, ready: &Ready, printer: &Printer) -> Result<ExitCode> {
+    let (root, _) = project::find(ready.directory.as_deref(), home)?;
+    for _ in 0..ready.count {
+        let (session, manifests) = (compose::new_session()?, manifests(&root));
+        let mut sandbox = Command::new("/proc/self/exe");
+        sandbox.arg("--home").arg(&home.root).args(printer.is_json().then_some("--json"));
+        sandbox.args(["sandbox", "run", "--keep", "--as", &session.to_string(), "-C"]).arg(&root);
+        sandbox.args(ready.network.then_some("--network")).arg("--").args(&ready.command);
+        let status = sandbox.status().context("cannot start the process of a session")?;
+        if !status.success() {
+            let name = short(&session);
+            printer.warn(&format!(
+                "not ready: the command failed; what it left is in session {name} (bailey sessions diff {name})"
+            ));
+            return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+        }
+        let since = now();
+        let mark = Mark { session, project: root.clone(), command: ready.command.clone(), since, manifests };
+        make_private(&folder(home))?;
+        write_private(&file(home, session), &serde_json::to_vec(&mark)?)?;
+        if !printer.is_json() {
+            printer.note(&format!("ready: `bailey run --warm \"…\"` begins in {}", short(&session)));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    let marks = marks(home)?;
+    for mark in &marks {
+        let stale = stale(home, mark);
+        if printer.is_json() {
+            printer.json(&serde_json::json!({
+                "session": mark.session, "project": mark.project, "command": mark.command, "since": mark.since,
+                "stale": stale,
+            }));
+            continue;
+        }
+        let state = match &stale {
+            None => printer.paint(Style::Green, "ready"),
+            Some(_) => printer.paint(Style::Yellow, "stale"),
+        };
+        printer.line(format!(
+            "{} {state} {} {}{}",
+            printer.paint(Style::Bold, &short(&mark.session)),
+            printer.paint(Style::Dim, &ago(mark.since)),
+            printer.paint(Style::Plain, &format!("{} in {}", mark.command.join(" "), mark.project.display())),
+            stale.map(|why| format!(": {why}")).unwrap_or_default(),
+        ));
+    }
+    if marks.is_empty() && !printer.is_json() {
+        printer.note("nothing is ready: bailey pool add -- COMMAND, such as `npm ci`");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
+    let of_name = |mark: &Mark| mark.session.to_string() == name || short(&mark.session) == name;
+    let Some(mark) = marks(home)?.into_iter().find(of_name) else {
+        bail!("no ready workspace is called `{name}`: bailey pool list shows them");
+    };
+    fs::remove_file(file(home, mark.session))?;
+    let name = short(&mark.session);
+    printer.note(&format!(
+        "it is taken by no task any more; bailey sessions discard {name} throws away what it holds"
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes a ready workspace of a project, the newest first, which then is nobody else's.
+///
+/// # Errors
+/// When there is none, with what is wrong with those that there are.
+pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<SessionId> {
+    let mut whys = Vec::new();
+    for mark in marks(home)?.into_iter().rev().filter(|mark| mark.project == root) {
+        if let Some(why) = stale(home, &mark) {
+            whys.push(format!("{} is stale: {why}", short(&mark.session)));
+            continue;
+        }
+        // Of several processes that take it, one removes the file.
+        if fs::remove_file(file(home, mark.session)).is_ok() {
+            printer.note(&format!("begins where `{}` ran, {} ago", mark.command.join(" "), ago(mark.since)));
+            return Ok(mark.session);
+        }
+    }
+    let whys = if whys.is_empty() { String::new() } else { format!(" ({})", whys.join("; ")) };
+    bail!(
+        "no workspace of this project is ready{whys}: make one with bailey pool add -- COMMAND, such as `npm ci`"
+    )
+}
+
+/// Why a ready workspace is none any more.
+fn stale(home: &Home, mark: &Mark) -> Option<String> {
+    if !home.root.join("sessions").join(mark.session.to_string()).is_dir() {
+        return Some("its session is gone".into());
+    }
+    let now = manifests(&mark.project);
+    let differs = |name: &&str| {
+        let of = |all: &[(String, u64, i128)]| all.iter().find(|(known, ..)| known == *name).cloned();
+        of(&now) != of(&mark.manifests)
+    };
+    let changed: Vec<&str> = MANIFESTS.into_iter().filter(differs).collect();
+    (!changed.is_empty()).then(|| format!("{} changed since", changed.join(", ")))
+}
+
+/// What is there of [`MANIFESTS`]. They are looked at and never opened: a workspace's files are read inside the walls.
+fn manifests(root: &Path) -> Vec<(String, u64, i128)> {
+    let of = |name: &str| {
+        let found = root.join(name).symlink_metadata().ok()?;
+        let nanoseconds = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+        Some((name.to_owned(), found.size(), nanoseconds))
+    };
+    MANIFESTS.into_iter().filter_map(of).collect()
+}
+
+/// All marks that can be read, the oldest first.
+fn marks(home: &Home) -> Result<Vec<Mark>> {
+    let folder = folder(home);
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let files = fs::read_dir(&folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    let mark = |file: PathBuf| serde_json::from_slice::<Mark>(&fs::read(file).ok()?).ok();
+    let mut marks: Vec<Mark> = files.flatten().filter_map(|entry| mark(entry.path())).collect();
+    marks.sort_by_key(|mark| mark.session);
+    Ok(marks)
+}
+
+fn folder(home: &Home) -> PathBuf {
+    home.root.join("pool")
+}
+
+fn file(home: &Home, session: SessionId) -> PathBuf {
+    folder(home).join(format!("{session}.json"))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+}
+
+/// How long ago, in the largest unit that fits.
+fn ago(since: u64) -> String {
+    let seconds = now().saturating_sub(since);
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
+    let unit = units.into_iter().find(|(length, _)| seconds >= *length);
+    unit.map_or_else(|| format!("{seconds} s"), |(length, name)| format!("{} {name}", seconds / length))
+}

@@ -1,0 +1,104 @@
+//! Workspaces made ready ahead: a task begins where a project's dependencies are loaded.
+
+use crate::stage::{Ran, Stage};
+use bailey_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+use std::{fs, time::Instant};
+
+/// Loads what git ignores, something of the private home, and many small files.
+const LOAD: &str =
+    "mkdir deps && cd deps && seq 20000 | xargs touch && echo loaded > dep && echo cached > ~/.dep";
+const LOOK: &str = "cat deps/dep ~/.dep; ls deps | wc -l; echo more > new.txt";
+
+fn stage() -> Stage {
+    let stage = Stage::new(&[("package.json", "{}\n"), (".gitignore", "deps/\n")]);
+    stage.git(&["init", "--quiet"]);
+    stage
+}
+
+fn add(stage: &Stage, script: &str) -> Ran {
+    stage.ran(&["pool", "add", "--", "sh", "-c", script])
+}
+
+fn listed(stage: &Stage) -> Vec<Value> {
+    stage.ran(&["--json", "pool", "list"]).lines()
+}
+
+fn task(stage: &Stage, options: &[&str]) -> (Ran, ModelServer) {
+    let look = Reply::calls([("c", "command_run", json!({ "command": LOOK }))]);
+    stage.task(vec![look, Reply::text("done")], options)
+}
+
+#[test]
+fn a_task_begins_where_a_command_has_loaded_what_it_needs() {
+    let stage = stage();
+    let ran = add(&stage, LOAD);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!stage.project().join("deps").exists(), "it stays in the layer");
+    let ready = listed(&stage);
+    assert_eq!((ready.len(), &ready[0]["stale"]), (1, &Value::Null), "{ready:?}");
+    let begin = Instant::now();
+    let (ran, _model) = task(&stage, &["--warm"]);
+    println!(
+        "a whole task over 20,000 files that were loaded before took {} ms",
+        begin.elapsed().as_millis()
+    );
+    assert!(ran.results()[0].contains("loaded\ncached\n20001"), "{ran:?}");
+    // What it changed is told; what was loaded is ignored by git, and is no change.
+    let diff = ran.lines().into_iter().find(|event| event["type"] == "diff").unwrap();
+    let files: Vec<&str> = diff["files"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(files, ["new.txt"], "{diff}");
+    assert!(listed(&stage).is_empty(), "it is taken");
+
+    // The controls: none is ready any more, and without one nothing is loaded.
+    let (ran, _model) = task(&stage, &["--warm"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("bailey pool add"), "{ran:?}");
+    let (ran, _model) = task(&stage, &[]);
+    assert!(!ran.results()[0].contains("loaded"), "{ran:?}");
+}
+
+#[test]
+fn what_was_loaded_for_other_manifests_is_stale_and_what_failed_is_not_ready() {
+    let stage = stage();
+    let ran = add(&stage, "exit 3");
+    assert!(ran.code == Some(3) && ran.stderr.contains("not ready"), "{ran:?}");
+    assert!(listed(&stage).is_empty());
+    assert_eq!(add(&stage, "true").code, Some(0));
+    stage.write("package.json", "{ \"name\": \"other\" }\n");
+    let why = listed(&stage)[0]["stale"].as_str().unwrap().to_owned();
+    assert_eq!(why, "package.json changed since");
+    let (ran, _model) = task(&stage, &["--warm"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("package.json changed since"), "{ran:?}");
+    // The control: one that was made since is taken, and the stale one is left.
+    assert_eq!(add(&stage, "true").code, Some(0));
+    let (ran, _model) = task(&stage, &["--warm"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let left = listed(&stage);
+    assert_eq!(left.len(), 1, "{left:?}");
+    let session = left[0]["session"].as_str().unwrap();
+    assert_eq!(stage.ran(&["pool", "remove", session]).code, Some(0));
+    assert!(listed(&stage).is_empty());
+}
+
+#[test]
+fn several_are_made_and_each_is_one_tasks_and_one_projects() {
+    let (stage, other) = (stage(), Stage::new(&[("a.txt", "a\n")]));
+    let ran = stage.ran(&["pool", "add", "-n", "2", "--", "sh", "-c", "echo mine >> ~/.mine"]);
+    assert_eq!((ran.code, listed(&stage).len()), (Some(0), 2), "{ran:?}");
+    // A torn mark is nobody's, and hides no other.
+    fs::write(stage.home().join("pool/torn.json"), "{\"session\":").unwrap();
+    let look = || {
+        vec![Reply::calls([("c", "command_run", json!({ "command": "cat ~/.mine" }))]), Reply::text("done")]
+    };
+    for left in [1, 0] {
+        let (ran, _model) = stage.task(look(), &["--warm"]);
+        assert!(ran.results()[0].contains("mine") && !ran.results()[0].contains("mine\nmine"), "{ran:?}");
+        assert_eq!(listed(&stage).len(), left);
+    }
+    let project = other.project();
+    assert_eq!(stage.ran(&["pool", "add", "--", "true"]).code, Some(0));
+    let _model = stage.model(look());
+    let ran =
+        stage.ran(&["run", "-C", project.to_str().unwrap(), "--warm", "--model", "test/model", "do it"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("no workspace of this project"), "{ran:?}");
+}
