@@ -151,14 +151,15 @@ impl Server {
         Some(header)
     }
 
-    /// What a killed holder leaves is this process's to wait for. It is killed by that, and keeps its mounts until it is gone.
+    /// What a killed holder leaves is this process's to end and to wait for: it keeps its mounts until it is gone. With each that ends,
+    /// its own children become this process's, where no namespace holds them.
     fn wait_for_orphans(&self) {
-        for orphan in
-            watch::children().filter(|pid| self.holders.values().all(|holder| holder.process != *pid))
-        {
-            // Without a namespace of its own nothing has killed it yet.
+        let is_orphan = |pid: &Pid| self.holders.values().all(|holder| holder.process != *pid);
+        while let Some(orphan) = watch::children().find(is_orphan) {
             let _ = kill_process(orphan, Signal::KILL);
-            let _ = waitpid(Some(orphan), WaitOptions::empty());
+            if waitpid(Some(orphan), WaitOptions::empty()).is_err() {
+                return;
+            }
         }
     }
 

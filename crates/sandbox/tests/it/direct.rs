@@ -1,6 +1,9 @@
 //! A session without walls: where its owner asked for that by name, and nowhere else.
 
-use crate::house::{As, House, everyone};
+use crate::{
+    house::{As, House, everyone},
+    life::Left,
+};
 use bailey_protocol::{Isolation, Level, Wall};
 use std::{collections::BTreeSet, fs, net::TcpListener, os::unix::fs::MetadataExt as _};
 
@@ -61,5 +64,34 @@ async fn without_walls_what_is_made_belongs_to_who_bailey_is() {
         let owners: BTreeSet<u32> =
             [made, project].iter().map(|path| fs::metadata(path).unwrap().uid()).collect();
         assert_eq!(owners.len(), 1, "{who:?}: {owners:?}");
+    }
+}
+
+/// Its holder and its init die by their parents' deaths; what has left the process group goes to the warden.
+#[tokio::test]
+async fn the_end_of_bailey_ends_what_runs_without_walls() {
+    for who in everyone() {
+        let left = Left::new(who, 4);
+        let line = format!(
+            "setsid sh -c 'sleep {0} & sleep {0}' & sleep {0} & echo begun > begun; exec sleep {0}",
+            left.0
+        );
+        let house = direct(who);
+        let (native, begun) = (house.native.clone(), house.project.join("begun"));
+        let (session, command) = (house.session, house.command(&line));
+        let runs = tokio::spawn(async move {
+            let (out, _) = tokio::sync::mpsc::channel(1);
+            let never = tokio_util::sync::CancellationToken::new();
+            native.exec(session, &command, &Isolation::default(), out, &never).await
+        });
+        while !begun.exists() || left.living().len() < 4 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let warden = house.native.warden().id();
+        runs.abort();
+        drop(runs.await);
+        drop(house);
+        assert!(!std::path::Path::new(&format!("/proc/{warden}/exe")).exists(), "the warden has ended");
+        assert_eq!(left.living(), Vec::<u32>::new(), "{who:?}");
     }
 }

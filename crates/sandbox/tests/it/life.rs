@@ -150,14 +150,14 @@ async fn the_end_of_a_command_ends_what_it_left_behind() {
 }
 
 /// Sleepers that one test knows by the time that they were to sleep, in seconds. Those that live are ended with it.
-struct Left(String);
+pub(crate) struct Left(pub(crate) String);
 
 impl Left {
-    fn new(who: As, number: u32) -> Self {
+    pub(crate) fn new(who: As, number: u32) -> Self {
         Self(format!("1000.{number}{:07}{}", std::process::id(), u8::from(who == As::Root)))
     }
 
-    fn living(&self) -> Vec<u32> {
+    pub(crate) fn living(&self) -> Vec<u32> {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
         let sleeps = |pid: &u32| {
