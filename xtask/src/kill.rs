@@ -259,7 +259,7 @@ fn point_of_merge(
     kept: &mut Option<Yard>,
 ) -> Result<Option<Call>> {
     for _ in 0..TRIES {
-        let yard = kept.take().map_or_else(|| Yard::new(program, way), Ok)?;
+        let mut yard = kept.take().map_or_else(|| Yard::new(program, way), Ok)?;
         let traced = yard.traced(role, when, &mut |at, _| at == number)?;
         ensure!(!traced.hung, "the merge did not end");
         let told =

@@ -283,6 +283,9 @@ pub struct FileDiff {
     pub old: Option<FileState>,
     /// What the layer holds; none when it is gone there.
     pub new: Option<FileState>,
+    /// What the project held when the session first changed it, where that is a text that was kept and the project holds another one now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<FileState>,
     /// Why it cannot leave the layer; none when it can.
     pub refused: Option<String>,
     /// What a human should look at, such as a symlink that points outside.

@@ -17,6 +17,10 @@ pub struct Part {
     pub mode: u32,
     /// What of the layer's content replaces what of the old one, in order.
     pub splices: Vec<Splice>,
+    /// Whether it is all of the change, and the rest of the old content is what the project changed since: the layer then gets the
+    /// result, too. Else the next comparison would take that for changes of the session's, back to what was.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub rebases: bool,
 }
 
 /// Bytes of a file that bytes of another one replace.
@@ -75,7 +79,7 @@ mod tests {
 
     fn composed(splices: &[(u32, u32, u32, u32)]) -> Option<Vec<u8>> {
         let splices = splices.iter().map(|&(at, cut, from, take)| Splice { at, cut, from, take });
-        let part = Part { of: Digest::of(b""), mode: 0o644, splices: splices.collect() };
+        let part = Part { of: Digest::of(b""), mode: 0o644, splices: splices.collect(), rebases: false };
         part.compose(b"0123456789", b"abcdefghij")
     }
 

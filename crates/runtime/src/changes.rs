@@ -1,11 +1,14 @@
 //! What a session changed, and its way to the project and back.
 
-use crate::{Host, HostError, history, unified::unified};
+mod path;
+
+use crate::{Host, HostError, history, threeway::Threeway};
 use bailey_kernel::{Acted, Applied, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
-    Action, Branch, DiffReport, FileDiff, Happening, Merge, MergeFile, MergeKind, MergeState, Op, Report,
-    Status, Tip, Touched, Verdict,
+    Action, Branch, DiffReport, Happening, Merge, MergeFile, MergeKind, MergeState, Op, Report, Status, Tip,
+    Touched, Verdict,
 };
+use path::change;
 use std::collections::HashMap;
 use tokio::sync::mpsc;
 
@@ -105,7 +108,9 @@ impl Host {
         let touched = self.kernel.journal().touched(self.session).await?;
         let touched: HashMap<&str, &Touched> = touched.iter().map(|t| (t.path.0.as_str(), t)).collect();
         let root = self.workspace.0.as_str();
-        let mut changes: Vec<Change> = report.files.iter().map(|file| change(file, &touched, root)).collect();
+        let mut threeway = Threeway::default();
+        let changes = report.files.iter().filter_map(|file| change(file, &touched, root, &mut threeway));
+        let mut changes: Vec<Change> = changes.collect();
         narrow(&mut changes, only)?;
         self.hold_secret_names(&mut changes);
         self.hold_denied(&scope, &mut changes).await?;
@@ -406,21 +411,4 @@ fn failure(output: &Output) -> HostError {
         Status::Cancelled => "cancelled".into(),
         Status::Done | Status::Unknown => "its end was not seen; run it again".into(),
     })
-}
-
-fn change(file: &FileDiff, touched: &HashMap<&str, &Touched>, root: &str) -> Change {
-    let path = file.path.relative_to(root).unwrap_or(&file.path.0).to_owned();
-    let now = file.old.as_ref().map(|state| state.state);
-    let wanted = file.new.as_ref().map(|state| state.state);
-    let (base, unsure) = match touched.get(file.path.0.as_str()) {
-        Some(touched) => (touched.base, touched.unsure),
-        // Nobody saw how it came into the layer: where the project holds something, that may not be its base.
-        None => (None, now.is_some()),
-    };
-    let conflict = (unsure && now != wanted)
-        .then(|| "the project's file changed while a command ran, or the clock was put back; apply by hand, or discard".to_owned());
-    let diff = unified(&path, file.old.as_ref(), file.new.as_ref());
-    let refused = file.refused.clone().or(conflict);
-    let (remarks, file) = (file.remarks.clone(), MergeFile::whole(file.path.clone(), base, wanted));
-    Change { diff, refused, remarks, file, path }
 }

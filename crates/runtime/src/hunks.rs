@@ -161,7 +161,9 @@ fn in_pieces(change: &Change, file: &FileDiff) -> FileHunks {
     let mut shown = Digest::of_parts(&[NUMBERING, old.as_bytes(), new.as_bytes()]).to_string();
     shown.truncate(SHOWN_DIGITS);
     let is_base = state(&file.old) == change.file.base;
-    let hunks = if is_base { pieces_of_file(&change.path, file) } else { None };
+    // What both sides changed goes as a whole: the layer gets what it comes to.
+    let is_merged = change.file.part.is_some();
+    let hunks = if is_base && !is_merged { pieces_of_file(&change.path, file) } else { None };
     let mut remarks = change.remarks.clone();
     if !is_base {
         remarks.push("the project's is not what the session began with, so it would be kept".into());
@@ -283,7 +285,7 @@ fn picked_of(change: &Change, file: &FileDiff, hunks: &[Hunk]) -> Option<MergeFi
     let mode = if hunks.iter().any(|hunk| hunk.piece == Piece::Mode) { new.mode } else { old.mode };
     let mut splices: Vec<Splice> = hunks.iter().flat_map(|hunk| hunk.piece.splices()).copied().collect();
     splices.sort_by_key(|splice| (splice.at, splice.from));
-    let part = Part { of: new.state, mode, splices };
+    let part = Part { of: new.state, mode, splices, rebases: false };
     let bytes = part.compose(&old.content.as_ref()?.0, &new.content.as_ref()?.0)?;
     let state = file_state(mode, &bytes);
     let part = (state != new.state).then_some(part);

@@ -11,6 +11,7 @@ mod history;
 mod host;
 mod hunks;
 mod pins;
+mod threeway;
 mod unified;
 
 pub use changes::{Change, Changes, Merged};

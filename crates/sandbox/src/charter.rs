@@ -164,6 +164,13 @@ fn is_beneath(project: &Path, path: &WsPath) -> bool {
 
 /// A merge writes: where to is not the runtime's to say.
 fn places(yard: &Yard, request: &Request) -> Result<(), String> {
+    let bases = match request {
+        Request::Scan { bases, .. } | Request::Diff { bases, .. } | Request::Merge { bases, .. } => bases,
+        _ => &None,
+    };
+    if bases.as_ref().is_some_and(|bases| Path::new(&bases.folder) != yard.bases()) {
+        return Err("base texts lie in the session's own folder for them".into());
+    }
     let Request::Merge { upper, project, backup, carried, .. } = request else { return Ok(()) };
     if carried.as_ref().is_some_and(|carried| Path::new(&carried.folder) != yard.handover()) {
         return Err("a merge takes commits from its session's own folder for them".into());

@@ -134,6 +134,12 @@ impl Yard {
         self.folder.join("handover")
     }
 
+    /// Where scans keep the texts that the project held when the session first changed them.
+    #[must_use]
+    pub fn bases(&self) -> PathBuf {
+        self.folder.join("bases")
+    }
+
     /// Where applies keep what they replaced.
     #[must_use]
     pub fn backups(&self) -> PathBuf {

@@ -291,6 +291,7 @@ impl Walls {
             known: known.unwrap_or_default(),
             since: u64::try_from(since).unwrap_or(0),
             outside,
+            bases: Some(self.native.bases(yard)),
         };
         // The command is over; its cancellation is not the scan's.
         match self.native.work(session, request, isolation, &CancellationToken::new()).await? {

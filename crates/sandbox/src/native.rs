@@ -6,7 +6,7 @@ use crate::{
     running::{Awaited, Piece, Running, Source, Story, listen, packets, pump},
     warden::{Order, Warden},
     wire::{self, Job, Named, Shown, Streams, Swap, Swapped, Task, Wish},
-    worker::{Reply, Request},
+    worker::{Keep, Reply, Request},
 };
 use bailey_protocol::{
     Blob, Command, Enforced, ExecReport, Isolation, Limits, Outcome, Outside, Profile, Report, SessionId,
@@ -122,6 +122,11 @@ impl Native {
     /// Whether a session has no walls, and no layer.
     pub(crate) fn is_direct(&self, session: SessionId) -> bool {
         self.warden.sessions().get(&session).is_some_and(|lease| lease.is_direct)
+    }
+
+    /// Where base texts of this yard's session are kept.
+    pub(crate) fn bases(&self, yard: &Yard) -> Keep {
+        Keep { folder: yard.bases().display().to_string(), masks: self.warden.masks().to_vec() }
     }
 
     /// The warden.

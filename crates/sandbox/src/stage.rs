@@ -111,7 +111,7 @@ pub(crate) fn open(ids: &mut Ids, plan: &Plan, yard: &Yard, view: View) -> Resul
     let mut own = |path: &Path, access: Access, owner: &Path| mapped(owners, path, access, owner);
     let mut opened = Opened {
         project: Some(own(&yard.project, view.project(), &yard.project)?),
-        folder: Some(own(&yard.folder, view.folder(), &yard.project)?),
+        folder: Some(own(&yard.folder, Access::ReadWrite, &yard.project)?),
         tools: Vec::new(),
     };
     if view.has_programs() {
@@ -133,9 +133,9 @@ fn mapped(owners: &mut Owners, path: &Path, access: Access, owner: &Path) -> Res
     Ok(tree)
 }
 
-/// `upper`, `work`, `home`, `tmp`, `backups` and `handover`, each belonging to whom the project belongs.
+/// `upper`, `work`, `home`, `tmp`, `backups`, `bases` and `handover`, each belonging to whom the project belongs.
 fn folders(ids: &Ids, yard: &Yard) -> Result<(), StageError> {
-    for name in ["upper", "work", "home", "tmp", "backups", "handover"] {
+    for name in ["upper", "work", "home", "tmp", "backups", "bases", "handover"] {
         let path = yard.folder.join(name);
         if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             continue;
@@ -177,7 +177,7 @@ pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) ->
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).map_err(|error| failed("making mounts private")(error.into()))?;
     let project = open_or(opened.project.take(), &yard.project, view.project())?;
-    let folder = open_or(opened.folder.take(), &yard.folder, view.folder())?;
+    let folder = open_or(opened.folder.take(), &yard.folder, Access::ReadWrite)?;
     // Sources are opened before the staging directory can hide one of them.
     let little = [
         Entry { at: "/dev/null".into(), what: What::Device },
@@ -329,6 +329,7 @@ fn layers(root: BorrowedFd<'_>, yard: &Yard, view: View) -> Result<(), StageErro
     part(root, PROJECT, &yard.project, Access::ReadWrite)?;
     part(root, "../folder/upper", &yard.upper(), view.upper())?;
     part(root, "../folder/handover", &yard.handover(), Access::ReadOnly)?;
+    part(root, "../folder/bases", &yard.bases(), Access::ReadWrite)?;
     part(root, "../folder/backups", &yard.backups(), view.project())
 }
 

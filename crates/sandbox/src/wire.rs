@@ -127,14 +127,9 @@ impl View {
         if self == Self::Merge { Access::ReadWrite } else { Access::ReadOnly }
     }
 
-    /// How the session's folder is.
-    pub(crate) fn folder(self) -> Access {
-        if self == Self::Layers { Access::ReadOnly } else { Access::ReadWrite }
-    }
-
     /// How its upper layer is, where it is seen by itself.
     pub(crate) fn upper(self) -> Access {
-        if self == Self::Discard { Access::ReadWrite } else { Access::ReadOnly }
+        if matches!(self, Self::Merge | Self::Discard) { Access::ReadWrite } else { Access::ReadOnly }
     }
 }
 

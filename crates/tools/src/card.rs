@@ -8,7 +8,7 @@ use crate::{
 use bailey_kernel::{Output, Question, RED_FILES_MAX, Redactor};
 use bailey_protocol::{
     Action, Adaptation, Amendment, Blob, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState,
-    HttpRequest, Merge, MergeKind, ToolEffect, ToolUse, WsPath,
+    HttpRequest, Merge, MergeFile, MergeKind, ToolEffect, ToolUse, WsPath,
 };
 use std::collections::HashSet;
 
@@ -250,7 +250,10 @@ impl Draft<'_> {
         }
         for file in first(&merge.files, |file| red.contains(&file.path)) {
             let verb = verb(file.base.is_some(), file.new.is_some()).to_lowercase();
-            self.field(&if file.part.is_some() { format!("{verb} in part") } else { verb }, &file.path.0);
+            self.field(&if is_in_part(file) { format!("{verb} in part") } else { verb }, &file.path.0);
+            if file.part.is_some() && !is_in_part(file) {
+                self.caveats.push(format!("{}: is merged with what changed in the project since", file.path));
+            }
             match comparison.of(file) {
                 Some(found) => self.compared(&found),
                 None => self.caveats.push(format!("the content of {} is not shown", file.path)),
@@ -273,7 +276,7 @@ impl Draft<'_> {
             }
         };
         match merge.direction {
-            MergeKind::Apply => match merge.files.iter().filter(|file| file.part.is_some()).count() {
+            MergeKind::Apply => match merge.files.iter().filter(|file| is_in_part(file)).count() {
                 0 => format!("Apply {files} to the project"),
                 parts if parts == merge.files.len() => format!("Apply parts of {files} to the project"),
                 parts => format!("Apply {files}, {parts} of them in part, to the project"),
@@ -358,6 +361,11 @@ fn first<T>(files: &[T], is_red: impl Fn(&T) -> bool) -> Vec<&T> {
     shown.extend(others);
     shown.truncate(FILES_MAX);
     shown
+}
+
+/// Whether less than the session's change is taken over.
+fn is_in_part(file: &MergeFile) -> bool {
+    file.part.as_ref().is_some_and(|part| !part.rebases)
 }
 
 fn verb(before: bool, after: bool) -> &'static str {

@@ -37,11 +37,11 @@ impl Way {
     }
 }
 
-/// What the session does: changes, deletes, makes, links, and commits half of it.
+/// What the session does: changes, deletes, makes, links, and commits half of it; of `sides` it changes the last line, and the user the first.
 const WORK: &str = "set -e; export GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x@example.invalid GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x@example.invalid
     echo two >notes; rm gone; git add --all; git commit -qm first
     mkdir -p made/deep; echo new >made/deep/file; chmod 755 run; ln -s notes link; git add --all; git commit -qm second
-    echo loose >loose";
+    echo loose >loose; printf '1\\n2\\nthree\\n' >sides";
 
 /// A project in git, with a session that did its work.
 pub(super) struct Yard {
@@ -51,6 +51,8 @@ pub(super) struct Yard {
     /// The project before the command, and after it.
     from: State,
     to: State,
+    /// How often the user changed `sides`.
+    edits: u32,
 }
 
 /// The files of a project, and the commit of its branch.
@@ -64,7 +66,7 @@ impl Yard {
     /// A new one, up to where the command is to run.
     pub(super) fn new(program: &Path, way: Way) -> Result<Self> {
         let stage = Stage::new(program)?;
-        for (name, text) in [("gone", "gone\n"), ("run", "run\n")] {
+        for (name, text) in [("gone", "gone\n"), ("run", "run\n"), ("sides", "1\n2\n3\n")] {
             fs::write(stage.project().join(name), text)?;
         }
         let project = stage.project();
@@ -76,18 +78,34 @@ impl Yard {
         ensure!(output.status.success(), "the session's work: {}", text(&output));
         let session = stage.session()?.context("there is no session")?;
         let start = State::of(&project)?;
-        let mut yard = Self { stage, way, session, from: start.clone(), to: start };
+        let mut yard = Self { stage, way, session, from: start.clone(), to: start, edits: 0 };
+        yard.edit()?;
         // What it comes to is what a run comes to that nobody kills.
         yard.merge("apply")?;
         yard.to = State::of(&project)?;
         ensure!(yard.to.main != yard.from.main, "the commits did not arrive");
         match way {
-            Way::Apply => yard.merge("undo")?,
+            Way::Apply => {
+                yard.merge("undo")?;
+                yard.edit()?;
+            }
             Way::Undo => std::mem::swap(&mut yard.from, &mut yard.to),
         }
         let now = State::of(&project)?;
         ensure!(now == yard.from, "before the command, the project holds {now:?} and not {:?}", yard.from);
         Ok(yard)
+    }
+
+    /// The user changes the first line of `sides`, so that the next apply has two sides to put together.
+    fn edit(&mut self) -> Result<()> {
+        self.edits += 1;
+        let user = format!("user {}\n2\n", self.edits);
+        let path = self.stage.project().join("sides");
+        fs::write(&path, format!("{user}3\n"))?;
+        for (state, last) in [(&mut self.from, "3"), (&mut self.to, "three")] {
+            state.files.insert("sides".into(), format!("644 {user}{last}\n"));
+        }
+        Ok(())
     }
 
     /// Runs the command under the driver.
@@ -117,7 +135,7 @@ impl Yard {
     }
 
     /// Goes back to where the command is to run, for another kill.
-    pub(super) fn back(&self) -> Result<()> {
+    pub(super) fn back(&mut self) -> Result<()> {
         let mut now = State::of(&self.stage.project())?;
         // Where git was what was killed, the files came with one apply and the commits with the next.
         for _ in 0..2 {
@@ -127,7 +145,7 @@ impl Yard {
             }
         }
         ensure!(now == self.from, "once more, the project holds {now:?} and not {:?}", self.from);
-        Ok(())
+        if self.way == Way::Apply { self.edit() } else { Ok(()) }
     }
 
     /// What must hold at the end.
@@ -137,7 +155,7 @@ impl Yard {
         let now = State::of(&project)?;
         ensure!(now == self.to, "the project holds {now:?} and not {:?}", self.to);
         let status = git(&project, &["status", "--porcelain"])?;
-        let expected = if self.way == Way::Apply { "?? loose\n" } else { "" };
+        let expected = if self.way == Way::Apply { " M sides\n?? loose\n" } else { " M sides\n" };
         ensure!(status == expected, "git sees other changes than were left uncommitted: {status}");
         let left: Vec<PathBuf> = paths(&project)?.into_iter().filter(|path| is_passing(path)).collect();
         ensure!(left.is_empty(), "something is left on its way: {left:?}");

@@ -4,6 +4,7 @@ mod hunks;
 pub(crate) mod killed;
 mod masks;
 mod red;
+mod sides;
 
 use crate::{
     stage::{Ran, Stage},

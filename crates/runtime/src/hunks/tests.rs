@@ -21,6 +21,7 @@ fn changes(files: &[(&str, Option<FileState>, Option<FileState>)]) -> Changes {
         path: format!("/w/{path}").as_str().into(),
         old: old.clone(),
         new: new.clone(),
+        base: None,
         refused: None,
         remarks: Vec::new(),
     };

@@ -1,4 +1,5 @@
 use super::{Hidden, check, reads};
+use crate::worker::Keep;
 use crate::{
     config::{Config, Guest, Lease, Yard},
     seccomp::Calls,
@@ -37,6 +38,7 @@ fn merge(direction: MergeKind, upper: &str, project: &str, backup: &str) -> Task
         project: project.into(),
         backup: backup.into(),
         carried: None,
+        bases: None,
     })
 }
 
@@ -116,8 +118,14 @@ fn git_looks_at_commits_where_nothing_of_the_project_is_writable_and_there_is_no
             panic!()
         };
         let carried = Some(Carried { folder: folder.into(), fates: Vec::new() });
-        let task = Task::Work(Request::Merge { merge, upper, project, backup, carried });
+        let task = Task::Work(Request::Merge { merge, upper, project, backup, carried, bases: None });
         assert_eq!(is_granted(View::Merge, &job(task)), is_own, "{folder}");
+    }
+    for (folder, is_own) in [("/home/u/.bailey/sessions/1/bases", true), ("/work/p", false)] {
+        let bases = Some(Keep { folder: folder.into(), masks: Vec::new() });
+        let (upper, project) = (upper.into(), "/work/p".into());
+        let task = Task::Work(Request::Diff { upper, project, bases });
+        assert_eq!(is_granted(View::Layers, &job(task)), is_own, "{folder}");
     }
 }
 

@@ -26,6 +26,7 @@ impl Walls {
             upper: yard.upper().display().to_string(),
             project: yard.project.display().to_string(),
             carried,
+            bases: Some(self.native.bases(yard)),
         });
         self.work(session, request, isolation, io, begin).await
     }
@@ -35,6 +36,7 @@ impl Walls {
         let request = self.native.yard(session).map(|yard| Request::Diff {
             upper: yard.upper().display().to_string(),
             project: yard.project.display().to_string(),
+            bases: Some(self.native.bases(yard)),
         });
         let mut outcome = self.work(session, request, isolation, io, begin).await;
         if let Report::Diff(report) = &mut outcome.report {

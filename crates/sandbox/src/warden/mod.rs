@@ -101,6 +101,7 @@ pub struct Warden {
     socket: OwnedFd,
     child: Child,
     sessions: BTreeMap<SessionId, Lease>,
+    masks: Vec<String>,
 }
 
 /// The warden could not be started.
@@ -129,7 +130,8 @@ impl Warden {
             .stderr(Stdio::inherit())
             .spawn()?;
         let sealed = wire::sealed(&serde_json::to_vec(config).map_err(io::Error::other)?)?;
-        let warden = Self { socket: ours, child, sessions: config.sessions.clone() };
+        let warden =
+            Self { socket: ours, child, sessions: config.sessions.clone(), masks: config.masks.clone() };
         wire::send(warden.socket.as_fd(), &Hello { version: VERSION }, &[sealed.as_fd()])?;
         // A program that never becomes the warden would take orders and lose them.
         timeout(&warden.socket, Some(START_MAX))?;
@@ -155,6 +157,11 @@ impl Warden {
     /// What it was told of each session.
     pub(crate) fn sessions(&self) -> &BTreeMap<SessionId, Lease> {
         &self.sessions
+    }
+
+    /// The names of files that are masked.
+    pub(crate) fn masks(&self) -> &[String] {
+        &self.masks
     }
 
     /// The warden's process id on the host.

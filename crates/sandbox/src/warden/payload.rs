@@ -266,10 +266,10 @@ fn writable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
             let own = [yard.project.clone(), ground.plan.home.clone()];
             fixed.iter().map(PathBuf::from).chain(own).collect()
         }
-        View::Layers => Vec::new(),
+        View::Layers => vec![yard.bases()],
         View::Commits => vec![yard.handover(), "/dev/null".into()],
-        View::Merge => vec![yard.project.clone(), yard.backups()],
-        View::Discard => vec![yard.upper()],
+        View::Merge => vec![yard.project.clone(), yard.upper(), yard.backups(), yard.bases()],
+        View::Discard => vec![yard.upper(), yard.bases()],
     }
 }
 

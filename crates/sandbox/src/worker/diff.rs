@@ -1,11 +1,12 @@
 //! What a session changed, told for the manifest ([`scan`]) and for people's eyes ([`diff()`]).
 
 use super::attributes::{self, Attributes};
+use super::bases::{Bases, Keep};
 use super::beneath::{Root, look, type_of};
 use super::error::Error;
 use super::layer::{Entry, Layer};
 use super::state::{State, Unreadable, open_file, state_of};
-use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath, quoted};
+use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath, file_state, quoted};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -20,14 +21,17 @@ const CONTENTS_MAX: u64 = 16 << 20;
 
 /// What the layer holds that is not in `known`, each with the project's state now. A project's file changed
 /// at or after `since` (Unix time in nanoseconds) makes its base unsure. And whether it holds what no path tells of: what never leaves
-/// it, or commits.
+/// it, or commits. Texts that the project holds of it are kept in `bases`.
 pub(super) fn scan(
     upper: &str,
     project: &str,
     known: &[WsPath],
     since: u64,
+    bases: Option<&Keep>,
 ) -> Result<(Vec<Touched>, bool), Error> {
     let layer = Layer::open(upper, project)?;
+    // Without it a change of both sides is a conflict, which is no reason to fail.
+    let mut bases = bases.and_then(|keep| Bases::open(keep).ok());
     let known: BTreeSet<&str> = known.iter().map(|path| path.0.as_str()).collect();
     let mut touched = Vec::new();
     let survey = layer.survey()?;
@@ -40,7 +44,14 @@ pub(super) fn scan(
         let path = WsPath(path);
         touched.push(match entry.project {
             None => Touched { path, base: None, unsure: false },
-            Some(_) => touch(&layer.project, &at, path, since),
+            Some(kind) => {
+                let is_changed = kind == FileType::RegularFile && entry.upper == Some(FileType::RegularFile);
+                // Kept before it is looked at, so that what changes meanwhile is another state than what is kept.
+                if let Some(bases) = bases.as_mut().filter(|_| is_changed) {
+                    bases.keep(&layer.project, &at);
+                }
+                touch(&layer.project, &at, path, since)
+            }
         });
     }
     Ok((touched, is_holding))
@@ -48,10 +59,11 @@ pub(super) fn scan(
 
 /// Everything that the session changed, with contents as far as they fit, and everything that stays in the
 /// layer although nothing ignores it.
-pub(super) fn diff(upper: &str, project: &str) -> Result<DiffReport, Error> {
+pub(super) fn diff(upper: &str, project: &str, bases: Option<&Keep>) -> Result<DiffReport, Error> {
     let layer = Layer::open(upper, project)?;
     let survey = layer.survey()?;
-    let mut reporter = Reporter { layer: &layer, left: CONTENTS_MAX, files: Vec::new() };
+    let bases = bases.and_then(|keep| Bases::open(keep).ok());
+    let mut reporter = Reporter { layer: &layer, bases, left: CONTENTS_MAX, files: Vec::new() };
     if survey.cut {
         reporter.refuse(
             "",
@@ -95,6 +107,7 @@ fn touch(project: &Root, at: &str, path: WsPath, since: u64) -> Touched {
 
 struct Reporter<'a> {
     layer: &'a Layer,
+    bases: Option<Bases>,
     /// Bytes of content that still fit.
     left: u64,
     files: Vec<FileDiff>,
@@ -126,8 +139,23 @@ impl Reporter<'_> {
             out.then(|| "a link that leads, or may lead, out of the project stays in the session".into());
         let old = old.map(|state| self.side(project, at, state)).transpose()?;
         let new = new.map(|state| self.side(upper, at, state)).transpose()?;
-        self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, refused, remarks });
+        let base = self.base(at, old.as_ref(), new.as_ref());
+        self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, base, refused, remarks });
         Ok(())
+    }
+
+    /// The base of a file whose content is at hand on both sides, where the project's is another one by now.
+    fn base(&mut self, at: &str, old: Option<&FileState>, new: Option<&FileState>) -> Option<FileState> {
+        let is_shown = |state: &FileState| state.kind == FileKind::File && state.content.is_some();
+        let old = old.filter(|old| is_shown(old) && new.is_some_and(is_shown))?;
+        let text = self.bases.as_ref()?.text(at)?;
+        let (state, size) = (file_state(text.mode, &text.bytes), text.bytes.len() as u64);
+        if state == old.state || size > self.left {
+            return None;
+        }
+        self.left -= size;
+        let content = Some(Blob(text.bytes));
+        Some(FileState { state, kind: FileKind::File, mode: text.mode, size, content })
     }
 
     /// The names of the extended attributes that the layer's file has and the project's has not so; none where there are none.
@@ -187,6 +215,7 @@ impl Reporter<'_> {
                 path,
                 old: None,
                 new: None,
+                base: None,
                 refused: Some(why.into()),
                 remarks: Vec::new(),
             });

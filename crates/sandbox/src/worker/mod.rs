@@ -11,6 +11,7 @@
 //! is the only code that writes to a project.
 
 mod attributes;
+mod bases;
 mod beneath;
 mod change;
 mod diff;
@@ -34,6 +35,7 @@ mod state;
 use bailey_protocol::{
     Action, Blob, Command, DiffReport, Digest, Merge, Outside, Report, Touched, WsPath, number::decimal,
 };
+pub use bases::Keep;
 use beneath::Root;
 use error::Error;
 pub(crate) use named::is_what_was_named;
@@ -83,6 +85,9 @@ pub enum Request {
         since: u64,
         /// Whether to tell what the host changed in the project since then.
         outside: bool,
+        /// Where to keep what the project holds of texts that the layer newly changes; none: nowhere.
+        #[serde(default)]
+        bases: Option<Keep>,
     },
     /// Tell everything that the session changed against the project.
     Diff {
@@ -90,6 +95,9 @@ pub enum Request {
         upper: String,
         /// The project.
         project: String,
+        /// Where base texts are kept.
+        #[serde(default)]
+        bases: Option<Keep>,
     },
     /// Tell what the project's repository names: as the session sees it or, with `upper`, as it is, where the session has one of its
     /// own.
@@ -117,6 +125,9 @@ pub enum Request {
         /// What its references need, made ready.
         #[serde(default)]
         carried: Option<Carried>,
+        /// Where base texts are kept.
+        #[serde(default)]
+        bases: Option<Keep>,
     },
 }
 
@@ -193,15 +204,23 @@ pub fn run(request: Request) -> Reply {
         Request::Named { command, path } => named::named(&command, &path).map(Reply::Named),
         Request::Page { html } => Ok(Reply::Page(page::text(&html.0))),
         Request::Perform { action } => perform(action).map(Reply::Report),
-        Request::Scan { upper, project, known, since, outside } => {
-            scan(&upper, &project, &known, since, outside)
+        Request::Scan { upper, project, known, since, outside, bases } => {
+            let outside = outside.then_some(since);
+            diff::scan(&upper, &project, &known, since, bases.as_ref())
+                .and_then(|(touched, is_holding)| scanned(touched, is_holding, &project, outside))
         }
-        Request::Diff { upper, project } => diff::diff(&upper, &project).map(Reply::Diff),
+        Request::Diff { upper, project, bases } => {
+            diff::diff(&upper, &project, bases.as_ref()).map(Reply::Diff)
+        }
         Request::References { project, upper } => {
             references::of(&project, upper.as_deref()).map(Reply::References)
         }
-        Request::Merge { merge, upper, project, backup, carried } => {
-            merge::merge(&merge, &upper, &project, &backup, carried.as_ref()).map(Reply::Report)
+        Request::Merge { merge, upper, project, backup, carried, bases } => {
+            let merged = merge::merge(&merge, &upper, &project, &backup, carried.as_ref());
+            if let (Ok(Report::Merged { files, .. }), Some(bases)) = (&merged, &bases) {
+                merge::rebase(&merge, files, &project, bases);
+            }
+            merged.map(Reply::Report)
         }
     };
     reply.unwrap_or_else(|error| Reply::Refused { reason: error.to_string() })
@@ -253,9 +272,14 @@ pub(crate) fn read_index(bytes: &[u8]) {
     }
 }
 
-fn scan(upper: &str, project: &str, known: &[WsPath], since: u64, outside: bool) -> Result<Reply, Error> {
-    let (touched, is_holding) = diff::scan(upper, project, known, since)?;
-    let outside = if outside { outside::changed(project, since)? } else { Outside::default() };
+/// The answer to a scan; `outside`: since when to tell what the host changed.
+fn scanned(
+    touched: Vec<Touched>,
+    is_holding: bool,
+    project: &str,
+    outside: Option<u64>,
+) -> Result<Reply, Error> {
+    let outside = outside.map(|since| outside::changed(project, since)).transpose()?.unwrap_or_default();
     Ok(Reply::Scanned { touched, is_holding, outside })
 }
 

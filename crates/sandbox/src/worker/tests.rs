@@ -33,9 +33,15 @@ fn what_was_not_looked_at_is_not_taken() {
     let names = || Request::Resolve { action: Action::Stat { path: "/".into() }, workspace: "/".into() };
     let merge = Merge::of_files(MergeKind::Apply, None, Vec::new());
     let text = |text: &str| text.to_owned();
-    let merge =
-        Request::Merge { merge, upper: text("/u"), project: text("/p"), backup: text("/b"), carried: None };
-    for other in [merge, Request::Diff { upper: text("/u"), project: text("/p") }] {
+    let merge = Request::Merge {
+        merge,
+        upper: text("/u"),
+        project: text("/p"),
+        backup: text("/b"),
+        carried: None,
+        bases: None,
+    };
+    for other in [merge, Request::Diff { upper: text("/u"), project: text("/p"), bases: None }] {
         let (done, replies) = served(names(), &lines(&[other]));
         assert_eq!((done.unwrap_err().kind(), replies), (io::ErrorKind::InvalidData, 1));
     }

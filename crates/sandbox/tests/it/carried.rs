@@ -47,7 +47,8 @@ impl Worked {
         house.sh(&format!("set -e\n{script}")).await.ok();
         assert_eq!(listed(&house.project, "attributes"), before, "nothing changes before an apply");
         let (upper, project) = (text(&house.folder.join("upper")), text(&house.project));
-        let Reply::Diff(DiffReport { files, .. }) = work(&house, Request::Diff { upper, project }).await
+        let Reply::Diff(DiffReport { files, .. }) =
+            work(&house, Request::Diff { upper, project, bases: None }).await
         else {
             panic!("no diff")
         };
@@ -89,6 +90,7 @@ impl Worked {
             project: text(&house.project),
             backup: text(&house.folder.join("backups/one")),
             carried: None,
+            bases: None,
         };
         let Reply::Report(Report::Merged { files, .. }) = work(house, request).await else {
             panic!("no merge")

@@ -43,6 +43,7 @@ impl House {
             project: text(&self.project),
             backup: text(&self.folder.join("backups/one")),
             carried: None,
+            bases: None,
         };
         self.work(request).await.unwrap()
     }
@@ -50,8 +51,11 @@ impl House {
     /// What differs between the layer and the project, as an apply wants it.
     async fn differences(&self) -> Vec<MergeFile> {
         let (upper, project) = (self.folder.join("upper"), &self.project);
-        let request =
-            Request::Diff { upper: upper.display().to_string(), project: project.display().to_string() };
+        let request = Request::Diff {
+            upper: upper.display().to_string(),
+            project: project.display().to_string(),
+            bases: None,
+        };
         let Reply::Diff(diff) = self.work(request).await.unwrap() else { panic!("no diff") };
         let file = |file: bailey_protocol::FileDiff| {
             MergeFile::whole(file.path, file.old.map(|state| state.state), file.new.map(|state| state.state))
@@ -96,6 +100,7 @@ async fn a_session_is_scanned_applied_undone_and_discarded() {
             known: Vec::new(),
             since: u64::MAX,
             outside: false,
+            bases: None,
         };
         let Reply::Scanned { touched, .. } = house.work(request).await.unwrap() else { panic!() };
         let names: Vec<&str> =
@@ -152,6 +157,7 @@ async fn nothing_is_merged_beside_a_living_command() {
                 project: house.project.display().to_string(),
                 backup: house.folder.join("backups/one").display().to_string(),
                 carried: None,
+                bases: None,
             };
             let refused = house.work(request).await;
             cancel.cancel();

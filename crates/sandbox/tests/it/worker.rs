@@ -6,6 +6,8 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+#[path = "worker_bases.rs"]
+mod bases;
 #[path = "worker_change.rs"]
 mod change;
 #[path = "worker_layer.rs"]

@@ -7,7 +7,11 @@ use std::collections::BTreeMap;
 fn diff(ground: &Ground) -> BTreeMap<String, FileDiff> {
     ground.dir("upper");
     ground.dir("project");
-    let files = match run(Request::Diff { upper: ground.text("upper"), project: ground.text("project") }) {
+    let files = match run(Request::Diff {
+        upper: ground.text("upper"),
+        project: ground.text("project"),
+        bases: None,
+    }) {
         Reply::Diff(report) => report.files,
         other => panic!("{other:?}"),
     };
@@ -18,7 +22,7 @@ fn diff(ground: &Ground) -> BTreeMap<String, FileDiff> {
 
 fn scan(ground: &Ground, known: &[WsPath], since: u64) -> Vec<Touched> {
     let (upper, project, known) = (ground.text("upper"), ground.text("project"), known.to_vec());
-    match run(Request::Scan { upper, project, known, since, outside: false }) {
+    match run(Request::Scan { upper, project, known, since, outside: false, bases: None }) {
         Reply::Scanned { touched, .. } => touched,
         other => panic!("{other:?}"),
     }
@@ -331,7 +335,14 @@ fn a_scan_tells_what_is_new_with_the_projects_state() {
 fn outside(ground: &Ground, since: u64) -> (Vec<String>, bool) {
     ground.dir("upper");
     let (upper, project) = (ground.text("upper"), ground.text("project"));
-    match run(Request::Scan { upper, project: project.clone(), known: Vec::new(), since, outside: true }) {
+    match run(Request::Scan {
+        upper,
+        project: project.clone(),
+        known: Vec::new(),
+        since,
+        outside: true,
+        bases: None,
+    }) {
         Reply::Scanned { outside, .. } => {
             let at = |path: &WsPath| path.relative_to(&project).unwrap_or("?").to_owned();
             (outside.paths.iter().map(at).collect(), outside.more)

@@ -11,7 +11,7 @@ pub(super) fn merge(
 ) -> Result<Vec<MergeState>, String> {
     let merge = Merge::of_files(direction, None, files.to_vec());
     let (upper, project, backup) = (ground.text("upper"), ground.text("project"), ground.text("backup"));
-    match run(Request::Merge { merge, upper, project, backup, carried: None }) {
+    match run(Request::Merge { merge, upper, project, backup, carried: None, bases: None }) {
         Reply::Report(Report::Merged { files, .. }) => Ok(files.into_iter().map(|file| file.state).collect()),
         Reply::Refused { reason } => Err(reason),
         other => panic!("{other:?}"),
@@ -22,7 +22,7 @@ pub(super) fn merge(
 pub(super) fn all(ground: &Ground) -> Vec<MergeFile> {
     ground.dir("project");
     let Reply::Diff(report) =
-        run(Request::Diff { upper: ground.text("upper"), project: ground.text("project") })
+        run(Request::Diff { upper: ground.text("upper"), project: ground.text("project"), bases: None })
     else {
         panic!()
     };
@@ -152,7 +152,7 @@ fn picked(ground: &Ground) -> MergeFile {
     ground.file("upper/edit", "ONE\nTWO\n");
     let whole = all(ground).remove(0);
     let splices = vec![Splice { at: 0, cut: 4, from: 0, take: 4 }];
-    let part = whole.new.map(|of| Part { of, mode: 0o644, splices });
+    let part = whole.new.map(|of| Part { of, mode: 0o644, splices, rebases: false });
     MergeFile { new: Some(file_state(0o644, b"ONE\ntwo\n")), part, ..whole }
 }
 
@@ -315,4 +315,60 @@ fn a_directory_whose_mode_the_user_changed_is_kept() {
     assert!(states.iter().all(conflicts), "{states:?}");
     assert_eq!(mode_of(&ground.path.join("project/narrowed")), 0o711);
     assert!(ground.has("project/made"));
+}
+
+/// A file of which the user changed the first line since and the session the last one, put together.
+fn of_both_sides(ground: &Ground) -> MergeFile {
+    ground.file("project/edit", "one\n2\n3\n");
+    ground.file("upper/edit", "1\n2\nthree\n");
+    let whole = all(ground).remove(0);
+    let splices = vec![Splice { at: 6, cut: 2, from: 4, take: 6 }];
+    let part = whole.new.map(|of| Part { of, mode: 0o644, splices, rebases: true });
+    MergeFile { new: Some(file_state(0o644, b"one\n2\nthree\n")), part, ..whole }
+}
+
+#[test]
+fn what_both_sides_changed_comes_to_the_project_and_to_the_layer() {
+    let ground = Ground::new();
+    let file = of_both_sides(&ground);
+    let files = [file];
+    assert_eq!(merge(&ground, MergeKind::Apply, &files), Ok(vec![MergeState::Done]));
+    for side in ["project/edit", "upper/edit"] {
+        assert_eq!(ground.read(side), "one\n2\nthree\n", "{side}");
+    }
+    assert_eq!(all(&ground), [], "the user's line is no change of the session's, back to what was");
+    assert_eq!(merge(&ground, MergeKind::Apply, &files), Ok(vec![MergeState::Already]), "once more");
+    assert_eq!(merge(&ground, MergeKind::Undo, &files), Ok(vec![MergeState::Done]));
+    assert_eq!(ground.read("project/edit"), "one\n2\n3\n");
+    let left = all(&ground).remove(0);
+    assert_eq!((left.base, left.new), (files[0].base, files[0].new), "what is undone can be applied again");
+}
+
+/// The control is above: without a write in between it is applied.
+#[test]
+fn what_both_sides_changed_stays_on_both_where_the_user_writes_again() {
+    let ground = Ground::new();
+    let file = of_both_sides(&ground);
+    ground.file("project/edit", "one more\n2\n3\n");
+    let states = merge(&ground, MergeKind::Apply, &[file]).unwrap();
+    assert!(conflicts(&states[0]), "{states:?}");
+    assert_eq!(ground.read("project/edit"), "one more\n2\n3\n");
+    assert_eq!(ground.read("upper/edit"), "1\n2\nthree\n");
+
+    let ground = Ground::new();
+    let file = of_both_sides(&ground);
+    ground.file("upper/edit", "1\n2\nevil\n");
+    let states = merge(&ground, MergeKind::Apply, &[file]).unwrap();
+    assert!(failed(&states[0]), "{states:?}");
+    assert_eq!(
+        (ground.read("project/edit"), ground.read("upper/edit")),
+        ("one\n2\n3\n".into(), "1\n2\nevil\n".into())
+    );
+
+    let ground = Ground::new();
+    let mut file = of_both_sides(&ground);
+    file.new = Some(file_state(0o644, b"evil\n"));
+    let states = merge(&ground, MergeKind::Apply, &[file]).unwrap();
+    assert!(failed(&states[0]), "{states:?}");
+    assert_eq!(ground.read("upper/edit"), "1\n2\nthree\n", "what nobody was shown reaches the layer neither");
 }

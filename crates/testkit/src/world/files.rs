@@ -14,6 +14,8 @@ pub(super) struct Files {
     pub(super) project: BTreeMap<String, Vec<u8>>,
     /// None: deleted.
     layer: BTreeMap<String, Option<Vec<u8>>>,
+    /// What the project held of a path when it came into the layer, or after the last merge.
+    bases: BTreeMap<String, Vec<u8>>,
 }
 
 impl Files {
@@ -28,8 +30,17 @@ impl Files {
     fn set(&mut self, path: &WsPath, content: Option<Vec<u8>>) -> Option<Touched> {
         let first = !self.layer.contains_key(&path.0);
         self.layer.insert(path.0.clone(), content);
+        if first {
+            self.rebase(&path.0);
+        }
         let base = self.project.get(&path.0).map(|content| state(content));
         first.then(|| Touched { path: path.clone(), base, unsure: false })
+    }
+
+    /// Remembers what the project holds there.
+    fn rebase(&mut self, path: &str) {
+        self.bases.remove(path);
+        self.bases.extend(self.project.get(path).map(|content| (path.to_owned(), content.clone())));
     }
 
     pub(super) fn read(&self, path: &WsPath) -> Outcome {
@@ -113,11 +124,13 @@ impl Files {
         for (path, new) in &self.layer {
             let old = self.project.get(path);
             if old != new.as_ref() {
+                let base = self.bases.get(path).filter(|base| Some(*base) != old).map(side);
                 let (old, new) = (old.map(side), new.as_ref().map(side));
                 files.push(FileDiff {
                     path: WsPath(path.clone()),
                     old,
                     new,
+                    base,
                     refused: None,
                     remarks: Vec::new(),
                 });
@@ -129,6 +142,7 @@ impl Files {
     pub(super) fn merge(&mut self, merge: &Merge) -> Outcome {
         if merge.direction == MergeKind::Discard {
             self.layer.clear();
+            self.bases.clear();
             return output(Report::Merged { files: Vec::new(), tips: Vec::new() });
         }
         let mut results = Vec::new();
@@ -168,8 +182,12 @@ impl Files {
                     self.project.insert(kept(now), old);
                 }
                 if let Some(content) = content {
+                    if file.part.as_ref().is_some_and(|part| part.rebases) {
+                        self.layer.insert(path.into(), Some(content.clone()));
+                    }
                     self.project.insert(path.into(), content);
                 }
+                self.rebase(path);
             }
         }
         MergeState::Done

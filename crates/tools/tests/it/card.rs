@@ -151,6 +151,7 @@ fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
         path: path.into(),
         old,
         new,
+        base: None,
         refused: None,
         remarks: remarks.iter().map(|&remark| remark.to_owned()).collect(),
     };
@@ -183,15 +184,24 @@ fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
 
 /// The card of a file of two changed lines, of which one was picked, and which ends in this state.
 fn card_of_a_part(end: Digest) -> String {
+    card_of_a_splice(end, false)
+}
+
+fn card_of_a_splice(end: Digest, rebases: bool) -> String {
     let side =
         |text: &str| FileState { state: file_state(0o644, text.as_bytes()), ..state(Some(text), 0o644) };
     let (old, new) = (side("one\ntwo\n"), side("ONE\nTWO\n"));
-    let part = Part { of: new.state, mode: 0o644, splices: vec![Splice { at: 0, cut: 4, from: 0, take: 4 }] };
+    let part = Part {
+        of: new.state,
+        mode: 0o644,
+        splices: vec![Splice { at: 0, cut: 4, from: 0, take: 4 }],
+        rebases,
+    };
     let file = MergeFile::whole("/w/Makefile".into(), Some(old.state), Some(end));
     let files = vec![MergeFile { part: Some(part), ..file }];
     let merge = Action::Merge(Merge::of_files(MergeKind::Apply, None, files));
     let (path, refused, remarks) = ("/w/Makefile".into(), None, Vec::new());
-    let files = vec![FileDiff { path, old: Some(old), new: Some(new), refused, remarks }];
+    let files = vec![FileDiff { path, old: Some(old), new: Some(new), base: None, refused, remarks }];
     drawn(&merge, &[done(Report::Diff(DiffReport { files, ..DiffReport::default() }))])
 }
 
@@ -214,6 +224,23 @@ fn of_a_part_the_card_shows_what_it_comes_to() {
         forged.contains("! the content of /w/Makefile is not shown") && !forged.contains("+ONE"),
         "{forged}"
     );
+}
+
+#[test]
+fn of_what_both_sides_changed_the_card_shows_what_it_comes_to() {
+    insta::assert_snapshot!(card_of_a_splice(file_state(0o644, b"ONE\ntwo\n"), true), @r"
+    Apply 1 file to the project
+    because rule `x` asks
+    change: /w/Makefile
+    [/w/Makefile]
+    --- /w/Makefile
+    +++ /w/Makefile
+    @@ -1,2 +1,2 @@
+    -one
+    +ONE
+     two
+    ! /w/Makefile: is merged with what changed in the project since
+    ");
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod tips;
 
 use super::Carried;
 use super::attributes::Attributes;
+use super::bases::{Bases, Keep};
 use super::beneath::{Root, ancestors, join, split};
 use super::error::Error;
 use super::layer::Layer;
@@ -40,6 +41,8 @@ const FILES_MAX: usize = 100_000;
 const SINGLE_MAX: usize = 32;
 /// Files that are staged before one wait for the disk. Each holds a directory open.
 const STAGED_MAX: usize = 512;
+/// Files of one merge of which the base texts are renewed: that is for what people edit, too.
+const RENEWED_MAX: usize = 256;
 const LAYER_CHANGED: &str = "the layer no longer holds what was to be applied; look at the diff again";
 
 /// Does the merge; one result for each path, in the request's order.
@@ -55,6 +58,21 @@ pub(super) fn merge(
     // Each of these waits for the disk by itself.
     let tips = move_tips(&Disk::of_batch(false), merge, upper, project, backup, carried)?;
     Ok(Report::Merged { files, tips })
+}
+
+/// Keeps what the project holds now as the base of what both sides change from now on; after a discard nothing is.
+pub(super) fn rebase(merge: &Merge, results: &[MergeResult], project: &str, keep: &Keep) {
+    let (Ok(mut bases), Ok(project)) = (Bases::open(keep), Root::open(project)) else { return };
+    if merge.direction == MergeKind::Discard {
+        bases.clear().ok();
+        return;
+    }
+    let is_over = |result: &&MergeResult| matches!(result.state, MergeState::Done | MergeState::Already);
+    for result in results.iter().filter(is_over).take(RENEWED_MAX) {
+        if let Some(at) = result.path.relative_to(project.path()) {
+            bases.renew(&project, at);
+        }
+    }
 }
 
 /// Moves references, when the files are in place.
@@ -204,7 +222,12 @@ impl Applying<'_> {
         }
         let want = match &file.part {
             None => self.want(file, at),
-            Some(part) => part::want(&self.layer, &self.backup, record, part),
+            Some(part) => part::want(&self.layer, &self.backup, record, part).and_then(|want| {
+                if part.rebases {
+                    part::rebase(self.disk, &self.layer, &self.backup, record, &want)?;
+                }
+                Ok(want)
+            }),
         };
         let want = match want {
             Ok(want) => want,

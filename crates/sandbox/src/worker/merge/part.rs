@@ -1,15 +1,18 @@
 //! A file of which a part of the change is applied: its backup, with lines from the layer spliced in.
 
-use super::LAYER_CHANGED;
 use super::backup::{Backup, Record};
+use super::disk::{Disk, write_all};
 use super::place::{Source, Want};
+use super::{LAYER_CHANGED, current, digest};
+use crate::worker::attributes;
 use crate::worker::beneath::look;
 use crate::worker::error::errno;
 use crate::worker::layer::Layer;
 use crate::worker::read::size;
 use crate::worker::state::{MODE_BITS, Unreadable, open_file, state_of};
-use bailey_protocol::Part;
+use bailey_protocol::{Part, file_state};
 use rustix::fs::fstat;
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::Read;
 
@@ -24,7 +27,8 @@ pub(super) fn want(layer: &Layer, backup: &Backup, record: &Record, part: &Part)
     };
     let (dir, name) = layer.upper.parent(record.path.as_str()).map_err(|_| LAYER_CHANGED.to_owned())?;
     let state = state_of(&dir, name.as_ref()).ok().flatten();
-    if state.is_none_or(|state| state.digest != part.of) {
+    let is_rebased = part.rebases && digest(&state) == record.new;
+    if !is_rebased && digest(&state) != Some(part.of) {
         return Err(LAYER_CHANGED.into());
     }
     let new_mode = look(&dir, name.as_ref()).ok().flatten().map(|stat| stat.st_mode & MODE_BITS);
@@ -33,10 +37,51 @@ pub(super) fn want(layer: &Layer, backup: &Backup, record: &Record, part: &Part)
     }
     let old = read(&old)?;
     let new = read(&Source { dir, name: name.into() })?;
+    if is_rebased {
+        // An earlier run of the same merge came so far.
+        return Ok(Want::Text { mode: part.mode, bytes: new });
+    }
     match part.compose(&old, &new) {
         Some(bytes) => Ok(Want::Text { mode: part.mode, bytes }),
         None => Err("what was picked of it does not fit".into()),
     }
+}
+
+/// Gives the layer what a merge of both sides comes to, before the project gets it: whoever is killed in between finds a layer that
+/// differs from the project by the session's changes and nothing else.
+pub(super) fn rebase(
+    disk: &Disk,
+    layer: &Layer,
+    backup: &Backup,
+    record: &Record,
+    want: &Want,
+) -> Result<(), String> {
+    let Want::Text { mode, bytes } = want else { return Ok(()) };
+    if Some(file_state(*mode, bytes)) != record.new {
+        return Err("what was to be put there is not what was shown; look at the diff again".into());
+    }
+    // Where somebody writes the project's file meanwhile, both stay as they are.
+    if digest(&current(&layer.project, &record.path)?) != record.old {
+        return Ok(());
+    }
+    let replaced = || -> Result<(), Unreadable> {
+        let (dir, name) = layer.upper.parent(&record.path)?;
+        if digest(&state_of(&dir, name.as_ref())?) == record.new {
+            return Ok(());
+        }
+        let (fd, _) = open_file(&dir, name.as_ref())?;
+        let passing = backup.passing(record.n);
+        match disk.unlink(&dir, passing.as_str()) {
+            Err(Errno::NOENT) => {}
+            result => result?,
+        }
+        let mut sink = disk.create(&dir, &passing)?;
+        write_all(&mut sink, bytes)?;
+        sink.set(&attributes::of(fd)?)?;
+        sink.finish(*mode)?;
+        Ok(disk.rename(&dir, &passing, name)?)
+    };
+    replaced().map_err(|why| format!("the session's own copy cannot be replaced: {why}"))
 }
 
 fn read(source: &Source) -> Result<Vec<u8>, String> {

@@ -26,6 +26,7 @@ fn before(project: &Path) {
     fs::create_dir(project.join("private")).unwrap();
     file(project, "part.txt", "1\n2\n3\n4\n5\n", 0o644);
     file(project, "part.sh", "echo\n", 0o644);
+    file(project, "sides.txt", "one\n2\n3\n", 0o644);
 }
 
 fn layer(upper: &Path) {
@@ -44,17 +45,23 @@ fn layer(upper: &Path) {
     mode(&upper.join("private"), 0o700);
     file(upper, "part.txt", "one\n2\n3\nfour\n5\nsix\n", 0o755);
     file(upper, "part.sh", "exit\n", 0o755);
+    file(upper, "sides.txt", "1\n2\nthree\n", 0o644);
 }
 
-/// Of `part.txt` its first and last line and no mode, of `part.sh` its mode alone.
+/// What `sides.txt` comes to, of which the user changed the first line and the session the last one.
+const SIDES: &str = "one\n2\nthree\n";
+
+/// Of `part.txt` its first and last line and no mode, of `part.sh` its mode alone, of `sides.txt` what both sides changed.
 fn in_part(file: MergeFile) -> MergeFile {
     let splice = |at, cut, from, take| Splice { at, cut, from, take };
     let (mode, splices, text) = match file.path.0.rsplit('/').next() {
         Some("part.txt") => (0o644, vec![splice(0, 2, 0, 4), splice(10, 0, 15, 4)], "one\n2\n3\n4\n5\nsix\n"),
         Some("part.sh") => (0o755, Vec::new(), "echo\n"),
+        Some("sides.txt") => (0o644, vec![splice(6, 2, 4, 6)], SIDES),
         _ => return file,
     };
-    let part = file.new.map(|of| Part { of, mode, splices });
+    let rebases = text == SIDES;
+    let part = file.new.map(|of| Part { of, mode, splices, rebases });
     MergeFile { new: Some(file_state(mode, text.as_bytes())), part, ..file }
 }
 
@@ -73,7 +80,7 @@ impl Yard {
         fs::create_dir(dir.path().join("upper")).unwrap();
         before(&dir.path().join("project"));
         layer(&dir.path().join("upper"));
-        let report = diff::diff(&text(&dir, "upper"), &text(&dir, "project")).unwrap();
+        let report = diff::diff(&text(&dir, "upper"), &text(&dir, "project"), None).unwrap();
         let files = report.files.iter().map(|file| {
             assert_eq!(file.refused, None, "{:?}", file.path);
             let state =
@@ -104,6 +111,14 @@ impl Yard {
         }
     }
 
+    /// The layer has what both sides came to, and nothing on its way.
+    fn is_rebased(&self, n: u32) {
+        let upper = snapshot(&self.dir.path().join("upper"));
+        assert_eq!(upper["sides.txt"], format!("file 644 {SIDES}"), "stopped before operation {n}");
+        let passing = upper.keys().find(|path| path.contains(".bailey-merge-"));
+        assert_eq!(passing, None, "stopped before operation {n}");
+    }
+
     fn snapshot(&self) -> BTreeMap<String, String> {
         snapshot(&self.dir.path().join("project"))
     }
@@ -130,6 +145,7 @@ fn an_apply_stopped_anywhere_and_run_again_ends_the_same() {
             each_is_old_or_new(&yard.snapshot(), &old, n);
             yard.whole(MergeKind::Apply);
             assert_eq!(yard.snapshot(), expected(), "stopped before operation {n}");
+            yard.is_rebased(n);
             yard.whole(MergeKind::Undo);
             assert_eq!(yard.snapshot(), old, "stopped before operation {n}, then undone");
             stopped
@@ -190,7 +206,7 @@ fn the_rest_of_a_file_is_left_to_another_apply() {
     let old = yard.snapshot();
     yard.whole(MergeKind::Apply);
     let left = |yard: &Yard| {
-        let report = diff::diff(&text(&yard.dir, "upper"), &text(&yard.dir, "project")).unwrap();
+        let report = diff::diff(&text(&yard.dir, "upper"), &text(&yard.dir, "project"), None).unwrap();
         report.files
     };
     let files = left(&yard);
@@ -293,6 +309,7 @@ fn expected() -> BTreeMap<String, String> {
         ("part.sh", "file 755 echo\n"),
         ("part.txt", "file 644 one\n2\n3\n4\n5\nsix\n"),
         ("private", "dir 700"),
+        ("sides.txt", "file 644 one\n2\nthree\n"),
     ];
     lines.into_iter().map(|(path, what)| (path.into(), what.into())).collect()
 }
