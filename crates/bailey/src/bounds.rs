@@ -6,11 +6,12 @@ use crate::{
     config::Config as Settings,
     extensions::Extensions,
     home::{Home, make_private, places},
+    place::Place,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::JournalFile;
 use bailey_protocol::{SessionId, Tier, WsPath};
-use bailey_sandbox::{Config, Confinement, Lease, Yard};
+use bailey_sandbox::{Config, Confinement, Lease, Shape, Yard};
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
@@ -29,7 +30,7 @@ const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 pub(crate) fn of_warden(
     session: &Session<'_>,
     id: SessionId,
-    folder: &Path,
+    place: &Place,
     guests: BTreeMap<SessionId, Lease>,
     authority: Option<String>,
 ) -> Result<Config> {
@@ -42,13 +43,18 @@ pub(crate) fn of_warden(
                  the file is a question"
             );
         }
+        if place.shape == Shape::Copied {
+            bail!(
+                "nothing can be revealed here: secret-looking files are left out of the copy that the session works on"
+            );
+        }
         revealed.insert(masked(workspace, path)?);
     }
-    let yard = Yard { project: PathBuf::from(&workspace.0), folder: folder.to_path_buf() };
+    let Place { project, folder, shape, .. } = place;
+    let yard = Yard { project: project.clone(), folder: folder.clone() };
     let (is_attended, is_scratch) = (!session.unattended, session.is_scratch);
     let tier = Tier::Internal;
-    let lease =
-        Lease { yard, tier, revealed, is_attended, is_scratch, is_direct: session.is_direct, guest: None };
+    let lease = Lease { yard, tier, revealed, is_attended, is_scratch, shape: *shape, guest: None };
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok());
     let config = Config {
         user_home: home.user.clone(),

@@ -15,9 +15,10 @@ use crate::{
     config::{Config, Step},
     extensions::Extensions,
     herald::Herald,
-    home::{Folder, Home},
+    home::Home,
     law::{self, Law},
     person::person,
+    place::Place,
     print::Printer,
     retention,
     stores::Stores,
@@ -35,7 +36,7 @@ use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{Action, Amendment, Answer, Event, SessionId, Status, WsPath};
 use bailey_runtime::{Host, Opening, Parts};
-use bailey_sandbox::{Native, Walls, Warden};
+use bailey_sandbox::{Native, Shape, Walls, Warden};
 use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::{ToolConfig, Toolbox};
 use models::{Models, models};
@@ -83,6 +84,9 @@ const UNWALLED: &str = standing!(
     "There are no walls around what you run: commands and changes happen on the person's own machine at once, and cannot be taken back. A
 person says yes to each command and each change of a file: make few of them, say why, and stay in the project."
 );
+
+const OF_COPY: &str = "the workspace is a private copy of the project; there is no network and no socket at all, $TMPDIR stands for /tmp, \
+                       and secret-looking files are left out";
 
 /// The secrets and the redactor made from them.
 #[derive(Clone)]
@@ -292,12 +296,13 @@ pub(crate) struct Open {
 }
 
 /// Puts the circle together and opens the session.
-pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
+pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = session.opening;
     // First of all: a home where nothing can be written says so here.
     let file = JournalFile::open(&session.home.journal())?;
-    let Folder { path: folder, remark } = session.home.session(id, session.is_scratch)?;
+    let place = Place::of(&session, id)?;
+    session.workspace = place.workspace.clone();
     // Before this process binds itself: it starts another one.
     let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
@@ -307,7 +312,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let runs = !matches!(session.opening, Opening::Visit(_));
     let authority = runs.then(Authority::new).transpose()?;
     let trusted = authority.as_ref().map(|authority| authority.pem().to_owned());
-    let told = bounds::of_warden(&session, id, &folder, std::mem::take(&mut settled.leases), trusted)?;
+    let told = bounds::of_warden(&session, id, &place, std::mem::take(&mut settled.leases), trusted)?;
     let warden = Warden::start(Path::new("/proc/self/exe"), &told)?;
     let idle = law::idle(session.home, SystemClock.now());
     let record = session.options.and_then(|options| options.record.as_deref());
@@ -319,6 +324,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
     let escalation = escalation(&session.config.approvals.escalation)?;
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
+    let Place { folder, remark, shape, .. } = place;
     let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
     let (own, left_out) = unread.own();
     let Session { home, config, keys, workspace, opening, options, unattended, any_model, is_direct, .. } =
@@ -399,7 +405,7 @@ pub(crate) async fn open(session: Session<'_>) -> Result<Open> {
             models,
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
             retry,
-            instruction: instruction(config, &workspace, is_direct),
+            instruction: instruction(config, &workspace, shape),
             own: options.map(|_| own),
             events: sender,
             workspace,
@@ -486,9 +492,12 @@ fn patience(config: &Config, options: Option<&TurnOptions>) -> Patience {
 }
 
 /// The standing instruction.
-pub(crate) fn instruction(config: &Config, workspace: &WsPath, is_direct: bool) -> Instruction {
-    let text = if is_direct { UNWALLED } else { INSTRUCTION };
-    let instruction = Instruction::fixed(text).with_fact("Workspace", &workspace.0);
+pub(crate) fn instruction(config: &Config, workspace: &WsPath, shape: Shape) -> Instruction {
+    let text = if shape == Shape::Direct { UNWALLED } else { INSTRUCTION };
+    let mut instruction = Instruction::fixed(text).with_fact("Workspace", &workspace.0);
+    if shape == Shape::Copied {
+        instruction = instruction.with_fact("Inside", OF_COPY);
+    }
     let shown = |key: &BoundKey| format!("${} at {}", key.variable, key.at);
     let keys: Vec<String> = config.network.keys.iter().map(shown).collect();
     if keys.is_empty() {

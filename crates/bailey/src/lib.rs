@@ -20,6 +20,7 @@ mod herald;
 mod home;
 mod law;
 mod person;
+mod place;
 mod print;
 mod probe;
 mod project;

@@ -179,7 +179,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 models: Some(models(home, config, tape, recording, model)?),
                 brain: Arc::new(Loop { calls_max: config.tool_calls }),
                 retry: Retry { attempts: u32::MAX, first_pause: Duration::ZERO, ..Retry::default() },
-                instruction: compose::instruction(config, &workspace, false),
+                instruction: compose::instruction(config, &workspace, bailey_sandbox::Shape::Walled),
                 own: Some(own),
                 events: self.sender.clone(),
                 workspace,

@@ -34,6 +34,13 @@ impl WsPath {
             .map(|rest| rest.trim_start_matches('/'))
     }
 
+    /// What lies in another directory where this lies in `from`; `None` when it is not within.
+    #[must_use]
+    pub fn moved(&self, from: &str, to: &str) -> Option<Self> {
+        let below = self.relative_to(from)?;
+        Some(Self(if below.is_empty() { to.into() } else { format!("{}/{below}", to.trim_end_matches('/')) }))
+    }
+
     /// Whether two canonical paths are the same or one contains the other.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {

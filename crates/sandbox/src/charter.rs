@@ -171,6 +171,13 @@ fn places(yard: &Yard, request: &Request) -> Result<(), String> {
     if bases.as_ref().is_some_and(|bases| Path::new(&bases.folder) != yard.bases()) {
         return Err("base texts lie in the session's own folder for them".into());
     }
+    if let Request::Settle { project, copy, upper, record, .. } = request {
+        let told = [project, copy, upper, record].map(Path::new);
+        return match told == [&*yard.project, &*yard.copy(), &*yard.upper(), &*yard.copied()] {
+            true => Ok(()),
+            false => Err("a copy is brought up to date in its session's own folder".into()),
+        };
+    }
     let Request::Merge { upper, project, backup, carried, .. } = request else { return Ok(()) };
     if carried.as_ref().is_some_and(|carried| Path::new(&carried.folder) != yard.handover()) {
         return Err("a merge takes commits from its session's own folder for them".into());
@@ -198,6 +205,7 @@ impl Task {
             | Request::Perform { .. }
             | Request::Page { .. }
             | Request::References { upper: None, .. } => View::Workspace,
+            Request::Settle { .. } => View::Copy,
             Request::Scan { .. } | Request::Diff { .. } | Request::References { .. } => View::Layers,
             Request::Merge { merge, .. } if merge.direction == MergeKind::Discard => View::Discard,
             Request::Merge { .. } => View::Merge,

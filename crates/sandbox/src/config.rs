@@ -78,11 +78,52 @@ pub struct Lease {
     pub is_attended: bool,
     /// Whether nothing of it is kept: the warden removes the session's folder at its own end.
     pub is_scratch: bool,
-    /// Whether there are no walls: a command line said so. What runs there is the warden's user, in the project itself.
+    /// What stands between it and the host.
     #[serde(default)]
-    pub is_direct: bool,
+    pub shape: Shape,
     /// The one program that it is for, where it is no session's.
     pub guest: Option<Guest>,
+}
+
+/// What stands between a session and the host, as its owner said before it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Shape {
+    /// Every wall, and the project beneath a layer.
+    #[default]
+    Walled,
+    /// Landlock and a list of system calls, where there can be no namespaces: over a private copy of the project.
+    Copied,
+    /// Nothing: what runs is the warden's user, in the project itself.
+    Direct,
+}
+
+impl Shape {
+    /// Whether it does without this wall.
+    pub(crate) fn lacks(self, wall: Wall) -> bool {
+        match self {
+            Self::Walled => false,
+            // The kernel counts a user's processes, not a session's, where no namespace tells them apart.
+            Self::Copied => !matches!(
+                wall,
+                Wall::Seccomp
+                    | Wall::NoNewPrivileges
+                    | Wall::NoCapabilities
+                    | Wall::Landlock
+                    | Wall::CpuLimit
+            ),
+            // Setuid programs still give no privileges.
+            Self::Direct => wall != Wall::NoNewPrivileges,
+        }
+    }
+
+    /// What the walls are called in an outcome.
+    pub(crate) fn backend(self) -> &'static str {
+        match self {
+            Self::Walled => "native",
+            Self::Copied => "landlock",
+            Self::Direct => "none",
+        }
+    }
 }
 
 /// A program that lives beside the sessions and answers the runtime, such as an extension of the policy: behind walls of its
@@ -105,7 +146,7 @@ impl From<Yard> for Lease {
             revealed: BTreeSet::new(),
             is_attended: false,
             is_scratch: false,
-            is_direct: false,
+            shape: Shape::Walled,
             guest: None,
         }
     }
@@ -138,6 +179,18 @@ impl Yard {
     #[must_use]
     pub fn bases(&self) -> PathBuf {
         self.folder.join("bases")
+    }
+
+    /// The session's own copy of the project, where it has one in the place of an overlay.
+    #[must_use]
+    pub fn copy(&self) -> PathBuf {
+        self.folder.join("copy").join(self.project.file_name().unwrap_or_default())
+    }
+
+    /// What of the project was copied, as it was then.
+    #[must_use]
+    pub fn copied(&self) -> PathBuf {
+        self.folder.join("copied")
     }
 
     /// Where applies keep what they replaced.

@@ -1,10 +1,11 @@
 //! The walls as an executor: what the kernel's permits come to.
 
+mod copies;
 mod lives;
 mod merges;
 
 use crate::{
-    config::Yard,
+    config::{Shape, Yard},
     native::{Extras, Native, WorkError},
     running::{Piece, Source},
     wire::{Named, Shown},
@@ -98,12 +99,15 @@ impl Walls {
         let begin = Instant::now();
         let Redeemed { effect, isolation, named, .. } = redeemed;
         let session = effect.session;
+        if let Err(error) = self.settle(session, &[], false).await {
+            return Outcome::failed(error.to_string());
+        }
         let work = match effect.action {
             Action::Exec(command) => {
                 let named = named.map(|digest| Named { digest, path: self.path.clone() });
                 return self.exec(session, &command, &isolation, named, io).await;
             }
-            Action::Merge(_) | Action::Diff { .. } if self.native.is_direct(session) => {
+            Action::Merge(_) | Action::Diff { .. } if self.native.shape(session) == Shape::Direct => {
                 return merges::without_layer(&effect.action);
             }
             Action::Merge(merge) => return self.merge(session, effect.id, merge, &isolation, &io).await,
@@ -195,6 +199,9 @@ impl Walls {
                 }
             }
         };
+        if command.network && self.native.shape(session) == Shape::Copied {
+            return Outcome::failed("there is no way to the network where there are no namespaces");
+        }
         let (way, serving, ended) = match self.way(command, &io.door) {
             Ok(way) => way,
             Err(reason) => return Outcome::failed(reason),
@@ -247,7 +254,7 @@ impl Walls {
     /// at an unknown time since the session began.
     async fn look(&self, session: SessionId, isolation: &Isolation) {
         let _alone = self.looking.lock().await;
-        if self.native.is_direct(session) {
+        if self.native.shape(session) == Shape::Direct {
             return;
         }
         if !self.known(|known| known.contains_key(&session)) {
@@ -265,7 +272,7 @@ impl Walls {
         since: SystemTime,
     ) -> Result<Outside, WorkError> {
         let _alone = self.looking.lock().await;
-        if self.native.is_direct(session) {
+        if self.native.shape(session) == Shape::Direct {
             return Ok(Outside::default());
         }
         let scanned = self.scan_alone(session, isolation, since).await;
@@ -278,7 +285,9 @@ impl Walls {
         isolation: &Isolation,
         since: SystemTime,
     ) -> Result<Outside, WorkError> {
+        self.settle(session, &[], false).await?;
         let yard = self.native.yard(session)?;
+        let of_copy = self.of_copy(session);
         let known = self.known(|known| known.get(&session).map(|it| it.paths.iter().cloned().collect()));
         // What a process in the background changed, it changed at any time since it began.
         let lives = self.living(|living| living.get(&session).into_iter().flatten().copied().min());
@@ -288,14 +297,16 @@ impl Walls {
         let request = Request::Scan {
             upper: yard.upper().display().to_string(),
             project: yard.project.display().to_string(),
-            known: known.unwrap_or_default(),
+            known: of_copy.inward(known.unwrap_or_default()),
             since: u64::try_from(since).unwrap_or(0),
             outside,
-            bases: Some(self.native.bases(yard)),
+            bases: self.native.bases(session, yard),
         };
         // The command is over; its cancellation is not the scan's.
         match self.native.work(session, request, isolation, &CancellationToken::new()).await? {
-            (Reply::Scanned { touched, is_holding, outside }, _) => {
+            (Reply::Scanned { mut touched, is_holding, mut outside }, _) => {
+                touched.iter_mut().for_each(|touched| of_copy.name_outward(&mut touched.path));
+                outside.paths.iter_mut().for_each(|path| of_copy.name_outward(path));
                 self.known(|known| {
                     let known = known.entry(session).or_default();
                     known.is_holding = is_holding;
@@ -380,11 +391,17 @@ impl Executor for Walls {
                 return Ok(action);
             }
             let failed = |error: WorkError| ResolveError(error.to_string());
-            let workspace = self.native.yard(session).map_err(failed)?.project.display().to_string();
+            let yard = self.native.yard(session).map_err(failed)?;
+            let workspace = match self.native.shape(session) {
+                Shape::Copied => yard.copy(),
+                Shape::Walled | Shape::Direct => yard.project.clone(),
+            };
+            let workspace = workspace.display().to_string();
             // It is canonical already, and stands at that very place in every sandbox.
             if matches!(&action, Action::Exec(command) if command.cwd.0 == workspace) {
                 return Ok(action);
             }
+            self.settle(session, &[], false).await.map_err(failed)?;
             let request = Request::Resolve { action, workspace };
             let never = CancellationToken::new();
             match self.native.work(session, request, &Isolation::default(), &never).await.map_err(failed)? {
@@ -433,6 +450,7 @@ fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
         | Reply::Named(_)
         | Reply::Scanned { .. }
         | Reply::References(_)
+        | Reply::Settled
         | Reply::Page(_) => (status(WorkError::NoAnswer), Report::Nothing),
     };
     Outcome { status, enforced: Some(enforced), duration_ms, report }

@@ -49,6 +49,8 @@ pub(crate) struct Known {
     pub(crate) has_filter: bool,
     /// The name of the owner's own profile, where that is in force.
     pub(crate) custom: String,
+    /// Whether the bounding set of capabilities is still the user's own.
+    pub(crate) has_own_bounds: bool,
     /// Limits that the kernel holds.
     pub(crate) limits: BTreeSet<Wall>,
     /// Limits that init or the holder watches.
@@ -65,6 +67,7 @@ impl Default for Known {
             landlock_abi: 0,
             has_filter: false,
             custom: String::new(),
+            has_own_bounds: false,
             limits: BTreeSet::new(),
             watched: BTreeSet::new(),
             absent: Vec::new(),
@@ -90,7 +93,9 @@ pub(crate) fn look(isolation: &Isolation, known: Known) -> Enforced {
         walls.insert(Wall::NoNewPrivileges);
     }
     let is_zero = |name: &str| !field(name).is_empty() && field(name).bytes().all(|digit| digit == b'0');
-    if ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"].into_iter().all(is_zero) {
+    // Who was never root may not empty the bounding set. It bounds what an execution adds, and under no_new_privs none adds anything.
+    let is_bound = is_zero("CapBnd") || known.has_own_bounds && field("NoNewPrivs") == "1";
+    if is_bound && ["CapInh", "CapPrm", "CapEff", "CapAmb"].into_iter().all(is_zero) {
         walls.insert(Wall::NoCapabilities);
     }
     if known.landlock_abi > 0 {

@@ -3,7 +3,7 @@
 
 use crate::{
     charter::{self, Hidden},
-    config::{Config, Lease, Yard},
+    config::{Config, Lease, Shape, Yard},
     frame::{FRAME_BYTES_MAX, Frames, ready, said},
     seccomp::Calls,
     wire::{Job, View, Wish},
@@ -90,7 +90,7 @@ fn lease() -> Lease {
         revealed: BTreeSet::from(["/home/ann/project/.env".into()]),
         is_attended: false,
         is_scratch: false,
-        is_direct: false,
+        shape: Shape::Walled,
         guest: None,
     }
 }

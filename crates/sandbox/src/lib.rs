@@ -48,7 +48,7 @@ mod warden;
 mod wire;
 pub mod worker;
 
-pub use config::{Config, Guest, Lease, Yard};
+pub use config::{Config, Guest, Lease, Shape, Yard};
 pub use confine::{ConfineError, Confined, Confinement};
 pub use executor::Walls;
 pub use extension::{Employed, Look, Runner};
@@ -57,5 +57,5 @@ pub use native::{Native, WorkError};
 pub use running::{Piece, Source};
 pub use seccomp::{CallError, Calls};
 pub use sys::Forbidden;
-pub use warden::{StartError, Warden, read_own, remove, warden_main};
+pub use warden::{StartError, Warden, can_make_namespaces, read_own, remove, warden_main};
 pub use wire::Swapped;

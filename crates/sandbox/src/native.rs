@@ -2,7 +2,7 @@
 
 use crate::{
     clerk::{Clerk, Until, Waiting},
-    config::{Lease, Yard},
+    config::{Lease, Shape, Yard},
     running::{Awaited, Piece, Running, Source, Story, listen, packets, pump},
     warden::{Order, Warden},
     wire::{self, Job, Named, Shown, Streams, Swap, Swapped, Task, Wish},
@@ -119,14 +119,16 @@ impl Native {
         lease.map(|lease| &lease.yard).ok_or(WorkError::NoYard(session))
     }
 
-    /// Whether a session has no walls, and no layer.
-    pub(crate) fn is_direct(&self, session: SessionId) -> bool {
-        self.warden.sessions().get(&session).is_some_and(|lease| lease.is_direct)
+    /// What stands between a session and the host.
+    pub(crate) fn shape(&self, session: SessionId) -> Shape {
+        self.warden.sessions().get(&session).map_or(Shape::Walled, |lease| lease.shape)
     }
 
-    /// Where base texts of this yard's session are kept.
-    pub(crate) fn bases(&self, yard: &Yard) -> Keep {
-        Keep { folder: yard.bases().display().to_string(), masks: self.warden.masks().to_vec() }
+    /// Where base texts of a session are kept; none for one over a private copy, whose layer is laid out anew around everything that is
+    /// done, so that a merge of both sides in it would not stay.
+    pub(crate) fn bases(&self, session: SessionId, yard: &Yard) -> Option<Keep> {
+        let folder = yard.bases().display().to_string();
+        (self.shape(session) != Shape::Copied).then(|| Keep { folder, masks: self.warden.masks().to_vec() })
     }
 
     /// The warden.

@@ -110,6 +110,19 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// What of the host it shows.
+    pub(crate) fn bound(&self) -> impl Iterator<Item = PathBuf> {
+        let is_bound = |entry: &&Entry| match entry.what {
+            What::Bind | What::BindOwn => true,
+            // Those of devices lead to whatever a process has open.
+            What::Link(_) => !entry.at.starts_with("/dev"),
+            What::Device | What::Text(_) | What::Directory => false,
+        };
+        self.system.iter().chain(&self.tools).filter(is_bound).map(|entry| entry.at.clone())
+    }
+}
+
 /// The host's path as it is: a link stays a link, the rest is bound.
 fn mirror(path: &Path) -> Option<Entry> {
     let what = match fs::read_link(path) {

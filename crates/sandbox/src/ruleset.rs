@@ -9,18 +9,21 @@ use std::path::PathBuf;
 /// The newest ABI whose rights are handled. On an older kernel the crate leaves out what that does not know.
 const NEWEST: ABI = ABI::V7;
 
-/// Binds this process to reading and executing beneath `/` and to writing beneath `writable`; signals and abstract
+/// The first ABI that keeps signals and abstract sockets in.
+pub(crate) const SCOPED: u32 = 6;
+
+/// Binds this process to reading and executing beneath `readable` and to writing beneath `writable`; signals and abstract
 /// sockets stay within the sandbox. Returns the ABI in force. It needs no_new_privs.
 ///
 /// # Errors
 /// When the kernel has no Landlock, or does not enforce it.
-pub(crate) fn restrict(writable: &[PathBuf]) -> Result<u32, String> {
+pub(crate) fn restrict(readable: &[PathBuf], writable: &[PathBuf]) -> Result<u32, String> {
     let text = |error: landlock::RulesetError| format!("landlock: {error}");
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))
         .and_then(|ruleset| ruleset.scope(Scope::from_all(NEWEST)))
         .and_then(Ruleset::create)
-        .and_then(|created| created.add_rules(path_beneath_rules(["/"], AccessFs::from_read(NEWEST))))
+        .and_then(|created| created.add_rules(path_beneath_rules(readable, AccessFs::from_read(NEWEST))))
         .and_then(|created| created.add_rules(path_beneath_rules(writable, AccessFs::from_all(NEWEST))))
         // It was set before, or was left away on purpose.
         .map(|created| created.no_new_privs(false))

@@ -134,7 +134,7 @@ fn mapped(owners: &mut Owners, path: &Path, access: Access, owner: &Path) -> Res
 }
 
 /// `upper`, `work`, `home`, `tmp`, `backups`, `bases` and `handover`, each belonging to whom the project belongs.
-fn folders(ids: &Ids, yard: &Yard) -> Result<(), StageError> {
+pub(crate) fn folders(ids: &Ids, yard: &Yard) -> Result<(), StageError> {
     for name in ["upper", "work", "home", "tmp", "backups", "bases", "handover"] {
         let path = yard.folder.join(name);
         if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
@@ -210,7 +210,7 @@ pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) ->
             overlay = Some(overlaid(root.as_fd(), yard)?);
         }
         View::Commits => commits(root.as_fd(), yard, tools)?,
-        View::Layers | View::Merge | View::Discard => layers(root.as_fd(), yard, view)?,
+        View::Layers | View::Merge | View::Discard | View::Copy => layers(root.as_fd(), yard, view)?,
     }
     Ok(Stage { root, folder, overlay })
 }

@@ -104,13 +104,15 @@ pub(crate) enum View {
     /// The project, writable, with the folder of backups, and the layer. No other sandbox of the session lives
     /// meanwhile.
     Merge,
+    /// The session's folder, writable, and the project, to bring a copy and what differs in it up to date.
+    Copy,
     /// The layer, writable, and the project. No other sandbox of the session lives meanwhile.
     Discard,
 }
 
 impl View {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Workspace, Self::Layers, Self::Commits, Self::Merge, Self::Discard];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Workspace, Self::Layers, Self::Commits, Self::Merge, Self::Copy, Self::Discard];
 
     /// Whether programs run in it, and not our own worker only.
     pub(crate) fn has_programs(self) -> bool {

@@ -13,6 +13,7 @@ use crate::{
     exit,
     front::{Asker, Chat, Front, History, Leave},
     home::Home,
+    place::origin,
     print::Printer,
     project,
 };
@@ -148,7 +149,8 @@ async fn place(
     printer: &Printer,
 ) -> Result<(PathBuf, WsPath, Opening)> {
     if let Some(name) = &chat.resume {
-        let info = super::journal(home, printer).await?.session(name).await?;
+        let mut info = super::journal(home, printer).await?.session(name).await?;
+        info.workspace = origin(home, info.id).unwrap_or(info.workspace);
         project::still_there(&info.workspace)?;
         let root = PathBuf::from(&info.workspace.0);
         let opening =

@@ -20,7 +20,12 @@ pub(super) async fn run(home: &Home, name: &str, printer: &Printer) -> Result<Ex
     let journal = compose::journal(home, &keys).await?.0;
     let info = journal.session(name).await?;
     config.narrow(home, Path::new(&info.workspace.0), printer)?;
-    let context = recall(&journal, info.id, compose::instruction(&config, &info.workspace, false)).await?;
+    let context = recall(
+        &journal,
+        info.id,
+        compose::instruction(&config, &info.workspace, bailey_sandbox::Shape::Walled),
+    )
+    .await?;
     let tools = compose::toolbox(&config, &info.workspace).specs();
     // A model that is not configured any more, or was a recording, still leaves its words.
     let model = compose::codec(home, &config, &info.model).ok();

@@ -13,6 +13,7 @@ use crate::{
     print::{Printer, Style, fold},
 };
 use anyhow::Result;
+use bailey_protocol::Level;
 use serde::Serialize;
 use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
 
@@ -60,7 +61,10 @@ impl Finding {
 /// Looks at all of it.
 pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer) -> Result<ExitCode> {
     let mut report = Report::new(printer);
-    report.add(host::kernel(host::read));
+    // Whether namespaces are wanted is the owner's to say, where that can be read.
+    let config = Home::open(home.clone()).and_then(|home| Config::load(&home));
+    let taken = config.map_or(Level::Native, |config| config.tiers.internal);
+    report.add(host::kernel(host::read, taken));
     report.add(vec![host::confinement()]);
     // What a person sets wrong is itself a finding, and hides nothing of the rest.
     let Some(home) = report.take(own::home(home)) else { return Ok(report.end()) };
@@ -81,9 +85,10 @@ pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer)
 /// The walls' part of it: `bailey sandbox doctor`.
 pub(super) async fn walls(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let mut report = Report::new(printer);
-    report.add(host::kernel(host::read));
+    let config = Config::load(home)?;
+    report.add(host::kernel(host::read, config.tiers.internal));
     report.add(vec![host::confinement()]);
-    report.add(inside::tried(home, &Config::load(home)?, printer).await);
+    report.add(inside::tried(home, &config, printer).await);
     Ok(report.end())
 }
 

@@ -32,25 +32,37 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::load(home, &config, printer)?;
     let cwd = std::fs::canonicalize(directory.as_deref().unwrap_or(std::path::Path::new(".")))?;
-    let action = Action::Exec(Command {
+    let cwd = WsPath(cwd.display().to_string());
+    let mut command = Command {
         argv: command,
-        cwd: WsPath(cwd.display().to_string()),
+        cwd,
         env: BTreeMap::new(),
         stdin: None,
         network,
         background: false,
         limits: config.command.clone(),
-    });
+    };
+    let is_ready = session.is_some();
     let id = match session {
         Some(name) => serde_json::from_value(name.as_str().into()).context("that is no session's name")?,
         None => compose::new_session()?,
     };
     let opening = Opening::New(id);
-    let session = Session { is_scratch: !keep, ..Session::new(home, &config, keys, workspace, opening) };
+    let session =
+        Session { is_scratch: !keep, ..Session::new(home, &config, keys, workspace.clone(), opening) };
     let Open { host, kernel, remarks, witness, .. } = compose::open(session).await?;
+    // It may be at work in a copy.
+    if is_ready && *host.workspace() != workspace {
+        bail!(
+            "no workspace is made ready ahead where there are no namespaces (docs/sandbox.md): begin the task itself"
+        );
+    }
+    if let Some(moved) = command.cwd.moved(&workspace.0, &host.workspace().0) {
+        command.cwd = moved;
+    }
     // Of what is not kept nothing can be lost.
     remarks.iter().filter(|_| keep).for_each(|remark| printer.warn(remark));
-    let (acted, unread) = act(&host, action, config.command.output_bytes, printer).await;
+    let (acted, unread) = act(&host, Action::Exec(command), config.command.output_bytes, printer).await;
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
     let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;

@@ -10,6 +10,7 @@ use crate::{
     exit,
     front::{Asker, Front, Spent, barred, one_line, short},
     home::Home,
+    place::origin,
     print::{Printer, Style},
     project,
 };
@@ -66,7 +67,10 @@ async fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
     if archived > 0 && !printer.is_json() {
         printer.note(&format!("{archived} older ones are in archives: bailey audit archive --list"));
     }
-    for session in &sessions {
+    for session in &mut sessions {
+        if let Some(project) = origin(home, session.id) {
+            session.workspace = project;
+        }
         if printer.is_json() {
             printer.json(session);
             continue;
@@ -308,8 +312,9 @@ async fn find(home: &Home, name: &str, printer: &Printer) -> Result<Found> {
     let mut config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     let (journal, _) = compose::journal(home, &keys).await?;
-    let info = journal.session(name).await?;
+    let mut info = journal.session(name).await?;
     is_own(&info)?;
+    info.workspace = origin(home, info.id).unwrap_or(info.workspace);
     let revealed = journal.revealed(info.id).await?;
     config.narrow(home, std::path::Path::new(&info.workspace.0), printer)?;
     Ok(Found { config, keys, info, revealed })

@@ -107,6 +107,22 @@ impl Home {
         Ok(Folder { path, remark: Some(remark) })
     }
 
+    /// The same outside of the home, for a session that works in it: what lies in the home is out of an agent's reach.
+    ///
+    /// # Errors
+    /// Those of [`Home::session`].
+    pub(crate) fn session_apart(&self, id: SessionId, is_scratch: bool) -> Result<PathBuf> {
+        let (name, _) = file_system(&self.root).unwrap_or_else(|| ("a file system".into(), Holds::Unknown));
+        let path = elsewhere(&self.root, &name, "in Bailey's home")?.join(id.to_string());
+        make_private(&path)?;
+        if !is_scratch {
+            let link = self.link(id);
+            link.parent().map_or(Ok(()), make_private)?;
+            symlink(&path, &link).with_context(|| format!("cannot make `{}`", link.display()))?;
+        }
+        Ok(path)
+    }
+
     /// A session's own folder, where it has one.
     ///
     /// # Errors
@@ -138,6 +154,11 @@ impl Home {
             fs::remove_file(link)?;
         }
         Ok(())
+    }
+
+    /// A file of a session's own, where that has a folder.
+    pub(crate) fn of_session(&self, id: SessionId, name: &str) -> PathBuf {
+        self.link(id).join(name)
     }
 
     fn link(&self, id: SessionId) -> PathBuf {

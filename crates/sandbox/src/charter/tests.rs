@@ -124,10 +124,35 @@ fn git_looks_at_commits_where_nothing_of_the_project_is_writable_and_there_is_no
     for (folder, is_own) in [("/home/u/.bailey/sessions/1/bases", true), ("/work/p", false)] {
         let bases = Some(Keep { folder: folder.into(), masks: Vec::new() });
         let (upper, project) = (upper.into(), "/work/p".into());
-        let task = Task::Work(Request::Diff { upper, project, bases });
+        let task = Task::Work(Request::Diff { upper, project, is_copy: false, bases });
         assert_eq!(is_granted(View::Layers, &job(task)), is_own, "{folder}");
     }
 }
+
+#[test]
+fn a_copy_is_brought_up_to_date_in_its_own_session() {
+    let settle = |project: &str, part: &str| {
+        let own = |name: &str| format!("{}/{name}", if name == part { "/work/p" } else { FOLDER });
+        job(Task::Work(Request::Settle {
+            project: project.into(),
+            copy: own("copy/p"),
+            upper: own("upper"),
+            record: own("copied"),
+            own: Vec::new(),
+            anew: false,
+            masks: Vec::new(),
+        }))
+    };
+    let granted = |view, job: &Job| check(&Calls::default(), &lease(), view, job).is_ok();
+    assert!(granted(View::Copy, &settle("/work/p", "")), "the control");
+    assert!(!granted(View::Workspace, &settle("/work/p", "")), "in another view");
+    for (project, part) in [("/work", ""), ("/work/p", "copy/p"), ("/work/p", "upper"), ("/work/p", "copied")]
+    {
+        assert!(!granted(View::Copy, &settle(project, part)), "{project} {part}");
+    }
+}
+
+const FOLDER: &str = "/home/u/.bailey/sessions/1";
 
 #[test]
 fn a_merge_writes_where_its_session_may() {

@@ -8,6 +8,7 @@
 mod said;
 
 use crate::{
+    config::Shape,
     native::{Native, WorkError},
     worker::{Carried, Fate, References, Reply, Request, is_object, is_plain},
 };
@@ -154,8 +155,11 @@ impl Commits<'_> {
     async fn references(&self, of_project: bool) -> Result<Option<References>, String> {
         let text = |error: WorkError| error.to_string();
         let yard = self.native.yard(self.session).map_err(text)?;
+        // The session's own is seen where the session works.
+        let is_copy = !of_project && self.native.shape(self.session) == Shape::Copied;
+        let seen = if is_copy { yard.copy() } else { yard.project.clone() };
         let request = Request::References {
-            project: yard.project.display().to_string(),
+            project: seen.display().to_string(),
             upper: of_project.then(|| yard.upper().display().to_string()),
         };
         match self

@@ -1,9 +1,11 @@
 //! A comparison of a session's layer with its project, and what moves between them.
 
 use super::Walls;
-use crate::{commits::Commits, worker::Request};
+use crate::{commits::Commits, config::Shape, worker::Request};
 use bailey_kernel::Io;
-use bailey_protocol::{Action, DiffReport, EffectId, Isolation, Merge, Outcome, Report, SessionId, Status};
+use bailey_protocol::{
+    Action, DiffReport, EffectId, Isolation, Merge, MergeKind, Outcome, Report, SessionId, Status,
+};
 use std::time::Instant;
 
 impl Walls {
@@ -11,10 +13,14 @@ impl Walls {
         &self,
         session: SessionId,
         effect: EffectId,
-        merge: Merge,
+        mut merge: Merge,
         isolation: &Isolation,
         io: &Io,
     ) -> Outcome {
+        let of_copy = self.of_copy(session);
+        merge.files.iter_mut().for_each(|file| of_copy.name_inward(&mut file.path));
+        let (direction, paths) =
+            (merge.direction, merge.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>());
         let begin = Instant::now();
         let _alone = self.carrying.lock().await;
         self.known(|known| known.remove(&session));
@@ -26,22 +32,38 @@ impl Walls {
             upper: yard.upper().display().to_string(),
             project: yard.project.display().to_string(),
             carried,
-            bases: Some(self.native.bases(yard)),
+            bases: self.native.bases(session, yard),
         });
-        self.work(session, request, isolation, io, begin).await
+        let mut outcome = self.work(session, request, isolation, io, begin).await;
+        // What was thrown away becomes what the project holds; what an undo took from the project stays the session's.
+        let settled = match direction {
+            MergeKind::Discard => self.settle(session, &[], true).await,
+            MergeKind::Undo => self.settle(session, &paths, false).await,
+            MergeKind::Apply => Ok(()),
+        };
+        if let Err(error) = settled {
+            return Outcome::failed(error.to_string());
+        }
+        if let Report::Merged { files, .. } = &mut outcome.report {
+            files.iter_mut().for_each(|file| of_copy.name_outward(&mut file.path));
+        }
+        outcome
     }
 
     pub(super) async fn diff(&self, session: SessionId, isolation: &Isolation, io: &Io) -> Outcome {
         let begin = Instant::now();
         let request = self.native.yard(session).map(|yard| Request::Diff {
+            is_copy: self.native.shape(session) == Shape::Copied,
             upper: yard.upper().display().to_string(),
             project: yard.project.display().to_string(),
-            bases: Some(self.native.bases(yard)),
+            bases: self.native.bases(session, yard),
         });
         let mut outcome = self.work(session, request, isolation, io, begin).await;
         if let Report::Diff(report) = &mut outcome.report {
             let _alone = self.carrying.lock().await;
             Commits { native: &self.native, session, cancel: &io.cancel }.compare(report).await;
+            let of_copy = self.of_copy(session);
+            report.files.iter_mut().for_each(|file| of_copy.name_outward(&mut file.path));
         }
         outcome
     }

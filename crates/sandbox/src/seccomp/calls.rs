@@ -5,7 +5,8 @@
 
 use super::{
     compile::compile,
-    table::{self, CLONE3, NEVER},
+    own::LIMITS,
+    table::{self, CLONE3, NEVER, Row},
 };
 use crate::sys::Instruction;
 use bailey_protocol::{Digest, Profile};
@@ -102,15 +103,55 @@ impl Calls {
 
     /// The program of a list of one's own.
     pub(crate) fn compile(&self) -> Vec<Instruction> {
+        compile(|number| self.row(number))
+    }
+
+    /// The program of a list where no namespace stands beside it.
+    pub(crate) fn compile_alone(&self) -> Vec<Instruction> {
         compile(|number| {
-            if number == CLONE3.number {
-                return Some(&CLONE3);
+            match self.profile {
+                _ if number == LIMITS.number => Some(LIMITS),
+                Profile::Custom => self.row(number),
+                named => table::row(named, number),
             }
-            let row = || table::row(self.base, number).or_else(|| table::row(Profile::Custom, number));
-            self.numbers.contains(&number).then(row)?
+            .filter(|row| !BEYOND.contains(&row.name))
         })
     }
+
+    fn row(&self, number: u32) -> Option<&'static Row> {
+        if number == CLONE3.number {
+            return Some(&CLONE3);
+        }
+        let row = || table::row(self.base, number).or_else(|| table::row(Profile::Custom, number));
+        self.numbers.contains(&number).then(row)?
+    }
 }
+
+/// What reaches others than the sandbox where no namespace keeps it in: sockets, objects of the whole machine, and other processes
+/// of the same user.
+const BEYOND: &[&str] = &[
+    "SYS_socket",
+    "SYS_shmget",
+    "SYS_shmat",
+    "SYS_shmctl",
+    "SYS_shmdt",
+    "SYS_semget",
+    "SYS_semop",
+    "SYS_semctl",
+    "SYS_semtimedop",
+    "SYS_msgget",
+    "SYS_msgsnd",
+    "SYS_msgrcv",
+    "SYS_msgctl",
+    "SYS_mq_open",
+    "SYS_mq_unlink",
+    "SYS_setpriority",
+    "SYS_ioprio_set",
+    "SYS_sched_setaffinity",
+    "SYS_sched_setscheduler",
+    "SYS_sched_setparam",
+    "SYS_sched_setattr",
+];
 
 fn number(call: &str) -> Result<u32, CallError> {
     table::number(call).ok_or_else(|| {

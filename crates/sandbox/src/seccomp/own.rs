@@ -80,6 +80,16 @@ const PRCTL: &[Test] = &[one_of(
     ],
 )];
 
+/// A process's own limits, and no other's.
+pub(super) static LIMITS: &Row = &Row {
+    profile: Profile::Strict,
+    number: libc::SYS_prlimit64 as u32,
+    name: "SYS_prlimit64",
+    tests: OWN,
+    answer: Answer::Allowed,
+    who: "asking for its own limits",
+};
+
 /// Calls of every architecture.
 const EVERYWHERE: &[Row] = table! {
     Strict, SYS_read, ALWAYS, "reading and writing";

@@ -2,7 +2,9 @@
 
 use super::{Ground, payload, watch};
 use crate::{
-    cgroup, charter, mask, stage,
+    cgroup, charter,
+    config::Shape,
+    mask, stage,
     sys::{self, SignalFd, attr},
     tree::{self, Access},
     wire::{self, Ended, Forward, Handover, Header, Job, Message, Streams, View},
@@ -106,7 +108,7 @@ fn ready(ground: &Ground, header: &Header, has_root: bool, extra: &[OwnedFd]) ->
         finish_root(ground, header, extra)
             .map_err(|(what, error)| format!("{what}: {}", stage::explained(error)))?;
     }
-    if ground.is_direct(header.session) {
+    if ground.shape(header.session) != Shape::Walled {
         // What a command leaves behind comes to this process, where no namespace of its own holds it.
         set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
     }
@@ -147,15 +149,16 @@ fn run(
     let covered = if has_root { cover(ground, &forward.header, &job)? } else { Vec::new() };
     // The payload's process gave up its own long ago, and has done nothing but wait since.
     if !ground.lacks(forward.header.session, Wall::NoCapabilities) {
-        payload::drop_capabilities()?;
+        let is_copied = ground.shape(forward.header.session) == Shape::Copied;
+        payload::drop_capabilities(is_copied && ground.user.0 != 0)?;
     }
     let events = events.map(|events| {
         let before = cgroup::kills(&events);
         (events, before)
     });
     // Where there is no wall before the network, there is no door in it.
-    let is_direct = ground.is_direct(forward.header.session);
-    let door = (job.way.is_some() && !is_direct).then(|| listen(&streams.control)).transpose();
+    let is_bare = ground.shape(forward.header.session) != Shape::Walled;
+    let door = (job.way.is_some() && !is_bare).then(|| listen(&streams.control)).transpose();
     let door = door.map_err(|error| format!("a listener for the network door: {error}"))?;
     let handover = handover(ground, forward, door);
     let memory_bytes = handover.watched.contains(&Wall::MemoryLimit).then_some(job.limits.memory_bytes);
@@ -166,7 +169,7 @@ fn run(
         .map_err(|error| format!("the payload's process does not answer: {error}"))?;
     let wall = Duration::from_millis(job.limits.wall_ms);
     let is_alone = !ground.lacks(forward.header.session, Wall::NetNamespace);
-    Ok(Watch { signals, child: payload, memory_bytes, events, wall, is_direct, is_alone })
+    Ok(Watch { signals, child: payload, memory_bytes, events, wall, is_bare, is_alone })
 }
 
 fn sealed(covered: &[PathBuf]) -> Result<OwnedFd, String> {
@@ -183,9 +186,12 @@ fn handover(ground: &Ground, forward: &Forward, door: Option<u16>) -> Handover {
     let watched = watched.filter(|wall| !limits.contains(wall) && !ground.lacks(session, *wall)).collect();
     let absent = forward.absent.iter().cloned();
     let absent = absent.chain(without.iter().map(|wall| format!("{wall}: left away by a test")));
-    let direct =
-        ground.is_direct(session).then(|| "walls: there are none, by the owner's own word".to_owned());
-    let absent = absent.chain(direct).collect();
+    let shape = match ground.shape(session) {
+        Shape::Walled => None,
+        Shape::Copied => Some("namespaces: none can be made here, and your config.toml takes `landlock`"),
+        Shape::Direct => Some("walls: there are none, by the owner's own word"),
+    };
+    let absent = absent.chain(shape.map(str::to_owned)).collect();
     Handover { limits, watched, absent, door }
 }
 
@@ -299,7 +305,7 @@ struct Watch {
     /// How long it may take.
     wall: Duration,
     /// Whether no namespace holds together what is to be ended.
-    is_direct: bool,
+    is_bare: bool,
     /// Whether the network is the session's.
     is_alone: bool,
 }
@@ -423,7 +429,7 @@ impl Watch {
 
     /// Where no namespace holds them together. A child's number is nobody else's until it was waited for.
     fn signal_children(&self, signal: Signal) {
-        if self.is_direct {
+        if self.is_bare {
             watch::children().for_each(|child| {
                 let _ = kill_process(child, signal);
             });

@@ -24,7 +24,7 @@ pub use scratch::remove;
 
 use crate::{
     charter::Hidden,
-    config::{Config, Lease},
+    config::{Config, Lease, Shape},
     facts::Namespaces,
     mask,
     plan::Plan,
@@ -87,6 +87,8 @@ pub(crate) struct Ground {
     pub(crate) masks: ignore::gitignore::Gitignore,
     /// The owner's own list of system calls, compiled.
     pub(crate) calls: Vec<sys::Instruction>,
+    /// That of commands where Landlock and this list stand alone, compiled.
+    pub(crate) alone: Vec<sys::Instruction>,
     /// The warden's own namespaces, which no sandbox may share.
     pub(crate) namespaces: Namespaces,
     /// The warden's effective uid and gid.
@@ -179,11 +181,36 @@ impl Drop for Warden {
     }
 }
 
+/// What such a process tries instead, when it is asked only whether it can.
+const PROBE: &str = "probe";
+
+/// Whether a user and a mount namespace can be made here: `exe` tries, whose `main` calls [`warden_main`] first.
+#[must_use]
+pub fn can_make_namespaces(exe: &Path) -> bool {
+    let mut command = std::process::Command::new(exe);
+    command
+        .args([ARGUMENT, PROBE])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[expect(deprecated, reason = "this process has one thread and shares no table of descriptors with another")]
+fn try_namespaces() -> io::Result<()> {
+    use rustix::{mount::MountPropagationFlags, thread::UnshareFlags};
+    rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    Ok(rustix::mount::mount_change("/", flags)?)
+}
+
 /// Becomes the warden if the program was executed as one: the first call of `main`, before any thread or runtime.
 /// `None` means that the program was meant.
 pub fn warden_main(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let is_warden = args.nth(1).is_some_and(|first| first == ARGUMENT);
-    is_warden.then(|| match run() {
+    let is_probe = args.next().is_some_and(|second| second == PROBE);
+    is_warden.then(|| match if is_probe { try_namespaces() } else { run() } {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tell(&format!("bailey warden: {error}\n"));
@@ -224,6 +251,7 @@ impl Ground {
             hidden: Hidden::new(&config)?,
             masks: mask::compile(&config.masks)?,
             calls: config.calls.compile(),
+            alone: config.calls.compile_alone(),
             namespaces: Namespaces::of_self(),
             user: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             is_in_container: container::is_here(),
@@ -236,15 +264,14 @@ impl Ground {
         container::explained(reason, self.is_in_container, self.user.0 == 0)
     }
 
-    /// Whether a session has no walls, because its owner said so.
-    fn is_direct(&self, session: SessionId) -> bool {
-        self.config.sessions.get(&session).is_some_and(|lease| lease.is_direct)
+    /// What stands between a session and the host.
+    fn shape(&self, session: SessionId) -> Shape {
+        self.config.sessions.get(&session).map_or(Shape::Walled, |lease| lease.shape)
     }
 
-    /// Whether a session's sandboxes do without this wall. Where there are none, setuid programs still give no privileges.
+    /// Whether a session's sandboxes do without this wall.
     fn lacks(&self, session: SessionId, wall: Wall) -> bool {
-        let is_direct = self.is_direct(session) && wall != Wall::NoNewPrivileges;
-        is_direct || self.config.without.contains(&wall)
+        self.shape(session).lacks(wall) || self.config.without.contains(&wall)
     }
 
     /// Whether a test has it believe the runtime.

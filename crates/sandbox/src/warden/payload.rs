@@ -8,6 +8,7 @@
 use super::{Ground, init, way};
 use crate::{
     charter,
+    config::Shape,
     facts::{self, Known, Namespaces},
     plan::USER,
     ruleset, seccomp, sys,
@@ -86,19 +87,25 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd) -> ! {
 fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
     let lacks = |wall| ground.lacks(header.session, wall);
     let mut known = Known::default();
-    if ground.is_direct(header.session) {
+    let shape = ground.shape(header.session);
+    known.backend = shape.backend();
+    if shape != Shape::Walled {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
-        known.backend = "none";
     }
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
     if !lacks(Wall::NoCapabilities) {
-        drop_capabilities()?;
+        known.has_own_bounds = shape == Shape::Copied && ground.user.0 != 0;
+        drop_capabilities(known.has_own_bounds)?;
     }
     if !lacks(Wall::NoNewPrivileges) {
         rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
     }
     if !lacks(Wall::Landlock) {
-        match ruleset::restrict(&writable(ground, header)) {
+        match ruleset::restrict(&readable(ground, header), &writable(ground, header)) {
+            // Nothing else keeps its signals in.
+            Ok(abi) if shape == Shape::Copied && abi < ruleset::SCOPED => known.absent.push(format!(
+                "landlock: version {abi} keeps no signals in, and no namespace does: it takes Linux 6.12"
+            )),
             Ok(abi) => known.landlock_abi = abi,
             Err(reason) => known.absent.push(reason),
         }
@@ -118,7 +125,7 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
     let Start { ground, header, mut job, mut known, covered, streams, control, door } = start;
     let lacks = |wall| ground.lacks(header.session, wall);
-    let is_direct = ground.is_direct(header.session);
+    let shape = ground.shape(header.session);
     if let Task::Run(command, _) | Task::Git(command) = &job.task {
         let cwd = &command.cwd.0;
         std::env::set_current_dir(cwd)
@@ -129,9 +136,9 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         look_at_files(command, named)?;
     }
     // Our own worker needs no more than ever.
-    let is_filtered = if is_direct { matches!(job.task, Task::Work(_)) } else { !lacks(Wall::Seccomp) };
+    let is_filtered = !lacks(Wall::Seccomp) || shape == Shape::Direct && matches!(job.task, Task::Work(_));
     if is_filtered {
-        match sys::set_seccomp_filter(program(ground, &job)) {
+        match sys::set_seccomp_filter(program(ground, header, &job)) {
             Ok(()) => known.has_filter = true,
             Err(error) => known.absent.push(format!("seccomp: {error}")),
         }
@@ -142,8 +149,11 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     let enforced = facts::look(&job.isolation, known);
     let tier = charter::lease(&ground.config, header.session)?.tier;
     let mut least = ground.config.tiers.least(tier);
-    if is_direct {
+    if shape != Shape::Walled {
+        // Its owner took less; that it is no less than the tier wants is looked at below.
         job.isolation.minimum.retain(|wall| !lacks(*wall));
+    }
+    if shape == Shape::Direct {
         least = Level::None;
     }
     #[cfg(any(feature = "controls", bailey_break))]
@@ -166,7 +176,12 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
             execute(&command, &env, streams)
         }
         Task::Git(command) => execute(&command, &of_git(ground, header), streams),
-        Task::Work(request) => work(request, streams),
+        Task::Work(mut request) => {
+            if let worker::Request::Settle { masks, .. } = &mut request {
+                masks.clone_from(&ground.config.masks);
+            }
+            work(request, streams)
+        }
     }
 }
 
@@ -196,8 +211,9 @@ fn warn(job: &Job, header: &Header, covered: &[PathBuf], [_, _, stderr]: &[Owned
 }
 
 /// The worker always gets the strict profile, and what merges take.
-fn program<'a>(ground: &'a Ground, job: &Job) -> &'a [sys::Instruction] {
+fn program<'a>(ground: &'a Ground, header: &Header, job: &Job) -> &'a [sys::Instruction] {
     match job.task {
+        Task::Run(..) | Task::Git(_) if ground.shape(header.session) == Shape::Copied => &ground.alone,
         Task::Run(..) | Task::Git(_) => seccomp::program(job.isolation.profile).unwrap_or(&ground.calls),
         Task::Work(_) => seccomp::worker(),
     }
@@ -224,13 +240,14 @@ fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), S
     Ok(())
 }
 
-/// Gives up every capability, for this process and all it will start.
+/// Gives up every capability, for this process and all it will start. The bounding set stays as it is for somebody who was never root
+/// and has no user namespace, who may not change it.
 ///
 /// # Errors
 /// When one is left.
-pub(super) fn drop_capabilities() -> Result<(), String> {
+pub(super) fn drop_capabilities(keeps_bounds: bool) -> Result<(), String> {
     let text = |error: Errno| format!("capabilities: {error}");
-    for bit in 0..64 {
+    for bit in (0..64).filter(|_| !keeps_bounds) {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match rustix::thread::remove_capability_from_bounding_set(capability) {
             // The first that the kernel does not know.
@@ -248,25 +265,56 @@ pub(super) fn drop_capabilities() -> Result<(), String> {
     .map_err(text)
 }
 
+/// What may be read: all that there is in a root of its own. Without one, what a root would hold.
+fn readable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
+    let yard = &header.yard;
+    if ground.shape(header.session) != Shape::Copied {
+        return vec!["/".into()];
+    }
+    let of_kernel = OF_THE_KERNEL.iter().map(PathBuf::from);
+    let own = match header.view {
+        View::Workspace => header.extra_reads.iter().map(PathBuf::from).collect(),
+        View::Commits => vec![yard.project.join(".git"), yard.upper()],
+        View::Copy | View::Layers | View::Merge | View::Discard => {
+            return of_kernel.chain([yard.project.clone(), yard.folder.clone()]).collect();
+        }
+    };
+    ground.plan.bound().chain(own).chain(of_kernel).chain(DEVICES.iter().map(PathBuf::from)).collect()
+}
+
+/// What programs read of the kernel, and nothing of other processes. `self` is the payload's own process alone.
+const OF_THE_KERNEL: &[&str] = &[
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/self",
+    "/proc/stat",
+    "/proc/sys/kernel/ngroups_max",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/uptime",
+    "/proc/version",
+    "/sys/devices/system/cpu",
+];
+
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
 fn writable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
     let yard = &header.yard;
+    let devices = DEVICES.iter().map(PathBuf::from);
     match header.view {
+        View::Workspace if ground.shape(header.session) == Shape::Copied => {
+            let own = [yard.copy(), yard.folder.join("home"), yard.folder.join("tmp")];
+            devices.chain(own).collect()
+        }
         View::Workspace => {
-            let fixed = [
-                "/tmp",
-                "/var/tmp",
-                "/dev/shm",
-                "/dev/pts",
-                "/dev/null",
-                "/dev/zero",
-                "/dev/full",
-                "/dev/random",
-                "/dev/urandom",
-            ];
+            let fixed = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts"].iter().map(PathBuf::from);
             let own = [yard.project.clone(), ground.plan.home.clone()];
-            fixed.iter().map(PathBuf::from).chain(own).collect()
+            fixed.chain(devices).chain(own).collect()
         }
         View::Layers => vec![yard.bases()],
+        View::Copy => vec![yard.folder.clone()],
         View::Commits => vec![yard.handover(), "/dev/null".into()],
         View::Merge => vec![yard.project.clone(), yard.upper(), yard.backups(), yard.bases()],
         View::Discard => vec![yard.upper(), yard.bases()],
@@ -344,15 +392,19 @@ fn environment(
     let project = header.yard.project.to_string_lossy().into_owned();
     let mut env = way.map(|(port, shown)| way::variables(port, shown)).unwrap_or_default();
     let mut set = |key: &str, value: String| env.insert(key.to_owned(), value);
-    set("HOME", ground.plan.home.to_string_lossy().into_owned());
-    if ground.is_direct(header.session) {
-        set("PATH", config.path.clone());
-    } else {
-        set("PATH", ground.plan.path.clone());
+    let shape = ground.shape(header.session);
+    let home = match shape {
+        Shape::Walled | Shape::Direct => ground.plan.home.clone(),
+        Shape::Copied => header.yard.folder.join("home"),
+    };
+    set("HOME", home.to_string_lossy().into_owned());
+    set("PATH", if shape == Shape::Direct { &config.path } else { &ground.plan.path }.clone());
+    if shape != Shape::Direct {
         set("USER", USER.into());
         set("LOGNAME", USER.into());
     }
-    set("TMPDIR", "/tmp".into());
+    let temporary = header.yard.folder.join("tmp").to_string_lossy().into_owned();
+    set("TMPDIR", if shape == Shape::Copied { temporary } else { "/tmp".into() });
     set("LANG", config.locale.clone().unwrap_or_else(|| "C.UTF-8".into()));
     set("TERM", "dumb".into());
     // What it compiles in passing would be changes of the project that nobody made, to be looked at and applied.

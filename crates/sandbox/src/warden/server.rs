@@ -10,6 +10,7 @@ use super::{
 use crate::{
     cgroup::{Cgroups, Group},
     charter,
+    config::Shape,
     ids::{Ids, map_child},
     stage::{self, Opened},
     sys::{self, Namespaces},
@@ -166,7 +167,7 @@ impl Server {
     /// Makes what a session's next effects need before they come. What fails here fails again, and is told, then.
     fn prepare(&mut self, session: SessionId) {
         for view in [View::Workspace, View::Layers] {
-            if self.ground.is_direct(session) && view == View::Layers {
+            if self.ground.shape(session) == Shape::Direct && view == View::Layers {
                 continue;
             }
             let key = (session, view);
@@ -262,8 +263,11 @@ impl Server {
         if !self.ground.is_trusting() {
             charter::reads(&self.ground.hidden, lease, &extra_reads)?;
         }
-        if lease.is_direct && view != View::Workspace {
+        if lease.shape == Shape::Direct && view != View::Workspace {
             return Err("this session has no layer: what it does, it does in the project itself".into());
+        }
+        if lease.shape != Shape::Copied && view == View::Copy {
+            return Err("this session has no copy of its project".into());
         }
         let yard = lease.yard.clone();
         Ok(Header { session, yard, view, extra_reads, limits })
@@ -288,7 +292,7 @@ impl Server {
     fn make_room(&mut self, header: &Header) -> Result<(), String> {
         let rivals: &[View] = match header.view {
             View::Merge | View::Discard => &View::ALL,
-            View::Workspace | View::Layers | View::Commits => &[View::Merge, View::Discard],
+            View::Workspace | View::Layers | View::Commits | View::Copy => &[View::Merge, View::Discard],
         };
         for view in rivals {
             let key = (header.session, *view);
@@ -307,15 +311,19 @@ impl Server {
 
     fn make(&mut self, header: Header) -> Result<Holder, String> {
         check_yard(&self.ground, &header)?;
-        let is_direct = self.ground.is_direct(header.session);
+        let is_walled = self.ground.shape(header.session) == Shape::Walled;
         // Root makes user namespaces before it makes the holder.
-        let opened = if is_direct {
-            Opened::default()
-        } else {
+        let opened = if is_walled {
             stage::open(&mut self.ids, &self.ground.plan, &header.yard, header.view)
                 .map_err(|error| disabled().unwrap_or_else(|| error.to_string()))?
+        } else {
+            stage::folders(&self.ids, &header.yard).map_err(|error| error.to_string())?;
+            if self.ground.shape(header.session) == Shape::Copied {
+                fs::create_dir_all(header.yard.copy()).map_err(|error| format!("the copy: {error}"))?;
+            }
+            Opened::default()
         };
-        let is_mapped = self.ids.is_root() && !is_direct;
+        let is_mapped = self.ids.is_root() && is_walled;
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
         // Where only our own worker runs, nothing needs to be held.
         let group = if header.view.has_programs() { self.cgroups.make() } else { None };
@@ -355,7 +363,7 @@ impl Server {
 
     /// Root opens these for its unprivileged holders; an ordinary user's open them themselves.
     fn open_extra_reads(&self, header: &Header) -> Result<Vec<OwnedFd>, String> {
-        if !self.ids.is_root() || self.ground.is_direct(header.session) {
+        if !self.ids.is_root() || self.ground.shape(header.session) != Shape::Walled {
             return Ok(Vec::new());
         }
         let open = |path: &String| {

@@ -3,7 +3,7 @@
 //! All bases are compared before anything is written, and every new content is on disk under another name
 //! before the first file gets it, so that a full disk or a wrong base changes nothing.
 
-use super::beneath::{Root, ancestors, look, split, type_of};
+use super::beneath::{Root, ancestors, split, type_of};
 use super::error::{Error, errno};
 use super::read::{below, noun, size};
 use super::state::{MODE_BITS, content_digest, open_file};
@@ -198,7 +198,8 @@ fn make_parents(root: &Root, parent: &str, made: &mut Vec<String>) -> Result<(),
     dirs.push(parent);
     for at in dirs {
         let (above, name) = split(at);
-        if name.is_empty() || look(root.dir(above)?, name.as_ref())?.is_some() {
+        // By its path alone: what lies above may be nobody's to list.
+        if name.is_empty() || root.stat(at)?.is_some() {
             continue;
         }
         mkdirat(root.dir(above)?, name, Mode::from_raw_mode(0o755))?;

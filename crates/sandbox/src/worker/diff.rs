@@ -58,12 +58,17 @@ pub(super) fn scan(
 }
 
 /// Everything that the session changed, with contents as far as they fit, and everything that stays in the
-/// layer although nothing ignores it.
-pub(super) fn diff(upper: &str, project: &str, bases: Option<&Keep>) -> Result<DiffReport, Error> {
+/// layer although nothing ignores it. `is_copy`: the layer's files are links to those of a copy.
+pub(super) fn diff(
+    upper: &str,
+    project: &str,
+    is_copy: bool,
+    bases: Option<&Keep>,
+) -> Result<DiffReport, Error> {
     let layer = Layer::open(upper, project)?;
     let survey = layer.survey()?;
     let bases = bases.and_then(|keep| Bases::open(keep).ok());
-    let mut reporter = Reporter { layer: &layer, bases, left: CONTENTS_MAX, files: Vec::new() };
+    let mut reporter = Reporter { layer: &layer, is_copy, bases, left: CONTENTS_MAX, files: Vec::new() };
     if survey.cut {
         reporter.refuse(
             "",
@@ -107,6 +112,7 @@ fn touch(project: &Root, at: &str, path: WsPath, since: u64) -> Touched {
 
 struct Reporter<'a> {
     layer: &'a Layer,
+    is_copy: bool,
     bases: Option<Bases>,
     /// Bytes of content that still fit.
     left: u64,
@@ -181,14 +187,14 @@ impl Reporter<'_> {
 
     /// What becomes of hard links: each name that is applied gets a file of its own.
     fn linked(&self, at: &str) -> Result<Vec<String>, Errno> {
-        let several = |root: &Root| {
+        let several = |root: &Root, own| {
             let stat = root.stat(at)?;
-            Ok(stat.is_some_and(|stat| type_of(&stat) == FileType::RegularFile && stat.st_nlink > 1))
+            Ok(stat.is_some_and(|stat| type_of(&stat) == FileType::RegularFile && stat.st_nlink > own))
         };
         let Layer { upper, project } = self.layer;
-        Ok(if several(project)? {
+        Ok(if several(project, 1)? {
             vec!["is one of several hard links in the project: applied, it is a file of its own, and the others stay as they are".into()]
-        } else if several(upper)? {
+        } else if several(upper, if self.is_copy { 2 } else { 1 })? {
             vec!["is one of several hard links in the session: applied, each is a file of its own".into()]
         } else {
             Vec::new()

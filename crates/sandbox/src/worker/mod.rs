@@ -14,6 +14,7 @@ mod attributes;
 mod bases;
 mod beneath;
 mod change;
+mod copy;
 mod diff;
 mod error;
 mod ignores;
@@ -95,6 +96,8 @@ pub enum Request {
         upper: String,
         /// The project.
         project: String,
+        /// Whether each file of the layer is a link to one in a copy of the project, as `Settle` lays it out.
+        is_copy: bool,
         /// Where base texts are kept.
         #[serde(default)]
         bases: Option<Keep>,
@@ -106,6 +109,24 @@ pub enum Request {
         project: String,
         /// The overlay's upper directory.
         upper: Option<String>,
+    },
+    /// Bring a session's copy of its project up to date, and lay out what differs in it.
+    Settle {
+        /// The project.
+        project: String,
+        /// The copy.
+        copy: String,
+        /// Where what differs is laid out, as an overlay's upper directory.
+        upper: String,
+        /// The record of what was copied.
+        record: String,
+        /// Is the session's, whatever the project came to hold.
+        own: Vec<WsPath>,
+        /// Whether the copy is thrown away first.
+        anew: bool,
+        /// Names of files that are left out; the warden's word.
+        #[serde(default)]
+        masks: Vec<String>,
     },
     /// Make text of a page of the web.
     Page {
@@ -189,6 +210,8 @@ pub enum Reply {
     References(Option<References>),
     /// To `Page`.
     Page(String),
+    /// To `Settle`.
+    Settled,
     /// It was not done.
     Refused {
         /// Why, for people and the model.
@@ -202,6 +225,10 @@ pub fn run(request: Request) -> Reply {
     let reply = match request {
         Request::Resolve { action, workspace } => resolve::resolve(action, &workspace).map(Reply::Resolved),
         Request::Named { command, path } => named::named(&command, &path).map(Reply::Named),
+        Request::Settle { project, copy, upper, record, own, anew, masks } => {
+            let places = copy::Places { project: &project, copy: &copy, upper: &upper, record: &record };
+            copy::settle(&places, &masks, &own, anew).map(|()| Reply::Settled)
+        }
         Request::Page { html } => Ok(Reply::Page(page::text(&html.0))),
         Request::Perform { action } => perform(action).map(Reply::Report),
         Request::Scan { upper, project, known, since, outside, bases } => {
@@ -209,8 +236,8 @@ pub fn run(request: Request) -> Reply {
             diff::scan(&upper, &project, &known, since, bases.as_ref())
                 .and_then(|(touched, is_holding)| scanned(touched, is_holding, &project, outside))
         }
-        Request::Diff { upper, project, bases } => {
-            diff::diff(&upper, &project, bases.as_ref()).map(Reply::Diff)
+        Request::Diff { upper, project, is_copy, bases } => {
+            diff::diff(&upper, &project, is_copy, bases.as_ref()).map(Reply::Diff)
         }
         Request::References { project, upper } => {
             references::of(&project, upper.as_deref()).map(Reply::References)

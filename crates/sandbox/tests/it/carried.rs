@@ -48,7 +48,7 @@ impl Worked {
         assert_eq!(listed(&house.project, "attributes"), before, "nothing changes before an apply");
         let (upper, project) = (text(&house.folder.join("upper")), text(&house.project));
         let Reply::Diff(DiffReport { files, .. }) =
-            work(&house, Request::Diff { upper, project, bases: None }).await
+            work(&house, Request::Diff { upper, project, is_copy: false, bases: None }).await
         else {
             panic!("no diff")
         };

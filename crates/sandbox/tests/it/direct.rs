@@ -5,10 +5,11 @@ use crate::{
     life::Left,
 };
 use bailey_protocol::{Isolation, Level, Wall};
+use bailey_sandbox::Shape;
 use std::{collections::BTreeSet, fs, net::TcpListener, os::unix::fs::MetadataExt as _};
 
 pub(crate) fn direct(who: As) -> House {
-    House::with(who, |config| config.sessions.values_mut().for_each(|lease| lease.is_direct = true))
+    House::with(who, |config| config.sessions.values_mut().for_each(|lease| lease.shape = Shape::Direct))
 }
 
 #[tokio::test]

@@ -52,6 +52,7 @@ impl House {
     async fn differences(&self) -> Vec<MergeFile> {
         let (upper, project) = (self.folder.join("upper"), &self.project);
         let request = Request::Diff {
+            is_copy: false,
             upper: upper.display().to_string(),
             project: project.display().to_string(),
             bases: None,

@@ -8,6 +8,7 @@
 
 mod approved;
 mod carried;
+mod copied;
 mod direct;
 mod extensions;
 mod house;

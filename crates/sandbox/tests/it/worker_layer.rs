@@ -8,6 +8,7 @@ fn diff(ground: &Ground) -> BTreeMap<String, FileDiff> {
     ground.dir("upper");
     ground.dir("project");
     let files = match run(Request::Diff {
+        is_copy: false,
         upper: ground.text("upper"),
         project: ground.text("project"),
         bases: None,

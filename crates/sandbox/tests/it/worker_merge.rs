@@ -21,9 +21,12 @@ pub(super) fn merge(
 /// What a diff tells, as a merge of all of it.
 pub(super) fn all(ground: &Ground) -> Vec<MergeFile> {
     ground.dir("project");
-    let Reply::Diff(report) =
-        run(Request::Diff { upper: ground.text("upper"), project: ground.text("project"), bases: None })
-    else {
+    let Reply::Diff(report) = run(Request::Diff {
+        upper: ground.text("upper"),
+        project: ground.text("project"),
+        is_copy: false,
+        bases: None,
+    }) else {
         panic!()
     };
     let leaves = report.files.into_iter().filter(|file| file.refused.is_none());

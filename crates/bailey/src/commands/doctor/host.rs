@@ -1,6 +1,7 @@
 //! What the kernel of this machine offers, as its own files say. The walls are tried besides: this says why one is missing.
 
-use super::Finding;
+use super::{Finding, Grade};
+use bailey_protocol::Level;
 use bailey_sandbox::{Confined, Confinement};
 use std::fs;
 
@@ -36,9 +37,14 @@ pub(super) fn confinement() -> Finding {
     }
 }
 
-/// What these files say.
-pub(super) fn kernel(read: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
-    vec![version(&read), namespaces(&read), landlock(&read), seccomp(&read), overlay(&read)]
+/// What these files say, where the owner takes no less than this of commands.
+pub(super) fn kernel(read: impl Fn(&str) -> Option<String>, taken: Level) -> Vec<Finding> {
+    let mut namespaces = namespaces(&read);
+    if namespaces.grade == Grade::Fail && taken <= Level::Landlock {
+        namespaces.grade = Grade::Warn;
+        namespaces.says.push_str("; your config.toml takes `landlock` in their place");
+    }
+    vec![version(&read), namespaces, landlock(&read), seccomp(&read), overlay(&read)]
 }
 
 fn version(read: &impl Fn(&str) -> Option<String>) -> Finding {
@@ -129,8 +135,9 @@ fn overlay(read: &impl Fn(&str) -> Option<String>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::{super::Grade, kernel};
+    use bailey_protocol::Level;
 
-    fn grades(change: &[(&str, &str)]) -> Vec<(&'static str, Grade)> {
+    fn grades_where(taken: Level, change: &[(&str, &str)]) -> Vec<(&'static str, Grade)> {
         let usual = [
             ("/proc/sys/kernel/osrelease", "6.8.0-45-generic"),
             ("/proc/sys/user/max_user_namespaces", "63000"),
@@ -143,7 +150,19 @@ mod tests {
             let all = change.iter().chain(&usual);
             all.into_iter().find(|(known, _)| *known == path).map(|(_, text)| (*text).to_owned())
         };
-        kernel(read).into_iter().map(|finding| (finding.check, finding.grade)).collect()
+        kernel(read, taken).into_iter().map(|finding| (finding.check, finding.grade)).collect()
+    }
+
+    fn grades(change: &[(&str, &str)]) -> Vec<(&'static str, Grade)> {
+        grades_where(Level::Native, change)
+    }
+
+    #[test]
+    fn namespaces_are_no_failure_where_landlock_is_taken() {
+        let off = [("/proc/sys/user/max_user_namespaces", "0")];
+        let of = |level| grades_where(level, &off).into_iter().find(|(check, _)| *check == "user namespaces");
+        assert_eq!(of(Level::Native), Some(("user namespaces", Grade::Fail)), "the control");
+        assert_eq!(of(Level::Landlock), Some(("user namespaces", Grade::Warn)));
     }
 
     #[test]

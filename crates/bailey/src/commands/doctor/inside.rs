@@ -69,13 +69,13 @@ async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer)
     let session = Session {
         // It hears of nobody, and has more to look at.
         is_bound: false,
-        ..Session::new(&own, config, keys, workspace.clone(), opening)
+        ..Session::new(&own, config, keys, workspace, opening)
     };
     let begin = Instant::now();
     let Open { host, .. } = compose::open(session).await?;
     let command = Command {
         argv: ["/bin/sh", "-c", SCRIPT].map(Into::into).into(),
-        cwd: workspace,
+        cwd: host.workspace().clone(),
         env: BTreeMap::new(),
         stdin: None,
         network: false,

@@ -5,6 +5,7 @@ use crate::{
     compose, exit,
     front::{self, short},
     home::Home,
+    place::origin,
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
@@ -30,6 +31,11 @@ pub(super) async fn fork(home: &Home, name: &str, at: Option<u64>, printer: &Pri
     let journal = crate::commands::journal(home, printer).await?;
     let from = journal.session(name).await?;
     super::is_own(&from)?;
+    if origin(home, from.id).is_some() {
+        bail!(
+            "a session that works on a copy cannot be forked: what was said in it names files of that copy"
+        );
+    }
     let id = compose::new_session()?;
     let at = journal.fork_session(id, &from, at).await?;
     let left = journal.touched(from.id).await?.len();

@@ -101,6 +101,72 @@ fn a26_a_tier_gets_the_isolation_that_the_owner_wants_of_it_or_nothing(who: Who)
     assert!(ran.code != Some(0) && ran.stderr.contains("may not be set by a project"), "{ran:?}");
 }
 
+attack!(a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that);
+fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n"), (".env", "TOKEN=canary\n"), ("older.py", OLDER)]);
+    // As in a container that forbids namespaces.
+    let script = actor.stage.project().join("older.py").display().to_string();
+    let program = actor.stage.folder().join("bin/bailey").display().to_string();
+    let home = actor.stage.home().display().to_string();
+    let lacking = ["/usr/bin/python3", &script, "clone-namespaces=EPERM", "clone3=ENOSYS", "--"];
+    let nested =
+        |arguments: &[&str]| actor.outside(&[&lacking[..], &[&program, "--home", &home], arguments].concat());
+    let keep = |script: &str| nested(&["sandbox", "run", "--keep", "--", "sh", "-c", script]);
+    // Without the owner's word nothing runs.
+    let ran = keep("echo ran");
+    if ran.code == Some(98) {
+        return super::actor::could_not_be_tried("in a container that forbids namespaces", &ran.stderr);
+    }
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    actor.configure("[sandbox.tiers]\ninternal = \"landlock\"\n");
+    let secret = actor.user().join(".ssh/id_ed25519").display().to_string();
+    let tries = format!(
+        "echo changed > a.txt; echo new > b.txt; cat {secret} .env 2>/dev/null; \
+         (exec 3<>/dev/tcp/127.0.0.1/1) 2>/dev/null; cat {}/a.txt 2>/dev/null; pwd",
+        actor.stage.project().display()
+    );
+    let ran = keep(&tries);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 1, "nothing but where it is: {ran:?}");
+    assert!(
+        ran.stderr.contains("a copy of") && ran.stderr.contains("docs/sandbox.md"),
+        "it is said: {ran:?}"
+    );
+    assert_eq!(actor.stage.read("a.txt"), "a\n", "the project is as it was");
+    let doctor = nested(&["--json", "sandbox", "doctor"]);
+    let tier = doctor.lines().into_iter().find(|found| found["check"] == "tier internal").unwrap();
+    assert!(
+        tier["says"].as_str().unwrap().contains("has `landlock`") && doctor.code == Some(0),
+        "{doctor:?}"
+    );
+    // Where it begins below the project, it begins there in the copy.
+    actor.write("sub/s.txt", "s\n");
+    let ran = nested(&["sandbox", "run", "-C", "sub", "--", "cat", "s.txt"]);
+    assert_eq!(ran.stdout, "s\n", "{ran:?}");
+    // Its changes are compared, applied and taken back like any other's.
+    let listed = nested(&["--json", "sessions", "list"]).lines();
+    let project = actor.stage.project().display().to_string();
+    let of_project = listed.iter().find(|session| session["workspace"] == *project).expect("by its own path");
+    let session = of_project["id"].as_str().unwrap().to_owned();
+    assert!(nested(&["sessions", "fork", &session]).stderr.contains("works on a copy"));
+    assert!(nested(&["pool", "add", "--", "true"]).stderr.contains("no workspace is made ready"));
+    let diff = nested(&["sessions", "diff", &session]);
+    assert!(diff.stdout.contains("+changed") && diff.stdout.contains("b/b.txt"), "{diff:?}");
+    assert!(!diff.stdout.contains("canary"), "{diff:?}");
+    let applied = nested(&["sessions", "apply", &session, "--approve", "never"]);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    assert_eq!((actor.stage.read("a.txt"), actor.stage.read("b.txt")), ("changed\n".into(), "new\n".into()));
+    let undone = nested(&["sessions", "undo", &session]);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert_eq!(actor.stage.read("a.txt"), "a\n");
+    assert!(nested(&["sessions", "diff", &session]).stdout.contains("+changed"), "the session still has it");
+    assert_eq!(nested(&["sessions", "discard", &session]).code, Some(0));
+    assert!(!nested(&["sessions", "diff", &session]).stdout.contains("+changed"));
+    // The control: where there are namespaces, the same configuration gets them.
+    let ran = actor.outcome(&["true"]);
+    assert_eq!(ran["enforced"]["backend"], "native", "{ran}");
+}
+
 const OLDER: &str = include_str!("../probes/older.py");
 
 /// Kernels and containers that lack something, as a filter of system calls plays them; and what the refusal names.

@@ -20,7 +20,7 @@ pub(super) fn discard(
     upper: &Root,
     files: &[MergeFile],
 ) -> std::result::Result<Vec<MergeResult>, Error> {
-    let emptied = upper.dir("").and_then(|dir| empty(disk, &dir, 0));
+    let emptied = upper.dir("").and_then(|dir| empty_with(disk, &dir, 0));
     let state = match emptied {
         Ok(()) => MergeState::Done,
         Err(errno) => MergeState::Failed { reason: format!("the layer cannot be emptied: {}", plain(errno)) },
@@ -28,7 +28,20 @@ pub(super) fn discard(
     Ok(files.iter().map(|file| MergeResult { path: file.path.clone(), state: state.clone() }).collect())
 }
 
-fn empty(disk: &Disk, dir: &OwnedFd, depth: usize) -> Result<()> {
+/// Empties a directory.
+pub(in crate::worker) fn empty(dir: &OwnedFd) -> Result<()> {
+    empty_with(&Disk::default(), dir, 0)
+}
+
+/// Removes what a directory has under a name, where it has that, with all that lies in it.
+pub(in crate::worker) fn remove_all(dir: &OwnedFd, name: &OsStr) -> Result<()> {
+    match remove(&Disk::default(), dir, name, 0) {
+        Err(Errno::NOENT) => Ok(()),
+        removed => removed,
+    }
+}
+
+fn empty_with(disk: &Disk, dir: &OwnedFd, depth: usize) -> Result<()> {
     if depth > DEPTH_MAX {
         return Err(Errno::NAMETOOLONG);
     }
@@ -46,7 +59,7 @@ fn remove(disk: &Disk, dir: &OwnedFd, name: &OsStr, depth: usize) -> Result<()> 
     if !is_dir {
         return disk.unlink(dir, name);
     }
-    empty(disk, &open(disk, dir, name)?, depth + 1)?;
+    empty_with(disk, &open(disk, dir, name)?, depth + 1)?;
     disk.rmdir(dir, name)
 }
 

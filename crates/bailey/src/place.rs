@@ -1,0 +1,76 @@
+//! Where a session works: in its project, beneath a layer; or, where there can be no namespaces and the owner takes Landlock alone, in a
+//! private copy of it.
+
+use crate::{
+    compose::Session,
+    home::{Folder, Home, write_private},
+};
+use anyhow::{Context as _, Result};
+use bailey_protocol::{Level, SessionId, WsPath};
+use bailey_runtime::Opening;
+use bailey_sandbox::{Shape, Yard, can_make_namespaces};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The file in a session's folder that names the project that it has a copy of.
+const ORIGIN: &str = "origin";
+
+/// The project of which a session has a copy; none where it works in its project itself.
+pub(crate) fn origin(home: &Home, id: SessionId) -> Option<WsPath> {
+    fs::read_to_string(home.of_session(id, ORIGIN)).ok().map(WsPath)
+}
+
+/// A session's place.
+pub(crate) struct Place {
+    /// The session's own folder.
+    pub(crate) folder: PathBuf,
+    /// The project, which an apply changes.
+    pub(crate) project: PathBuf,
+    /// What the session knows as its workspace.
+    pub(crate) workspace: WsPath,
+    /// What stands between it and the host.
+    pub(crate) shape: Shape,
+    /// What a person should know of it.
+    pub(crate) remark: Option<String>,
+}
+
+impl Place {
+    /// Finds or makes it.
+    ///
+    /// # Errors
+    /// When the folder, or the place of a copy, cannot be made.
+    pub(crate) fn of(session: &Session<'_>, id: SessionId) -> Result<Self> {
+        let Session { home, config, workspace, opening, is_scratch, is_direct, .. } = session;
+        let project = PathBuf::from(&workspace.0);
+        let is_new = matches!(opening, Opening::New(_));
+        // Asked only where the answer matters: it takes a process.
+        let takes_less = is_new && !is_direct && config.tiers.internal <= Level::Landlock;
+        if takes_less && !can_make_namespaces(Path::new("/proc/self/exe")) {
+            let folder = home.session_apart(id, *is_scratch)?;
+            write_private(&folder.join(ORIGIN), project.as_os_str().as_encoded_bytes())?;
+            return Self::copied(folder, project);
+        }
+        let Folder { path: folder, remark } = home.session(id, *is_scratch)?;
+        if !is_new && let Some(origin) = origin(home, id) {
+            return Self::copied(folder, origin.0.into());
+        }
+        let shape = if *is_direct { Shape::Direct } else { Shape::Walled };
+        Ok(Self { folder, project, workspace: workspace.clone(), shape, remark })
+    }
+
+    fn copied(folder: PathBuf, project: PathBuf) -> Result<Self> {
+        let yard = Yard { project: project.clone(), folder: folder.clone() };
+        let copy = yard.copy();
+        fs::create_dir_all(&copy).with_context(|| format!("cannot make `{}`", copy.display()))?;
+        let remark = format!(
+            "there can be no namespaces here, and your config.toml takes `landlock`: commands work on a copy of `{}` in `{}`, without its \
+             secret-looking files, any network, or /tmp; what Landlock alone does not stop is in docs/sandbox.md",
+            project.display(),
+            copy.display()
+        );
+        let workspace = WsPath(copy.to_str().context("the session's folder is not UTF-8")?.into());
+        Ok(Self { folder, project, workspace, shape: Shape::Copied, remark: Some(remark) })
+    }
+}

@@ -1,0 +1,230 @@
+//! Landlock and a list of system calls alone, over a private copy: what they hold, each with its control in a session without walls.
+
+use crate::house::{As, House, Ran, everyone};
+use bailey_protocol::{Action, Command, FileChange, Isolation, Level, Wall, WsPath};
+use bailey_sandbox::{Shape, Yard, worker::Reply, worker::Request};
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::{fs::PermissionsExt as _, net::UnixListener, process::CommandExt as _},
+    path::PathBuf,
+    process,
+};
+use tokio_util::sync::CancellationToken;
+
+fn house(who: As, shape: Shape) -> House {
+    House::with(who, |config| {
+        config.tiers.internal = Level::Landlock;
+        config.masks = vec![".env".into()];
+        config.sessions.values_mut().for_each(|lease| lease.shape = shape);
+    })
+}
+
+fn yard(house: &House) -> Yard {
+    Yard { project: house.project.clone(), folder: house.folder.clone() }
+}
+
+/// Where its commands work.
+fn place(house: &House, shape: Shape) -> PathBuf {
+    if shape == Shape::Copied { yard(house).copy() } else { house.project.clone() }
+}
+
+async fn settle(house: &House) {
+    let yard = yard(house);
+    let text = |path: PathBuf| path.display().to_string();
+    let request = Request::Settle {
+        project: text(yard.project.clone()),
+        copy: text(yard.copy()),
+        upper: text(yard.upper()),
+        record: text(yard.copied()),
+        own: Vec::new(),
+        anew: false,
+        masks: Vec::new(),
+    };
+    let never = CancellationToken::new();
+    let (reply, _) = house.native.work(house.session, request, &Isolation::default(), &never).await.unwrap();
+    assert!(matches!(reply, Reply::Settled), "{reply:?}");
+}
+
+async fn run(house: &House, shape: Shape, line: &str) -> Ran {
+    if shape == Shape::Copied {
+        settle(house).await;
+    }
+    let cwd = WsPath(place(house, shape).display().to_string());
+    house.run(&Command { cwd, ..house.command(line) }, &Isolation::default()).await
+}
+
+#[tokio::test]
+async fn a_command_works_in_the_copy_and_says_what_stood() {
+    for who in everyone() {
+        let house = house(who, Shape::Copied);
+        house.write("a.txt", "a\n");
+        house.write(".env", "KEY=1\n");
+        let line = "echo changed > a.txt; ls -a; echo temporary > \"$TMPDIR/t\" && cat \"$TMPDIR/t\"; \
+                    echo kept > ~/k && cat ~/k; mkdir d && cd d && pwd | grep -c copy; python3 -S -c 'print(1)'";
+        let ran = run(&house, Shape::Copied, line).await;
+        let printed = ran.text();
+        assert!(printed.contains("temporary\nkept\n1\n1"), "{who:?}: {printed} {:?}", ran.outcome);
+        assert!(!printed.contains(".env"), "a secret-looking file is left out: {printed}");
+        let enforced = ran.enforced();
+        assert_eq!(
+            (enforced.backend.as_str(), Level::of(enforced)),
+            ("landlock", Level::Landlock),
+            "{enforced:?}"
+        );
+        assert!(!enforced.walls.contains(&Wall::NetNamespace));
+        assert!(enforced.absent.iter().any(|why| why.contains("namespaces")), "{enforced:?}");
+        assert_eq!(fs::read_to_string(house.project.join("a.txt")).unwrap(), "a\n");
+        assert_eq!(fs::read_to_string(yard(&house).copy().join("a.txt")).unwrap(), "changed\n");
+        settle(&house).await;
+        assert_eq!(fs::read_to_string(yard(&house).upper().join("a.txt")).unwrap(), "changed\n");
+    }
+}
+
+/// One line of Python for each way out, with what it prints when it is one.
+const WAYS: &[(&str, &str)] = &[
+    ("the project's own file is read", "open('{project}/a.txt').read()"),
+    ("the project's own file is written", "open('{project}/w.txt', 'w')"),
+    ("a key of the home is read", "open('{home}/.ssh/id').read()"),
+    ("the home is listed", "__import__('os').listdir('{home}')"),
+    ("the home is written", "open('{home}/.profile', 'a')"),
+    ("another's temporary file is read", "open('{shared}').read()"),
+    ("Bailey's own record is read", "open('{folder}/copied').read()"),
+    ("what others run is listed", "open('/proc/{pid}/cmdline').read()[0]"),
+    ("the variables of another process are read", "open('/proc/{pid}/environ').read()[0]"),
+    ("a TCP port of the host is reached", "__import__('socket').create_connection(('127.0.0.1', {port}))"),
+    (
+        "a UDP socket is made",
+        "__import__('socket').socket(__import__('socket').AF_INET, __import__('socket').SOCK_DGRAM)",
+    ),
+    ("an IPv6 socket is made", "__import__('socket').socket(__import__('socket').AF_INET6)"),
+    (
+        "a socket of the host is reached",
+        "__import__('socket').socket(__import__('socket').AF_UNIX).connect('{socket}')",
+    ),
+    ("another process is signalled", "__import__('os').kill({pid}, 0) or __import__('os').kill({pid}, 18)"),
+    ("another process's niceness is changed", "__import__('os').setpriority(0, {pid}, 5)"),
+    ("another process's limits are changed", "__import__('resource').prlimit({pid}, 7, (64, 64))"),
+];
+
+#[tokio::test]
+async fn landlock_and_a_list_of_calls_alone_keep_a_command_in() {
+    if !std::path::Path::new("/usr/bin/python3").exists() {
+        return println!("SKIPPED: there is no /usr/bin/python3");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    for who in everyone() {
+        let shared =
+            tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o777)).tempdir().unwrap();
+        let file = shared.path().join("of-another");
+        fs::write(&file, "shared").unwrap();
+        let socket = shared.path().join("socket");
+        let _unix = UnixListener::bind(&socket).unwrap();
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
+        for shape in [Shape::Copied, Shape::Direct] {
+            let house = house(who, shape);
+            house.write("a.txt", "a\n");
+            fs::create_dir(house.home.join(".ssh")).unwrap();
+            fs::write(house.home.join(".ssh/id"), "the key\n").unwrap();
+            house.give(&house.home);
+            fs::write(house.folder.join("copied"), "{}").unwrap();
+            house.give(&house.folder);
+            let mut victim = sleeper(&house);
+            let fill = |way: &str| {
+                way.replace("{project}", &house.project.display().to_string())
+                    .replace("{home}", &house.home.display().to_string())
+                    .replace("{folder}", &house.folder.display().to_string())
+                    .replace("{shared}", &file.display().to_string())
+                    .replace("{socket}", &socket.display().to_string())
+                    .replace("{port}", &port)
+                    .replace("{pid}", &victim.id().to_string())
+            };
+            let script: String = WAYS
+                .iter()
+                .map(|(what, way)| {
+                    let way = fill(way);
+                    format!(
+                        "try:\n  {way}\n  print('OUT: {}')\nexcept Exception as e: print('kept:', e)\n",
+                        what.replace('\'', "")
+                    )
+                })
+                .collect();
+            if shape == Shape::Copied {
+                settle(&house).await;
+            }
+            let script_at = place(&house, shape).join("ways.py");
+            fs::write(&script_at, script).unwrap();
+            house.give(&script_at);
+            let cwd = WsPath(place(&house, shape).display().to_string());
+            let command = Command { cwd, ..house.command("/usr/bin/python3 -S ways.py") };
+            let ran = house.run(&command, &Isolation::default()).await;
+            let printed = ran.text();
+            let lines: Vec<&str> = printed.lines().collect();
+            assert_eq!(lines.len(), WAYS.len(), "{who:?} {shape:?}: {printed} {:?}", ran.outcome);
+            for ((what, _), line) in WAYS.iter().zip(lines) {
+                // The control: without walls the same line gets there.
+                let is_out = shape == Shape::Direct;
+                assert_eq!(line.starts_with("OUT"), is_out, "{who:?} {shape:?}, {what}: {line}");
+            }
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+        }
+    }
+}
+
+/// A process of the warden's user.
+fn sleeper(house: &House) -> process::Child {
+    let mut command = process::Command::new("/usr/bin/sleep");
+    command.arg("1000");
+    if crate::house::is_root() && house.who == As::User {
+        command.uid(crate::house::STRANGER).gid(crate::house::STRANGER);
+    }
+    command.spawn().unwrap()
+}
+
+#[tokio::test]
+async fn more_than_landlock_is_wanted_and_nothing_runs() {
+    for who in everyone() {
+        let house = House::with(who, |config| {
+            config.sessions.values_mut().for_each(|lease| lease.shape = Shape::Copied);
+        });
+        fs::create_dir_all(yard(&house).copy()).unwrap();
+        house.give(&house.folder);
+        let cwd = WsPath(yard(&house).copy().display().to_string());
+        let command = Command { cwd, ..house.command("echo ran") };
+        let ran = house.run(&command, &Isolation::default()).await;
+        assert!(
+            ran.reason().contains("wants the isolation `native`, and there is `landlock`"),
+            "{}",
+            ran.reason()
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_worker_reads_and_changes_the_copy_and_nothing_beside() {
+    for who in everyone() {
+        let house = house(who, Shape::Copied);
+        house.write("a.txt", "a\n");
+        settle(&house).await;
+        let never = CancellationToken::new();
+        let change = |path: PathBuf| Request::Perform {
+            action: Action::Change {
+                files: vec![FileChange {
+                    path: WsPath(path.display().to_string()),
+                    base: None,
+                    new: Some(bailey_protocol::Blob(b"new\n".to_vec())),
+                }],
+            },
+        };
+        let done = async |request| {
+            house.native.work(house.session, request, &Isolation::default(), &never).await.unwrap().0
+        };
+        let reply = done(change(yard(&house).copy().join("n.txt"))).await;
+        assert!(matches!(reply, Reply::Report(_)), "{reply:?}");
+        let reply = done(change(house.project.join("n.txt"))).await;
+        assert!(matches!(reply, Reply::Refused { .. }), "{reply:?}");
+        assert!(!house.project.join("n.txt").exists());
+    }
+}
