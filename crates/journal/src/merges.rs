@@ -1,10 +1,15 @@
 //! The merges of a session: what its applies moved, and what an undo can take back.
 
-use crate::{Journal, JournalError, fact::Fact, fact::Recorded, read::Query};
+use crate::{
+    Journal, JournalError,
+    fact::{Fact, Recorded},
+    read::{recorded, stored_row},
+};
 use bailey_protocol::{
     Action, Effect, EffectId, Kind, Merge, MergeFile, MergeKind, MergeState, Outcome, Report, SessionId,
     Status, Tip, TipResult, WsPath,
 };
+use bailey_store::params;
 use std::collections::{HashMap, HashSet};
 
 /// An apply, with what it moved and is not taken back.
@@ -48,7 +53,17 @@ impl Journal {
 
     /// Every merge that the session began, in order.
     async fn merges(&self, session: SessionId) -> Result<Vec<Begun>, JournalError> {
-        let entries = self.entries(Query { session: Some(session), ..Query::default() }).await?;
+        // What else the session did is not read: a comparison alone may be as large as all its merges.
+        let entries = self.store().read(move |db| {
+            let mut statement = db.prepare_cached(
+                "SELECT body, bytes FROM entry JOIN effect ON effect.id = entry.effect LEFT JOIN payload USING (seq)
+                 WHERE entry.session = ?1 AND archive IS NULL AND kind = 'merge' AND type IN ('intent', 'outcome')
+                 ORDER BY seq",
+            )?;
+            let rows = statement.query_map(params![session.to_string()], stored_row)?;
+            rows.map(|row| recorded(row?)).collect::<Result<Vec<Recorded>, _>>()
+        });
+        let entries = entries.await?;
         let ends: HashMap<EffectId, End> = entries.iter().filter_map(end).collect();
         let mut merges = Vec::new();
         for recorded in &entries {

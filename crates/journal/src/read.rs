@@ -304,11 +304,11 @@ impl Journal {
     }
 }
 
-fn stored_row(row: &Row<'_>) -> SqlResult<(Vec<u8>, Option<Vec<u8>>)> {
+pub(crate) fn stored_row(row: &Row<'_>) -> SqlResult<(Vec<u8>, Option<Vec<u8>>)> {
     Ok((row.get(0)?, row.get(1)?))
 }
 
-fn recorded((body, payload): (Vec<u8>, Option<Vec<u8>>)) -> Result<Recorded, StoreError> {
+pub(crate) fn recorded((body, payload): (Vec<u8>, Option<Vec<u8>>)) -> Result<Recorded, StoreError> {
     let entry = serde_json::from_slice(&body)
         .map_err(|error| StoreError::custom(format!("an entry cannot be read: {error}")))?;
     Ok(Recorded { entry, payload })

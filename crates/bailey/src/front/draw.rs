@@ -21,6 +21,8 @@ const TARGET_CHARS_MAX: usize = 100;
 const TARGET_CHARS_MIN: usize = 16;
 /// Stands before each row of the model's text.
 const BAR: &str = "│ ";
+/// The most that is shown of what Bailey itself waits for, in cells.
+const WAITING_CELLS_MAX: usize = 200;
 /// The most that is kept of a command's last line.
 const LAST_BYTES_MAX: usize = 1024;
 /// Diff lines shown below an edit; the whole diff comes at the end.
@@ -241,7 +243,9 @@ impl<'a> Drawing<'a> {
                 "merge" => target.to_owned(),
                 other => format!("{other} {target}"),
             };
-            self.waiting = Some((what, Instant::now()));
+            // A merge names all its files, and this is drawn again and again.
+            let (_, what) = span(self.printer, Style::Dim, &what);
+            self.waiting = Some((cut(&what, WAITING_CELLS_MAX), Instant::now()));
         }
     }
 
@@ -367,5 +371,22 @@ pub(super) fn duration(ms: u64) -> String {
         0..1000 => format!("{ms} ms"),
         1000..120_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Drawing, WAITING_CELLS_MAX};
+    use crate::{cli::Color, print::Printer};
+    use bailey_protocol::Verdict;
+
+    #[test]
+    fn what_a_merge_names_is_not_drawn_again_and_again() {
+        let printer = Printer::new(false, Color::Never);
+        let mut drawing = Drawing::new(&printer, false);
+        let target = format!("apply {}", "src/one.rs ".repeat(100_000));
+        drawing.decided(None, "merge", &target, Verdict::Allowed, &[]);
+        let (what, _) = drawing.waiting.expect("it waits for the merge");
+        assert!(what.starts_with("apply src/one.rs") && what.chars().count() <= WAITING_CELLS_MAX);
     }
 }

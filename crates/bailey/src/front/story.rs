@@ -8,7 +8,10 @@ use super::{
 };
 use crate::print::{Printer, Style};
 use bailey_protocol::{Happening, SessionId, quoted};
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Instant,
+};
 
 /// Lines of one part; what is more is counted.
 const LINES_MAX: usize = 4;
@@ -178,12 +181,14 @@ impl Story {
 
     /// Files that went to the project, or back.
     fn merged(&mut self, direction: &str, files: &[String]) {
-        let is_moved = |file: &Changed| files.contains(&file.path);
+        let paths: HashSet<&str> = files.iter().map(String::as_str).collect();
+        let is_moved = |file: &Changed| paths.contains(file.path.as_str());
         self.applied.retain(|file| !is_moved(file));
         if direction == "apply" {
             let moved: Vec<Changed> = self.changed.extract_if(.., |file| is_moved(file)).collect();
-            let is_new = |path: &&String| !moved.iter().any(|file| file.path == **path);
-            self.applied.extend(files.iter().filter(is_new).map(|path| Changed::new(path)));
+            let told: HashSet<&str> = moved.iter().map(|file| file.path.as_str()).collect();
+            let new = files.iter().filter(|path| !told.contains(path.as_str()));
+            self.applied.extend(new.map(|path| Changed::new(path)));
             self.applied.extend(moved);
         }
     }
@@ -423,18 +428,4 @@ fn took(since: Instant) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::counted;
-
-    #[test]
-    fn lines_are_counted_by_the_hunks() {
-        let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n one\n--- two\n+++ two\n+three\n--- a/y\n+++ b/y\nbinary file of 3 bytes\n\
-                    diff --git a/m b/m\nold mode 100644\nnew mode 100755\n\
-                    diff --git a/n b/n\nold mode 100644\nnew mode 100755\n--- a/n\n+++ b/n\n@@ -1 +1 @@\n-a\n+b\n\
-                    --- /dev/null\n+++ b/z\n@@ -0,0 +1 @@\n+z\n\\ No newline at end of file\n";
-        let files: Vec<String> = ["x", "y", "m", "n", "z"].map(Into::into).into();
-        let counts: Vec<(usize, usize)> =
-            counted(diff, &files).iter().map(|file| (file.more, file.less)).collect();
-        assert_eq!(counts, [(2, 1), (0, 0), (0, 0), (1, 1), (1, 0)]);
-    }
-}
+mod tests;
