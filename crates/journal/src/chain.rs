@@ -6,16 +6,17 @@
 
 use crate::{
     archive::List,
+    clean::Clean,
     fact::{Commitment, ENTRY_VERSION, Entry, Fact, Payload, Recorded, Stored},
     project,
     retain::{Archive, Archives},
     sign::{Signatures, Vouched},
     tree::{self, Forest},
 };
-use bailey_protocol::{Blob, Digest, SessionId, Timestamp, number::Seq};
+use bailey_protocol::{Digest, SessionId, Timestamp, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 const DOMAIN: &[u8] = b"bailey.journal.1";
@@ -113,46 +114,23 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreError> {
 /// The stored JSON, with every string past the redactor: before serialisation, because a secret with a quote in it
 /// looks different inside JSON.
 fn body_of(stored: &Stored, redactor: &Redactor) -> Result<Vec<u8>, StoreError> {
-    let mut value = serde_json::to_value(stored).map_err(not_json)?;
-    redact(&mut value, redactor);
-    serde_json::to_vec(&value).map_err(not_json)
+    let value = serde_json::to_value(stored).map_err(not_json)?;
+    clean(&value, redactor)
 }
 
 fn payload_of(payload: &Payload, redactor: &Redactor) -> Result<Vec<u8>, StoreError> {
     match payload {
         Payload::Text(text) => Ok(redactor.redact(text).text.into_owned().into_bytes()),
-        Payload::Json(value) => {
-            let mut value = value.clone();
-            redact(&mut value, redactor);
-            serde_json::to_vec(&value).map_err(not_json)
-        }
+        Payload::Json(value) => clean(value, redactor),
     }
+}
+
+fn clean(value: &Value, redactor: &Redactor) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(&Clean { value, redactor }).map_err(not_json)
 }
 
 fn not_json(error: serde_json::Error) -> StoreError {
     StoreError::custom(format!("entry cannot be serialised: {error}"))
-}
-
-pub(crate) fn redact(value: &mut Value, redactor: &Redactor) {
-    match value {
-        Value::String(text) => *text = redactor.redact(text).text.into_owned(),
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
-        Value::Object(fields) => match blob(fields) {
-            // Bytes are redacted as bytes: a mark inside Base64 could not be read back.
-            Some(Blob(bytes)) => {
-                let clean = Blob(redactor.redact_bytes(&bytes).into_owned());
-                *value = serde_json::to_value(clean).unwrap_or_default();
-            }
-            None => fields.iter_mut().for_each(|(_, field)| redact(field, redactor)),
-        },
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// The bytes, where this is a [`Blob`] that is no UTF-8.
-fn blob(fields: &Map<String, Value>) -> Option<Blob> {
-    let is_blob = fields.len() == 1 && fields.contains_key("base64");
-    is_blob.then(|| serde_json::from_value(Value::Object(fields.clone())).ok()).flatten()
 }
 
 /// What a verification found.

@@ -18,6 +18,7 @@ mod breach;
 mod budget;
 mod chain;
 pub mod checkpoint;
+mod clean;
 mod clock;
 mod extension;
 pub mod fact;
@@ -89,6 +90,7 @@ use bailey_policy::{Allowed, Review};
 use bailey_protocol::{ApprovalId, Digest, Effect, Isolation, SessionId};
 use bailey_secrets::Redactor;
 use bailey_store::{Database, Grade, Store, StoreError, Tx};
+use clean::Clean;
 use keys::KeyFile;
 use std::{
     fmt,
@@ -300,9 +302,8 @@ impl Journal {
     /// # Errors
     /// When it cannot be written as JSON.
     pub fn shown(&self, effect: &Effect) -> Result<serde_json::Value, JournalError> {
-        let mut shown = begin::effect_json(effect)?;
-        chain::redact(&mut shown, self.redactor());
-        Ok(shown)
+        let clean = Clean { value: &begin::effect_json(effect)?, redactor: self.redactor() };
+        serde_json::to_value(clean).map_err(|error| JournalError::Json(error.to_string()))
     }
 
     pub(crate) fn store(&self) -> &Store {
