@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 /// What a kernel allows for one list of names, and for one value.
 const BYTES_MAX: usize = 1 << 16;
+/// What most lists of names fit into.
+const LIST_BYTES: usize = 256;
 const OF_USERS: &[u8] = b"user.";
 const OF_THE_OVERLAY: &[u8] = b"user.overlay.";
 
@@ -17,8 +19,13 @@ pub(super) type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The attributes of an opened file or directory; none where the file system has none.
 pub(super) fn of(fd: impl AsFd) -> Result<Attributes> {
-    let mut names = vec![0; BYTES_MAX];
-    let length = match flistxattr(&fd, names.as_mut_slice()) {
+    let mut names = vec![0; LIST_BYTES];
+    let mut listed = flistxattr(&fd, names.as_mut_slice());
+    if listed == Err(Errno::RANGE) {
+        names.resize(BYTES_MAX, 0);
+        listed = flistxattr(&fd, names.as_mut_slice());
+    }
+    let length = match listed {
         Ok(length) => length,
         Err(Errno::OPNOTSUPP) => return Ok(Attributes::new()),
         Err(errno) => return Err(errno),

@@ -1,17 +1,13 @@
 //! What a session changed, told for the manifest ([`scan`]) and for people's eyes ([`diff()`]).
 
-use super::attributes::{self, Attributes};
 use super::bases::{Bases, Keep};
-use super::beneath::{Root, look, type_of};
+use super::beneath::{Root, look};
 use super::error::Error;
 use super::layer::{Entry, Layer};
-use super::state::{State, Unreadable, open_file, state_of};
+use super::state::{Seen, State, Unreadable, seen, state_of};
 use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath, file_state, quoted};
 use rustix::fs::FileType;
-use rustix::io::Errno;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 
 /// Paths in one report.
 const PATHS_MAX: usize = 100_000;
@@ -122,10 +118,11 @@ struct Reporter<'a> {
 impl Reporter<'_> {
     fn add(&mut self, at: &str, entry: Entry) -> Result<(), Unreadable> {
         let Layer { upper, project } = self.layer;
-        let new = if entry.upper.is_some() { state(upper, at)? } else { None };
-        let old = state(project, at)?;
-        let set = self.set_inside(at, new.as_ref(), old.as_ref())?;
-        if new == old {
+        let most = CONTENT_MAX.min(self.left);
+        let new = if entry.upper.is_some() { seen(upper, at, most)? } else { None };
+        let old = seen(project, at, most)?;
+        let set = set_inside(new.as_ref(), old.as_ref());
+        if state(new.as_ref()) == state(old.as_ref()) {
             if let Some(names) = set {
                 self.refuse(
                     at,
@@ -134,17 +131,17 @@ impl Reporter<'_> {
             }
             return Ok(());
         }
-        let mut remarks = self.linked(at)?;
+        let mut remarks = linked(new.as_ref(), old.as_ref(), self.is_copy);
         remarks.extend(set.map(|names| {
             format!("has extended attributes ({names}) that the session set, which stay there")
         }));
         // On the host, whoever writes or reads there would follow it.
-        let target = new.as_ref().and_then(|state| state.target.as_deref());
+        let target = state(new.as_ref()).and_then(|state| state.target.as_deref());
         let out = target.is_some_and(|target| leads_out(project.path(), at, target));
         let refused =
             out.then(|| "a link that leads, or may lead, out of the project stays in the session".into());
-        let old = old.map(|state| self.side(project, at, state)).transpose()?;
-        let new = new.map(|state| self.side(upper, at, state)).transpose()?;
+        let old = old.map(|seen| self.side(seen));
+        let new = new.map(|seen| self.side(seen));
         let base = self.base(at, old.as_ref(), new.as_ref());
         self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, base, refused, remarks });
         Ok(())
@@ -164,53 +161,15 @@ impl Reporter<'_> {
         Some(FileState { state, kind: FileKind::File, mode: text.mode, size, content })
     }
 
-    /// The names of the extended attributes that the layer's file has and the project's has not so; none where there are none.
-    fn set_inside(
-        &self,
-        at: &str,
-        new: Option<&State>,
-        old: Option<&State>,
-    ) -> Result<Option<String>, Unreadable> {
-        let of = |root: &Root, state: Option<&State>| match state {
-            Some(state) if state.kind == FileKind::File => attributes::of(root.file(at)?),
-            _ => Ok(Attributes::new()),
-        };
-        let inside = of(&self.layer.upper, new)?;
-        if inside.is_empty() {
-            return Ok(None);
-        }
-        let own = of(&self.layer.project, old)?;
-        let set = inside.iter().filter(|(name, value)| own.get(*name) != Some(value));
-        let names: Vec<String> = set.map(|(name, _)| quoted(&String::from_utf8_lossy(name))).collect();
-        Ok((!names.is_empty()).then(|| names.join(", ")))
-    }
-
-    /// What becomes of hard links: each name that is applied gets a file of its own.
-    fn linked(&self, at: &str) -> Result<Vec<String>, Errno> {
-        let several = |root: &Root, own| {
-            let stat = root.stat(at)?;
-            Ok(stat.is_some_and(|stat| type_of(&stat) == FileType::RegularFile && stat.st_nlink > own))
-        };
-        let Layer { upper, project } = self.layer;
-        Ok(if several(project, 1)? {
-            vec!["is one of several hard links in the project: applied, it is a file of its own, and the others stay as they are".into()]
-        } else if several(upper, if self.is_copy { 2 } else { 1 })? {
-            vec!["is one of several hard links in the session: applied, each is a file of its own".into()]
-        } else {
-            Vec::new()
-        })
-    }
-
-    fn side(&mut self, root: &Root, at: &str, state: State) -> Result<FileState, Unreadable> {
-        let content = match (state.kind, state.target) {
-            (_, Some(target)) => Some(Blob(target)),
-            (FileKind::File, None) if state.size <= CONTENT_MAX.min(self.left) => {
+    fn side(&mut self, Seen { state, content, .. }: Seen) -> FileState {
+        let content = match state.target {
+            Some(target) => Some(Blob(target)),
+            None => content.filter(|_| state.size <= self.left).map(|bytes| {
                 self.left -= state.size;
-                Some(content(root, at, state.size)?)
-            }
-            _ => None,
+                Blob(bytes)
+            }),
         };
-        Ok(FileState { state: state.digest, kind: state.kind, mode: state.mode, size: state.size, content })
+        FileState { state: state.digest, kind: state.kind, mode: state.mode, size: state.size, content }
     }
 
     /// Tells of a path that stays in the layer.
@@ -229,23 +188,30 @@ impl Reporter<'_> {
     }
 }
 
-fn state(root: &Root, at: &str) -> Result<Option<State>, Unreadable> {
-    match root.stat(at)?.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
-        None => Ok(None),
-        Some(_) => {
-            let (dir, name) = root.parent(at)?;
-            state_of(dir, name.as_ref())
-        }
+/// The names of the extended attributes that the layer's file has and the project's has not so; none where there are none.
+fn set_inside(new: Option<&Seen>, old: Option<&Seen>) -> Option<String> {
+    let own = |name| old.and_then(|old| old.attributes.get(name));
+    let set = new?.attributes.iter().filter(|(name, value)| own(*name) != Some(*value));
+    let names: Vec<String> = set.map(|(name, _)| quoted(&String::from_utf8_lossy(name))).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// What becomes of hard links: each name that is applied gets a file of its own. In a copy, each file has one more name.
+fn linked(new: Option<&Seen>, old: Option<&Seen>, is_copy: bool) -> Vec<String> {
+    let several = |seen: Option<&Seen>, least| {
+        seen.is_some_and(|seen| seen.state.kind == FileKind::File && seen.stat.st_nlink >= least)
+    };
+    if several(old, 2) {
+        vec!["is one of several hard links in the project: applied, it is a file of its own, and the others stay as they are".into()]
+    } else if several(new, if is_copy { 3 } else { 2 }) {
+        vec!["is one of several hard links in the session: applied, each is a file of its own".into()]
+    } else {
+        Vec::new()
     }
 }
 
-fn content(root: &Root, at: &str, size: u64) -> Result<Blob, Unreadable> {
-    let (dir, name) = root.parent(at)?;
-    let (fd, _) = open_file(dir, name.as_ref())?;
-    let mut bytes = Vec::new();
-    let mut file = File::from(fd).take(size);
-    file.read_to_end(&mut bytes).map_err(|error| super::error::errno(&error))?;
-    Ok(Blob(bytes))
+fn state(of: Option<&Seen>) -> Option<&State> {
+    of.map(|seen| &seen.state)
 }
 
 /// Whether a symlink at `at` with this target leads out of the project, or may: only `..` at the target's

@@ -1,6 +1,7 @@
 //! What stands at a path, and the digest by which merges compare it.
 
-use super::beneath::{look, type_of};
+use super::attributes::{self, Attributes};
+use super::beneath::{Root, look, type_of};
 use super::error::errno;
 use bailey_protocol::{Digest, FileKind, Hasher};
 use rustix::fd::{AsFd, OwnedFd};
@@ -31,6 +32,16 @@ pub(super) struct State {
     pub(super) digest: Digest,
 }
 
+/// A state, with what else was seen when it was taken.
+pub(super) struct Seen {
+    pub(super) state: State,
+    pub(super) stat: Stat,
+    /// The bytes of a file, where they are no more than was asked for: those that the digest is over.
+    pub(super) content: Option<Vec<u8>>,
+    /// Of a file.
+    pub(super) attributes: Attributes,
+}
+
 /// Why a state could not be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unreadable {
@@ -49,13 +60,35 @@ pub(super) enum Unreadable {
 /// file's bytes or the link's target. Directories and others end with the mode. So two states are equal
 /// when kind, mode and content are, and a mode or a link is restored as exactly as text.
 pub(super) fn state_of(dir: impl AsFd, name: &OsStr) -> Result<Option<State>, Unreadable> {
+    Ok(take(dir, name, None)?.map(|seen| seen.state))
+}
+
+/// The same with what else is to be known of it; of a file its bytes, up to so many.
+pub(super) fn see(dir: impl AsFd, name: &OsStr, content_max: u64) -> Result<Option<Seen>, Unreadable> {
+    take(dir, name, Some(content_max))
+}
+
+/// The same for a path below `root`; nothing there when one of the directories above is not there.
+pub(super) fn seen(root: &Root, at: &str, content_max: u64) -> Result<Option<Seen>, Unreadable> {
+    match root.parent(at) {
+        Ok((dir, name)) => see(dir, name.as_ref(), content_max),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// What stands there; `content_max`: how many bytes of a file to bring, and its attributes.
+fn take(dir: impl AsFd, name: &OsStr, content_max: Option<u64>) -> Result<Option<Seen>, Unreadable> {
     let Some(stat) = look(&dir, name)? else { return Ok(None) };
+    if type_of(&stat) == FileType::RegularFile {
+        return take_file(dir, name, content_max).map(Some);
+    }
     let mode = stat.st_mode & MODE_BITS;
     let plain = |kind, tag: &[u8]| {
         let digest = Digest::of_parts(&[tag, mode.to_string().as_bytes()]);
         State { kind, mode, size: 0, target: None, digest }
     };
-    Ok(Some(match type_of(&stat) {
+    let state = match type_of(&stat) {
         FileType::Directory => plain(FileKind::Directory, b"dir"),
         FileType::Symlink => {
             let target = readlinkat(&dir, name, Vec::new())?.into_bytes();
@@ -63,9 +96,9 @@ pub(super) fn state_of(dir: impl AsFd, name: &OsStr) -> Result<Option<State>, Un
             let size = target.len() as u64;
             State { kind: FileKind::Symlink, mode, size, target: Some(target), digest }
         }
-        FileType::RegularFile => file_state(dir, name)?,
         _ => plain(FileKind::Other, b"other"),
-    }))
+    };
+    Ok(Some(Seen { state, stat, content: None, attributes: Attributes::new() }))
 }
 
 /// Opens a regular file for reading; a symlink, a FIFO, a device or a directory put there meanwhile is
@@ -109,18 +142,25 @@ pub(super) fn content_digest(from: OwnedFd, size: u64) -> Result<Digest, Unreada
     if read == size { Ok(hasher.finish()) } else { Err(Unreadable::Changing) }
 }
 
-fn file_state(dir: impl AsFd, name: &OsStr) -> Result<State, Unreadable> {
+fn take_file(dir: impl AsFd, name: &OsStr, content_max: Option<u64>) -> Result<Seen, Unreadable> {
     let (fd, stat) = open_file(dir, name)?;
+    let attributes = if content_max.is_some() { attributes::of(&fd)? } else { Attributes::new() };
     let mode = stat.st_mode & MODE_BITS;
     let size = u64::try_from(stat.st_size).unwrap_or_default();
-    let digest = copy(fd, size, mode, &mut std::io::sink())?;
-    Ok(State { kind: FileKind::File, mode, size, target: None, digest })
+    let mut content = content_max.filter(|most| size <= *most).map(|_| Vec::new());
+    let digest = match &mut content {
+        Some(bytes) => copy(fd, size, mode, bytes)?,
+        None => copy(fd, size, mode, &mut std::io::sink())?,
+    };
+    let state = State { kind: FileKind::File, mode, size, target: None, digest };
+    Ok(Seen { state, stat, content, attributes })
 }
 
 /// Reads to the end, but at most one byte more than `size`; gives the number of bytes.
 fn pour(from: OwnedFd, size: u64, mut to: impl FnMut(&[u8]) -> Result<(), Errno>) -> Result<u64, Errno> {
     let mut file = File::from(from).take(size.saturating_add(1));
-    let mut chunk = vec![0; CHUNK];
+    let room = usize::try_from(size).unwrap_or(CHUNK).saturating_add(1);
+    let mut chunk = vec![0; CHUNK.min(room)];
     let mut total = 0_u64;
     loop {
         let read = file.read(&mut chunk).map_err(|error| errno(&error))?;

@@ -2,18 +2,18 @@
 //! was. The index is written last and by rename; while there is none, the project has not been touched.
 
 use super::disk::{Disk, write_all};
+use super::missing_parents;
 use super::place::{Source, Want};
-use super::{current, missing_parents};
 use crate::worker::attributes::{self, Attributes};
 use crate::worker::beneath::Root;
 use crate::worker::error::{Error, errno};
 use crate::worker::layer::Layer;
-use crate::worker::state::{State, Unreadable, copy, open_file};
+use crate::worker::state::{Seen, Unreadable, copy, open_file, seen};
 use bailey_protocol::{Blob, Digest, FileKind, MergeFile};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io::Read;
 
@@ -22,6 +22,8 @@ const INDEX_PART: &str = "index.json.part";
 /// Characters of a folder's name that tell its merge from others.
 const TAG_CHARS: usize = 12;
 const INDEX_BYTES_MAX: u64 = 256 << 20;
+/// What is compared and copied in one reading, in bytes.
+const AT_ONCE_MAX: u64 = 1 << 16;
 
 /// An apply's backup folder, with its index read.
 pub(super) struct Backup {
@@ -86,21 +88,25 @@ impl Backup {
         // Whatever the request says, what must stay in the layer is not prepared.
         let may_leave = layer.survey()?.entries;
         let named: BTreeSet<&str> = paths.iter().copied().collect();
+        let mut there = HashSet::new();
         let mut records = BTreeMap::new();
         for (n, (file, at)) in files.iter().zip(paths).enumerate() {
+            if file.base == file.new || !may_leave.contains_key(*at) {
+                continue;
+            }
             // What cannot be read is not prepared, and so not touched: its result will say so.
-            let Ok(state) = current(project, at) else { continue };
-            if !may_leave.contains_key(*at) {
+            let Ok(seen) = seen(project, at, AT_ONCE_MAX) else { continue };
+            if seen.as_ref().map(|seen| seen.state.digest) != file.base {
                 continue;
             }
-            if state.as_ref().map(|state| state.digest) != file.base || file.base == file.new {
+            if !save(disk, &dir, n, project, at, seen.as_ref()).map_err(|why| failed(at, &why))? {
                 continue;
             }
-            if !save(disk, &dir, n, project, at, state.as_ref()).map_err(|why| failed(at, &why))? {
-                continue;
-            }
-            let made = if file.new.is_some() { missing_parents(project, at, &named) } else { Vec::new() };
-            let shape = state.map(|state| shape(project, at, state)).transpose();
+            let made = match file.new {
+                Some(_) => missing_parents(project, at, &named, &mut there),
+                None => Vec::new(),
+            };
+            let shape = seen.map(|seen| shape(project, at, seen)).transpose();
             let shape = shape.map_err(|why| failed(at, &why))?;
             records.insert(n, Record { n, path: (*at).into(), old: file.base, new: file.new, shape, made });
         }
@@ -174,11 +180,10 @@ impl Backup {
 }
 
 /// What the index keeps of a state. A file's or directory's attributes are no part of a state: what is in its place keeps them.
-fn shape(project: &Root, at: &str, state: State) -> Result<Shape, Unreadable> {
+fn shape(project: &Root, at: &str, Seen { state, attributes, .. }: Seen) -> Result<Shape, Unreadable> {
     let attributes = match state.kind {
-        FileKind::File => attributes::of(project.file(at)?)?,
         FileKind::Directory => attributes::of(project.dir(at)?)?,
-        FileKind::Symlink | FileKind::Other => Attributes::new(),
+        FileKind::File | FileKind::Symlink | FileKind::Other => attributes,
     };
     let attributes = attributes.into_iter().map(|(name, value)| (Blob(name), Blob(value))).collect();
     Ok(Shape { kind: state.kind, mode: state.mode, target: state.target.map(Blob), attributes })
@@ -212,19 +217,29 @@ fn save(
     n: usize,
     project: &Root,
     at: &str,
-    state: Option<&State>,
+    seen: Option<&Seen>,
 ) -> Result<bool, Unreadable> {
-    let Some(state) = state.filter(|state| state.kind == FileKind::File) else {
+    let Some(Seen { state, content, .. }) = seen.filter(|seen| seen.state.kind == FileKind::File) else {
         // Nothing, a directory or a symlink: the index alone can make it again.
-        return Ok(state.is_none_or(|state| state.kind != FileKind::Other));
+        return Ok(seen.is_none_or(|seen| seen.state.kind != FileKind::Other));
     };
-    let (parent, name) = project.parent(at)?;
-    let (from, stat) = open_file(parent, name.as_ref())?;
     let part = format!("{}.part", number(n));
-    unlink_if_there(disk, dir, &part)?;
-    let mut sink = disk.create(dir, &part)?;
-    let size = u64::try_from(stat.st_size).unwrap_or_default();
-    let copied = copy(from, size, state.mode, &mut sink)?;
+    let mut sink = match disk.create(dir, &part) {
+        Err(Errno::EXIST) => {
+            disk.unlink(dir, &part)?;
+            disk.create(dir, &part)?
+        }
+        created => created?,
+    };
+    let copied = match content {
+        Some(bytes) => write_all(&mut sink, bytes).map(|()| state.digest)?,
+        None => {
+            let (parent, name) = project.parent(at)?;
+            let (from, stat) = open_file(parent, name.as_ref())?;
+            let size = u64::try_from(stat.st_size).unwrap_or_default();
+            copy(from, size, state.mode, &mut sink)?
+        }
+    };
     sink.finish(0o600)?;
     disk.rename(dir, &part, &number(n))?;
     Ok(copied == state.digest)

@@ -34,7 +34,7 @@ use disk::Disk;
 use place::{Begun, Place, Source, Want};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, flock};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use tips::Tips;
 
 const FILES_MAX: usize = 100_000;
@@ -399,10 +399,24 @@ fn noun(kind: FileKind) -> String {
     format!("a {}", word(kind))
 }
 
-/// Directories above `at` that the project lacks and that the merge does not name itself, the top first.
-fn missing_parents(project: &Root, at: &str, named: &BTreeSet<&str>) -> Vec<String> {
-    let absent = |dir: &&str| !named.contains(dir) && matches!(project.stat(dir), Ok(None));
-    let mut missing: Vec<String> = ancestors(at).filter(absent).map(String::from).collect();
+/// Directories above `at` that the project lacks and that the merge does not name itself, the top first. Those that are `there`
+/// are not looked for again.
+fn missing_parents<'a>(
+    project: &Root,
+    at: &'a str,
+    named: &BTreeSet<&str>,
+    there: &mut HashSet<&'a str>,
+) -> Vec<String> {
+    let mut missing = Vec::new();
+    for dir in ancestors(at) {
+        if named.contains(dir) || there.contains(dir) {
+            continue;
+        }
+        match project.stat(dir) {
+            Ok(None) => missing.push(dir.to_owned()),
+            _ => drop(there.insert(dir)),
+        }
+    }
     missing.reverse();
     missing
 }

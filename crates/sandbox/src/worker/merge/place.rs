@@ -11,10 +11,10 @@ use super::{conflict, digest};
 use crate::worker::attributes::{self, Attributes};
 use crate::worker::beneath::{Root, look, names};
 use crate::worker::error::plain;
-use crate::worker::state::{State, Unreadable, copy, open_file, state_of};
+use crate::worker::state::{Seen, State, Unreadable, copy, open_file, see, state_of};
 use bailey_protocol::{Digest, FileKind, MergeState, file_state};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, Stat, openat};
 use rustix::io::Errno;
 
 /// What a path shall be.
@@ -98,7 +98,7 @@ pub(super) enum Begun<'a> {
 /// A file whose new content has its passing name.
 pub(super) struct Staged<'a> {
     here: Here<'a>,
-    now: Option<State>,
+    now: Option<Seen>,
 }
 
 impl<'a> Place<'a> {
@@ -123,17 +123,18 @@ impl<'a> Place<'a> {
         let here = Here { place: self, dir, name };
         let Place { disk, from, to, .. } = &here.place;
         here.settle()?;
-        let now = here.state(name)?;
-        if digest(&now) == *to {
+        let now = see(&here.dir, name.as_ref(), 0)?;
+        let state = now.as_ref().map(|now| now.state.digest);
+        if state == *to {
             return Ok(Begun::Over(MergeState::Already));
         }
-        if digest(&now) != *from {
-            return Ok(Begun::Over(conflict(&now, *from)));
+        if state != *from {
+            return Ok(Begun::Over(conflict(&now.map(|now| now.state), *from)));
         }
         match (&now, &want) {
             (None, Want::Nothing) => return Ok(Begun::Over(MergeState::Already)),
-            (Some(now), Want::Nothing) => here.remove(now)?,
-            (Some(now), Want::Directory { mode }) if now.kind == FileKind::Directory => {
+            (Some(now), Want::Nothing) => here.remove(&now.state)?,
+            (Some(now), Want::Directory { mode }) if now.state.kind == FileKind::Directory => {
                 disk.chmod(&here.dir, name, *mode)?;
             }
             _ => {
@@ -241,13 +242,16 @@ impl Here<'_> {
     }
 
     /// Makes the new state under the passing name.
-    fn stage(&self, want: &Want, now: Option<&State>) -> Result<(), Stop> {
-        let own = match now {
-            Some(now) if want.is_like(now) => self.attributes().map(Some),
-            _ => Ok(None),
+    fn stage(&self, want: &Want, now: Option<&Seen>) -> Result<(), Stop> {
+        let of_directory;
+        let attributes = match now.filter(|now| want.is_like(&now.state)) {
+            Some(now) if now.state.kind == FileKind::File => &now.attributes,
+            Some(_) => {
+                of_directory = self.attributes().map_err(|errno| attributes_lost(&errno))?;
+                &of_directory
+            }
+            None => &self.place.attributes,
         };
-        let own = own.map_err(|errno| attributes_lost(&errno))?;
-        let attributes = own.as_ref().unwrap_or(&self.place.attributes);
         let Place { disk, to, .. } = &self.place;
         match want {
             Want::Nothing => {}
@@ -256,12 +260,15 @@ impl Here<'_> {
             Want::File { mode, source } => {
                 let (from, stat) = open_file(&source.dir, source.name.as_ref())?;
                 let size = u64::try_from(stat.st_size).unwrap_or_default();
-                self.write(*mode, attributes, |sink| copy(from, size, *mode, sink).map_err(Stop::from))?;
+                return self
+                    .write(*mode, attributes, |sink| copy(from, size, *mode, sink).map_err(Stop::from));
             }
-            Want::Text { mode, bytes } => self.write(*mode, attributes, |sink| {
-                write_all(sink, bytes)?;
-                Ok(file_state(*mode, bytes))
-            })?,
+            Want::Text { mode, bytes } => {
+                return self.write(*mode, attributes, |sink| {
+                    write_all(sink, bytes)?;
+                    Ok(file_state(*mode, bytes))
+                });
+            }
         }
         match self.state(&self.place.passing)? {
             Some(staged) if Some(staged.digest) == *to => Ok(()),
@@ -284,9 +291,7 @@ impl Here<'_> {
             };
         }
         if let Err(errno) = result {
-            if let Some(staged) = self.state(&self.place.passing)? {
-                self.discard(&staged)?;
-            }
+            self.unstage()?;
             return Err(match errno {
                 Errno::EXIST => conflict_because("something came into being there meanwhile"),
                 other => other.into(),
@@ -296,19 +301,24 @@ impl Here<'_> {
     }
 
     /// Exchanges the new state with the old one, `now`.
-    fn replace(&self, now: &State) -> Result<(), Stop> {
+    fn replace(&self, now: &Seen) -> Result<(), Stop> {
         let Place { disk, from, .. } = &self.place;
-        let again = self.state(self.name)?;
-        let filled = now.kind == FileKind::Directory && !self.is_empty(self.name)?;
-        if digest(&again) != *from || filled {
-            if let Some(staged) = self.state(&self.place.passing)? {
-                self.discard(&staged)?;
-            }
-            return Err(if filled { not_empty() } else { Stop::Conflict(conflict(&again, *from)) });
+        let kind = now.state.kind;
+        let filled = kind == FileKind::Directory && !self.is_empty(self.name)?;
+        // What a look does not tell is found when the exchange is done.
+        let is_as_seen =
+            look(&self.dir, self.name.as_ref())?.is_some_and(|stat| is_unchanged(&stat, &now.stat));
+        if filled || !is_as_seen {
+            self.still_from()?;
+        }
+        if filled {
+            self.unstage()?;
+            return Err(not_empty());
         }
         match disk.exchange(&self.dir, &self.place.passing, self.name) {
             // Without an exchange (NFS), a write in the last instant would be lost; the backup holds the rest.
-            Err(errno) if is_unsupported(errno) && now.kind != FileKind::Directory => {
+            Err(errno) if is_unsupported(errno) && kind != FileKind::Directory => {
+                self.still_from()?;
                 return Ok(disk.rename(&self.dir, &self.place.passing, self.name)?);
             }
             result => result?,
@@ -318,6 +328,23 @@ impl Here<'_> {
             return Ok(());
         }
         self.take_back()
+    }
+
+    /// Takes away what was staged where the path is in another state by now than the one it must be in.
+    fn still_from(&self) -> Result<(), Stop> {
+        let again = self.state(self.name)?;
+        if digest(&again) == self.place.from {
+            return Ok(());
+        }
+        self.unstage()?;
+        Err(Stop::Conflict(conflict(&again, self.place.from)))
+    }
+
+    fn unstage(&self) -> Result<(), Stop> {
+        match self.state(&self.place.passing)? {
+            Some(staged) => Ok(self.discard(&staged)?),
+            None => Ok(()),
+        }
     }
 
     /// Removes the old state, `now`.
@@ -384,6 +411,15 @@ impl Here<'_> {
             self.place.passing
         ))
     }
+}
+
+/// Whether nothing tells that it was written since.
+fn is_unchanged(now: &Stat, then: &Stat) -> bool {
+    let of = |stat: &Stat| {
+        let written = (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
+        (stat.st_dev, stat.st_ino, stat.st_mode, stat.st_size, written)
+    };
+    of(now) == of(then)
 }
 
 fn conflict_because(reason: &str) -> Stop {
