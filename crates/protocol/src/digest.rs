@@ -75,7 +75,13 @@ impl Hasher {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        // At once: a comparison of many files writes many of them.
+        let mut text = [0; 64];
+        let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        for (place, digit) in text.iter_mut().zip(digits) {
+            *place = digit + if digit < 10 { b'0' } else { b'a' - 10 };
+        }
+        f.write_str(core::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 
