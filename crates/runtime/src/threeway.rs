@@ -15,6 +15,9 @@ use std::{
 /// How long the texts of one comparison may be put together; one more is begun at most. What is left then stays a conflict.
 const TIME_MAX: Duration = Duration::from_secs(5);
 
+/// The most lines of a text that is put together: the search for changes takes a time that grows with the square of what differs.
+const LINES_MAX: usize = 100_000;
+
 /// What became of a path that both sides changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Both {
@@ -50,6 +53,7 @@ impl Threeway {
             || old.mode != base.mode
             || new.mode != base.mode
             || self.left.is_zero()
+            || [base_text, old_text, new_text].into_iter().any(is_long)
         {
             return Both::Unknown;
         }
@@ -76,6 +80,10 @@ fn text(side: &FileState) -> Option<(&FileState, &[u8])> {
     let bytes = side.content.as_ref().filter(|_| side.kind == FileKind::File)?.0.as_slice();
     let is_text = !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
     (is_text && file_state(side.mode, bytes) == side.state).then_some((side, bytes))
+}
+
+fn is_long(text: &[u8]) -> bool {
+    text.iter().filter(|byte| **byte == b'\n').count() > LINES_MAX
 }
 
 /// What of `new` replaces what of `old`, both made from `base`.

@@ -164,6 +164,8 @@ fn only_text_on_a_base_that_was_recorded_is_put_together() {
     assert_eq!(merge(|it| it[2] = side("ONE\n2\n3\n", 0o644), recorded), Both::Overlapping(1));
 }
 
+const TOO_MANY: &str = "1 MiB of short lines in no order";
+
 /// What a hostile file may cost. The bound is loose, because other tests run beside it.
 #[test]
 fn a_hostile_text_costs_a_bounded_time() {
@@ -171,15 +173,25 @@ fn a_hostile_text_costs_a_bounded_time() {
         let line = |n: usize| if (n * (n + seed) / 7).is_multiple_of(3) { "a\n" } else { "b\n" };
         (0..100_000).map(line).collect::<String>()
     };
+    // As many lines as a text that is kept can have, of two kinds, in no order.
+    let most = |mut seed: u32| {
+        let mut text = String::with_capacity(1 << 20);
+        while text.len() + 2 <= 1 << 20 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            text.push_str(if seed >> 31 == 0 { "\n" } else { "a\n" });
+        }
+        text
+    };
     let own = |side: &str| (0..100_000).map(|n| format!("{side}{n}\n")).collect::<String>();
     let long = |byte: &str| byte.repeat(1 << 20);
     for (what, texts) in [
         ("100,000 short lines, many of them equal", [few(0), few(1), few(5)]),
         (
             "100,000 equal lines",
-            ["a\n".repeat(100_000), "a\n".repeat(99_999), "b\n".to_owned() + &"a\n".repeat(100_000)],
+            ["a\n".repeat(100_000), "a\n".repeat(99_999), "b\n".to_owned() + &"a\n".repeat(99_999)],
         ),
         ("100,000 lines of each side's own", [own("x"), own("y"), own("z")]),
+        (TOO_MANY, [most(1), most(2), most(3)]),
         ("one line of 1 MiB", [long("x"), long("y"), long("z")]),
     ] {
         let begin = Instant::now();
@@ -190,6 +202,7 @@ fn a_hostile_text_costs_a_bounded_time() {
         let took = begin.elapsed();
         println!("{what}: {took:?}, {}", if matches!(both, Both::Merged(..)) { "merged" } else { "kept" });
         assert!(took < Duration::from_secs(20), "{what}: {took:?}");
+        assert_eq!(both == Both::Unknown, what == TOO_MANY, "{what}: {both:?}");
     }
     let spent = &mut Threeway { left: Duration::ZERO };
     let file = compared(side("1\n", 0o644), side("0\n1\n2\n", 0o644), side("1\n", 0o644));

@@ -119,6 +119,26 @@ fn of_a_masked_file_no_base_is_kept() {
     assert_eq!(diff.stdout.matches("is merged with what you changed since").count(), 1, "{diff:?}");
 }
 
+/// A base text proves nothing: one that is not what the journal recorded is none. The control is the very text.
+#[test]
+fn a_base_that_is_not_the_recorded_one_merges_nothing() {
+    let (stage, session) = stage();
+    let bases = stage.home().join("sessions").join(&session).join("bases");
+    let text = fs::read_dir(bases).unwrap().next().unwrap().unwrap().path();
+    let own = fs::read_to_string(&text).unwrap();
+    // On the first the user's line would count as the session's to take away, on the second nothing would overlap.
+    for forged in [own.replace("1\n", "one\n"), own.replace("5\n", ""), own.replace("644\n", "600\n")] {
+        assert_ne!(forged, own);
+        fs::write(&text, &forged).unwrap();
+        let applied = sessions(&stage, "apply", &session);
+        assert_eq!((applied.code, stage.read("a.txt").as_str()), (Some(6), USER), "{forged:?}: {applied:?}");
+        assert_eq!(inside(&stage, &session, "a.txt"), SESSION, "{forged:?}");
+    }
+    fs::write(&text, own).unwrap();
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!((applied.code, stage.read("a.txt").as_str()), (Some(0), MERGED), "{applied:?}");
+}
+
 /// What was merged goes as a whole: the layer then holds what it comes to.
 #[test]
 fn a_merged_file_is_one_hunk() {
