@@ -91,6 +91,8 @@ const BREAKS: &[Break] = &[
     one("environment", &["host.variables"]),
     one("beneath", &["link.swap"]),
     one("built_in_rules", &["gate.law"]),
+    one("unwalled", &["gate.unwalled"]),
+    one("tiers", &["walls.tier"]),
     one("single_use", &["gate.once"]),
     one("named_files", &["gate.files"]),
     one("budget", &["gate.budget"]),

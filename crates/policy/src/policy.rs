@@ -192,6 +192,10 @@ impl Policy {
     /// change of a file by itself, whatever other rules allow.
     #[must_use]
     pub fn without_walls(mut self) -> Self {
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("unwalled") {
+            return self;
+        }
         let mut binding = vec![built_in::without_walls()];
         binding.extend(self.binding.rules);
         self.binding = Phase::new(binding);

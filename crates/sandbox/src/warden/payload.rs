@@ -159,6 +159,11 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     #[cfg(any(feature = "controls", bailey_break))]
     if ground.config.accept {
         job.isolation.minimum.retain(|wall| !lacks(*wall));
+        // What is made nowhere here is refused all the same.
+        least = if least > Level::Native { least } else { Level::None };
+    }
+    #[cfg(bailey_break)]
+    if bailey_protocol::broken::broken("tiers") {
         least = Level::None;
     }
     facts::check(&enforced, &job.isolation, (tier, least))?;

@@ -5,15 +5,21 @@ use super::{
     stand::Stand,
     trial::{Attempt, Tried},
 };
-use crate::{compose, extensions::Extensions};
+use crate::{
+    compose::{self, Open, Session},
+    config::Config,
+    extensions::Extensions,
+    home::Home,
+};
 use anyhow::{Context as _, Result};
 use bailey_journal::{Mint, SystemClock};
 use bailey_kernel::Acted;
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
 use bailey_protocol::{
-    Action, Answer, CallId, Command, Cost, Effect, EffectId, FileChange, Labels, Report, Role, Sealed,
-    SessionId, WsPath,
+    Action, Answer, CallId, Command, Cost, Effect, EffectId, FileChange, Labels, Level, Report, Role, Sealed,
+    SessionId, Status, WsPath,
 };
+use bailey_runtime::Opening;
 use std::{collections::BTreeMap, fs};
 
 /// What the gate is asked for.
@@ -21,6 +27,10 @@ use std::{collections::BTreeMap, fs};
 pub(super) enum Check {
     /// To change Bailey's own rules.
     Law,
+    /// To run a command without a sandbox, by rules that allow it.
+    Unwalled,
+    /// To run a command behind less than its tier wants.
+    Tier,
     /// To use an approval twice.
     Once,
     /// To run a script that is not the approved one any more.
@@ -57,6 +67,8 @@ match = { action = "exec", command = "deploy" }
 pub(super) async fn tried(stand: &Stand, check: Check) -> Result<Tried> {
     match check {
         Check::Law => law(stand),
+        Check::Unwalled => unwalled(stand),
+        Check::Tier => tier(stand).await,
         Check::Files => files(stand).await,
         Check::Once => Desk::open(stand, "once").await?.once().await,
         Check::Budget => Desk::open(stand, "budget").await?.budget().await,
@@ -90,6 +102,51 @@ fn law(stand: &Stand) -> Result<Tried> {
         })
     };
     Ok(Tried { attack: asked(built_in_rules())?, control: asked(Vec::new())? })
+}
+
+/// A command where there are no walls, by rules that allow everything: with and without what then asks.
+fn unwalled(stand: &Stand) -> Result<Tried> {
+    let sealed = effect(compose::new_session()?, command(&["true"], stand), 0)?;
+    let places = Places { workspace: stand.project.display().to_string(), ..Places::default() };
+    let asked = |policy: &Policy| {
+        let now = bailey_journal::Clock::now(&SystemClock);
+        let decided = policy.decide(&Facts::new(&sealed, now, &places));
+        let reason = decided.reasons.first().map(ToString::to_string).unwrap_or_default();
+        match decided.verdict {
+            Verdict::Allow(_) => Attempt::Reached(format!("allowed: {reason}")),
+            Verdict::Review(_) => Attempt::Refused(format!("a human is asked: {reason}")),
+            Verdict::Deny(_) => Attempt::Nothing(format!("denied: {reason}")),
+        }
+    };
+    let policy = Policy::new(built_in_rules(), rules()?);
+    let control = asked(&policy);
+    Ok(Tried { attack: asked(&policy.without_walls()), control })
+}
+
+/// A command in a session whose tier wants more than there is, and in one whose tier wants what there is.
+async fn tier(stand: &Stand) -> Result<Tried> {
+    let ran = async |least: Level| -> Result<Attempt> {
+        let home = Home { root: stand.folder(least.name())?, user: stand.home.user.clone() };
+        let mut config = Config::load(&home)?;
+        config.tiers.internal = least;
+        let workspace = WsPath(stand.project.display().to_string());
+        let opening = Opening::New(compose::new_session()?);
+        let session = Session {
+            is_bound: false,
+            is_scratch: true,
+            ..Session::new(&home, &config, stand.keys.clone(), workspace, opening)
+        };
+        let Open { host, .. } = compose::open(session).await?;
+        let Acted::Done(output) = host.act(run(&["true"], &host.workspace().0)).await? else {
+            return Ok(Attempt::Nothing("the gate does not let it through".into()));
+        };
+        Ok(match (&output.outcome().status, output.report()) {
+            (Status::Failed { reason }, _) => Attempt::Refused(reason.clone()),
+            (_, Report::Exec(report)) if report.exit == Some(0) => Attempt::Reached("it ran".into()),
+            _ => Attempt::Nothing("it came to no end".into()),
+        })
+    };
+    Ok(Tried { attack: ran(Level::Microvm).await?, control: ran(Level::Landlock).await? })
 }
 
 /// Through the session's own kernel: a command that a human said yes to, whose script is another one then.
@@ -150,7 +207,7 @@ pub(super) fn effect(session: SessionId, action: Action, tokens: u64) -> Result<
 }
 
 fn command(argv: &[&str], stand: &Stand) -> Action {
-    let Action::Exec(command) = run(argv, &stand.project.display().to_string()) else {
+    let Action::Exec(command) = run(argv, &stand.host.workspace().0) else {
         return run(argv, "/");
     };
     Action::Exec(Command { limits: stand.limits.clone(), ..command })

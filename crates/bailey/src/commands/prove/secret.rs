@@ -12,7 +12,7 @@ use std::{fs, path::Path, sync::Arc};
 
 pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
     let forms = [("it is", stand.secret.clone()), ("Base64", base64(stand.secret.as_bytes()))];
-    let words = stand.words("print {project}/token.txt", Side::Inside, None);
+    let words = stand.words("print {yard}/token.txt", Side::Inside, None);
     let ran = stand.inside(words, stand.limits.clone()).await?;
     let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     if !forms.iter().all(|(_, form)| printed.contains(form)) {

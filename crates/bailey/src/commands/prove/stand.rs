@@ -179,19 +179,29 @@ impl Stand {
         Ok(folder)
     }
 
+    /// Where the host would have what a probe wrote into its own place.
+    pub(super) fn on_host(&self, file: &str, side: Side) -> PathBuf {
+        let yard = if side == Side::Inside { &self.project } else { &self.outside };
+        PathBuf::from(self.put(file, &[("{yard}", yard.display().to_string())]))
+    }
+
+    fn put(&self, word: &str, own: &[(&'static str, String)]) -> String {
+        let all = self.places.iter().chain(own);
+        all.fold(word.to_owned(), |word, (name, value)| word.replace(name, value))
+    }
+
     /// A probe's words with the planted places in them.
     pub(super) fn words(&self, probe: &str, side: Side, pid: Option<u32>) -> Vec<String> {
-        let yard = if side == Side::Inside { &self.project } else { &self.outside };
-        let own = [("{yard}", yard.display().to_string()), ("{pid}", pid.unwrap_or(0).to_string())];
-        let put = |word: &str| {
-            let all = self.places.iter().chain(&own);
-            all.fold(word.to_owned(), |word, (name, value)| word.replace(name, value))
+        let yard = match side {
+            Side::Inside => self.host.workspace().0.clone(),
+            Side::Outside => self.outside.display().to_string(),
         };
+        let own = [("{yard}", yard), ("{pid}", pid.unwrap_or(0).to_string())];
         let mut words = Vec::new();
         for word in probe.split_whitespace() {
             match word {
                 "{variables}" => words.extend(self.variables.iter().cloned()),
-                word => words.push(put(word)),
+                word => words.push(self.put(word, &own)),
             }
         }
         words
@@ -214,11 +224,11 @@ impl Stand {
     }
 
     async fn run(&self, words: Vec<String>, limits: Limits, network: bool) -> Result<Inside> {
-        let program = self.project.join("probe").display().to_string();
+        let program = format!("{}/probe", self.host.workspace().0);
         let argv = [program, probe::ARGUMENT.to_owned()].into_iter().chain(words).collect();
         let command = Command {
             argv,
-            cwd: WsPath(self.project.display().to_string()),
+            cwd: self.host.workspace().clone(),
             env: BTreeMap::new(),
             stdin: None,
             network,

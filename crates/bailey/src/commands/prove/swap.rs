@@ -22,8 +22,8 @@ pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
     let control = fooled(&stand.outside.join("race"))?;
     let (mut read, mut refused, mut leaked) = (0, 0, false);
     for round in 0..ROUNDS {
-        let words = stand.words(&format!("swap {{project}}/race{round}"), Side::Inside, None);
-        let file = stand.project.join(format!("race{round}/plain/passwd"));
+        let words = stand.words(&format!("swap {{yard}}/race{round}"), Side::Inside, None);
+        let file = WsPath(format!("{}/race{round}/plain/passwd", stand.host.workspace().0));
         let swapping = stand.inside(words, stand.limits.clone());
         tokio::pin!(swapping);
         // What is not there yet meets neither.
@@ -34,7 +34,7 @@ pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
                     Attempt::Reached(_) => break,
                     other => return Ok(Tried { attack: other, control }),
                 },
-                acted = stand.host.act(Action::Read { path: WsPath(file.display().to_string()) }) => acted?,
+                acted = stand.host.act(Action::Read { path: file.clone() }) => acted?,
             };
             match &acted {
                 Acted::Done(output) if let Report::File(report) = output.report() => {

@@ -84,6 +84,10 @@ const HOST_RUNS: &str = "Files on a list of what git, builds, editors and agents
                          without each having been named on the card; what makes a git repository never leaves the layer";
 const MASKED: &str = "Secret-looking files cannot be read inside until the human reveals them";
 const SWAPPED: &str = "A directory swapped for a link during a read, search or change shows nothing outside";
+const LEAST: &str = "An error in a check is a refusal; below the minimum of walls, and below the isolation that the owner wants of \
+                     a tier, nothing runs, whatever an order says";
+const UNWALLED: &str = "Walls are left away by a flag of the command line and by nothing else; then each command and each change of \
+                        a file is a question of its own, whatever rules allow, and without a human none happens";
 const LAW: &str = "The agent cannot change its own law";
 const SIGNS: &str = "The key that signs is out of reach inside the walls";
 const ONCE: &str = "An answer given after the asking process ended is used once at most, for that call's very action, and \
@@ -349,6 +353,20 @@ pub(super) const LINES: &[Line] = &[
         "built-in rules",
         LAW,
         Gate(Check::Law),
+    ),
+    line(
+        "gate.unwalled",
+        "without a sandbox no rule lets a command through unasked",
+        "built-in rules",
+        UNWALLED,
+        Gate(Check::Unwalled),
+    ),
+    line(
+        "walls.tier",
+        "nothing runs behind less than its tier wants",
+        "the warden's comparison of levels",
+        LEAST,
+        Gate(Check::Tier),
     ),
     line("gate.once", "an approval is used once", "the journal's transaction", ONCE, Gate(Check::Once)),
     line(

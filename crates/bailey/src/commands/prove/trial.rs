@@ -93,7 +93,7 @@ async fn probed(stand: &Stand, probe: &str) -> Result<Tried> {
 /// What a probe wrote is where the host sees it, or is not; the probe's own word does not count.
 async fn wrote(stand: &Stand, probe: &str, file: &str) -> Result<Tried> {
     let on_host = |side, attempt| {
-        let path = stand.words(file, side, None).concat();
+        let path = stand.on_host(file, side);
         let is_there = fs::read_to_string(&path).is_ok_and(|text| text.contains(BAIT));
         fs::remove_file(&path).ok();
         match (is_there, attempt) {
