@@ -5,10 +5,10 @@ use crate::{
     compose::Session,
     home::{Folder, Home, write_private},
 };
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use bailey_protocol::{Level, SessionId, WsPath};
 use bailey_runtime::Opening;
-use bailey_sandbox::{Shape, Yard, can_make_namespaces};
+use bailey_sandbox::{NOT_FOR_ROOT, Shape, Yard, can_make_namespaces};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -47,26 +47,32 @@ impl Place {
         let is_new = matches!(opening, Opening::New(_));
         // Asked only where the answer matters: it takes a process.
         let takes_less = is_new && !is_direct && config.tiers.internal <= Level::Landlock;
-        if takes_less && !can_make_namespaces(Path::new("/proc/self/exe")) {
+        if takes_less && !can_make_namespaces(Path::new("/proc/self/exe"))? {
+            if rustix::process::geteuid().is_root() {
+                bail!(
+                    "there can be no namespaces here, and Landlock alone, which your config.toml takes, {NOT_FOR_ROOT}"
+                );
+            }
             let folder = home.session_apart(id, *is_scratch)?;
             write_private(&folder.join(ORIGIN), project.as_os_str().as_encoded_bytes())?;
-            return Self::copied(folder, project);
+            let why = "there can be no namespaces here, and your config.toml takes `landlock`: ";
+            return Self::copied(folder, project, why);
         }
         let Folder { path: folder, remark } = home.session(id, *is_scratch)?;
         if !is_new && let Some(origin) = origin(home, id) {
-            return Self::copied(folder, origin.0.into());
+            return Self::copied(folder, origin.0.into(), "");
         }
         let shape = if *is_direct { Shape::Direct } else { Shape::Walled };
         Ok(Self { folder, project, workspace: workspace.clone(), shape, remark })
     }
 
-    fn copied(folder: PathBuf, project: PathBuf) -> Result<Self> {
+    fn copied(folder: PathBuf, project: PathBuf, why: &str) -> Result<Self> {
         let yard = Yard { project: project.clone(), folder: folder.clone() };
         let copy = yard.copy();
         fs::create_dir_all(&copy).with_context(|| format!("cannot make `{}`", copy.display()))?;
         let remark = format!(
-            "there can be no namespaces here, and your config.toml takes `landlock`: commands work on a copy of `{}` in `{}`, without its \
-             secret-looking files, any network, or /tmp; what Landlock alone does not stop is in docs/sandbox.md",
+            "{why}commands work on a copy of `{}` in `{}`, without its secret-looking files, any network, or /tmp; what Landlock alone \
+             does not stop is in docs/sandbox.md",
             project.display(),
             copy.display()
         );

@@ -97,6 +97,10 @@ pub enum Shape {
     Direct,
 }
 
+/// Why root gets no session behind Landlock alone.
+pub const NOT_FOR_ROOT: &str = "is not for root: it judges neither modes nor times, and root could change those of any file of this machine; \
+                                run it as an ordinary user (in a container: --user)";
+
 impl Shape {
     /// Whether it does without this wall.
     pub(crate) fn lacks(self, wall: Wall) -> bool {
@@ -110,6 +114,8 @@ impl Shape {
                     | Wall::NoCapabilities
                     | Wall::Landlock
                     | Wall::CpuLimit
+                    | Wall::MemoryLimit
+                    | Wall::DiskLimit
             ),
             // Setuid programs still give no privileges.
             Self::Direct => wall != Wall::NoNewPrivileges,

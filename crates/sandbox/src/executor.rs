@@ -16,8 +16,8 @@ use bailey_kernel::{
     Way,
 };
 use bailey_protocol::{
-    Action, Command, DiffReport, Digest, Enforced, FileChange, Isolation, Outcome, Outside, Report,
-    SessionId, Status, Touched, WsPath,
+    Action, Command, DiffReport, Digest, Enforced, FileChange, Isolation, MergeKind, Outcome, Outside,
+    Report, SessionId, Status, Touched, WsPath,
 };
 use lives::Lives;
 use std::{
@@ -48,6 +48,7 @@ pub struct Walls {
     living: Mutex<BTreeMap<SessionId, Vec<SystemTime>>>,
     /// Held while a layer is looked at: the first look must be over before anything is done there.
     looking: tokio::sync::Mutex<()>,
+    settling: tokio::sync::Mutex<()>,
     /// Held while commits are made ready and handed over, in a folder that each session has one of.
     carrying: tokio::sync::Mutex<()>,
 }
@@ -80,6 +81,7 @@ impl Walls {
             gateway: None,
             living: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
+            settling: tokio::sync::Mutex::default(),
             carrying: tokio::sync::Mutex::default(),
         }
     }
@@ -99,7 +101,10 @@ impl Walls {
         let begin = Instant::now();
         let Redeemed { effect, isolation, named, .. } = redeemed;
         let session = effect.session;
-        if let Err(error) = self.settle(session, &[], false).await {
+        // What is thrown away needs no comparison, which may be what fails.
+        let is_discard =
+            matches!(&effect.action, Action::Merge(merge) if merge.direction == MergeKind::Discard);
+        if !is_discard && let Err(error) = self.settle(session, &[], false).await {
             return Outcome::failed(error.to_string());
         }
         let work = match effect.action {
@@ -420,6 +425,8 @@ impl Executor for Walls {
     ) -> BoxFuture<'a, Result<Option<Digest>, ResolveError>> {
         Box::pin(async move {
             let Action::Exec(command) = action else { return Ok(None) };
+            let settled = self.settle(session, &[], false).await;
+            settled.map_err(|error| ResolveError(error.to_string()))?;
             let request = Request::Named { command: command.clone(), path: self.path.clone() };
             let never = CancellationToken::new();
             match self.native.work(session, request, isolation, &never).await {

@@ -97,12 +97,8 @@ impl Home {
                 link.display()
             );
         }
-        let path = elsewhere(&self.root, name, why)?.join(id.to_string());
-        make_private(&path)?;
-        if !is_scratch {
-            link.parent().map_or(Ok(()), make_private)?;
-            symlink(&path, &link).with_context(|| format!("cannot make `{}`", link.display()))?;
-        }
+        let usable = |holds: &Holds| matches!(holds, Holds::Layers | Holds::UntilTheEnd);
+        let path = self.linked(id, elsewhere(&self.root, name, why, usable)?, is_scratch)?;
         let remark = remark(&self.root, name, &path);
         Ok(Folder { path, remark: Some(remark) })
     }
@@ -113,7 +109,14 @@ impl Home {
     /// Those of [`Home::session`].
     pub(crate) fn session_apart(&self, id: SessionId, is_scratch: bool) -> Result<PathBuf> {
         let (name, _) = file_system(&self.root).unwrap_or_else(|| ("a file system".into(), Holds::Unknown));
-        let path = elsewhere(&self.root, &name, "in Bailey's home")?.join(id.to_string());
+        // No layer is mounted over what lies there.
+        let place = elsewhere(&self.root, &name, "in Bailey's home", |_| true)?;
+        self.linked(id, place, is_scratch)
+    }
+
+    /// A session's folder in a place, with a link to it from the home.
+    fn linked(&self, id: SessionId, place: PathBuf, is_scratch: bool) -> Result<PathBuf> {
+        let path = place.join(id.to_string());
         make_private(&path)?;
         if !is_scratch {
             let link = self.link(id);
@@ -186,11 +189,11 @@ fn found(root: &Path, id: SessionId, target: PathBuf) -> Result<Folder> {
 }
 
 /// The directory for such folders in the first place that can hold them.
-fn elsewhere(root: &Path, name: &str, why: &str) -> Result<PathBuf> {
+fn elsewhere(root: &Path, name: &str, why: &str, is_usable: impl Fn(&Holds) -> bool) -> Result<PathBuf> {
     let usable = ELSEWHERE.iter().find_map(|place| {
         let place = fs::canonicalize(place).ok().filter(|place| is_safe_to_share(place))?;
         let (_, holds) = file_system(&place)?;
-        let dir = matches!(holds, Holds::Layers | Holds::UntilTheEnd).then(|| own_in(&place))??;
+        let dir = is_usable(&holds).then(|| own_in(&place))??;
         keeps_attributes(&dir).then_some(dir)
     });
     usable.with_context(|| {
@@ -262,8 +265,10 @@ fn is_safe_to_share(place: &Path) -> bool {
     })
 }
 
+/// Whether a directory is ours alone; one of ours is made so, for a command behind Landlock alone can change its mode.
 fn is_private(dir: &Path) -> bool {
-    is_owned(dir) && fs::symlink_metadata(dir).is_ok_and(|found| found.mode() & 0o077 == 0)
+    let can_others_write = fs::symlink_metadata(dir).is_ok_and(|found| found.mode() & 0o022 != 0);
+    is_owned(dir) && !can_others_write && make_private(dir).is_ok()
 }
 
 fn is_owned(dir: &Path) -> bool {

@@ -62,6 +62,8 @@ impl Walls {
             anew,
             masks: Vec::new(),
         };
+        // Two at once would each write what the other one goes by.
+        let _alone = self.settling.lock().await;
         // It writes what later looks rely on, so it is not cut off.
         let never = CancellationToken::new();
         match self.native.work(session, request, &Isolation::default(), &never).await? {

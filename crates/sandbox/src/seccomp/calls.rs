@@ -4,8 +4,8 @@
 //! the tables do not hold cannot be in it, however the numbers came here.
 
 use super::{
+    alone,
     compile::compile,
-    own::LIMITS,
     table::{self, CLONE3, NEVER, Row},
 };
 use crate::sys::Instruction;
@@ -109,12 +109,11 @@ impl Calls {
     /// The program of a list where no namespace stands beside it.
     pub(crate) fn compile_alone(&self) -> Vec<Instruction> {
         compile(|number| {
-            match self.profile {
-                _ if number == LIMITS.number => Some(LIMITS),
+            let row = match self.profile {
                 Profile::Custom => self.row(number),
                 named => table::row(named, number),
-            }
-            .filter(|row| !BEYOND.contains(&row.name))
+            };
+            row.and_then(alone::left)
         })
     }
 
@@ -126,32 +125,6 @@ impl Calls {
         self.numbers.contains(&number).then(row)?
     }
 }
-
-/// What reaches others than the sandbox where no namespace keeps it in: sockets, objects of the whole machine, and other processes
-/// of the same user.
-const BEYOND: &[&str] = &[
-    "SYS_socket",
-    "SYS_shmget",
-    "SYS_shmat",
-    "SYS_shmctl",
-    "SYS_shmdt",
-    "SYS_semget",
-    "SYS_semop",
-    "SYS_semctl",
-    "SYS_semtimedop",
-    "SYS_msgget",
-    "SYS_msgsnd",
-    "SYS_msgrcv",
-    "SYS_msgctl",
-    "SYS_mq_open",
-    "SYS_mq_unlink",
-    "SYS_setpriority",
-    "SYS_ioprio_set",
-    "SYS_sched_setaffinity",
-    "SYS_sched_setscheduler",
-    "SYS_sched_setparam",
-    "SYS_sched_setattr",
-];
 
 fn number(call: &str) -> Result<u32, CallError> {
     table::number(call).ok_or_else(|| {

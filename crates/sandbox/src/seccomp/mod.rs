@@ -5,6 +5,7 @@
 //! with `ENOSYS`, so that libc falls back to what it did before. Only the low 32 bits of an argument are looked at:
 //! every argument tested here is 32 bits wide in the kernel or has its dangerous bits there.
 
+mod alone;
 mod calls;
 mod compile;
 mod own;

@@ -2,9 +2,12 @@
 
 use super::{Ground, init, watch};
 use crate::{
-    cgroup, ids,
+    cgroup,
+    config::Shape,
+    ids,
     stage::{self, Opened, Stage},
     sys::{self, Namespaces, SignalFd},
+    tree,
     wire::{self, Forward, Header, Message, Streams, View},
 };
 use bailey_protocol::Wall;
@@ -137,6 +140,10 @@ struct Holder<'a> {
     header: Header,
     /// None when the mount namespace was left away.
     stage: Option<Stage>,
+    /// The session's folder, where commands work on a copy that lies in it.
+    folder: Option<OwnedFd>,
+    /// Bytes that lay in it before anything ran.
+    before: u64,
     socket: OwnedFd,
     /// By the process id of its init.
     live: HashMap<Pid, Live>,
@@ -150,10 +157,14 @@ struct Holder<'a> {
 
 impl<'a> Holder<'a> {
     fn new(ground: &'a Ground, header: &Header, stage: Option<Stage>, socket: OwnedFd) -> Self {
+        let is_copied = ground.shape(header.session) == Shape::Copied && header.view == View::Workspace;
+        let folder = is_copied.then(|| tree::directory(header.yard.folder.to_str()?).ok()).flatten();
         Self {
             ground,
             header: header.clone(),
             stage,
+            folder,
+            before: 0,
             socket,
             live: HashMap::new(),
             spare: None,
@@ -194,6 +205,7 @@ impl<'a> Holder<'a> {
                     return Ok(());
                 };
                 if self.live.is_empty() {
+                    self.measure();
                     look_at = Instant::now() + TICK;
                 }
                 self.start(&forward, fds)?;
@@ -278,16 +290,32 @@ impl<'a> Holder<'a> {
         stage.renew(&self.header.yard).map_err(|error| error.to_string())
     }
 
+    /// The session's folder, with the parts of it that grow; none where nothing is watched.
+    fn growing(&self) -> Option<(BorrowedFd<'_>, [&'static str; 3])> {
+        match (&self.stage, &self.folder) {
+            (Some(stage), _) => Some((stage.folder.as_fd(), ["upper", "home", "tmp"])),
+            (None, Some(folder)) => Some((folder.as_fd(), ["copy", "home", "tmp"])),
+            (None, None) => None,
+        }
+    }
+
+    /// What the folder holds before anything runs: a copy of a project is no growth.
+    fn measure(&mut self) {
+        let used = || watch::disk_used(self.folder.as_ref()?.as_fd(), self.growing()?.1, u64::MAX).ok();
+        self.before = used().unwrap_or(0);
+    }
+
     /// Tells each sandbox whose folder has grown too big; one that does not go by the next look is killed.
     fn look_at_disk(&mut self) {
-        let Some(stage) = &self.stage else { return };
+        let Some((folder, parts)) = self.growing() else { return };
         #[cfg(bailey_break)]
         if bailey_protocol::broken::broken("disk") {
             return;
         }
         let most = self.live.values().map(|live| live.disk_bytes).max().unwrap_or(0);
+        let most = self.before.saturating_add(most);
         // A folder that cannot be measured cannot be bounded.
-        let used = watch::disk_used(stage.folder.as_fd(), most).unwrap_or(u64::MAX);
+        let used = watch::disk_used(folder, parts, most).unwrap_or(u64::MAX).saturating_sub(self.before);
         for (pid, live) in self.live.iter_mut().filter(|(_, live)| used > live.disk_bytes) {
             let signal = if live.is_told { Signal::KILL } else { Signal::USR1 };
             live.is_told = true;

@@ -9,15 +9,15 @@ use crate::{
     tree::{self, Access},
     wire::{self, Ended, Forward, Handover, Header, Job, Message, Streams, View},
 };
-use bailey_protocol::Wall;
+use bailey_protocol::{SessionId, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     mount::MountAttrFlags,
     net::{AddressFamily, SocketFlags, SocketType},
     process::{
-        Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper,
-        set_parent_process_death_signal, wait,
+        Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
+        kill_process_group, prlimit, set_child_subreaper, set_parent_process_death_signal, wait,
     },
 };
 use std::{
@@ -161,6 +161,9 @@ fn run(
     let door = (job.way.is_some() && !is_bare).then(|| listen(&streams.control)).transpose();
     let door = door.map_err(|error| format!("a listener for the network door: {error}"))?;
     let handover = handover(ground, forward, door);
+    if handover.watched.contains(&Wall::PidsLimit) {
+        bound(payload, job.limits.pids)?;
+    }
     let memory_bytes = handover.watched.contains(&Wall::MemoryLimit).then_some(job.limits.memory_bytes);
     let masked = if covered.is_empty() { None } else { Some(sealed(&covered)?) };
     let mut fds = streams.borrow().to_vec();
@@ -178,12 +181,32 @@ fn sealed(covered: &[PathBuf]) -> Result<OwnedFd, String> {
     wire::sealed(&bytes).map_err(|error| error.to_string())
 }
 
+/// Whether neither a namespace nor a control group counts a sandbox's processes.
+fn is_uncounted(ground: &Ground, session: SessionId, limits: &BTreeSet<Wall>) -> bool {
+    ground.shape(session) == Shape::Copied && !limits.contains(&Wall::PidsLimit)
+}
+
+/// Lets a payload's user have so many tasks more than there are, whoever else starts some: a bomb ends at that.
+fn bound(payload: Pid, pids: u32) -> Result<(), String> {
+    let most = watch::tasks_of_user().saturating_add(u64::from(pids));
+    let limit = Rlimit { current: Some(most), maximum: Some(most) };
+    match prlimit(Some(payload), Resource::Nproc, limit) {
+        // It was lower already.
+        Ok(_) | Err(Errno::PERM) => Ok(()),
+        Err(errno) => Err(format!("a limit of its processes: {errno}")),
+    }
+}
+
 /// What holds and what is watched; a limit is one or the other.
 fn handover(ground: &Ground, forward: &Forward, door: Option<u16>) -> Handover {
     let (without, session) = (&ground.config.without, forward.header.session);
     let limits: BTreeSet<Wall> = forward.limits.difference(without).copied().collect();
     let watched = [Wall::MemoryLimit, Wall::DiskLimit].into_iter();
-    let watched = watched.filter(|wall| !limits.contains(wall) && !ground.lacks(session, *wall)).collect();
+    let mut watched: BTreeSet<Wall> =
+        watched.filter(|wall| !limits.contains(wall) && !ground.lacks(session, *wall)).collect();
+    if is_uncounted(ground, session, &limits) {
+        watched.insert(Wall::PidsLimit);
+    }
     let absent = forward.absent.iter().cloned();
     let absent = absent.chain(without.iter().map(|wall| format!("{wall}: left away by a test")));
     let shape = match ground.shape(session) {
@@ -372,7 +395,8 @@ impl Watch {
     /// Where the limit is watched: whether the tree is above it. Where it is held: whether the kernel had to kill one
     /// process of the tree, which ends the others too, as they counted on it.
     fn is_out_of_memory(&self) -> bool {
-        self.memory_bytes.is_some_and(watch::is_memory_above) || self.has_killed()
+        let tree = if self.is_bare { watch::Tree::Below } else { watch::Tree::Namespace };
+        self.memory_bytes.is_some_and(|limit| watch::is_memory_above(limit, tree)) || self.has_killed()
     }
 
     fn has_killed(&self) -> bool {
@@ -403,8 +427,9 @@ impl Watch {
         }
         let asked = polled.last().is_some_and(|control| !control.revents().is_empty());
         while let Some(caught) = self.signals.next() {
-            // Only the holder, outside of this pid namespace, has no number here.
-            if caught.signal == Signal::USR1.as_raw() && caught.sender == 0 {
+            // Outside of this pid namespace the holder has no number here; without one, it is the parent.
+            let holder = if self.is_bare { getppid().map_or(0, Pid::as_raw_pid) } else { 0 };
+            if caught.signal == Signal::USR1.as_raw() && i64::from(caught.sender) == i64::from(holder) {
                 return Event::Disk;
             }
         }

@@ -32,7 +32,10 @@ use crate::{
     wire::{self, Wish},
 };
 use bailey_protocol::{Profile, SessionId, Wall};
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::{
+    io::Errno,
+    process::{DumpableBehavior, set_dumpable_behavior},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -183,10 +186,20 @@ impl Drop for Warden {
 
 /// What such a process tries instead, when it is asked only whether it can.
 const PROBE: &str = "probe";
+/// How the probe ends where namespaces are forbidden or unknown.
+const FORBIDDEN: u8 = 3;
+
+/// Whether it is the kernel's or somebody's rule, and not a shortage that passes. A limit of 0 namespaces is told as no space.
+fn is_forbidden(error: &io::Error) -> bool {
+    let rules = [Errno::PERM, Errno::ACCESS, Errno::NOSYS, Errno::INVAL, Errno::NOSPC, Errno::USERS];
+    rules.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
 
 /// Whether a user and a mount namespace can be made here: `exe` tries, whose `main` calls [`warden_main`] first.
-#[must_use]
-pub fn can_make_namespaces(exe: &Path) -> bool {
+///
+/// # Errors
+/// When it cannot be tried, or what is short now, such as processes, says nothing about it.
+pub fn can_make_namespaces(exe: &Path) -> io::Result<bool> {
     let mut command = std::process::Command::new(exe);
     command
         .args([ARGUMENT, PROBE])
@@ -194,7 +207,12 @@ pub fn can_make_namespaces(exe: &Path) -> bool {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    let ended = command.status()?;
+    match ended.code() {
+        Some(0) => Ok(true),
+        Some(code) if code == i32::from(FORBIDDEN) => Ok(false),
+        _ => Err(io::Error::other(format!("whether namespaces can be made here cannot be tried: {ended}"))),
+    }
 }
 
 #[expect(deprecated, reason = "this process has one thread and shares no table of descriptors with another")]
@@ -212,6 +230,7 @@ pub fn warden_main(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
     let is_probe = args.next().is_some_and(|second| second == PROBE);
     is_warden.then(|| match if is_probe { try_namespaces() } else { run() } {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_probe && is_forbidden(&error) => FORBIDDEN.into(),
         Err(error) => {
             tell(&format!("bailey warden: {error}\n"));
             ExitCode::FAILURE

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     cgroup::{Cgroups, Group},
     charter,
-    config::Shape,
+    config::{Lease, NOT_FOR_ROOT, Shape},
     ids::{Ids, map_child},
     stage::{self, Opened},
     sys::{self, Namespaces},
@@ -266,11 +266,32 @@ impl Server {
         if lease.shape == Shape::Direct && view != View::Workspace {
             return Err("this session has no layer: what it does, it does in the project itself".into());
         }
+        if lease.shape == Shape::Copied && self.ids.is_root() {
+            return Err(format!("Landlock alone {NOT_FOR_ROOT}"));
+        }
+        if lease.shape == Shape::Copied {
+            self.nothing_shown(lease)?;
+        }
         if lease.shape != Shape::Copied && view == View::Copy {
             return Err("this session has no copy of its project".into());
         }
         let yard = lease.yard.clone();
         Ok(Header { session, yard, view, extra_reads, limits })
+    }
+
+    /// Where nothing can be put over a part of what every command reads, what is to be out of reach must not lie in it.
+    fn nothing_shown(&self, lease: &Lease) -> Result<(), String> {
+        let Lease { yard, .. } = lease;
+        let own = [&yard.project, &yard.folder].into_iter().chain(&self.ground.config.hidden);
+        for path in own {
+            if let Some(shown) = self.ground.plan.bound().find(|shown| path.starts_with(shown)) {
+                let (path, shown) = (path.display(), shown.display());
+                return Err(format!(
+                    "Landlock alone cannot keep `{path}` from commands: it lies in `{shown}`, which they read"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// A holder is of no use when it is broken, when meanwhile something else has taken the place of the project or of another

@@ -9,7 +9,10 @@ use rustix::{
 };
 use std::{
     fs, io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::fs::MetadataExt as _,
+    },
     path::PathBuf,
 };
 
@@ -17,6 +20,8 @@ use std::{
 const ENTRY_BYTES: u64 = 1024;
 /// Deeper than this a folder is not looked into: paths of that depth cannot be made by name.
 const DEPTH_MAX: usize = 256;
+/// The most processes that one look at a tree's memory counts.
+const PROCESSES_MAX: usize = 10_000;
 
 /// Whether something can be received, or will never be.
 pub(super) fn has_input(socket: BorrowedFd<'_>) -> bool {
@@ -32,31 +37,68 @@ pub(super) fn children() -> impl Iterator<Item = Pid> {
     pids.filter_map(Pid::from_raw).collect::<Vec<_>>().into_iter()
 }
 
-/// Whether the memory of all processes of this pid namespace and of its /dev/shm is above `limit` bytes.
+/// Whose memory counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tree {
+    /// All processes of this pid namespace, and its /dev/shm.
+    Namespace,
+    /// What this process started, and what that did, where no namespace holds it together. Such a tree writes no /dev/shm.
+    Below,
+}
+
+/// Whether a tree's memory is above `limit` bytes.
 ///
 /// Resident memory counts what several processes share more than once, so only when that is too much the
 /// exact, slower measure (the proportional share of each) is taken.
-pub(super) fn is_memory_above(limit: u64) -> bool {
-    let shared_memory = file_system_used("/dev/shm");
-    let rough =
-        shared_memory.saturating_add(sum(|process| kilobytes(process, "status", &["RssAnon:", "RssShmem:"])));
-    if rough <= limit {
-        return false;
-    }
-    let exact = shared_memory
-        .saturating_add(sum(|process| kilobytes(process, "smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"])));
-    exact > limit
+pub(super) fn is_memory_above(limit: u64, tree: Tree) -> bool {
+    let (processes, shared_memory) = match tree {
+        Tree::Namespace => (all(), file_system_used("/dev/shm")),
+        Tree::Below => (below(), 0),
+    };
+    let sum = |file: &str, fields: &[&str]| {
+        let each = processes.iter().map(|process| kilobytes(process, file, fields));
+        each.fold(shared_memory, u64::saturating_add)
+    };
+    sum("status", &["RssAnon:", "RssShmem:"]) > limit
+        && sum("smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"]) > limit
 }
 
-fn sum(of: impl Fn(&PathBuf) -> u64) -> u64 {
+/// Tasks of this process's user, as far as /proc shows them to be.
+pub(super) fn tasks_of_user() -> u64 {
+    let own = rustix::process::geteuid().as_raw();
+    let is_own = |process: &PathBuf| fs::metadata(process).is_ok_and(|found| found.uid() == own);
+    let tasks = |process: PathBuf| fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+    all().into_iter().filter(is_own).map(|process| tasks(process) as u64).sum()
+}
+
+/// All processes that /proc shows.
+fn all() -> Vec<PathBuf> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_process = |name: &std::ffi::OsStr| {
         name.to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    entries
-        .filter(|entry| is_process(&entry.file_name()))
-        .map(|entry| of(&entry.path()))
-        .fold(0, u64::saturating_add)
+    entries.filter(|entry| is_process(&entry.file_name())).map(|entry| entry.path()).collect()
+}
+
+/// Every process below this one. Whoever loses its parent becomes a child of this one, so none is missed for longer than a look.
+fn below() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut waiting: Vec<String> = vec!["self".into()];
+    while let Some(process) = waiting.pop() {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            waiting.extend(children.split_whitespace().map(str::to_owned));
+        }
+        if process != "self" {
+            found.push(PathBuf::from(format!("/proc/{process}")));
+        }
+        // A tree that grows while it is looked at is looked at again soon.
+        if found.len() > PROCESSES_MAX {
+            break;
+        }
+    }
+    found
 }
 
 /// The sum of some fields of a file of /proc, given in kB there, in bytes.
@@ -94,14 +136,14 @@ fn out_no_routes_in_6(snmp6: &str) -> u64 {
     snmp6.lines().find_map(value).unwrap_or(0)
 }
 
-/// Bytes that the parts of a session's folder take on disk; counted no further than just above `most`.
+/// Bytes that these parts of a session's folder take on disk; counted no further than just above `most`.
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub(super) fn disk_used(folder: BorrowedFd<'_>, most: u64) -> io::Result<u64> {
-    let mut used = 0;
+pub(super) fn disk_used(folder: BorrowedFd<'_>, parts: [&str; 3], most: u64) -> io::Result<u64> {
+    let mut used: u64 = 0;
     let mut waiting: Vec<(OwnedFd, usize)> = Vec::new();
-    for part in ["upper", "home", "tmp"] {
+    for part in parts {
         waiting.push((open(folder, part)?, 0));
     }
     while let Some((directory, depth)) = waiting.pop() {

@@ -4,7 +4,7 @@
 //! what the session changed is laid out as the upper directory of an overlay would hold it, so that scans, diffs and merges know nothing of
 //! copies. A record says of each path what stood in the project and in the copy when they were the same.
 //!
-//! Secret-looking files are left out: nothing could mask them. So are devices, sockets, and names that are no UTF-8.
+//! Secret-looking files are left out: nothing could mask them. So are devices, sockets, names that are no UTF-8, and what lies very deep.
 
 use super::beneath::{Root, join, names, split, type_of};
 use super::error::{Error, errno};
@@ -17,16 +17,20 @@ use ignore::gitignore::Gitignore;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps, XattrFlags, chmodat, fchmod, fsetxattr,
-    futimens, linkat, mkdirat, openat, readlinkat, symlinkat, unlinkat,
+    futimens, linkat, mkdirat, openat, readlinkat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 
 /// The most paths of a project that is copied.
 const PATHS_MAX: usize = 200_000;
+/// Paths that are longer, and directories that lie deeper, are not copied, and stay where the session made them.
+const PATH_MAX: usize = 3_000;
+const DEPTH_MAX: usize = 100;
 /// The most bytes that one look copies.
 const BYTES_MAX: u64 = 8 << 30;
 /// A passing name beside the one that a file gets.
@@ -75,6 +79,7 @@ pub(super) struct Places<'a> {
 /// Brings a copy up to date, and lays out what the session changed. Files of these names are left out. What is in `own`, absolute in the
 /// project, is the session's, whatever the project came to hold. `anew`: the copy is thrown away first.
 pub(super) fn settle(places: &Places<'_>, masks: &[String], own: &[WsPath], anew: bool) -> Result<(), Error> {
+    unlock(places)?;
     let open = |path: &str| Root::open(path);
     let masks = mask::compile(masks).map_err(|error| Error::Request(error.to_string()))?;
     if anew {
@@ -97,8 +102,27 @@ pub(super) fn settle(places: &Places<'_>, masks: &[String], own: &[WsPath], anew
         visits: 0,
         bytes: 0,
     };
-    look.directory("")?;
-    write(places.record, &look.record)
+    let settled = look.directory("");
+    if settled.is_err() {
+        // What was not come to is as it was.
+        let done = std::mem::replace(&mut look.record, std::mem::take(&mut look.before));
+        look.record.extend(done);
+    }
+    write(places.record, &look.record)?;
+    settled
+}
+
+/// Gives the owner back what the session may have taken from the directories that all of it hangs from.
+fn unlock(places: &Places<'_>) -> Result<(), Error> {
+    let above = [places.record, places.copy].map(|path| Path::new(path).parent().unwrap_or(Path::new("/")));
+    for path in above.into_iter().chain([places.copy, places.upper].map(Path::new)) {
+        let failed = |errno| Error::system("open", &path.to_string_lossy())(errno);
+        let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if type_of(&stat) == FileType::Directory && stat.st_mode & 0o700 != 0o700 {
+            chmodat(CWD, path, Mode::RWXU, AtFlags::empty()).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 fn read(path: &str) -> Result<Record, Error> {
@@ -165,6 +189,9 @@ impl Look {
     }
 
     fn path(&mut self, at: &str) -> Result<(), Error> {
+        if at.len() > PATH_MAX || at.split('/').count() > DEPTH_MAX {
+            return Ok(());
+        }
         self.visits += 1;
         if self.visits > PATHS_MAX {
             return Err(Error::Request(format!(
@@ -172,7 +199,11 @@ impl Look {
             )));
         }
         let failed = |errno| Error::system("look at", at)(errno);
-        let theirs = self.project.stat(at).map_err(failed)?.filter(|stat| self.is_copied(at, stat));
+        let theirs = self.project.stat(at).map_err(failed)?;
+        // What is not shown is not replaced: whatever the session puts in its place stays there.
+        if theirs.as_ref().is_some_and(|stat| !self.is_copied(at, stat)) {
+            return Ok(());
+        }
         let ours = self.copy.stat(at).map_err(failed)?;
         let known = self.before.get(at).copied();
         let is_dir =
@@ -184,6 +215,7 @@ impl Look {
                 None => self.bring(at, &stat),
                 Some(known) => {
                     self.record.insert(at.into(), known);
+                    self.carry(at);
                     self.whiteout(at)
                 }
             },
@@ -236,25 +268,44 @@ impl Look {
                 Ok(())
             }
             Some((_, known)) if known == now.1 && !is_dir => self.bring(at, theirs),
-            _ if !is_dir && self.is_same(at)? => {
+            // The host put something else there: what the session left alone in it goes.
+            Some((_, known)) if known == now.1 => {
+                self.directory(at)?;
+                if self.try_remove_dir(at) { self.bring(at, theirs) } else { self.add(at, ours) }
+            }
+            _ if !is_dir && self.is_same(at, theirs, ours) => {
                 self.record.insert(at.into(), now);
                 Ok(())
             }
             _ => {
                 self.record.extend(known.map(|known| (at.to_owned(), known)));
+                self.carry(at);
                 self.add(at, ours)?;
                 if is_dir { self.directory(at) } else { Ok(()) }
             }
         }
     }
 
-    /// Whether project and copy hold the same at a path.
-    fn is_same(&self, at: &str) -> Result<bool, Error> {
+    /// What lay below a path where project and copy were the same, for when there is a directory again.
+    fn carry(&mut self, at: &str) {
+        let below = format!("{at}/");
+        let known = self.before.range(below.clone()..).take_while(|(path, _)| path.starts_with(&below));
+        self.record.extend(known.map(|(path, looks)| (path.clone(), *looks)));
+    }
+
+    /// Whether project and copy hold the same at a path; of what cannot be read, whether it looks so.
+    fn is_same(&self, at: &str, theirs: &Stat, ours: &Stat) -> bool {
         let state = |root: &Root| {
-            let (dir, name) = root.parent(at).map_err(Error::system("look at", at))?;
-            state_of(&dir, name.as_ref()).map_err(|why| Error::path(at, format!("cannot be compared: {why}")))
+            let (dir, name) = root.parent(at).ok()?;
+            state_of(&dir, name.as_ref()).ok().flatten()
         };
-        Ok(state(&self.project)? == state(&self.copy)?)
+        match (state(&self.project), state(&self.copy)) {
+            (Some(theirs), Some(ours)) => theirs == ours,
+            _ => {
+                let looks = |stat: &Stat| (type_of(stat), size(stat), stat.st_mtime, stat.st_mtime_nsec);
+                looks(theirs) == looks(ours)
+            }
+        }
     }
 
     fn is_copied(&self, at: &str, stat: &Stat) -> bool {
@@ -270,6 +321,7 @@ impl Look {
         match type_of(theirs) {
             FileType::Directory => {
                 let mode = Mode::from_raw_mode(theirs.st_mode & MODE_BITS | 0o700);
+                remove(&self.copy, at)?;
                 mkdirat(&dir, name, mode).map_err(failed)?;
                 let made = self.copy.dir(at).map_err(failed)?;
                 fchmod(&made, mode).map_err(failed)?;
@@ -339,9 +391,22 @@ impl Look {
                 let target = readlinkat(&from, name, Vec::new()).map_err(failed)?;
                 symlinkat(target, &dir, name).map_err(failed)
             }
+            FileType::RegularFile if size(ours) == 0 => self.add_empty(at, &dir, ours),
             // One inode in both: nothing is written through the layer.
-            _ => linkat(&from, name, &dir, name, AtFlags::empty()).map_err(failed),
+            _ => match linkat(&from, name, &dir, name, AtFlags::empty()) {
+                // The session gave it as many names as there can be: this one stays with it.
+                Err(Errno::MLINK) => Ok(()),
+                linked => linked.map_err(failed),
+            },
         }
+    }
+
+    /// An empty file of its own: with the session's attributes it could look like what is deleted.
+    fn add_empty(&self, at: &str, dir: &OwnedFd, ours: &Stat) -> Result<(), Error> {
+        let failed = |errno| Error::system("lay out", at)(errno);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = openat(dir, split(at).1, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        fchmod(&file, Mode::from_raw_mode(ours.st_mode & MODE_BITS)).map_err(failed)
     }
 
     fn whiteout(&mut self, at: &str) -> Result<(), Error> {
@@ -349,7 +414,8 @@ impl Look {
         let dir = self.above(at)?;
         let (_, name) = split(at);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = openat(&dir, name, flags, Mode::RUSR).map_err(failed)?;
+        // An attribute is set on what can be written.
+        let file = openat(&dir, name, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
         fsetxattr(&file, WHITEOUT, b"y", XattrFlags::empty()).map_err(failed)
     }
 

@@ -39,6 +39,7 @@ use bailey_protocol::{
 pub use bases::Keep;
 use beneath::Root;
 use error::Error;
+pub(crate) use merge::remove_all;
 pub(crate) use named::is_what_was_named;
 pub(crate) use owners::of_others;
 pub use references::References;

@@ -1,7 +1,7 @@
 //! Landlock and a list of system calls alone, over a private copy: what they hold, each with its control in a session without walls.
 
 use crate::house::{As, House, Ran, everyone};
-use bailey_protocol::{Action, Command, FileChange, Isolation, Level, Wall, WsPath};
+use bailey_protocol::{Action, Command, FileChange, Isolation, Level, Limits, Wall, WsPath};
 use bailey_sandbox::{Shape, Yard, worker::Reply, worker::Request};
 use std::{
     fs,
@@ -18,6 +18,11 @@ fn house(who: As, shape: Shape) -> House {
         config.masks = vec![".env".into()];
         config.sessions.values_mut().for_each(|lease| lease.shape = shape);
     })
+}
+
+/// Root gets none of this.
+fn users() -> impl Iterator<Item = As> {
+    everyone().into_iter().filter(|who| *who == As::User)
 }
 
 fn yard(house: &House) -> Yard {
@@ -56,7 +61,7 @@ async fn run(house: &House, shape: Shape, line: &str) -> Ran {
 
 #[tokio::test]
 async fn a_command_works_in_the_copy_and_says_what_stood() {
-    for who in everyone() {
+    for who in users() {
         let house = house(who, Shape::Copied);
         house.write("a.txt", "a\n");
         house.write(".env", "KEY=1\n");
@@ -114,7 +119,7 @@ async fn landlock_and_a_list_of_calls_alone_keep_a_command_in() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    for who in everyone() {
+    for who in users() {
         let shared =
             tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o777)).tempdir().unwrap();
         let file = shared.path().join("of-another");
@@ -185,7 +190,7 @@ fn sleeper(house: &House) -> process::Child {
 
 #[tokio::test]
 async fn more_than_landlock_is_wanted_and_nothing_runs() {
-    for who in everyone() {
+    for who in users() {
         let house = House::with(who, |config| {
             config.sessions.values_mut().for_each(|lease| lease.shape = Shape::Copied);
         });
@@ -204,7 +209,7 @@ async fn more_than_landlock_is_wanted_and_nothing_runs() {
 
 #[tokio::test]
 async fn the_worker_reads_and_changes_the_copy_and_nothing_beside() {
-    for who in everyone() {
+    for who in users() {
         let house = house(who, Shape::Copied);
         house.write("a.txt", "a\n");
         settle(&house).await;
@@ -226,5 +231,63 @@ async fn the_worker_reads_and_changes_the_copy_and_nothing_beside() {
         let reply = done(change(house.project.join("n.txt"))).await;
         assert!(matches!(reply, Reply::Refused { .. }), "{reply:?}");
         assert!(!house.project.join("n.txt").exists());
+    }
+}
+
+#[tokio::test]
+async fn root_gets_no_session_behind_landlock_alone() {
+    for who in everyone() {
+        let house = house(who, Shape::Copied);
+        fs::create_dir_all(yard(&house).copy()).unwrap();
+        house.give(&house.folder);
+        let cwd = WsPath(yard(&house).copy().display().to_string());
+        let command = Command { cwd, ..house.command("echo ran") };
+        let ran = house.run(&command, &Isolation::default()).await;
+        match who {
+            As::Root => assert!(ran.reason().contains("is not for root"), "{:?}", ran.outcome),
+            // The control.
+            As::User => assert_eq!(ran.text(), "ran\n"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_grows_past_a_limit_ends_there_too_and_a_copy_is_no_growth() {
+    for who in users() {
+        let house = house(who, Shape::Copied);
+        house.write("large", &"x".repeat(12 << 20));
+        let limited = async |line: &str, limits: Limits| {
+            settle(&house).await;
+            let cwd = WsPath(place(&house, Shape::Copied).display().to_string());
+            let command = Command { cwd, limits, ..house.command(line) };
+            house.run(&command, &Isolation::default()).await
+        };
+        let disk = Limits { disk_bytes: 8 << 20, ..house.command("").limits };
+        let grows = "i=0; while [ $i -lt 12 ]; do head -c 1048576 /dev/zero > g$i; i=$((i+1)); sleep 0.1; done; sleep 3; echo through";
+        let ran = limited(grows, disk.clone()).await;
+        assert_eq!(ran.report().limit.as_deref(), Some("disk limit"), "{:?}", ran.outcome);
+        assert!(ran.enforced().watched.contains(&Wall::DiskLimit), "{:?}", ran.enforced());
+        let ran = limited("rm -f g*; sleep 1; echo through", disk).await;
+        assert_eq!(ran.text(), "through\n", "the control: {:?}", ran.outcome);
+        let takes = "head -c 201326592 /dev/zero | tail -c 201326592 | sleep 3; echo through";
+        let memory = |bytes| Limits { memory_bytes: bytes, ..house.command("").limits };
+        let ran = limited(takes, memory(64 << 20)).await;
+        assert_eq!(ran.report().limit.as_deref(), Some("memory limit"), "{:?}", ran.outcome);
+        let ran = limited("echo through", memory(64 << 20)).await;
+        assert_eq!(ran.text(), "through\n", "the control: {:?}", ran.outcome);
+        let enforced = ran.enforced();
+        let is_told = |wall| enforced.walls.contains(&wall) || enforced.watched.contains(&wall);
+        assert!(is_told(Wall::MemoryLimit), "{enforced:?}");
+        assert!(is_told(Wall::PidsLimit), "{enforced:?}");
+        let bomb = "for i in $(seq 400); do sleep 5 & done 2>/dev/null; echo through";
+        let ran = limited(bomb, Limits { pids: 100, ..house.command("").limits }).await;
+        assert!(
+            !ran.text().contains("through"),
+            "it ends where it can start nothing more: {:?}",
+            ran.outcome
+        );
+        let ran =
+            limited("for i in $(seq 40); do sleep 0.1 & done; wait; echo through", memory(1 << 30)).await;
+        assert_eq!(ran.text(), "through\n", "the control: {:?}", ran.outcome);
     }
 }

@@ -103,7 +103,10 @@ fn a26_a_tier_gets_the_isolation_that_the_owner_wants_of_it_or_nothing(who: Who)
 
 attack!(a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that);
 fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: Who) {
-    let actor = Actor::new(who, &[("a.txt", "a\n"), (".env", "TOKEN=canary\n"), ("older.py", OLDER)]);
+    let actor = Actor::new(
+        who,
+        &[("a.txt", "a\n"), (".env", "TOKEN=canary\n"), ("c.txt", "c\n"), ("older.py", OLDER)],
+    );
     // As in a container that forbids namespaces.
     let script = actor.stage.project().join("older.py").display().to_string();
     let program = actor.stage.folder().join("bin/bailey").display().to_string();
@@ -119,9 +122,14 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
     }
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
     actor.configure("[sandbox.tiers]\ninternal = \"landlock\"\n");
+    if who == Who::Root {
+        let ran = keep("echo ran");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        return assert!(ran.stderr.contains("is not for root"), "{ran:?}");
+    }
     let secret = actor.user().join(".ssh/id_ed25519").display().to_string();
     let tries = format!(
-        "echo changed > a.txt; echo new > b.txt; cat {secret} .env 2>/dev/null; \
+        "echo changed > a.txt; echo new > b.txt; rm c.txt; chmod 4755 older.py 2>/dev/null && echo setuid; chmod 755 older.py || echo no mode; cat {secret} .env 2>/dev/null; \
          (exec 3<>/dev/tcp/127.0.0.1/1) 2>/dev/null; cat {}/a.txt 2>/dev/null; pwd",
         actor.stage.project().display()
     );
@@ -146,22 +154,41 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
     // Its changes are compared, applied and taken back like any other's.
     let listed = nested(&["--json", "sessions", "list"]).lines();
     let project = actor.stage.project().display().to_string();
-    let of_project = listed.iter().find(|session| session["workspace"] == *project).expect("by its own path");
+    let of_project = listed.iter().find(|session| session["workspace"] == *project).unwrap();
     let session = of_project["id"].as_str().unwrap().to_owned();
     assert!(nested(&["sessions", "fork", &session]).stderr.contains("works on a copy"));
     assert!(nested(&["pool", "add", "--", "true"]).stderr.contains("no workspace is made ready"));
     let diff = nested(&["sessions", "diff", &session]);
-    assert!(diff.stdout.contains("+changed") && diff.stdout.contains("b/b.txt"), "{diff:?}");
+    for part in ["+changed", "b/b.txt", "a/c.txt"] {
+        assert!(diff.stdout.contains(part), "{part}: {diff:?}");
+    }
     assert!(!diff.stdout.contains("canary"), "{diff:?}");
     let applied = nested(&["sessions", "apply", &session, "--approve", "never"]);
     assert_eq!(applied.code, Some(0), "{applied:?}");
     assert_eq!((actor.stage.read("a.txt"), actor.stage.read("b.txt")), ("changed\n".into(), "new\n".into()));
+    assert!(!actor.stage.project().join("c.txt").exists());
     let undone = nested(&["sessions", "undo", &session]);
     assert_eq!(undone.code, Some(0), "{undone:?}");
     assert_eq!(actor.stage.read("a.txt"), "a\n");
     assert!(nested(&["sessions", "diff", &session]).stdout.contains("+changed"), "the session still has it");
     assert_eq!(nested(&["sessions", "discard", &session]).code, Some(0));
     assert!(!nested(&["sessions", "diff", &session]).stdout.contains("+changed"));
+    // What the prover says there: nothing is not held, and what Landlock and the list of calls hold was tried.
+    let proven = nested(&["--json", "prove"]);
+    let lines = proven.lines();
+    let verdict = |id: &str| lines.iter().find(|line| line["line"] == id).unwrap()["verdict"].clone();
+    assert!(lines.iter().all(|line| line["verdict"] != "not_held"), "{proven:?}");
+    for id in [
+        "home.key",
+        "home.file",
+        "outside.read",
+        "outside.write",
+        "project.write",
+        "network.socket",
+        "walls.tier",
+    ] {
+        assert_eq!(verdict(id), "held", "{id}: {proven:?}");
+    }
     // The control: where there are namespaces, the same configuration gets them.
     let ran = actor.outcome(&["true"]);
     assert_eq!(ran["enforced"]["backend"], "native", "{ran}");

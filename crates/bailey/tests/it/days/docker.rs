@@ -155,7 +155,7 @@ fn a_container_is_refused_by_default_and_the_line_that_is_named_lets_the_walls_s
         super::tells(&refused, 1, &["a container with default options", "docker run", "seccomp=unconfined"]);
         assert!(!refused.stdout.contains("two"), "nothing ran: {refused:?}");
         assert!(refused.stderr.contains(capabilities), "{refused:?}");
-        takes_landlock_alone(&stage, &user, &|| sh(&by_default));
+        takes_landlock_alone(&stage, &user, uid == 0, &|| sh(&by_default));
         let named = line(&refused.stderr, &format!("{mounts}{capabilities}"), &write);
         let ran = sh(&named);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "two\n"), "{named}: {ran:?}");
@@ -172,12 +172,14 @@ fn a_container_is_refused_by_default_and_the_line_that_is_named_lets_the_walls_s
 }
 
 /// With default options, where the owner takes less, the same command works over a copy, and the outcome says behind what.
-fn takes_landlock_alone(stage: &Stage, user: &Path, run: &dyn Fn() -> Ran) {
+fn takes_landlock_alone(stage: &Stage, user: &Path, is_root: bool, run: &dyn Fn() -> Ran) {
     let config = user.join(".bailey/config.toml");
     fs::write(&config, "[sandbox.tiers]\ninternal = \"landlock\"\n").unwrap();
     let ran = run();
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "two\n"), "{ran:?}");
+    let expected = if is_root { (Some(1), "") } else { (Some(0), "two\n") };
+    assert_eq!((ran.code, ran.stdout.as_str()), expected, "{ran:?}");
     assert!(ran.stderr.contains("there can be no namespaces here"), "{ran:?}");
+    assert_eq!(ran.stderr.contains("is not for root"), is_root, "{ran:?}");
     assert_eq!(stage.read("a.txt"), "one\n", "what it wrote stays in its copy");
     fs::remove_file(config).unwrap();
 }

@@ -171,3 +171,71 @@ fn what_a_session_locks_or_puts_in_the_way_stops_nothing() {
     assert_eq!(scene.read("copy/d/c.txt").as_deref(), Some("of the host\n"));
     assert_eq!(scene.read("project/d/b.txt").as_deref(), Some("b\n"), "nothing was written through the link");
 }
+
+#[test]
+fn what_was_deleted_stays_deleted_when_something_else_comes_in_its_place() {
+    let scene = Scene::new(&[("d/x", "x\n"), ("e/y", "y\n")]);
+    fs::remove_dir_all(scene.at("copy/d")).unwrap();
+    scene.write("copy/d", "a file\n");
+    fs::remove_dir_all(scene.at("copy/e")).unwrap();
+    assert_eq!(scene.changes(), ["~d", "-d/x", "-e", "-e/y"]);
+    fs::remove_file(scene.at("copy/d")).unwrap();
+    fs::create_dir(scene.at("copy/d")).unwrap();
+    fs::create_dir(scene.at("copy/e")).unwrap();
+    assert_eq!(scene.changes(), ["-d/x", "-e/y"]);
+    assert!(!scene.at("copy/d/x").exists() && !scene.at("copy/e/y").exists());
+}
+
+#[test]
+fn another_kind_of_thing_of_the_hosts_comes_in_too() {
+    let scene = Scene::new(&[("a", "a\n"), ("d/x", "x\n"), ("k/x", "x\n")]);
+    fs::remove_file(scene.at("project/a")).unwrap();
+    scene.write("project/a/b", "b\n");
+    for dir in ["d", "k"] {
+        fs::remove_dir_all(scene.at(&format!("project/{dir}"))).unwrap();
+        scene.write(&format!("project/{dir}"), "a file\n");
+    }
+    scene.write("copy/k/own", "own\n");
+    assert_eq!(scene.changes(), ["~k", "+k/own"]);
+    assert_eq!(scene.read("copy/a/b").as_deref(), Some("b\n"));
+    assert_eq!(scene.read("copy/d").as_deref(), Some("a file\n"));
+}
+
+#[test]
+fn a_secret_of_the_projects_is_neither_shown_nor_replaced() {
+    let scene = Scene::new(&[(".env", "SECRET=canary\n"), ("b.txt", "b\n")]);
+    scene.write("copy/.env", "SECRET=changed\n");
+    assert!(scene.changes().is_empty(), "{:?}", scene.changes());
+    assert_eq!(scene.read("copy/.env").as_deref(), Some("SECRET=changed\n"), "it stays with the session");
+    // The control: where the project has none, what the session makes is its own to give.
+    fs::remove_file(scene.at("project/.env")).unwrap();
+    assert_eq!(scene.changes(), ["+.env"]);
+}
+
+#[test]
+fn an_empty_file_that_says_it_is_deleted_is_an_empty_file() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    scene.write("copy/a.txt", "");
+    let file = fs::File::options().write(true).open(scene.at("copy/a.txt")).unwrap();
+    rustix::fs::fsetxattr(&file, "user.overlay.whiteout", b"y", rustix::fs::XattrFlags::empty()).unwrap();
+    assert_eq!(scene.changes(), ["~a.txt"]);
+}
+
+#[test]
+fn what_is_too_deep_too_long_or_unreadable_stops_nothing_and_is_thrown_away_with_the_rest() {
+    let scene = Scene::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let mut deep = fs::File::open(scene.at("copy")).unwrap();
+    for _ in 0..2_000 {
+        rustix::fs::mkdirat(&deep, "deeper", rustix::fs::Mode::RWXU).unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY;
+        deep = rustix::fs::openat(&deep, "deeper", flags, rustix::fs::Mode::empty()).unwrap().into();
+    }
+    fs::set_permissions(scene.at("copy/a.txt"), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::File::options().write(true).open(scene.at("copy/b.txt")).unwrap().set_len(1_100 << 20).unwrap();
+    fs::set_permissions(scene.at("copy"), fs::Permissions::from_mode(0o000)).unwrap();
+    scene.settle();
+    scene.settle_with(&[], true);
+    assert!(scene.changes().is_empty(), "{:?}", scene.changes());
+    assert!(!scene.at("copy/deeper").exists());
+    assert_eq!(scene.read("copy/a.txt").as_deref(), Some("a\n"));
+}

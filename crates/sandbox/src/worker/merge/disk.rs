@@ -96,6 +96,12 @@ impl Disk {
         renameat_with(&dir, old, &dir, new, RenameFlags::NOREPLACE)
     }
 
+    /// Moves what has a name in one directory to a name in another that nothing has there (`EEXIST` otherwise).
+    pub(super) fn lift(&self, from: impl AsFd, old: impl Arg, to: impl AsFd, new: &str) -> Result<()> {
+        self.step()?;
+        renameat_with(from, old, to, new, RenameFlags::NOREPLACE)
+    }
+
     /// Swaps two names in one step.
     pub(super) fn exchange(&self, dir: impl AsFd, one: &str, other: &str) -> Result<()> {
         self.step()?;

@@ -29,7 +29,8 @@ use backup::{Backup, Record};
 use bailey_protocol::{
     Digest, FileKind, Merge, MergeFile, MergeKind, MergeResult, MergeState, Report, TipResult,
 };
-pub(super) use discard::{empty, remove_all};
+pub(super) use discard::empty;
+pub(crate) use discard::remove_all;
 use disk::Disk;
 use place::{Begun, Place, Source, Want};
 use rustix::fd::OwnedFd;
