@@ -28,6 +28,9 @@ const PACKAGES: &[&str] = &[
     "docker.io",
 ];
 
+/// What a full run on a clean checkout leaves on the disk, in GiB.
+const ROOM_GIB: u64 = 9;
+
 /// Runs the checks; `--all` adds what needs more than this repository, `--install` installs it.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
     let mut all = false;
@@ -38,6 +41,9 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
             "--install" => install = true,
             other => bail!("`test` has no option `{other}`: there are --all and --install"),
         }
+    }
+    if all {
+        room()?;
     }
     if install {
         install_packages()?;
@@ -76,6 +82,21 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     steps.step("tests", || tests(all))?;
     steps.step("demo", || check(cargo(&["xtask", "demo"]).stdin(std::process::Stdio::null())))?;
     steps.tell();
+    Ok(())
+}
+
+/// A run that ends for want of room tells nothing about what it tests, and tells it late.
+fn room() -> Result<()> {
+    let df = Command::new("df").args(["-Pk"]).arg(root()).output()?;
+    let said = String::from_utf8_lossy(&df.stdout).into_owned();
+    let free =
+        said.lines().last().and_then(|line| line.split_whitespace().nth(3)).and_then(|it| it.parse().ok());
+    let Some(free): Option<u64> = free else { bail!("`df` does not say how much room there is: {said}") };
+    let free = free >> 20;
+    println!("{free} GiB of the disk are free; a full run takes {ROOM_GIB}");
+    if free < ROOM_GIB {
+        bail!("make room beside {}, or take the quick run: `cargo xtask test`", root().display());
+    }
     Ok(())
 }
 
