@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: how long things take, side by side in one interleaved run.
 //!
 //! Absolute times are this machine's, at this minute; ratios of one run travel. What is not installed is skipped, and
-//! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `one_shot.rs`, `session.rs`, `merges.rs`, `inside.rs`
-//! and `door.rs` (what is run).
+//! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `reader.rs`, `one_shot.rs`, `session.rs`,
+//! `merges.rs`, `inside.rs` and `door.rs` (what is run).
 
 mod case;
 mod door;
@@ -10,6 +10,7 @@ mod inside;
 mod lab;
 mod merges;
 mod one_shot;
+mod reader;
 mod session;
 mod walls;
 
@@ -27,8 +28,9 @@ const MEASURES: &str = "--measures";
 /// A part of the benchmarks, by the name of its file.
 type Part = (&'static str, fn(&Path) -> Result<()>);
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     ("walls", walls::run),
+    ("reader", reader::run),
     ("one_shot", one_shot::run),
     ("session", session::run),
     ("merges", merges::run),
@@ -42,7 +44,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         return measure(parts);
     }
     if let Some(other) = options.iter().find(|name| !PARTS.iter().any(|(part, _)| part == *name)) {
-        bail!("`bench` has no part `{other}`: walls, one_shot, session, merges, inside, door");
+        bail!("`bench` has no part `{other}`: walls, reader, one_shot, session, merges, inside, door");
     }
     // What is measured in this process must be a release build, too.
     check(&mut cargo(&["build", "--quiet", "--release", "--locked", "-p", "bailey", "-p", "xtask"]))?;

@@ -9,11 +9,16 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 use tokio::{runtime::Runtime, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 100;
+/// What the main process holds in one of the comparisons.
+const HELD_BYTES: usize = 512 << 20;
+/// By then what is made ahead is made.
+const SOON: Duration = Duration::from_millis(200);
 
 pub(super) fn run(bailey: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -46,14 +51,25 @@ pub(super) fn run(bailey: &Path) -> Result<()> {
     } else {
         println!("SKIPPED bwrap (not installed): apt-get install bubblewrap");
     }
-    compare("/bin/true", ROUNDS, 1, cases)
+    compare("/bin/true", ROUNDS, 1, cases)?;
+    // Whatever forks of itself would copy the tables of these pages each time.
+    let held = std::hint::black_box(vec![1u8; HELD_BYTES]);
+    let cases = vec![
+        Case::new("posix_spawn", || plain(&mut Command::new("/bin/true"))),
+        Case::new("Bailey, next command of a session", || walls.run(&runtime, session(0)))
+            .after(|| walls.expect(session(0))),
+    ];
+    compare("/bin/true, while the main process holds 512 MiB", ROUNDS, 1, cases)?;
+    drop(held);
+    drop(cold);
+    walls.idle()
 }
 
-fn session(number: u8) -> SessionId {
+pub(super) fn session(number: u8) -> SessionId {
     SessionId::new(1, [number; 10])
 }
 
-fn yard(root: &Path) -> Result<Yard> {
+pub(super) fn yard(root: &Path) -> Result<Yard> {
     let make = |name: &str| -> Result<PathBuf> {
         let path = root.join(name);
         fs::create_dir_all(&path)?;
@@ -64,13 +80,13 @@ fn yard(root: &Path) -> Result<Yard> {
 }
 
 /// A warden, and the sandboxes it makes.
-struct Walls {
-    native: Native,
+pub(super) struct Walls {
+    pub(super) native: Native,
     project: PathBuf,
 }
 
 impl Walls {
-    fn new(bailey: &Path, root: &Path, yard: &Yard) -> Result<Self> {
+    pub(super) fn new(bailey: &Path, root: &Path, yard: &Yard) -> Result<Self> {
         // The warden learns of all sessions when it starts.
         let mut sessions = BTreeMap::new();
         for number in 0..=u8::MAX {
@@ -107,10 +123,50 @@ impl Walls {
         Ok(())
     }
 
+    /// Prints what the walls keep of memory while nothing is asked for: a page that several processes have counts in parts.
+    fn idle(&self) -> Result<()> {
+        self.expect(session(0))?;
+        std::thread::sleep(SOON);
+        let warden = self.native.warden().id();
+        let mut rows = vec![(warden, "the warden")];
+        for holder in children(warden)? {
+            let name = if children(holder)?.is_empty() { WAITS } else { HOLDS };
+            rows.push((holder, name));
+            for init in children(holder)? {
+                rows.push((init, HOLDS));
+                rows.extend(children(init)?.into_iter().map(|payload| (payload, HOLDS)));
+            }
+        }
+        println!("memory of walls that are idle");
+        for name in ["the warden", HOLDS, WAITS] {
+            let of: Vec<u32> = rows.iter().filter(|(_, of)| *of == name).map(|(pid, _)| *pid).collect();
+            let kib = of.iter().map(|pid| proportional(*pid)).sum::<Result<u64>>()?;
+            println!("  {:<52} {:>6.2} MiB, processes: {}", name, kib as f64 / 1024.0, of.len());
+        }
+        println!();
+        Ok(())
+    }
+
     /// What the runtime says when it asks the model what to do next.
-    fn expect(&self, session: SessionId) -> Result<()> {
+    pub(super) fn expect(&self, session: SessionId) -> Result<()> {
         Ok(self.native.prepare(session)?)
     }
+}
+
+/// The rows of what is idle.
+const HOLDS: &str = "a session: commands' and scans' holder, init and payload";
+const WAITS: &str = "a holder for the next session";
+
+fn children(pid: u32) -> Result<Vec<u32>> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    Ok(children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+}
+
+/// The proportional set size in KiB (proc(5)).
+fn proportional(pid: u32) -> Result<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).context("no Pss")?;
+    Ok(line.split_whitespace().next().unwrap_or_default().parse()?)
 }
 
 fn plain(command: &mut Command) -> Result<()> {
