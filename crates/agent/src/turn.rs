@@ -68,6 +68,7 @@ impl Brain for Loop {
             loop {
                 hands.hear(context).await?;
                 hands.woken(context).await?;
+                hands.learn_ends(context).await?;
                 hands.warn(context).await?;
                 let reply = match hands.next(context).await {
                     Ok(reply) => reply,

@@ -119,6 +119,17 @@ impl Hands {
         Ok(is_news)
     }
 
+    /// Tells the model what ended in the background.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn learn_ends(&self, context: &mut Context) -> Result<(), Refused> {
+        let find = |name: &str| self.tools.find(name).cloned();
+        let ends = self.kernel.ends(&self.scope, &context.provenance(), &find).await?;
+        ends.into_iter().for_each(|late| context.push(late));
+        Ok(())
+    }
+
     /// Waits at a turn's end for what is still asked; whether there is news for the model.
     ///
     /// # Errors

@@ -437,6 +437,16 @@ pub(crate) enum Approvals {
         /// The question, or its first digits
         question: String,
     },
+    /// List the servers whose pages every session may fetch because you said yes
+    Servers,
+    /// Take back a yes to a server's pages: every session asks again
+    Revoke {
+        /// The server as `servers` lists it, or its name alone
+        server: String,
+        /// Why; the journal keeps it
+        #[arg(long, short, default_value = "")]
+        reason: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

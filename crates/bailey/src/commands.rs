@@ -82,7 +82,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Budget => wait(budget::run(&home()?, printer)),
         Command::Audit(Audit::Check { file, key }) => audit::check(&file, &key, printer),
         Command::Audit(command) => wait(audit::run(&home()?, command, printer)),
-        Command::Pool(command) => pool::run(&home()?, command, printer),
+        Command::Pool(command) => wait(pool::run(&home()?, command, printer)),
         Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),
     }
 }

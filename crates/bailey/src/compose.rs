@@ -29,7 +29,8 @@ use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
 use bailey_egress::{Authority, BoundKey, ForwardProxy};
 use bailey_journal::{
-    Answerer, BeginError, Clock as _, GuestLock, Holder, Journal, JournalFile, NewSession, SystemClock,
+    Answerer, BeginError, Clock as _, Fact, GuestLock, Holder, Journal, JournalFile, NewSession, Query,
+    SystemClock,
 };
 use bailey_kernel::{Acted, Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Tell};
 use bailey_llm::Recording;
@@ -303,6 +304,9 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let file = JournalFile::open(&session.home.journal())?;
     let place = Place::of(&session, id)?;
     session.workspace = place.workspace.clone();
+    if matches!(session.opening, Opening::Resume(_)) {
+        session.home.spend(id)?;
+    }
     // Before this process binds itself: it starts another one.
     let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
@@ -410,6 +414,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
             events: sender,
             workspace,
             folder,
+            backend: (shape != Shape::Walled).then(|| shape.backend().to_owned()),
             command: command_line(),
             unattended,
             person: Some(person),
@@ -489,6 +494,30 @@ fn patience(config: &Config, options: Option<&TurnOptions>) -> Patience {
         Some(Answering::Later) => Patience { call: Duration::ZERO, at_end: false },
         _ => Patience { call: Duration::from_secs(config.approvals.patience_seconds), at_end: true },
     }
+}
+
+/// What stood between a session's effects and the host when it was opened last.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub(crate) async fn last_shape(journal: &Journal, session: SessionId) -> Result<Shape> {
+    let entries = journal.entries(Query { session: Some(session), ..Query::default() }).await?;
+    let mut opened = entries.iter().rev().map(|it| &it.entry.fact);
+    Ok(shape_of(
+        opened
+            .find_map(|fact| match fact {
+                Fact::Walls { backend } => Some(Some(backend.as_str())),
+                Fact::SessionOpened { .. } | Fact::SessionResumed { .. } => Some(None),
+                _ => None,
+            })
+            .flatten(),
+    ))
+}
+
+/// What stood between a session's effects and the host, by the entry that says so, if one does.
+pub(crate) fn shape_of(backend: Option<&str>) -> Shape {
+    let less = [Shape::Copied, Shape::Direct].into_iter().find(|shape| Some(shape.backend()) == backend);
+    less.unwrap_or(Shape::Walled)
 }
 
 /// The standing instruction.

@@ -355,7 +355,7 @@ impl Config {
             return Err(document.mistake("limits.tool_calls", message));
         }
         for url in &network.private {
-            if let Err(why) = models::is_url(url) {
+            if let Err(why) = models::is_place(url) {
                 let message = format!("`{url}` is no place such as `http://127.0.0.1:8080`: {why}");
                 return Err(document.mistake("network.private", message));
             }

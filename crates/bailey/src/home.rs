@@ -5,8 +5,9 @@ mod folder;
 pub(crate) use folder::{Folder, Holds, file_system, places};
 
 use anyhow::{Context as _, Result, bail};
+use bailey_protocol::SessionId;
 use std::{
-    fs,
+    fs, io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
@@ -110,6 +111,25 @@ impl Home {
     /// What left the journal.
     pub(crate) fn archive(&self) -> PathBuf {
         self.root.join("archive")
+    }
+
+    /// Where a workspace that was made ready ahead is noted.
+    pub(crate) fn ready(&self, session: SessionId) -> PathBuf {
+        self.root.join("pool").join(format!("{session}.json"))
+    }
+
+    /// A session is used, and no more what it may have been made ready as: no other task begins in it.
+    ///
+    /// # Errors
+    /// When its note cannot be removed.
+    pub(crate) fn spend(&self, session: SessionId) -> Result<()> {
+        let note = self.ready(session);
+        match fs::remove_file(&note) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove `{}`", note.display()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The messages of conversations.

@@ -20,6 +20,7 @@ use bailey_llm::{Endpoint, Wire};
 use bailey_policy::Policy;
 use bailey_protocol::{Answer, ApprovalId, Event, Happening, Inbound, Op, WsPath};
 use bailey_runtime::{Host, HostError, Opening, Parts};
+use bailey_sandbox::Shape;
 use player::{Player, Recording, Replayed};
 use std::{
     fs,
@@ -110,10 +111,10 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 break;
             }
             let done = match (step, &mut host) {
-                (Step::Open { model, resumed, own }, host) => {
+                (Step::Open { model, resumed, own, shape }, host) => {
                     // The one before lets go of the session first.
                     drop(host.take());
-                    *host = Some(self.open(&model, resumed, own).await?);
+                    *host = Some(self.open(&model, resumed, own, shape).await?);
                     continue;
                 }
                 (Step::Answer(id), _) => {
@@ -150,7 +151,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
     }
 
     /// The circle, over a journal of its own and the recording.
-    async fn open(&self, model: &str, resumed: bool, own: Option<String>) -> Result<Host> {
+    async fn open(&self, model: &str, resumed: bool, own: Option<String>, shape: Shape) -> Result<Host> {
         let Self { home, config, tape, recording, .. } = self;
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let (journal, mint) = self.journal().await?;
@@ -159,7 +160,9 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         // What other sessions used up that day is not recorded with this one.
         settings.budgets.day = Bound::default();
         settings.budgets.call.tokens.get_or_insert(u64::MAX / 8);
-        let (kernel, registrar) = Kernel::new(mint, (self.rules)()?, settings).await?;
+        let rules = (self.rules)()?;
+        let rules = if shape == Shape::Direct { rules.without_walls() } else { rules };
+        let (kernel, registrar) = Kernel::new(mint, rules, settings).await?;
         let (id, workspace) = (tape.info.id, tape.info.workspace.clone());
         let own = Own::new(WsPath(home.agent_file().display().to_string()), own);
         registrar.register(vec![Arc::new(Player {
@@ -179,11 +182,12 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 models: Some(models(home, config, tape, recording, model)?),
                 brain: Arc::new(Loop { calls_max: config.tool_calls }),
                 retry: Retry { attempts: u32::MAX, first_pause: Duration::ZERO, ..Retry::default() },
-                instruction: compose::instruction(config, &workspace, bailey_sandbox::Shape::Walled),
+                instruction: compose::instruction(config, &workspace, shape),
                 own: Some(own),
                 events: self.sender.clone(),
                 workspace,
                 folder: self.folder.0.clone(),
+                backend: None,
                 command: "bailey replay".into(),
                 person: None,
                 unattended: false,

@@ -246,3 +246,8 @@ fn private_text(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing<String
     }
     Ok(Some(text))
 }
+
+/// Whether a variable of this process holds something under a name.
+pub(crate) fn is_in_environment(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}

@@ -6,7 +6,7 @@ use bailey_egress::{Fetched, ForwardProxy};
 use bailey_journal::{Permit, Seal};
 use bailey_kernel::{BoxFuture, Executor, Io, Output, ResolveError, Route};
 use bailey_protocol::{
-    Action, Enforced, HttpRequest, Isolation, Outcome, PageReport, Report, SessionId, Status,
+    Action, Blob, Enforced, HttpRequest, Isolation, Outcome, PageReport, Report, SessionId, Status,
 };
 use bailey_sandbox::{
     Native,
@@ -19,8 +19,9 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The most bytes of a page that are taken.
+/// The most bytes of a page that are taken to be read, and of one that is to be saved.
 const PAGE_BYTES_MAX: usize = 4 << 20;
+const FILE_BYTES_MAX: usize = 8 << 20;
 /// The most characters of text that are kept of one.
 const TEXT_CHARS_MAX: usize = 400_000;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -76,19 +77,24 @@ impl Web {
     async fn get(
         &self,
         session: SessionId,
-        request: &HttpRequest,
+        (request, raw): (&HttpRequest, bool),
         isolation: &Isolation,
         cancel: &CancellationToken,
     ) -> Result<(PageReport, Option<Enforced>), String> {
         let is_fetch = matches!(request.method.as_str(), "GET" | "HEAD");
         let pace = if is_fetch { &self.fetched } else { &self.sent };
         pace.take(Instant::now())?;
-        let page = self.door.fetch(request, PAGE_BYTES_MAX).await?;
-        let (text, enforced) = self.text(session, &page, isolation, cancel).await?;
+        let bytes_max = if raw { FILE_BYTES_MAX } else { PAGE_BYTES_MAX };
+        let page = self.door.fetch(request, bytes_max).await?;
+        let (text, enforced) = match raw {
+            true => (None, None),
+            false => self.text(session, &page, isolation, cancel).await?,
+        };
         let text = text.map(|text| text.chars().take(TEXT_CHARS_MAX).collect());
         let Fetched { status, media, location, body, cut } = page;
         let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
-        Ok((PageReport { status, media, location, text, bytes, cut }, enforced))
+        let body = (raw && !cut).then_some(Blob(body));
+        Ok((PageReport { status, media, location, text, body, bytes, cut }, enforced))
     }
 
     /// What can be read of it; none where it is no text.
@@ -142,7 +148,7 @@ impl Executor for Web {
                 Ok(redeemed) => redeemed,
                 Err(error) => return Output::failed(error.to_string()),
             };
-            let Action::Fetch(request) = &redeemed.effect.action else {
+            let Action::Fetch { request, raw } = &redeemed.effect.action else {
                 let name = redeemed.effect.action.kind().name();
                 return Output::failed(format!("the web performs no `{name}`"));
             };
@@ -151,7 +157,7 @@ impl Executor for Web {
             let (status, report, enforced) = tokio::select! {
                 biased;
                 () = io.cancel.cancelled() => (Status::Cancelled, Report::Nothing, None),
-                got = self.get(session, request, isolation, &io.cancel) => match got {
+                got = self.get(session, (request, *raw), isolation, &io.cancel) => match got {
                     Ok((page, enforced)) => (Status::Done, Report::Page(page), enforced),
                     Err(reason) => (Status::Failed { reason }, Report::Nothing, None),
                 },

@@ -8,6 +8,7 @@
 //! Headers and bodies pass by and are not kept. Of Bailey's keys those are in reach that the owner bound to a server for commands
 //! (`keys`): they are put in on the way out, and taken out on the way back.
 
+mod answers;
 mod authority;
 mod body;
 mod dial;
@@ -15,7 +16,9 @@ mod fetch;
 mod headers;
 mod keys;
 mod limits;
+mod notes;
 mod serve;
+mod target;
 mod tunnel;
 
 pub use authority::{Authority, AuthorityError};
@@ -30,7 +33,7 @@ use crate::{
     failure::{find, innermost},
 };
 use bailey_kernel::{
-    BoxFuture, Executor, Gateway, Io, Output, Permit, ResolveError, Route, Seal, StandIn, Way,
+    BoxFuture, Executor, Gateway, Io, Output, Permit, ResolveError, Route, Seal, StandIn, Turned, Way,
 };
 use bailey_protocol::{Action, Outcome, Relay, RelayReport, Report, SessionId, Status};
 use bailey_secrets::Vault;
@@ -47,6 +50,7 @@ use hyper::{
 use hyper_util::client::legacy::connect::capture_connection;
 use keys::Keys;
 use limits::{Direction, Limits, Meter, Used};
+use notes::{Broken, Notes};
 use std::{
     collections::HashMap,
     sync::{
@@ -123,6 +127,8 @@ struct Exchange {
     answer: oneshot::Sender<Response<Answered>>,
     /// Cancelled when its command has ended.
     ended: CancellationToken,
+    /// What its command's result says.
+    notes: Arc<Notes>,
     /// Its connection's, also after that became something else.
     _place: serve::Place,
 }
@@ -180,7 +186,12 @@ impl Gateway for ForwardProxy {
         self.inner.keys.shown()
     }
 
-    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Vec<String>> {
+    fn own_hosts(&self) -> Vec<String> {
+        let hosts = [&self.inner.private, &self.inner.tunnels].into_iter().flat_map(Private::hosts);
+        hosts.map(str::to_owned).collect()
+    }
+
+    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Turned> {
         Box::pin(Self::serve_way(self.inner.clone(), way, ended))
     }
 }
@@ -210,7 +221,7 @@ impl Executor for ForwardProxy {
             };
             let began = Instant::now();
             let passed = Passed::default();
-            let ended = exchange.ended.clone();
+            let (ended, notes) = (exchange.ended.clone(), exchange.notes.clone());
             // Dropping the exchange closes its connections.
             let status = tokio::select! {
                 biased;
@@ -218,7 +229,12 @@ impl Executor for ForwardProxy {
                 () = ended.cancelled() => Status::Cancelled,
                 done = self.inner.relay(&relay, exchange, &passed) => match done {
                     Ok(()) => Status::Done,
-                    Err(reason) => Status::Failed { reason },
+                    Err(broken) => {
+                        if let Broken::Because(why) = &broken {
+                            notes.failed(&format!("{} {}", relay.method, relay.url), why);
+                        }
+                        Status::Failed { reason: broken.to_string() }
+                    }
                 },
             };
             let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -255,7 +271,7 @@ impl Passed {
 
 impl Inner {
     /// Sends a request where its effect says, and passes the answer back. An error says what was in the way.
-    async fn relay(&self, relay: &Relay, exchange: Exchange, passed: &Passed) -> Result<(), String> {
+    async fn relay(&self, relay: &Relay, exchange: Exchange, passed: &Passed) -> Result<(), Broken> {
         let Exchange { request, upgrade, clients, used, mut answer, _place, .. } = exchange;
         let out = Meter::new(&passed.out, Direction::Out, used.as_ref());
         let back = Meter::new(&passed.back, Direction::Back, used.as_ref());
@@ -298,7 +314,7 @@ impl Inner {
         }
         let came = tokio::select! {
             biased;
-            () = answer.closed() => return Err("the command went away before an answer came".into()),
+            () = answer.closed() => return Err(Broken::Gone(" before an answer came")),
             came = self.head(sent, &origin, &clients, passed) => came?,
         };
         passed.status.store(came.status().as_u16(), Ordering::Relaxed);
@@ -323,8 +339,8 @@ impl Inner {
         let body = Passing::new(body, back, self.config.idle_timeout, Some(ended)).looking(look);
         let mut back = Response::new(body.boxed());
         (*back.status_mut(), *back.headers_mut()) = (head.status, headers);
-        answer.send(back).map_err(|_| "the command went away before the answer came")?;
-        let answered = over.await.unwrap_or_else(|_| Err("the command went away before it was over".into()));
+        answer.send(back).map_err(|_| Broken::Gone(" before the answer came"))?;
+        let answered = over.await.unwrap_or(Err(Broken::Gone(" before it was over")));
         // A server may answer before it was told everything: what still goes out is this effect's, too.
         asked.await.ok();
         answered

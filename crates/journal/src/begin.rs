@@ -98,7 +98,7 @@ impl Intent {
             digests: [sealed.digest(), sealed.action_digest()].map(|digest| digest.to_string()),
             asker,
             action: match &effect.action {
-                action @ (Action::Exec(_) | Action::Fetch(_)) => Some(action.clone()),
+                action @ (Action::Exec(_) | Action::Fetch { .. }) => Some(action.clone()),
                 _ => None,
             },
             kind: effect.action.kind(),

@@ -151,6 +151,11 @@ pub enum Fact {
         /// The model it goes on with.
         model: String,
     },
+    /// Less than namespaces stands between the session's effects and the host, from here to where it is opened again.
+    Walls {
+        /// What the outcomes say: `landlock`, or `none`.
+        backend: String,
+    },
     /// These rules are in force from here on.
     PolicyAdopted {
         /// Over all rules.
@@ -491,6 +496,7 @@ impl Fact {
             Self::Delegated { .. } => "delegated",
             Self::SessionRemoved { .. } => "session_removed",
             Self::SessionResumed { .. } => "session_resumed",
+            Self::Walls { .. } => "walls",
             Self::PolicyAdopted { .. } => "policy_adopted",
             Self::Stopped => "stopped",
             Self::Released => "released",

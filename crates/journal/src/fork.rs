@@ -88,5 +88,8 @@ fn renumber(fact: &mut Fact, numbers: &BTreeMap<Seq, Seq>) {
 }
 
 fn copy(id: SessionId, recorded: &Recorded) -> Entry {
-    Entry::of(id, recorded.entry.fact.clone()).with(Payload::Text(recorded.text()))
+    // A result is about an effect where it tells that one's end.
+    let effect = recorded.entry.effect.filter(|_| matches!(recorded.entry.fact, Fact::Observation { .. }));
+    let entry = Entry::of(id, recorded.entry.fact.clone()).with(Payload::Text(recorded.text()));
+    Entry { effect, ..entry }
 }

@@ -71,7 +71,7 @@ pub use merges::Applied;
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
 pub use person::{Answerer, Person};
-pub use question::{Question, Settlement, Standing};
+pub use question::{Question, ServerYes, Settlement, Standing};
 pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
 pub use remove::Removed;

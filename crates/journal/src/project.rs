@@ -184,7 +184,8 @@ pub(crate) fn delegated(
     Ok(())
 }
 
-fn title(text: &str) -> String {
+/// The first line of a text, as far as a title takes it.
+pub(crate) fn title(text: &str) -> String {
     text.lines().next().unwrap_or("").chars().take(TITLE_CHARS_MAX).collect()
 }
 

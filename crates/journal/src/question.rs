@@ -1,8 +1,8 @@
 //! Reading questions back: what waits for a human, and how it was settled.
 
 use crate::{
-    Fact, Journal, JournalError,
-    approval::RAN_OUT,
+    Fact, Journal, JournalError, Person,
+    approval::{RAN_OUT, terms_of},
     fact::{Recorded, Stored},
 };
 use bailey_protocol::{ApprovalId, CallId, Card, SessionId, Timestamp, event::Answer};
@@ -66,7 +66,50 @@ pub struct Settlement {
     pub why: String,
 }
 
+/// A yes to the pages of a server, which holds in every session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServerYes {
+    /// Scheme, name and port.
+    pub server: String,
+    /// The question that was answered so.
+    pub question: ApprovalId,
+    /// The session that asked.
+    pub session: SessionId,
+    /// When it was answered.
+    pub since: Timestamp,
+    /// Who: `owner`.
+    pub by: String,
+    /// The person; older journals lack it.
+    pub person: Option<Person>,
+}
+
 impl Journal {
+    /// The servers whose pages a person said yes to, as it holds now, the oldest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn servers(&self) -> Result<Vec<ServerYes>, JournalError> {
+        Ok(self
+            .store()
+            .read(|db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT id, approval.session, terms, (
+                        SELECT body FROM entry
+                        WHERE entry.session = approval.session AND seq > asked AND type = 'answered'
+                            AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
+                        ORDER BY seq DESC LIMIT 1
+                     ) FROM approval WHERE state = 'pattern' ORDER BY asked",
+                )?;
+                let rows = statement.query_map(params![], |row| Ok(server_yes(row)))?;
+                let mut found = Vec::new();
+                for row in rows {
+                    found.extend(row??);
+                }
+                Ok(found)
+            })
+            .await?)
+    }
+
     /// The questions of this home, or of one session, the oldest first.
     ///
     /// # Errors
@@ -165,6 +208,30 @@ impl Journal {
 /// Whether the time of a question is over; one of an older journal has no end.
 fn is_over(until: Option<&str>, now: Timestamp) -> bool {
     until.and_then(|until| until.parse::<Timestamp>().ok()).is_some_and(|until| until <= now)
+}
+
+/// None of a yes for a pattern of commands, which is its session's.
+fn server_yes(row: &Row<'_>) -> Result<Option<ServerYes>, StoreError> {
+    let columns = || -> SqlResult<_> {
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, String>(1)?,
+            row.get::<_, Option<String>>(2)?,
+            row.get::<_, Option<Vec<u8>>>(3)?,
+        ))
+    };
+    let (id, session, terms, answer) = columns()?;
+    let pattern = terms_of(terms.as_deref()).pattern.map(|wider| wider.pattern);
+    let server = pattern.as_ref().and_then(|pattern| pattern.server()).map(str::to_owned);
+    let (Some(server), Some(question), Some(session), Some(answer)) =
+        (server, ApprovalId::parse(&id), SessionId::parse(&session), answer)
+    else {
+        return Ok(None);
+    };
+    let answer: Stored = serde_json::from_slice(&answer)
+        .map_err(|error| StoreError::custom(format!("an answer cannot be read: {error}")))?;
+    let Fact::Answered { by, person, .. } = answer.fact else { return Ok(None) };
+    Ok(Some(ServerYes { server, question, session, since: answer.time, by, person }))
 }
 
 fn question(row: &Row<'_>, now: Timestamp) -> Result<Option<Question>, StoreError> {

@@ -5,7 +5,7 @@ use crate::{
     begin::state,
     chain::{self, Broken, Verified},
     fact::Recorded,
-    project::FAMILY,
+    project::{FAMILY, title},
 };
 use bailey_protocol::{Digest, SessionId, Timestamp, Touched, WsPath};
 use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, params};
@@ -25,7 +25,7 @@ pub struct SessionInfo {
     pub opened: Timestamp,
     /// When something last happened.
     pub updated: Timestamp,
-    /// The first line of its first message.
+    /// The first line of its first message; without any, of its first command.
     pub title: String,
     /// Tokens used so far.
     pub tokens_used: u64,
@@ -44,6 +44,17 @@ pub struct Query {
     pub first: Option<u32>,
 }
 
+/// The columns of a [`SessionInfo`]. Where no message gave a title, the session is called after its first command: such are
+/// those of commands without an agent.
+const SESSION: &str = "
+    SELECT id, workspace, principal, model, opened, updated,
+    CASE title WHEN '' THEN ifnull(
+        (SELECT target FROM entry JOIN effect ON effect.id = entry.effect
+         WHERE entry.session = session.id AND type = 'intent' AND kind = 'exec' ORDER BY seq LIMIT 1), '')
+    ELSE title END,
+    (SELECT used FROM spent WHERE account = 'session:' || session.id AND unit = 'tokens')
+    FROM session";
+
 impl Journal {
     /// All sessions, the newest first.
     ///
@@ -53,11 +64,8 @@ impl Journal {
         Ok(self
             .store()
             .read(|db| {
-                let mut statement = db.prepare_cached(
-                    "SELECT id, workspace, principal, model, opened, updated, title,
-                     (SELECT used FROM spent WHERE account = 'session:' || id AND unit = 'tokens')
-                     FROM session WHERE parent IS NULL ORDER BY updated DESC",
-                )?;
+                let mut statement =
+                    db.prepare_cached(&format!("{SESSION} WHERE parent IS NULL ORDER BY updated DESC"))?;
                 let rows = statement.query_map(params![], session)?;
                 let mut sessions = Vec::new();
                 for row in rows {
@@ -286,10 +294,10 @@ impl Journal {
             .store()
             .read(move |db| {
                 db.query_row(
-                    "SELECT id, workspace, principal, model, opened, updated, title,
-                     (SELECT used FROM spent WHERE account = 'session:' || id AND unit = 'tokens') FROM session
-                     WHERE substr(id, -length(?1)) = ?1 AND length(?1) >= 4 AND (parent IS NULL OR NOT ?2)
-                     AND (SELECT count(*) FROM session WHERE substr(id, -length(?1)) = ?1) = 1",
+                    &format!(
+                        "{SESSION} WHERE substr(id, -length(?1)) = ?1 AND length(?1) >= 4 AND (parent IS NULL OR NOT ?2)
+                         AND (SELECT count(*) FROM session WHERE substr(id, -length(?1)) = ?1) = 1"
+                    ),
                     params![name, is_own],
                     session,
                 )
@@ -325,7 +333,7 @@ fn session(row: &Row<'_>) -> SqlResult<Result<SessionInfo, StoreError>> {
             model: row.get(3).ok()?,
             opened: opened.parse().ok()?,
             updated: updated.parse().ok()?,
-            title: row.get(6).ok()?,
+            title: title(&row.get::<_, String>(6).ok()?),
             tokens_used: row.get::<_, Option<u64>>(7).ok()?.unwrap_or(0),
         })
     };

@@ -156,6 +156,7 @@ impl Replay {
             | Fact::TokenNarrowed { .. }
             | Fact::EndAsked { .. }
             | Fact::SigningBegun { .. }
+            | Fact::Walls { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }
     }

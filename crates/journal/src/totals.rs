@@ -25,7 +25,7 @@ impl Sent {
     #[must_use]
     pub fn of(action: &Action) -> Option<Self> {
         let (url, body) = match action {
-            Action::Model { request, .. } | Action::Http(request) | Action::Fetch(request) => {
+            Action::Model { request, .. } | Action::Http(request) | Action::Fetch { request, .. } => {
                 (&request.url, request.body.0.len() as u64)
             }
             // What passed beyond that is counted when it ends.

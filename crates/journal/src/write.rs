@@ -51,6 +51,15 @@ impl Journal {
         .await
     }
 
+    /// Notes what stands between a session's effects and the host from here to where it is opened again, by the name that outcomes give
+    /// it. Without such an entry they are namespaces.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn note_walls(&self, id: SessionId, backend: String) -> Result<Seq, JournalError> {
+        self.append(Entry::of(id, Fact::Walls { backend })).await
+    }
+
     /// Begins the conversation of a sub-agent, whose task is `task` and who acts by `token`; what it does is done in the
     /// session of its parent, and what it uses up is a part of what that one may.
     ///

@@ -215,17 +215,22 @@ impl Kernel {
             },
             None => asked.action,
         };
+        self.sealed(scope, Asked { action, ..asked }).map(Ok)
+    }
+
+    /// Seals an action as it stands.
+    pub(crate) fn sealed(&self, scope: &Scope, asked: Asked) -> Result<Sealed, Refused> {
         let effect = Effect {
             id: self.new_effect_id()?,
             session: scope.session(),
             parent: asked.parent,
             call: asked.call,
             role: scope.role,
-            action,
+            action: asked.action,
             labels: asked.labels,
             cost: asked.cost,
         };
-        Ok(Ok(Sealed::new(effect).map_err(Refused::Failed)?))
+        Sealed::new(effect).map_err(Refused::Failed)
     }
 
     /// The digest of the files that an effect's action names; why that cannot be said.
@@ -282,7 +287,11 @@ impl Kernel {
         let read = sealed.effect();
         let change =
             |path: &WsPath| FileChange { path: path.clone(), base: None, new: Some(Blob::default()) };
-        let files = read.action.paths().into_iter().map(change).collect();
+        let files: Vec<FileChange> = read.action.paths().into_iter().map(change).collect();
+        if files.is_empty() {
+            // A page that shall be saved: where to, was looked at before.
+            return Ok(None);
+        }
         let effect = Effect { action: Action::Change { files }, ..read.clone() };
         let sealed = Sealed::new(effect).map_err(Refused::Failed)?;
         let Decided { verdict, reasons, .. } = self.suppose(scope, &sealed).await?.decided;

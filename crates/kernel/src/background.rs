@@ -5,8 +5,8 @@
 //! and to end it are no effects of their own: what it may do was decided when it began.
 
 use crate::{
-    Chunk, Kernel, Observation, Output, Refused, Scope, Tool, admit::Started, context::Provenance, cut,
-    launch::Finished, live::Record, tool,
+    Chunk, Kernel, Observation, Output, Refused, Scope, Tool, admit::Started, call::How, context::Provenance,
+    cut, launch::Finished, live::Record, tool,
 };
 use bailey_protocol::{
     Action, Cost, EffectId, Enforced, ExecReport, Integrity, Labels, Outcome, ProcessReport, Report, Secrecy,
@@ -14,7 +14,10 @@ use bailey_protocol::{
 };
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::sync::watch;
@@ -41,9 +44,13 @@ pub(crate) type Processes = Mutex<BTreeMap<(SessionId, u32), Arc<Process>>>;
 
 /// One process, while it lives and afterwards.
 pub(crate) struct Process {
-    number: u32,
-    line: String,
-    intent: Seq,
+    pub(crate) number: u32,
+    pub(crate) line: String,
+    pub(crate) intent: Seq,
+    pub(crate) effect: EffectId,
+    /// The call that began it, once that is answered: its end is told as a later result of the same.
+    pub(crate) call: OnceLock<ToolCall>,
+    is_told: AtomicBool,
     cancel: CancellationToken,
     log: Mutex<[Record; 2]>,
     stage: watch::Receiver<Stage>,
@@ -58,8 +65,27 @@ enum Stage {
 }
 
 impl Process {
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::Ended(_))
+    }
+
+    /// Whether the model knows that it ended, or never heard that it runs.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.call.get().is_none() || self.is_told.load(Ordering::Acquire)
+    }
+
+    /// The model is told that it ended.
+    pub(crate) fn settle(&self) {
+        self.is_told.store(true, Ordering::Release);
+    }
+
+    /// The effect, where this output tells its end: then it is told no more.
+    fn end_in(&self, output: &Output) -> Option<EffectId> {
+        let is_end = matches!(output.report(), Report::Process(report) if report.ended.is_some());
+        is_end.then(|| {
+            self.settle();
+            self.effect
+        })
     }
 
     /// Waits until it has ended.
@@ -86,7 +112,7 @@ impl Process {
     }
 
     /// How it stands, with what is kept of what it printed; none of one that never ran.
-    fn report(&self) -> Result<Outcome, Arc<Outcome>> {
+    pub(crate) fn report(&self) -> Result<Outcome, Arc<Outcome>> {
         let stage = self.stage.borrow().clone();
         let enforced = match &stage {
             Stage::Begins => None,
@@ -138,6 +164,9 @@ impl Kernel {
             number,
             line: action.target(),
             intent,
+            effect,
+            call: OnceLock::new(),
+            is_told: AtomicBool::new(false),
             cancel: CancellationToken::new(),
             log: Mutex::new([(), ()].map(|()| Record::new(self, LOG_BYTES))),
             stage: stage.clone(),
@@ -188,11 +217,12 @@ impl Kernel {
         })
     }
 
-    /// Keeps a process, and forgets the oldest that ended.
+    /// Keeps a process, and forgets the oldest whose end is known.
     fn remember(&self, session: SessionId, process: Arc<Process>) {
         let mut processes = self.inner.processes.lock().unwrap_or_else(PoisonError::into_inner);
         let of_session: Vec<_> = processes.range((session, 0)..=(session, u32::MAX)).collect();
-        let over = of_session.iter().find(|(_, process)| process.is_over()).map(|(key, _)| **key);
+        let over = of_session.iter().find(|(_, process)| process.is_over() && process.is_settled());
+        let over = over.map(|(key, _)| **key);
         if let Some(key) = over.filter(|_| of_session.len() >= PROCESSES_MAX) {
             processes.remove(&key);
         }
@@ -268,11 +298,21 @@ impl Kernel {
             Ok(outcome) => Output::new(outcome),
             Err(outcome) => Output::new((*outcome).clone()),
         };
+        let ends = process.end_in(&output);
         let redactor = self.journal().redactor();
         let conclusion = tool::conclude(tool, call, &[], &output, redactor);
         let workspace = Labels::new(Integrity::Workspace, Secrecy::Workspace).from_entry(process.intent);
         let labels = workspace.join(because.labels());
-        self.observe(scope, call, conclusion, labels, None, 0).await
+        self.observe(scope, call, conclusion, labels, How { ends, ..How::default() }).await
+    }
+
+    /// A call that began a process is answered: its end is told from now on. The effect, where the answer tells that already.
+    pub(crate) fn began(&self, scope: &Scope, call: &ToolCall, output: &Output) -> Option<EffectId> {
+        let Report::Process(report) = output.report() else { return None };
+        let processes = self.inner.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = processes.get(&(scope.session(), report.number))?;
+        process.call.set(call.clone()).ok();
+        process.end_in(output)
     }
 }
 

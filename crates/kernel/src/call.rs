@@ -12,7 +12,7 @@ use crate::{
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{
-    Action, ApprovalId, Cost, Enforced, Happening, Integrity, Labels, Secrecy, Status, ToolCall,
+    Action, ApprovalId, Cost, EffectId, Enforced, Happening, Integrity, Labels, Secrecy, Status, ToolCall,
 };
 use std::collections::VecDeque;
 
@@ -36,6 +36,15 @@ pub(crate) struct Pending {
     pub(crate) purpose: Purpose,
     pub(crate) seen: Vec<Output>,
     pub(crate) needed: VecDeque<Action>,
+}
+
+/// What is said of a result beside its text.
+#[derive(Default)]
+pub(crate) struct How {
+    pub(crate) enforced: Option<Enforced>,
+    pub(crate) duration_ms: u64,
+    /// The process in the background whose end it tells.
+    pub(crate) ends: Option<EffectId>,
 }
 
 /// What one effect came to.
@@ -101,7 +110,7 @@ impl Kernel {
     ) -> Result<Observation, Refused> {
         let summary = text.lines().next().unwrap_or_default().to_owned();
         let conclusion = Conclusion { ok: false, summary, text: text.to_owned() };
-        self.observe(scope, call, conclusion, because.labels().clone(), None, 0).await
+        self.observe(scope, call, conclusion, because.labels().clone(), How::default()).await
     }
 
     async fn plan(
@@ -139,7 +148,7 @@ impl Kernel {
                     return self.attend(scope, because, tool, call, attend).await.map(Step::Done);
                 }
                 Plan::Act(action) => return self.planned(scope, because, tool, call, action, seen).await,
-                Plan::Need(actions) if actions.iter().all(|action| action.kind().is_read()) => {
+                Plan::Need(actions) if actions.iter().all(Action::is_read) => {
                     needed = actions.into();
                 }
                 Plan::Need(_) => return Err(Refused::Failed("a plan may ask for reads only".into())),
@@ -236,7 +245,9 @@ impl Kernel {
         // What a workspace holds is data of the workspace, whatever it says.
         let workspace = Labels::new(Integrity::Workspace, Secrecy::Workspace).from_entry(finished.seq);
         let labels = workspace.join(because.labels());
-        self.observe(scope, call, conclusion, labels, outcome.enforced.clone(), outcome.duration_ms).await
+        let (enforced, duration_ms) = (outcome.enforced.clone(), outcome.duration_ms);
+        let ends = self.began(scope, call, &finished.output);
+        self.observe(scope, call, conclusion, labels, How { enforced, duration_ms, ends }).await
     }
 
     pub(crate) async fn observe(
@@ -245,18 +256,19 @@ impl Kernel {
         call: &ToolCall,
         conclusion: Conclusion,
         labels: Labels,
-        enforced: Option<Enforced>,
-        duration_ms: u64,
+        how: How,
     ) -> Result<Observation, Refused> {
         let (ok, summary) = (conclusion.ok, conclusion.summary.clone());
-        let observation = self.record(scope, call, conclusion, labels, None).await?;
+        let How { enforced, duration_ms, ends } = how;
+        let observation = self.record(scope, call, conclusion, labels, None, ends).await?;
         let text = observation.text().to_owned();
         let happening = Happening::Result { call: call.id.clone(), ok, summary, text, duration_ms, enforced };
         self.tell(scope, happening).await?;
         Ok(observation)
     }
 
-    /// Screens and writes a call's result. Nobody is told, but of one that was withheld. `waits` says that it is one for now only.
+    /// Screens and writes a call's result. Nobody is told, but of one that was withheld. `waits` says that it is one for now only,
+    /// `ends` which process in the background it tells the end of.
     pub(crate) async fn record(
         &self,
         scope: &Scope,
@@ -264,6 +276,7 @@ impl Kernel {
         conclusion: Conclusion,
         labels: Labels,
         waits: Option<ApprovalId>,
+        ends: Option<EffectId>,
     ) -> Result<Observation, Refused> {
         let Conclusion { ok, text, .. } = conclusion;
         let mut screened = screen::screen(self.journal().redactor(), &text);
@@ -283,7 +296,7 @@ impl Kernel {
             waits,
         };
         let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(screened.text.clone()));
-        let seq = self.journal().append(entry).await?;
+        let seq = self.journal().append(Entry { effect: ends, ..entry }).await?;
         drop(counting);
         if is_withheld {
             self.tell(scope, Happening::Notice { text: self.withheld() }).await?;

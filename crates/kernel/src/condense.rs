@@ -219,11 +219,9 @@ fn record(segment: &Segment) -> String {
         }
         Segment::Late(late) => {
             let seen = &late.observation;
-            format!(
-                "The result of {} that had waited came:\n{}",
-                seen.tool,
-                indented(&screen::bound(&seen.text, RESULT_BYTES_MAX))
-            )
+            let what = if late.is_end { "What ran in the background by" } else { "The result of" };
+            let how = if late.is_end { "ended" } else { "that had waited came" };
+            format!("{what} {} {how}:\n{}", seen.tool, indented(&screen::bound(&seen.text, RESULT_BYTES_MAX)))
         }
         Segment::Note(note) => format!("What came before that:\n{}", indented(&note.text)),
         Segment::Guide(guide) if guide.own => format!("Your own file says:\n{}", indented(&guide.text)),

@@ -5,7 +5,8 @@
 //! mints for whoever acts by the rules, and narrows from its own for a sub-agent that gives work on.
 
 use crate::{
-    Context, Instruction, Kernel, Note, Observation, Provider, Refused, Scope, context::Provenance, screen,
+    Context, Instruction, Kernel, Note, Observation, Provider, Refused, Scope, call::How,
+    context::Provenance, screen,
 };
 use crate::{kernel::random, tool::Conclusion};
 use bailey_journal::{Parent, Span};
@@ -140,7 +141,7 @@ impl Kernel {
             self.end_token(parent, token).await?;
         }
         let labels = delegate.context.labels().clone().join(because.labels());
-        self.observe(parent, call, conclusion, labels, None, 0).await
+        self.observe(parent, call, conclusion, labels, How::default()).await
     }
 
     fn child(&self, now: Timestamp) -> Result<SessionId, Refused> {

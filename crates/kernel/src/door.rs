@@ -33,16 +33,7 @@ impl Door {
     /// When the gate refuses, or the journal cannot be written.
     pub fn act(&self, action: Action) -> BoxFuture<'_, Result<Output, Refused>> {
         Box::pin(async move {
-            let asked = Asked {
-                action: action.clone(),
-                purpose: Purpose::Own,
-                for_a_change: false,
-                call: None,
-                parent: Some(self.parent),
-                labels: self.labels.clone(),
-                cost: Cost::default(),
-            };
-            match self.kernel.admit(&self.scope, asked, &[]).await? {
+            match self.kernel.admit(&self.scope, self.asked(action.clone()), &[]).await? {
                 Admission::Run(started) => {
                     Ok(self.kernel.launch(&self.scope, *started, &action, Audience::Nobody).await?.output)
                 }
@@ -52,5 +43,28 @@ impl Door {
                 }
             }
         })
+    }
+
+    /// Writes down that an action was refused by whoever would perform it, whatever the rules say of it.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn refuse(&self, action: Action, reason: String) -> BoxFuture<'_, Result<(), Refused>> {
+        Box::pin(async move {
+            let sealed = self.kernel.sealed(&self.scope, self.asked(action))?;
+            self.kernel.deny(&self.scope, &sealed, vec![reason], None).await.map(drop)
+        })
+    }
+
+    fn asked(&self, action: Action) -> Asked {
+        Asked {
+            action,
+            purpose: Purpose::Own,
+            for_a_change: false,
+            call: None,
+            parent: Some(self.parent),
+            labels: self.labels.clone(),
+            cost: Cost::default(),
+        }
     }
 }

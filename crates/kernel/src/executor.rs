@@ -43,7 +43,7 @@ impl Route {
             | Action::Merge(_) => Some(Self::Walls),
             Action::Model { .. } | Action::Http(_) => Some(Self::Network),
             Action::Relay(_) => Some(Self::Relay),
-            Action::Fetch(_) => Some(Self::Web),
+            Action::Fetch { .. } => Some(Self::Web),
             Action::Amend(_) => Some(Self::Law),
             Action::Adapt(_) => Some(Self::Agent),
             Action::Tool(_) => None,

@@ -54,12 +54,24 @@ pub struct Way {
     pub door: Door,
 }
 
+/// The requests of one command that did not pass, each once, the first of them: method, URL, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turned {
+    /// What was refused.
+    pub refused: Vec<String>,
+    /// What was allowed and could not be passed on, or not to its end.
+    pub failed: Vec<String>,
+}
+
 /// Serves the requests of commands inside the walls. Each is an effect of its own, asked for at the [`Door`] of its command's.
 pub trait Gateway: fmt::Debug + Send + Sync + 'static {
     /// What commands find in the place of keys.
     fn stand_ins(&self) -> Vec<StandIn>;
 
-    /// Serves until the command has `ended`, and then cuts off what still goes on. Answers what was refused, each once, the first
-    /// of it: method, URL, and why.
-    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Vec<String>>;
+    /// Hosts that commands ask it for although inside they would be taken for the loopback, such as `127.0.0.1`: the owner has a
+    /// place there.
+    fn own_hosts(&self) -> Vec<String>;
+
+    /// Serves until the command has `ended`, and then cuts off what still goes on.
+    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Turned>;
 }

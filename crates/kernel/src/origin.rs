@@ -129,7 +129,7 @@ fn values(action: &Action) -> Vec<Value> {
                 of_path(&file.path.0).into_iter().chain(content)
             })
             .collect(),
-        Action::Http(request) | Action::Fetch(request) => {
+        Action::Http(request) | Action::Fetch { request, .. } => {
             vec![Value::new(&request.url), Value::line(&request.body.lossy())]
         }
         Action::Relay(relay) => vec![Value::new(&relay.url)],

@@ -188,7 +188,8 @@ impl Kernel {
         call: &ToolCall,
         id: ApprovalId,
     ) -> Result<Observation, Refused> {
-        let observation = self.record(scope, call, waiting(id), because.labels().clone(), Some(id)).await?;
+        let observation =
+            self.record(scope, call, waiting(id), because.labels().clone(), Some(id), None).await?;
         let (summary, text) = ("waiting for an answer".to_owned(), observation.text().to_owned());
         let happening = Happening::Result {
             call: call.id.clone(),

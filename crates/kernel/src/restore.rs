@@ -3,13 +3,15 @@
 use crate::{
     Context, Guide, Instruction, Kernel, Late, Note, Observation, Output, Refused, Reply, Scope, Tool,
     UserMessage, cut,
+    ended::Began,
     provider::Answer,
     question::{self, Waits},
     tool::{self, Conclusion, Plan},
 };
 use bailey_journal::{Fact, Journal, Purpose, Query, Recorded, SessionLock, Standing, Unfinished};
 use bailey_protocol::{
-    ApprovalId, Effect, Integrity, Kind, Labels, Outcome, Report, Secrecy, SessionId, Status, ToolCall,
+    ApprovalId, Effect, EffectId, Integrity, Kind, Labels, Outcome, Report, Secrecy, Seq, SessionId, Status,
+    ToolCall,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,8 +49,7 @@ impl Kernel {
         let entries = self.journal().entries(query).await?;
         let mut tape = Tape::read(&entries, Context::new(instruction))?;
         let questions = self.journal().questions(Some(lock.session())).await?;
-        let loose = std::mem::take(&mut tape.open);
-        for call in loose {
+        for call in std::mem::take(&mut tape.open) {
             let asked = questions.iter().rfind(|question| question.call.as_ref() == Some(&call.id));
             let is_wanted = |standing| matches!(standing, Standing::Open | Standing::Yes);
             tape.asked.extend(asked.map(|_| call.clone()));
@@ -57,11 +58,22 @@ impl Kernel {
                     let labels = tape.context.labels().clone();
                     let id = question.id;
                     tape.waiting.push(Waits { question: id, call: call.clone() });
-                    self.record(scope, &call, question::waiting(id), labels, Some(id)).await?
+                    self.record(scope, &call, question::waiting(id), labels, Some(id), None).await?
                 }
-                _ => self.tie_up(scope, &tape, &call, find).await?,
+                _ => {
+                    // How what it began ended is told here.
+                    let ends = tape.began_by(&call);
+                    tape.began.retain(|began| Some(began.effect) != ends);
+                    self.tie_up(scope, &tape, &call, find, ends).await?
+                }
             };
             tape.context.push_result(observation, &tape.calls);
+        }
+        for began in std::mem::take(&mut tape.began) {
+            let labels = tape.context.labels().clone();
+            if let Some(seen) = self.end_before(scope, labels, &began, find).await? {
+                tape.observe(seen, None, true);
+            }
         }
         // Nobody takes up what else that process asked.
         for question in questions.iter().filter(|question| question.standing == Standing::Open) {
@@ -116,6 +128,7 @@ impl Kernel {
         tape: &Tape,
         call: &ToolCall,
         find: FindTool<'_>,
+        ends: Option<EffectId>,
     ) -> Result<Observation, Refused> {
         let planned = || find(&call.name).map(|tool| tool::plan(&*tool, call, &[]));
         let conclusion = match tape.outcomes.get(&call.id.0) {
@@ -137,7 +150,7 @@ impl Kernel {
             },
         };
         let labels = Labels::new(Integrity::Workspace, Secrecy::Workspace).join(tape.context.labels());
-        self.record(scope, call, conclusion, labels, None).await
+        self.record(scope, call, conclusion, labels, None, ends).await
     }
 }
 
@@ -180,6 +193,10 @@ struct Tape {
     /// What the effects of those calls came to; none when only an intent is known.
     outcomes: HashMap<String, Option<Outcome>>,
     acts: HashMap<String, String>,
+    /// Where the last reply stands.
+    replied: Seq,
+    /// Processes in the background whose end the model was not told.
+    began: Vec<Began>,
 }
 
 impl Tape {
@@ -193,6 +210,8 @@ impl Tape {
             asked: Vec::new(),
             outcomes: HashMap::new(),
             acts: HashMap::new(),
+            replied: Seq(0),
+            began: Vec::new(),
         };
         for recorded in entries {
             tape.take(recorded)?;
@@ -221,6 +240,7 @@ impl Tape {
                 self.calls.clone_from(&answer.calls);
                 self.open.clone_from(&answer.calls);
                 self.outcomes.clear();
+                self.replied = entry.seq;
                 let labels = labels.clone().from_entry(entry.seq);
                 self.context.push(Reply { entry: entry.seq, provider: provider.clone(), answer, labels });
             }
@@ -228,17 +248,29 @@ impl Tape {
             Fact::Intent { purpose: Purpose::Act, call: Some(call), under: None, .. } => {
                 self.outcomes.insert(call.0.clone(), None);
                 self.acts.insert(effect, call.0.clone());
+                let call = self.calls.iter().chain(&self.asked).find(|known| known.id == *call);
+                self.began.extend(call.and_then(|call| Began::of(recorded, call)));
             }
             Fact::Outcome { .. } => {
                 if let Some(call) = self.acts.get(&effect) {
-                    self.outcomes.insert(call.clone(), Some(parse(recorded)?));
+                    let outcome: Outcome = parse(recorded)?;
+                    let began = self.began.iter_mut().find(|began| Some(began.effect) == entry.effect);
+                    if let Some(began) = began {
+                        began.outcome = Some(outcome.clone());
+                    }
+                    self.outcomes.insert(call.clone(), Some(outcome));
                 }
             }
             Fact::Observation { call, tool, ok, labels, waits, .. } => {
                 let labels = labels.clone().from_entry(entry.seq);
                 let (call, tool, ok, text) = (call.clone(), tool.clone(), *ok, recorded.text());
                 let seen = Observation { entry: entry.seq, call, tool, ok, text, labels };
-                self.observe(seen, *waits);
+                self.began.retain(|began| Some(began.effect) != entry.effect);
+                self.observe(seen, *waits, entry.effect.is_some());
+            }
+            Fact::EndAsked { .. } => {
+                let asked = self.began.iter_mut().filter(|began| Some(began.effect) == entry.effect);
+                asked.for_each(|began| began.is_stopped = true);
             }
             Fact::Guide { path, digest, own, labels } => {
                 let labels = labels.clone().from_entry(entry.seq);
@@ -257,17 +289,25 @@ impl Tape {
         Ok(())
     }
 
-    fn observe(&mut self, seen: Observation, waits: Option<ApprovalId>) {
+    fn observe(&mut self, seen: Observation, waits: Option<ApprovalId>, is_end: bool) {
         let Some(place) = self.open.iter().position(|open| open.id == seen.call) else {
-            // It has its answer already, which was "waiting".
+            // It has its answer already, which was "waiting", or that something runs now.
+            let waited = self.waiting.iter().any(|waits| waits.call.id == seen.call);
             self.waiting.retain(|waits| waits.call.id != seen.call);
-            return self.context.push(Late::of(seen));
+            self.see(|said| seen.labels.sources.contains(&said.entry));
+            return self.context.push(if is_end && !waited { Late::end(seen) } else { Late::of(seen) });
         };
         let call = self.open.remove(place);
         self.asked.extend(waits.map(|_| call.clone()));
         self.waiting.extend(waits.map(|question| Waits { question, call }));
         // As the loop itself puts them, whichever came first.
         self.context.push_result(seen, &self.calls);
+    }
+
+    /// The process in the background that this call of the last reply began.
+    fn began_by(&self, call: &ToolCall) -> Option<EffectId> {
+        let its = |began: &&Began| began.call == *call && began.intent > self.replied;
+        self.began.iter().find(its).map(|began| began.effect)
     }
 
     fn say(&mut self, recorded: &Recorded, labels: &Labels, pinned: bool) {

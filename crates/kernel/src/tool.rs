@@ -22,7 +22,7 @@ pub struct Claims {
 pub enum Plan {
     /// Do this; it is the call's one effect.
     Act(Action),
-    /// Read these first (reads only), then plan again with their outputs appended to `seen`.
+    /// Read these first (reads only, of files or of the web), then plan again with their outputs appended to `seen`.
     Need(Vec<Action>),
     /// Give this to a sub-agent; what it comes back with is the call's result.
     Delegate(Errand),

@@ -12,12 +12,14 @@ impl Kernel {
     /// The row of a card that says what the session came to so far; none where that is nothing.
     pub(crate) async fn so_far(&self, scope: &Scope) -> Result<Option<CardPart>, Refused> {
         let totals = self.journal().totals(scope.session()).await?;
-        let value = words(&totals);
+        let is_direct = self.policy().await?.is_direct();
+        let value = words(&totals, is_direct);
         Ok((!value.is_empty()).then(|| CardPart::Field { name: "this session so far".into(), value }))
     }
 }
 
-fn words(Totals { sent, changes, commands, files }: &Totals) -> String {
+/// `is_direct`: without walls nobody sees what a command changes.
+fn words(Totals { sent, changes, commands, files }: &Totals, is_direct: bool) -> String {
     let mut words = Vec::new();
     let (named, others) = sent.split_at(sent.len().min(HOSTS_MAX));
     let mut hosts: Vec<String> =
@@ -35,7 +37,10 @@ fn words(Totals { sent, changes, commands, files }: &Totals) -> String {
     };
     if changes + commands > 0 {
         let by = format!("{} and {}", count(*changes, "change"), count(*commands, "command"));
-        words.push(format!("{by}, which changed {}", count(*files, "file")));
+        words.push(match is_direct && *commands > 0 {
+            true => format!("{by}; what commands change is not seen"),
+            false => format!("{by}, which changed {}", count(*files, "file")),
+        });
     }
     words.join("; ")
 }
@@ -54,12 +59,14 @@ mod tests {
 
     #[test]
     fn a_sum_is_one_line() {
-        assert_eq!(words(&Totals::default()), "");
+        assert_eq!(words(&Totals::default(), false), "");
         let sent = |host: &str, bytes| Sent { host: host.into(), bytes };
         let mut totals = Totals { sent: vec![sent("a", 12_345_678)], changes: 1, commands: 0, files: 1 };
-        assert_eq!(words(&totals), "sent 12 MB to a; 1 change and 0 commands, which changed 1 file");
+        assert_eq!(words(&totals, false), "sent 12 MB to a; 1 change and 0 commands, which changed 1 file");
         totals.sent.extend([sent("b", 50_000), sent("c", 7), sent("d", 3), sent("e", u64::MAX)]);
         let hosts = "sent 12 MB to a, 50 kB to b, 7 bytes to c, 18446744073709 MB to 2 other hosts; ";
-        assert_eq!(words(&totals), format!("{hosts}1 change and 0 commands, which changed 1 file"));
+        assert_eq!(words(&totals, false), format!("{hosts}1 change and 0 commands, which changed 1 file"));
+        let totals = Totals { commands: 2, ..Totals::default() };
+        assert_eq!(words(&totals, true), "0 changes and 2 commands; what commands change is not seen");
     }
 }

@@ -156,18 +156,34 @@ pub fn rules() -> Vec<Rule> {
 }
 
 /// What a human answers for where there are no walls. The owner's own starts, such as of an extension, have theirs.
-pub(crate) fn without_walls() -> Rule {
-    let others = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
-    rule(
-        "no-sandbox",
-        Answer::Review,
-        "there is no sandbox: this happens on this machine itself, with your files, keys and network",
-        Condition {
-            action: Some([Kind::Exec, Kind::Change].into()),
-            role: Some(others),
-            ..Condition::default()
+pub(crate) fn without_walls() -> Vec<Rule> {
+    let others = || Some(Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect());
+    [
+        rule(
+            "no-sandbox",
+            Answer::Review,
+            "there is no sandbox: this happens on this machine itself, with your files, keys and network",
+            Condition {
+                action: Some([Kind::Exec, Kind::Change, Kind::Adapt].into()),
+                role: others(),
+                ..Condition::default()
+            },
+        ),
+        Rule {
+            except: [paths(&["{workspace}/**"])].into(),
+            ..rule(
+                "no-sandbox-temporary",
+                Answer::Review,
+                "there is no sandbox: this is the machine's own folder of temporary files, where behind walls a session has its own",
+                Condition {
+                    action: Some([Kind::Read, Kind::Stat, Kind::List, Kind::Search].into()),
+                    role: others(),
+                    ..paths(&["/tmp/**", "/var/tmp/**", "/dev/shm/**"])
+                },
+            )
         },
-    )
+    ]
+    .into()
 }
 
 fn rule(name: &str, answer: Answer, text: &str, matches: Condition) -> Rule {

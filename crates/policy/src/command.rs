@@ -77,6 +77,11 @@ impl CommandPrefix {
         words.starts_with(&self.0)
     }
 
+    /// Whether it names a program and none of its arguments.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.0.len() == 1
+    }
+
     /// The program that it names.
     pub(crate) fn program(&self) -> &str {
         self.0.first().map_or("", String::as_str)
@@ -156,15 +161,23 @@ pub(crate) fn programs(command: &Command, known: Programs) -> Vec<Words> {
     if command.env.keys().any(|name| known.is_steering(name)) {
         return [Words::Hidden].into();
     }
-    let (Some(program), arguments) = (command.argv.first(), command.argv.get(1..).unwrap_or_default()) else {
+    if command.argv.is_empty() {
         return [Words::Hidden].into();
-    };
-    match arguments {
-        [dash_c, line] if dash_c == "-c" && is_shell(program) => match plain_commands(line) {
+    }
+    match line(command) {
+        Some(line) => match plain_commands(line) {
             Some(commands) => commands.into_iter().map(|words| read(words, known)).collect(),
             None => [Words::Hidden].into(),
         },
-        _ => [read(command.argv.clone(), known)].into(),
+        None => [read(command.argv.clone(), known)].into(),
+    }
+}
+
+/// The line of a shell that was given one line and nothing else.
+pub(crate) fn line(command: &Command) -> Option<&str> {
+    match command.argv.as_slice() {
+        [program, dash_c, line] if dash_c == "-c" && is_shell(program) => Some(line),
+        _ => None,
     }
 }
 
@@ -190,7 +203,7 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// The commands of a shell line that holds nothing but plain words, whole quotes and `; & | && ||`.
-fn plain_commands(line: &str) -> Option<Vec<Vec<String>>> {
+pub(crate) fn plain_commands(line: &str) -> Option<Vec<Vec<String>>> {
     let mut commands = Vec::new();
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;

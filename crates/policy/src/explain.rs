@@ -6,8 +6,9 @@ use crate::{
     policy::speaks,
     rule::{Answer, Rule},
     subject::{Resource, Subject},
+    unfit,
 };
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 use serde::Serialize;
 
 /// One rule, and what it came to.
@@ -17,6 +18,8 @@ pub struct Considered<'a> {
     pub rule: &'a Rule,
     /// What it came to.
     pub heard: Heard,
+    /// Why an allow does not fit a command that one of its prefixes looks made for.
+    pub why: Option<String>,
 }
 
 /// What a rule came to.
@@ -50,7 +53,11 @@ impl Policy {
                 false => heard(rule, &subject, &resources),
             };
             denied |= heard == Heard::Spoke && rule.answer == Answer::Deny && rule.tier.binds();
-            considered.push(Considered { rule, heard });
+            let why = match heard {
+                Heard::Silent => unfit::why(rule, facts, &resources, self.programs()),
+                Heard::Spoke | Heard::Excepted | Heard::NotAsked => None,
+            };
+            considered.push(Considered { rule, heard, why });
         }
         considered
     }

@@ -48,6 +48,7 @@ mod subject;
 mod tally;
 mod token;
 mod tool;
+mod unfit;
 pub mod unit;
 mod url;
 mod verdict;

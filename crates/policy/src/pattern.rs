@@ -84,7 +84,7 @@ impl Pattern {
     pub fn around(action: &Action) -> Result<Self, NoPattern> {
         match action {
             Action::Exec(command) => Commands::around(command).map(Self::Commands),
-            Action::Fetch(request) => Pages::around(request).map(Self::Pages),
+            Action::Fetch { request, .. } => Pages::around(request).map(Self::Pages),
             _ => Err(NoPattern::Kind),
         }
     }
@@ -94,7 +94,7 @@ impl Pattern {
     pub fn covers(&self, action: &Action) -> bool {
         match (self, action) {
             (Self::Commands(own), Action::Exec(command)) => own.covers(command),
-            (Self::Pages(own), Action::Fetch(request)) => Pages::around(request).as_ref() == Ok(own),
+            (Self::Pages(own), Action::Fetch { request, .. }) => Pages::around(request).as_ref() == Ok(own),
             _ => false,
         }
     }
@@ -103,6 +103,15 @@ impl Pattern {
     #[must_use]
     pub fn is_of_home(&self) -> bool {
         matches!(self, Self::Pages(_))
+    }
+
+    /// The server whose pages it covers: scheme, name and port.
+    #[must_use]
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Self::Commands(_) => None,
+            Self::Pages(own) => Some(&own.server),
+        }
     }
 
     /// The command that a covered one begins with, alone; none of what is no command.

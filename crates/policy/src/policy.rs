@@ -188,15 +188,15 @@ impl Policy {
         self.compliance
     }
 
-    /// The same policy where nothing stands between what is done and the host: a human answers for each command and each
-    /// change of a file by itself, whatever other rules allow.
+    /// The same policy where nothing stands between what is done and the host: a human answers for each command, each
+    /// change of a file and each look at the machine's temporary files by itself, whatever other rules allow.
     #[must_use]
     pub fn without_walls(mut self) -> Self {
         #[cfg(bailey_break)]
         if bailey_protocol::broken::broken("unwalled") {
             return self;
         }
-        let mut binding = vec![built_in::without_walls()];
+        let mut binding = built_in::without_walls();
         binding.extend(self.binding.rules);
         self.binding = Phase::new(binding);
         self.direct = true;
@@ -208,6 +208,12 @@ impl Policy {
     #[must_use]
     pub fn asks_each(&self) -> bool {
         self.compliance || self.direct
+    }
+
+    /// Whether nothing stands between what is done and the host.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.direct
     }
 
     /// The extensions that have a say.

@@ -84,6 +84,13 @@ impl Programs {
         self.find(program).map(|found| found.nature)
     }
 
+    /// Options of an interpreter by which it runs something other than the file that it is given; none of other programs.
+    #[cfg(feature = "std")]
+    pub(crate) fn code_options(self, program: &str) -> &'static [&'static str] {
+        let interpreter = self.find(program).filter(|found| found.nature == Nature::Interpreter);
+        interpreter.map_or(&[], |found| found.options)
+    }
+
     /// Whether a program's first operand says what it does.
     pub(crate) fn has_subcommands(self, program: &str) -> bool {
         self.find(program).is_some_and(|found| found.has_subcommands)

@@ -33,7 +33,9 @@ pub(crate) fn check(action: &Action) -> Result<(), String> {
     paths(action)?;
     match action {
         Action::Exec(command) => exec(command),
-        Action::Http(request) | Action::Fetch(request) | Action::Model { request, .. } => http(request),
+        Action::Http(request) | Action::Fetch { request, .. } | Action::Model { request, .. } => {
+            http(request)
+        }
         Action::Relay(relay) => line(&relay.method, &relay.url),
         Action::Tool(tool) => arguments::of_tool(tool),
         Action::Read { .. }
@@ -76,7 +78,7 @@ fn sizes(action: &Action) -> (usize, usize) {
         }
         Action::Search { pattern, glob, .. } => (length(pattern) + length(glob), 0),
         Action::Change { files } => (0, files.iter().flat_map(|file| &file.new).map(|new| new.0.len()).sum()),
-        Action::Http(request) | Action::Fetch(request) => (head(request), request.body.0.len()),
+        Action::Http(request) | Action::Fetch { request, .. } => (head(request), request.body.0.len()),
         Action::Model { provider, model, request } => {
             (provider.len() + model.len() + head(request), request.body.0.len())
         }
@@ -108,9 +110,11 @@ fn paths(action: &Action) -> Result<(), String> {
     let paths = action.paths();
     let empty_allowed = match action {
         Action::Merge(merge) => merge.direction == MergeKind::Discard || !merge.tips.is_empty(),
-        Action::Model { .. } | Action::Http(_) | Action::Relay(_) | Action::Fetch(_) | Action::Tool(_) => {
-            true
-        }
+        Action::Model { .. }
+        | Action::Http(_)
+        | Action::Relay(_)
+        | Action::Fetch { .. }
+        | Action::Tool(_) => true,
         _ => false,
     };
     if paths.is_empty() && !empty_allowed {

@@ -69,7 +69,7 @@ impl<'a> Subject<'a> {
                 subject.memory_bytes = Some(command.limits.memory_bytes);
             }
             Action::Http(HttpRequest { method, url, .. })
-            | Action::Fetch(HttpRequest { method, url, .. })
+            | Action::Fetch { request: HttpRequest { method, url, .. }, .. }
             | Action::Model { request: HttpRequest { method, url, .. }, .. }
             | Action::Relay(Relay { method, url, .. }) => {
                 subject.network = Some(true);
@@ -125,7 +125,7 @@ impl<'a> Resource<'a> {
                 .into_iter()
                 .map(|words| Self { words: Some(words), ..at(&command.cwd, false, None) })
                 .collect(),
-            Action::Http(request) | Action::Fetch(request) | Action::Model { request, .. } => {
+            Action::Http(request) | Action::Fetch { request, .. } | Action::Model { request, .. } => {
                 [nowhere(Some(bytes(request.body.0.len())))].into()
             }
             // A body that does not say how long it is may be of any length.

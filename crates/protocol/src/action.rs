@@ -60,7 +60,14 @@ pub enum Action {
     /// Let a request of a command inside the walls pass to a host.
     Relay(Relay),
     /// Fetch a page of the web, or send a request of the agent's own to a server. Redirects are not followed.
-    Fetch(HttpRequest),
+    Fetch {
+        /// What is sent.
+        #[serde(flatten)]
+        request: HttpRequest,
+        /// Whether the answer's bytes are wanted, and not its text.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        raw: bool,
+    },
     /// Change a rule file of the home.
     Amend(Amendment),
     /// Change the agent's own file.
@@ -151,10 +158,19 @@ impl Action {
             Self::Diff { .. } => Kind::Diff,
             Self::Merge(_) => Kind::Merge,
             Self::Model { .. } => Kind::Model,
-            Self::Http(_) | Self::Relay(_) | Self::Fetch(_) => Kind::Http,
+            Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } => Kind::Http,
             Self::Amend(_) => Kind::Amend,
             Self::Adapt(_) => Kind::Adapt,
             Self::Tool(_) => Kind::Tool,
+        }
+    }
+
+    /// Whether it only looks, at files or at a page of the web (a safe method, RFC 9110, 9.2.1).
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        match self {
+            Self::Fetch { request, .. } => matches!(request.method.as_str(), "GET" | "HEAD"),
+            _ => self.kind().is_read(),
         }
     }
 
@@ -169,7 +185,7 @@ impl Action {
             Self::Exec(command) => [&command.cwd].into(),
             Self::Amend(amendment) => [&amendment.path].into(),
             Self::Adapt(adaptation) => [&adaptation.path].into(),
-            Self::Model { .. } | Self::Http(_) | Self::Relay(_) | Self::Fetch(_) | Self::Tool(_) => {
+            Self::Model { .. } | Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } | Self::Tool(_) => {
                 Vec::new()
             }
         }
@@ -190,7 +206,7 @@ impl Action {
             Self::Merge(merge) => join(merge.files.iter().map(|file| file.path.0.as_str())),
             Self::Model { provider, model, .. } => alloc::format!("{provider}/{model}"),
             Self::Http(HttpRequest { method, url, .. })
-            | Self::Fetch(HttpRequest { method, url, .. })
+            | Self::Fetch { request: HttpRequest { method, url, .. }, .. }
             | Self::Relay(Relay { method, url, key: None, .. }) => {
                 alloc::format!("{method} {url}")
             }

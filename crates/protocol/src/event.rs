@@ -199,6 +199,9 @@ pub enum Happening {
         model: String,
         /// Whether it had been there before.
         resumed: bool,
+        /// What stands between its effects and the host, where that is less than namespaces: `landlock`, or `none`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        backend: Option<String>,
     },
     /// A message was accepted; it will not be lost.
     Accepted,

@@ -119,6 +119,9 @@ pub struct ExecReport {
     /// Requests of it that the network door refused, each once, the first of them: method, URL, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+    /// Requests of it that were allowed and that the door could not pass on, or not to their end; told alike.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_passed: Vec<String>,
     /// What the host changed in the project while a process of the session lives in the background: the command may have seen
     /// it as it was.
     #[serde(default, skip_serializing_if = "Outside::is_empty")]
@@ -364,7 +367,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// An answer to a request of the agent's own, as text.
+/// An answer to a request of the agent's own: its text, or its bytes where those were asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct PageReport {
     /// The status code.
@@ -377,6 +380,9 @@ pub struct PageReport {
     /// Its text; none where it is no text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Its body, byte for byte, where that was asked for and all of it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Blob>,
     /// Bytes of its body that came.
     #[serde(with = "decimal")]
     pub bytes: u64,

@@ -170,7 +170,12 @@ impl Tiers {
 /// Reads a level that a configuration can name.
 fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Level, D::Error> {
     let name = String::deserialize(from)?;
-    Level::of_name(&name).ok_or_else(|| D::Error::custom(format!("`{name}` is no level of isolation here")))
+    Level::of_name(&name).ok_or_else(|| {
+        let named = Level::NAMED.map(Level::name).join(", ");
+        D::Error::custom(format!(
+            "`{name}` is no level of isolation here: there are {named}, the least first"
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -147,6 +147,15 @@ impl Host {
         Ok(self.kernel.journal().unfinished_apply(self.session).await?.is_some())
     }
 
+    /// Whether the project holds something that the session applied and no undo has taken back. An apply whose end was not
+    /// seen counts.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn has_applied(&self) -> Result<bool, HostError> {
+        Ok(self.kernel.journal().last_apply(self.session).await?.is_some())
+    }
+
     /// Moves changes to the project; what the gate calls Red is asked on a card first. Answers come over `ops`.
     ///
     /// # Errors

@@ -40,6 +40,8 @@ pub struct Parts {
     pub workspace: WsPath,
     /// The session's own folder in Bailey's home; it exists.
     pub folder: PathBuf,
+    /// What its outcomes will call what stands between it and the host, where that is less than namespaces.
+    pub backend: Option<String>,
     /// What this process was started as, for whoever finds the session in use.
     pub command: String,
     /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who did.
@@ -73,6 +75,9 @@ pub enum HostError {
     /// The session was opened without a model.
     #[error("this session was opened without a model")]
     NoModel,
+    /// It is a session of another project: its layer is over that.
+    #[error("this session works in `{0}`")]
+    Elsewhere(String),
     /// The gate denied a merge, or the human did not approve it. Nothing was changed.
     #[error("{0}")]
     Denied(String),
@@ -99,6 +104,7 @@ pub struct Host {
     retry: Retry,
     unattended: bool,
     person: Option<Person>,
+    backend: Option<String>,
     context: Context,
     pins: Pins,
     _lock: SessionLock,
@@ -122,6 +128,7 @@ impl Host {
             events,
             workspace,
             folder,
+            backend,
             command,
             unattended,
             person,
@@ -131,6 +138,13 @@ impl Host {
         let command = kernel.journal().redactor().redact(&command).text.into_owned();
         let holder = Holder { pid: std::process::id(), since: kernel.journal().clock().now(), command };
         let lock = SessionLock::take(session, &folder, &holder)?;
+        if !matches!(opening, Opening::New(_)) {
+            let known = kernel.journal().session(&session.to_string()).await?.workspace;
+            // The journal has it without secrets.
+            if known.0 != kernel.journal().redactor().redact(&workspace.0).text {
+                return Err(HostError::Elsewhere(known.0));
+            }
+        }
         let connection = registrar.connect(session, workspace.clone(), events);
         let scope = kernel.turn_of(&connection);
         let model = models.as_ref().map(main_name).unwrap_or_default();
@@ -154,8 +168,13 @@ impl Host {
             }
         };
         if !matches!(opening, Opening::Visit(_)) {
+            if let Some(backend) = backend.clone() {
+                kernel.journal().note_walls(session, backend).await?;
+            }
             let resumed = matches!(opening, Opening::Resume(_));
-            let happening = Happening::Session { session, workspace: workspace.0.clone(), model, resumed };
+            let workspace = workspace.0.clone();
+            let happening =
+                Happening::Session { session, workspace, model, resumed, backend: backend.clone() };
             kernel.tell(&scope, happening).await?;
         }
         let pins = Pins::of(&context);
@@ -179,6 +198,7 @@ impl Host {
             retry,
             unattended,
             person,
+            backend,
             context,
             pins,
             _lock: lock,
@@ -208,7 +228,11 @@ impl Host {
         (self.models, self.ceiling) = (Some(models), Ceiling::default());
         let (session, workspace) = (self.session, self.workspace.0.clone());
         let scope = self.kernel.turn_of(&self.connection);
-        let happening = Happening::Session { session, workspace, model, resumed: true };
+        let backend = self.backend.clone();
+        if let Some(backend) = backend.clone() {
+            self.kernel.journal().note_walls(session, backend).await?;
+        }
+        let happening = Happening::Session { session, workspace, model, resumed: true, backend };
         Ok(self.kernel.tell(&scope, happening).await?)
     }
 
@@ -252,7 +276,8 @@ impl Host {
         let asks_nothing = |segment: &&Segment| match segment {
             Segment::User(message) => message.is_pinned(),
             Segment::Note(_) | Segment::Guide(_) => true,
-            Segment::Reply(_) | Segment::Observation(_) | Segment::Late(_) => false,
+            Segment::Late(late) => late.is_end(),
+            Segment::Reply(_) | Segment::Observation(_) => false,
         };
         let last = self.context.segments().iter().rev().find(|segment| !asks_nothing(segment));
         matches!(last, Some(Segment::User(_) | Segment::Observation(_) | Segment::Late(_)))

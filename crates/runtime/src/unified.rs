@@ -19,8 +19,32 @@ pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileStat
         }
         (Some(_), Some(_)) if !modes.is_empty() => modes,
         (Some(_), Some(_)) => head,
-        _ => format!("{modes}{head}{} -> {}\n", describe(old), describe(new)),
+        (before, after) => {
+            format!(
+                "{modes}{head}{} -> {}\n{}",
+                describe(old),
+                describe(new),
+                of_kinds(old, new, before, after)
+            )
+        }
     }
+}
+
+/// The lines of a text that comes where there was another kind of thing, or goes for one. Without a hunk's head: programs that read
+/// patches pass over them, and would refuse all of it for a hunk of something that is no text.
+fn of_kinds(
+    old: Option<&FileState>,
+    new: Option<&FileState>,
+    before: Option<String>,
+    after: Option<String>,
+) -> String {
+    if old.map(|state| state.kind) == new.map(|state| state.kind) {
+        return String::new();
+    }
+    let lines = |sign: char, text: Option<String>| {
+        text.unwrap_or_default().lines().map(|line| format!("{sign}{line}\n")).collect::<String>()
+    };
+    lines('-', before) + &lines('+', after)
 }
 
 /// The lines in which git says that a mode changes. They name the file first, because they stand before its head.
@@ -44,6 +68,8 @@ fn describe(state: Option<&FileState>) -> String {
             format!("link to {}", quoted(&target.lossy()))
         }
         Some(FileState { kind: FileKind::Directory, .. }) => "directory".into(),
+        Some(state) if text(Some(state)).is_some() => format!("text of {} bytes", state.size),
+        Some(state) if state.content.is_none() => format!("file of {} bytes, not shown", state.size),
         Some(state) => format!("binary file of {} bytes", state.size),
     }
 }
@@ -56,5 +82,32 @@ pub(crate) fn text(state: Option<&FileState>) -> Option<String> {
             String::from_utf8(content.0.clone()).ok().filter(|text| !text.contains('\0'))
         }
         Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unified;
+    use bailey_protocol::{Blob, Digest, FileKind, FileState};
+
+    fn state(kind: FileKind, content: Option<&[u8]>) -> FileState {
+        let content = content.map(|bytes| Blob(bytes.to_vec()));
+        FileState { state: Digest::of(b""), kind, mode: 0o644, size: 3, content }
+    }
+
+    /// It was called a binary file, so nobody saw what an apply would put there.
+    #[test]
+    fn a_text_that_takes_the_place_of_something_else_is_shown() {
+        let text = state(FileKind::File, Some(b"a\nb\n"));
+        let directory = state(FileKind::Directory, None);
+        let link = state(FileKind::Symlink, Some(b"to"));
+        let body = |old, new| unified("x", Some(old), Some(new)).replace("--- a/x\n+++ b/x\n", "");
+        assert_eq!(body(&directory, &text), "directory -> text of 3 bytes\n+a\n+b\n");
+        assert_eq!(body(&link, &text), "link to to -> text of 3 bytes\n+a\n+b\n");
+        assert_eq!(body(&text, &link), "text of 3 bytes -> link to to\n-a\n-b\n");
+        let (binary, large) = (state(FileKind::File, Some(b"a\0")), state(FileKind::File, None));
+        assert_eq!(body(&binary, &link), "binary file of 3 bytes -> link to to\n");
+        assert_eq!(body(&binary, &text), "binary file of 3 bytes -> text of 3 bytes\n");
+        assert_eq!(body(&large, &text), "file of 3 bytes, not shown -> text of 3 bytes\n");
     }
 }

@@ -7,10 +7,11 @@
 use bailey_protocol::{Limits, Wall};
 use rustix::process::Pid;
 use std::{
+    cell::OnceCell,
     collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -60,6 +61,18 @@ const CONTROLLERS: [(Controller, &str, Wall); 3] = [
 #[derive(Debug)]
 pub(crate) struct Group {
     directories: Vec<(PathBuf, Vec<Controller>, Version)>,
+    /// What was set last, where all of it holds: to write it again costs more than to remember it.
+    set: Option<(Wanted, BTreeSet<Wall>)>,
+    /// The file that counts processes killed for want of memory, once it was asked for.
+    events: OnceCell<Option<OwnedFd>>,
+}
+
+/// What a group is set to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wanted {
+    memory_bytes: u64,
+    pids: u32,
+    cpu_percent: Option<u32>,
 }
 
 impl Cgroups {
@@ -103,7 +116,7 @@ impl Cgroups {
         }
         self.made += 1;
         let name = format!("bailey-{}-{}", std::process::id(), self.made);
-        let mut group = Group { directories: Vec::new() };
+        let mut group = Group { directories: Vec::new(), set: None, events: OnceCell::new() };
         for parent in &self.parents {
             let directory = parent.directory.join(&name);
             fs::create_dir(&directory).ok()?;
@@ -114,9 +127,14 @@ impl Cgroups {
 }
 
 impl Group {
-    /// Sets the limits. Returns those that hold.
-    pub(crate) fn limit(&self, limits: &Limits, cpu_percent: Option<u32>) -> BTreeSet<Wall> {
+    /// Sets the limits, where they are not what stands there. Returns those that hold.
+    pub(crate) fn limit(&mut self, limits: &Limits, cpu_percent: Option<u32>) -> BTreeSet<Wall> {
+        let wanted = Wanted { memory_bytes: limits.memory_bytes, pids: limits.pids, cpu_percent };
+        if let Some((_, walls)) = self.set.as_ref().filter(|(set, _)| *set == wanted) {
+            return walls.clone();
+        }
         let mut walls = BTreeSet::new();
+        let mut holds_all = true;
         for (directory, controllers, version) in &self.directories {
             for controller in controllers {
                 let set = match controller {
@@ -128,10 +146,13 @@ impl Group {
                         None => continue,
                     },
                 };
+                holds_all &= set.is_ok();
                 let wall = CONTROLLERS.iter().find(|(known, ..)| known == controller).map(|(.., wall)| *wall);
                 walls.extend(wall.filter(|_| set.is_ok()));
             }
         }
+        // What failed is tried again the next time.
+        self.set = holds_all.then(|| (wanted, walls.clone()));
         walls
     }
 
@@ -154,7 +175,11 @@ impl Group {
     }
 
     /// The file that counts processes killed for want of memory, for [`kills`].
-    pub(crate) fn memory_events(&self) -> Option<OwnedFd> {
+    pub(crate) fn memory_events(&self) -> Option<BorrowedFd<'_>> {
+        self.events.get_or_init(|| self.open_memory_events()).as_ref().map(AsFd::as_fd)
+    }
+
+    fn open_memory_events(&self) -> Option<OwnedFd> {
         let (directory, _, version) =
             self.directories.iter().find(|(_, controllers, _)| controllers.contains(&Controller::Memory))?;
         let name = match version {

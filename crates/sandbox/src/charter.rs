@@ -8,7 +8,7 @@
 //! to be asked: then it may be any of the project.
 
 use crate::{
-    config::{Config, Guest, Lease, Yard},
+    config::{Config, Guest, Lease, Shape, Yard},
     seccomp::Calls,
     wire::{Job, Task, View},
     worker::Request,
@@ -153,7 +153,24 @@ pub(crate) fn reads(hidden: &Hidden, lease: &Lease, wanted: &[String]) -> Result
     {
         return Err(format!("`{path}` is no file of the one program that this place is for"));
     }
+    // What is masked is masked in the copy alone.
+    let project = &lease.yard.project;
+    let is_own = |path: &&String| Path::new(path).starts_with(project) || project.starts_with(path);
+    if lease.shape == Shape::Copied
+        && let Some(path) = wanted.iter().find(is_own)
+    {
+        return Err(in_project(path, &lease.yard));
+    }
     wanted.iter().try_for_each(|path| hidden.check(path))
+}
+
+/// Why a session with a copy sees nothing of the project itself.
+pub(crate) fn in_project(path: &str, yard: &Yard) -> String {
+    let (project, copy) = (yard.project.display(), yard.copy());
+    format!(
+        "`{path}` shows the project itself (`{project}`), of which this session has a copy without what looks like a secret: look there (`{}`)",
+        copy.display()
+    )
 }
 
 /// Whether a path, as it is written, leads to something in the project.

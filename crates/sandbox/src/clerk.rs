@@ -143,6 +143,13 @@ impl Waiting {
         })
     }
 
+    /// Whether one of a session may live.
+    pub(crate) fn has(&self, session: SessionId) -> bool {
+        // Those that are being sent away live as well.
+        self.leaving.try_lock().is_err()
+            || self.with(|clerks| clerks.iter().any(|(_, clerk)| clerk.session == session))
+    }
+
     /// Sends all of a session away: when this returns, none of them lives.
     pub(crate) async fn clear(&self, session: SessionId) {
         self.dismiss(|_, clerk| clerk.session == session).await;

@@ -123,7 +123,8 @@ impl Shape {
     }
 
     /// What the walls are called in an outcome.
-    pub(crate) fn backend(self) -> &'static str {
+    #[must_use]
+    pub fn backend(self) -> &'static str {
         match self {
             Self::Walled => "native",
             Self::Copied => "landlock",

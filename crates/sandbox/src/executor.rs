@@ -3,9 +3,11 @@
 mod copies;
 mod lives;
 mod merges;
+mod scans;
 
 use crate::{
-    config::{Shape, Yard},
+    charter::in_project,
+    config::Shape,
     native::{Extras, Native, WorkError},
     running::{Piece, Source},
     wire::{Named, Shown},
@@ -13,19 +15,20 @@ use crate::{
 };
 use bailey_kernel::{
     BoxFuture, Chunk, Door, Executor, Gateway, Io, Output, Pass, Permit, Redeemed, ResolveError, Route, Seal,
-    Way,
+    Turned, Way,
 };
 use bailey_protocol::{
-    Action, Command, DiffReport, Digest, Enforced, FileChange, Isolation, MergeKind, Outcome, Outside,
-    Report, SessionId, Status, Touched, WsPath,
+    Action, Command, DiffReport, Digest, Enforced, FileChange, Isolation, MergeKind, Outcome, Report,
+    SessionId, Status, Touched, WsPath,
 };
-use lives::Lives;
+use lives::{Lives, Living};
+use scans::Known;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     net::TcpListener,
     os::fd::OwnedFd,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    sync::{Arc, Mutex},
+    time::{Instant, SystemTime},
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -44,8 +47,8 @@ pub struct Walls {
     known: Mutex<BTreeMap<SessionId, Known>>,
     /// Who serves the requests of commands; none where no command has a way to the network.
     gateway: Option<Arc<dyn Gateway>>,
-    /// Since when processes live in the background that may change a session's layer at any time.
-    living: Mutex<BTreeMap<SessionId, Vec<SystemTime>>>,
+    /// What is at work in each session.
+    living: Mutex<Living>,
     /// Held while a layer is looked at: the first look must be over before anything is done there.
     looking: tokio::sync::Mutex<()>,
     settling: tokio::sync::Mutex<()>,
@@ -53,19 +56,8 @@ pub struct Walls {
     carrying: tokio::sync::Mutex<()>,
 }
 
-/// What this process saw in a layer, so that a scan tells only what is new.
-#[derive(Debug, Default)]
-struct Known {
-    paths: BTreeSet<WsPath>,
-    /// Whether it holds something that can never leave it.
-    is_holding: bool,
-    /// What no outcome has told yet.
-    untold: Vec<Touched>,
-}
-
 /// What of a command's way to the network its sandbox gets, the serving of it, and what ends that.
-type ServedWay =
-    (Option<(Shown, oneshot::Sender<OwnedFd>)>, BoxFuture<'static, Vec<String>>, CancellationToken);
+type ServedWay = (Option<(Shown, oneshot::Sender<OwnedFd>)>, BoxFuture<'static, Turned>, CancellationToken);
 
 impl Walls {
     /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths, `path` where programs
@@ -92,15 +84,16 @@ impl Walls {
         Self { gateway: Some(gateway), ..self }
     }
 
-    /// Says that a session begins, so that nobody has to look whether its layer holds something.
-    pub fn begin(&self, session: SessionId) {
-        self.known(|known| drop(known.insert(session, Known::default())));
-    }
-
     async fn run(&self, redeemed: Redeemed, io: Io) -> Outcome {
         let begin = Instant::now();
         let Redeemed { effect, isolation, named, .. } = redeemed;
         let session = effect.session;
+        // Before the copy is brought up to date: what the host changes from now on may be missed.
+        let lives = (!matches!(effect.action, Action::Merge(_) | Action::Diff { .. })).then(|| {
+            let is_background = matches!(&effect.action, Action::Exec(command) if command.background);
+            Lives::begin(self, session, is_background)
+        });
+        let since = lives.as_ref().map_or_else(SystemTime::now, |lives| lives.since);
         // What is thrown away needs no comparison, which may be what fails.
         let is_discard =
             matches!(&effect.action, Action::Merge(merge) if merge.direction == MergeKind::Discard);
@@ -110,7 +103,7 @@ impl Walls {
         let work = match effect.action {
             Action::Exec(command) => {
                 let named = named.map(|digest| Named { digest, path: self.path.clone() });
-                return self.exec(session, &command, &isolation, named, io).await;
+                return self.exec(session, &command, since, &isolation, named, io).await;
             }
             Action::Merge(_) | Action::Diff { .. } if self.native.shape(session) == Shape::Direct => {
                 return merges::without_layer(&effect.action);
@@ -125,7 +118,7 @@ impl Walls {
                 };
             }
             Action::Diff { .. } => return self.diff(session, &isolation, &io).await,
-            Action::Change { files } => return self.change(session, files, &isolation, io).await,
+            Action::Change { files } => return self.change(session, files, since, &isolation, io).await,
             action => Ok(Request::Perform { action }),
         };
         self.work(session, work, &isolation, &io, begin).await
@@ -156,11 +149,11 @@ impl Walls {
         &self,
         session: SessionId,
         files: Vec<FileChange>,
+        since: SystemTime,
         isolation: &Isolation,
         io: Io,
     ) -> Outcome {
         self.look(session, isolation).await;
-        let since = SystemTime::now();
         let request = Request::Perform { action: Action::Change { files } };
         let mut outcome = self.work(session, Ok(request), isolation, &io, Instant::now()).await;
         let scanned = self.scan(session, isolation, since).await;
@@ -177,13 +170,12 @@ impl Walls {
         &self,
         session: SessionId,
         command: &Command,
+        since: SystemTime,
         isolation: &Isolation,
         named: Option<Named>,
         io: Io,
     ) -> Outcome {
         self.look(session, isolation).await;
-        let since = SystemTime::now();
-        let _lives = command.background.then(|| Lives::begin(self, session, since));
         let (pieces, mut live) = mpsc::channel::<Piece>(PIECES_WAITING_MAX);
         let (begun, has_begun) = oneshot::channel();
         let tell = async {
@@ -218,10 +210,10 @@ impl Walls {
             ended.cancel();
             outcome
         };
-        let (mut outcome, (), refused, ()) = tokio::join!(run, forward, serving, tell);
+        let (mut outcome, (), turned, ()) = tokio::join!(run, forward, serving, tell);
         let scanned = self.scan(session, isolation, since).await;
         if let Report::Exec(report) = &mut outcome.report {
-            report.refused = refused;
+            (report.refused, report.not_passed) = (turned.refused, turned.failed);
             match scanned {
                 Ok(outside) => {
                     report.touched = self.untold(session, std::mem::take);
@@ -240,112 +232,32 @@ impl Walls {
     fn way(&self, command: &Command, door: &Door) -> Result<ServedWay, String> {
         let ended = CancellationToken::new();
         if !command.network {
-            return Ok((None, Box::pin(std::future::ready(Vec::new())), ended));
+            return Ok((None, Box::pin(std::future::ready(Turned::default())), ended));
         }
         let gateway = self.gateway.clone().ok_or("there is no network door here")?;
         let pass = Pass::random().map_err(|error| error.to_string())?;
         let (found, listener) = oneshot::channel();
-        let shown = Shown { pass: pass.expose().to_owned(), stand_ins: gateway.stand_ins() };
+        let (pass_shown, stand_ins) = (pass.expose().to_owned(), gateway.stand_ins());
+        let shown = Shown { pass: pass_shown, stand_ins, own_hosts: gateway.own_hosts() };
         let (way, door, until) = ((shown, found), door.clone(), ended.clone());
         let serving = Box::pin(async move {
             // A sandbox that was refused opens none.
-            let Ok(listener) = listener.await else { return Vec::new() };
+            let Ok(listener) = listener.await else { return Turned::default() };
             gateway.serve(Way { listener: TcpListener::from(listener), pass, door }, until).await
         });
         Ok((Some(way), serving, ended))
     }
 
-    /// Sees what the layer holds before this process first does anything there: what a killed command left came there
-    /// at an unknown time since the session began.
-    async fn look(&self, session: SessionId, isolation: &Isolation) {
-        let _alone = self.looking.lock().await;
-        if self.native.shape(session) == Shape::Direct {
-            return;
-        }
-        if !self.known(|known| known.contains_key(&session)) {
-            // Failing, it leaves the layer unknown, and what the next scan finds is unsure as well.
-            self.scan_alone(session, isolation, UNIX_EPOCH).await.ok();
-        }
-    }
-
-    /// Adds what the session's layer came to hold since, with what the project holds there, to what is to be told. What the host
-    /// changed is answered as long as a process lives in the background.
-    async fn scan(
-        &self,
-        session: SessionId,
-        isolation: &Isolation,
-        since: SystemTime,
-    ) -> Result<Outside, WorkError> {
-        let _alone = self.looking.lock().await;
-        if self.native.shape(session) == Shape::Direct {
-            return Ok(Outside::default());
-        }
-        let scanned = self.scan_alone(session, isolation, since).await;
-        scanned.inspect_err(|_| drop(self.known(|known| known.remove(&session))))
-    }
-
-    async fn scan_alone(
-        &self,
-        session: SessionId,
-        isolation: &Isolation,
-        since: SystemTime,
-    ) -> Result<Outside, WorkError> {
-        self.settle(session, &[], false).await?;
-        let yard = self.native.yard(session)?;
-        let of_copy = self.of_copy(session);
-        let known = self.known(|known| known.get(&session).map(|it| it.paths.iter().cloned().collect()));
-        // What a process in the background changed, it changed at any time since it began.
-        let lives = self.living(|living| living.get(&session).into_iter().flatten().copied().min());
-        let outside = lives.is_some() && known.is_some();
-        let since = if known.is_some() { lives.unwrap_or(since).min(since) } else { begun(yard) };
-        let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let request = Request::Scan {
-            upper: yard.upper().display().to_string(),
-            project: yard.project.display().to_string(),
-            known: of_copy.inward(known.unwrap_or_default()),
-            since: u64::try_from(since).unwrap_or(0),
-            outside,
-            bases: self.native.bases(session, yard),
-        };
-        // The command is over; its cancellation is not the scan's.
-        match self.native.work(session, request, isolation, &CancellationToken::new()).await? {
-            (Reply::Scanned { mut touched, is_holding, mut outside }, _) => {
-                touched.iter_mut().for_each(|touched| of_copy.name_outward(&mut touched.path));
-                outside.paths.iter_mut().for_each(|path| of_copy.name_outward(path));
-                self.known(|known| {
-                    let known = known.entry(session).or_default();
-                    known.is_holding = is_holding;
-                    known.paths.extend(touched.iter().map(|touched| touched.path.clone()));
-                    known.untold.extend(touched);
-                });
-                Ok(outside)
+    /// An action, unless it is about the project itself where the session works on a copy.
+    fn beside_project(&self, session: SessionId, action: Action) -> Result<Action, ResolveError> {
+        let yard = self.native.yard(session).map_err(|error| ResolveError(error.to_string()))?;
+        let is_own = |path: &&WsPath| std::path::Path::new(&path.0).starts_with(&yard.project);
+        match action.paths().into_iter().find(is_own) {
+            Some(path) if self.native.shape(session) == Shape::Copied => {
+                Err(ResolveError(in_project(&path.0, yard)))
             }
-            (Reply::Refused { reason }, _) => Err(WorkError::Refused(reason)),
-            _ => Err(WorkError::NoAnswer),
+            _ => Ok(action),
         }
-    }
-
-    /// What of the session's layer is still to be told.
-    fn untold<T: Default>(&self, session: SessionId, with: impl FnOnce(&mut Vec<Touched>) -> T) -> T {
-        self.known(|known| known.get_mut(&session).map(|known| with(&mut known.untold)).unwrap_or_default())
-    }
-
-    /// Whether the session's layer was looked at, after whatever ran there, and holds nothing.
-    fn is_empty(&self, session: SessionId) -> bool {
-        if self.living(|living| living.contains_key(&session)) {
-            return false;
-        }
-        self.known(|known| {
-            known.get(&session).is_some_and(|known| known.paths.is_empty() && !known.is_holding)
-        })
-    }
-
-    fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Known>) -> T) -> T {
-        with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn living<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Vec<SystemTime>>) -> T) -> T {
-        with(&mut self.living.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Writes the user's home for a leading `~`, as a person or a model means it.
@@ -365,7 +277,7 @@ impl Walls {
             | Action::Merge(_)
             | Action::Model { .. }
             | Action::Http(_)
-            | Action::Fetch(_)
+            | Action::Fetch { .. }
             | Action::Relay(_)
             | Action::Amend(_)
             | Action::Adapt(_)
@@ -406,11 +318,12 @@ impl Executor for Walls {
             if matches!(&action, Action::Exec(command) if command.cwd.0 == workspace) {
                 return Ok(action);
             }
+            let _lives = Lives::begin(self, session, false);
             self.settle(session, &[], false).await.map_err(failed)?;
             let request = Request::Resolve { action, workspace };
             let never = CancellationToken::new();
             match self.native.work(session, request, &Isolation::default(), &never).await.map_err(failed)? {
-                (Reply::Resolved(action), _) => Ok(action),
+                (Reply::Resolved(action), _) => self.beside_project(session, action),
                 (Reply::Refused { reason }, _) => Err(ResolveError(reason)),
                 _ => Err(failed(WorkError::NoAnswer)),
             }
@@ -425,6 +338,7 @@ impl Executor for Walls {
     ) -> BoxFuture<'a, Result<Option<Digest>, ResolveError>> {
         Box::pin(async move {
             let Action::Exec(command) = action else { return Ok(None) };
+            let _lives = Lives::begin(self, session, false);
             let settled = self.settle(session, &[], false).await;
             settled.map_err(|error| ResolveError(error.to_string()))?;
             let request = Request::Named { command: command.clone(), path: self.path.clone() };
@@ -461,12 +375,6 @@ fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
         | Reply::Page(_) => (status(WorkError::NoAnswer), Report::Nothing),
     };
     Outcome { status, enforced: Some(enforced), duration_ms, report }
-}
-
-/// When the session began. What nobody saw come into its layer may be as old as that: what the project changed since is
-/// no base to rely on, what it did not change is.
-fn begun(yard: &Yard) -> SystemTime {
-    std::fs::metadata(&yard.folder).and_then(|folder| folder.created()).unwrap_or(UNIX_EPOCH)
 }
 
 fn status(error: WorkError) -> Status {

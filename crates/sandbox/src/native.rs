@@ -131,6 +131,11 @@ impl Native {
         (self.shape(session) != Shape::Copied).then(|| Keep { folder, masks: self.warden.masks().to_vec() })
     }
 
+    /// Whether a worker of a session may wait for what is asked next, and keep what the session is shown from being renewed.
+    pub(crate) fn has_waiting(&self, session: SessionId) -> bool {
+        self.waiting.has(session)
+    }
+
     /// The warden.
     #[must_use]
     pub fn warden(&self) -> &Warden {
@@ -342,6 +347,7 @@ pub(crate) fn outcome(
         stderr,
         touched: Vec::new(),
         refused: Vec::new(),
+        not_passed: Vec::new(),
         outside: Outside::default(),
     };
     Outcome { status, enforced, duration_ms, report: Report::Exec(report) }

@@ -84,8 +84,8 @@ pub(crate) struct Awaited {
     pub(crate) begun: Option<oneshot::Sender<Enforced>>,
 }
 
-/// Hears the sandbox out. The socket's end means that its last process is gone and the warden knows. What is waited for goes to
-/// whoever waits.
+/// Hears the sandbox until nothing of what ran in it is left, or out, where it does not say so: its first process may be about
+/// to go, for which the warden waits before it makes the next. What is waited for goes to whoever waits.
 pub(crate) async fn listen(
     control: &UnixDatagram,
     mut awaited: Awaited,
@@ -116,6 +116,9 @@ pub(crate) async fn listen(
                     drop(waiting.send(enforced.clone()));
                 }
                 story.take(message);
+                if story.ended.is_some() {
+                    return story;
+                }
             }
             None => return story,
         }

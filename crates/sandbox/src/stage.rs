@@ -17,10 +17,11 @@ use rustix::{
     mount::{MountAttrFlags, MountPropagationFlags},
 };
 use std::{
+    collections::VecDeque,
     fs::{self, DirBuilder},
     io,
     os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown},
     },
     path::{Path, PathBuf},
@@ -29,25 +30,24 @@ use std::{
 /// Where the staging tmpfs is mounted: a directory that every Linux has and that no sandbox shows.
 const STAGING: &str = "/sys";
 
-/// Trees that only root can open on behalf of its unprivileged child; empty for an ordinary user.
-#[derive(Debug, Default)]
-pub(crate) struct Opened {
-    project: Option<OwnedFd>,
-    folder: Option<OwnedFd>,
-    tools: Vec<(PathBuf, OwnedFd)>,
-}
+/// Tools that only root can open on behalf of its unprivileged child; empty for an ordinary user.
+pub(crate) type Tools = Vec<(PathBuf, OwnedFd)>;
 
-impl Opened {
-    /// Their numbers.
-    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        let tools = self.tools.iter().map(|(_, tree)| tree);
-        self.project.iter().chain(&self.folder).chain(tools).map(AsRawFd::as_raw_fd)
-    }
-}
+/// The project and the session's folder, which only root can open on behalf of its unprivileged child, in this order; empty for
+/// an ordinary user.
+pub(crate) type Opened = VecDeque<OwnedFd>;
 
 /// Beside the root: the trees that it is made of.
 const PROJECT: &str = "../project";
 const FOLDER: &str = "../folder";
+
+/// What a root has whoever's it will be: programs, files and devices, in the staging directory.
+#[derive(Debug)]
+pub(crate) struct Base {
+    outer: OwnedFd,
+    root: OwnedFd,
+    tools: Tools,
+}
 
 /// A root, built.
 #[derive(Debug)]
@@ -101,25 +101,25 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
     error
 }
 
+/// Opens the tools, where a holder will not be able to.
+///
+/// # Errors
+/// Names the path.
+pub(crate) fn open_tools(ids: &mut Ids, plan: &Plan) -> Result<Tools, StageError> {
+    let Ids::Root(owners) = ids else { return Ok(Tools::new()) };
+    let mut open = |at: &PathBuf| Ok((at.clone(), mapped(owners, at, Access::ReadOnly, at)?));
+    plan.tools.iter().map(|entry| open(&entry.at)).collect()
+}
+
 /// Makes the directories of a session's folder, and opens what its holder will not be able to.
 ///
 /// # Errors
 /// Names the path.
-pub(crate) fn open(ids: &mut Ids, plan: &Plan, yard: &Yard, view: View) -> Result<Opened, StageError> {
+pub(crate) fn open(ids: &mut Ids, yard: &Yard, view: View) -> Result<Opened, StageError> {
     folders(ids, yard)?;
-    let Ids::Root(owners) = ids else { return Ok(Opened::default()) };
-    let mut own = |path: &Path, access: Access, owner: &Path| mapped(owners, path, access, owner);
-    let mut opened = Opened {
-        project: Some(own(&yard.project, view.project(), &yard.project)?),
-        folder: Some(own(&yard.folder, Access::ReadWrite, &yard.project)?),
-        tools: Vec::new(),
-    };
-    if view.has_programs() {
-        for entry in &plan.tools {
-            opened.tools.push((entry.at.clone(), own(&entry.at, Access::ReadOnly, &entry.at)?));
-        }
-    }
-    Ok(opened)
+    let Ids::Root(owners) = ids else { return Ok(Opened::new()) };
+    let mut open = |path: &Path, access: Access| mapped(owners, path, access, &yard.project);
+    Ok([open(&yard.project, view.project())?, open(&yard.folder, Access::ReadWrite)?].into())
 }
 
 fn mapped(owners: &mut Owners, path: &Path, access: Access, owner: &Path) -> Result<OwnedFd, StageError> {
@@ -149,8 +149,10 @@ pub(crate) fn folders(ids: &Ids, yard: &Yard) -> Result<(), StageError> {
                 fs::set_permissions(&path, fs::metadata(&yard.project)?.permissions())?;
             }
             if ids.is_root() {
-                let owner = fs::metadata(&yard.project)?;
-                chown(&path, Some(owner.uid()), Some(owner.gid()))?;
+                let (made, owner) = (fs::metadata(&path)?, fs::metadata(&yard.project)?);
+                if (made.uid(), made.gid()) != (owner.uid(), owner.gid()) {
+                    chown(&path, Some(owner.uid()), Some(owner.gid()))?;
+                }
             }
             Ok(())
         };
@@ -169,50 +171,75 @@ fn passable(ids: &Ids, yard: &Yard) -> io::Result<()> {
     Ok(())
 }
 
-/// Builds the root. The caller is the inside's user in a user and mount namespace of its own.
+/// Lays out what every root has, with programs or without. The caller is the inside's user in a user and mount namespace of its own.
 ///
 /// # Errors
 /// Names the step.
-pub(crate) fn build(plan: &Plan, yard: &Yard, view: View, mut opened: Opened) -> Result<Stage, StageError> {
+pub(crate) fn lay(plan: &Plan, has_programs: bool, tools: Tools) -> Result<Base, StageError> {
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).map_err(|error| failed("making mounts private")(error.into()))?;
-    let project = open_or(opened.project.take(), &yard.project, view.project())?;
-    let folder = open_or(opened.folder.take(), &yard.folder, Access::ReadWrite)?;
     // Sources are opened before the staging directory can hide one of them.
     let little = [
         Entry { at: "/dev/null".into(), what: What::Device },
         Entry { at: "/proc".into(), what: What::Directory },
     ];
-    let system = sources(if view.has_programs() { &plan.system } else { &little })?;
-    let tools = if view.has_programs() { own_sources(&plan.tools, opened.tools)? } else { Vec::new() };
+    let system = sources(if has_programs { &plan.system } else { &little })?;
+    let tools = if has_programs { own_sources(&plan.tools, tools)? } else { Tools::new() };
 
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let make =
-        |size| tree::make("tmpfs", &[("size", size), ("mode", "755")], attributes).map_err(failed("a tmpfs"));
     let at = tree::directory(STAGING).map_err(failed(STAGING))?;
-    tree::attach(make("1m")?.as_fd(), at.as_fd()).map_err(failed("the staging directory"))?;
+    tree::attach(tmpfs("1m")?.as_fd(), at.as_fd()).map_err(failed("the staging directory"))?;
     let outer = tree::directory(STAGING).map_err(failed(STAGING))?;
-    for (name, source) in [("root", &make("16m")?), ("project", &project), ("folder", &folder)] {
-        bind(outer.as_fd(), Path::new(name), source.as_fd())?;
-    }
+    bind(outer.as_fd(), Path::new("root"), tmpfs("16m")?.as_fd())?;
     let inner = Path::new(STAGING).join("root");
     std::env::set_current_dir(&inner).map_err(failed("the staging root"))?;
     let root = tree::directory(".").map_err(failed("the staging root"))?;
-
     for (at, source) in system {
         put(root.as_fd(), at, source)?;
     }
-    let folder = tree::directory(FOLDER).map_err(failed("the session's folder"))?;
-    let mut overlay = None;
-    match view {
-        View::Workspace => {
-            workspace(root.as_fd(), plan, tools)?;
-            overlay = Some(overlaid(root.as_fd(), yard)?);
-        }
-        View::Commits => commits(root.as_fd(), yard, tools)?,
-        View::Layers | View::Merge | View::Discard | View::Copy => layers(root.as_fd(), yard, view)?,
+    if has_programs {
+        let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "620")];
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let pts = tree::make("devpts", &options, attributes).map_err(failed("a devpts"))?;
+        bind(root.as_fd(), Path::new("/dev/pts"), pts.as_fd())?;
     }
-    Ok(Stage { root, folder, overlay })
+    Ok(Base { outer, root, tools })
+}
+
+fn tmpfs(size: &str) -> Result<OwnedFd, StageError> {
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    tree::make("tmpfs", &[("size", size), ("mode", "755")], attributes).map_err(failed("a tmpfs"))
+}
+
+impl Base {
+    /// Builds the root of a session.
+    ///
+    /// # Errors
+    /// Names the step.
+    pub(crate) fn build(
+        self,
+        plan: &Plan,
+        yard: &Yard,
+        view: View,
+        mut opened: Opened,
+    ) -> Result<Stage, StageError> {
+        let Self { outer, root, tools } = self;
+        let project = open_or(opened.pop_front(), &yard.project, view.project())?;
+        let folder = open_or(opened.pop_front(), &yard.folder, Access::ReadWrite)?;
+        for (name, source) in [("project", &project), ("folder", &folder)] {
+            bind(outer.as_fd(), Path::new(name), source.as_fd())?;
+        }
+        let folder = tree::directory(FOLDER).map_err(failed("the session's folder"))?;
+        let mut overlay = None;
+        match view {
+            View::Workspace => {
+                workspace(root.as_fd(), plan, tools)?;
+                overlay = Some(overlaid(root.as_fd(), yard)?);
+            }
+            View::Commits => commits(root.as_fd(), yard, tools)?,
+            View::Layers | View::Merge | View::Discard | View::Copy => layers(root.as_fd(), yard, view)?,
+        }
+        Ok(Stage { root, folder, overlay })
+    }
 }
 
 fn open_or(opened: Option<OwnedFd>, path: &Path, access: Access) -> Result<OwnedFd, StageError> {
@@ -257,10 +284,7 @@ fn sources(entries: &[Entry]) -> Result<Vec<Placed<'_>>, StageError> {
     Ok(placed)
 }
 
-fn own_sources(
-    entries: &[Entry],
-    opened: Vec<(PathBuf, OwnedFd)>,
-) -> Result<Vec<(PathBuf, OwnedFd)>, StageError> {
+fn own_sources(entries: &[Entry], opened: Tools) -> Result<Tools, StageError> {
     if !opened.is_empty() {
         return Ok(opened);
     }
@@ -289,11 +313,7 @@ fn bind(root: BorrowedFd<'_>, at: &Path, tree: BorrowedFd<'_>) -> Result<(), Sta
 }
 
 /// The private home and temporary files, and the user's tools.
-fn workspace(root: BorrowedFd<'_>, plan: &Plan, tools: Vec<(PathBuf, OwnedFd)>) -> Result<(), StageError> {
-    let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "620")];
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let pts = tree::make("devpts", &options, attributes).map_err(failed("a devpts"))?;
-    bind(root, Path::new("/dev/pts"), pts.as_fd())?;
+fn workspace(root: BorrowedFd<'_>, plan: &Plan, tools: Tools) -> Result<(), StageError> {
     // From the outside in: a home may lie in /tmp, a project in either.
     part(root, "../folder/tmp", Path::new("/tmp"), Access::ReadWrite)?;
     part(root, "../folder/tmp", Path::new("/var/tmp"), Access::ReadWrite)?;
@@ -335,7 +355,7 @@ fn layers(root: BorrowedFd<'_>, yard: &Yard, view: View) -> Result<(), StageErro
 
 /// The project's own repository, the layer and the folder between them, each at its own path, and the user's tools. What the
 /// project holds besides may be secret.
-fn commits(root: BorrowedFd<'_>, yard: &Yard, tools: Vec<(PathBuf, OwnedFd)>) -> Result<(), StageError> {
+fn commits(root: BorrowedFd<'_>, yard: &Yard, tools: Tools) -> Result<(), StageError> {
     tools.into_iter().try_for_each(|(at, tree)| bind(root, &at, tree.as_fd()))?;
     part(root, "../project/.git", &yard.project.join(".git"), Access::ReadOnly)?;
     part(root, "../folder/upper", &yard.upper(), Access::ReadOnly)?;

@@ -15,6 +15,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
+    cell::RefCell,
     collections::{BTreeSet, VecDeque},
     fs::File,
     io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _},
@@ -71,7 +72,7 @@ pub(crate) struct Forward {
     pub(crate) absent: Vec<String>,
     /// After the streams come as many trees, one for each extra read (or none, where the holder opens them itself) …
     pub(crate) extra: usize,
-    /// … as many doors of a control group to join …
+    /// … as many doors of a control group to join, an eventfd for when nothing but the sandbox's init is left …
     pub(crate) doors: usize,
     /// … and, if so, the file that counts processes killed for want of memory.
     pub(crate) has_events: bool,
@@ -154,6 +155,8 @@ pub(crate) struct Shown {
     pub(crate) pass: String,
     /// In the place of keys that it never holds.
     pub(crate) stand_ins: Vec<StandIn>,
+    /// Hosts that it asks the door for in any case.
+    pub(crate) own_hosts: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -205,7 +208,8 @@ impl Streams<OwnedFd> {
     }
 }
 
-/// What the runtime hears of a sandbox, in this order; then the socket closes.
+/// What the runtime hears of a sandbox, in this order; then the socket closes, when its first process is gone and the warden
+/// knows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Message {
     /// With it comes a listener on the sandbox's loopback, for the requests of a command that has a way to the network.
@@ -214,7 +218,7 @@ pub(crate) enum Message {
     Started(Enforced),
     /// It was not started (or could not be executed), and this is why.
     Refused(String),
-    /// The payload ended and nothing of it is left.
+    /// The payload ended and nothing of it is left but the sandbox's first process, which ends.
     Ended(Ended),
     /// The sandbox's first process is gone: its wait status, when a signal ended it.
     Gone {
@@ -291,16 +295,21 @@ pub(crate) fn tell<T: Serialize>(socket: BorrowedFd<'_>, value: &T) -> io::Resul
 pub(crate) fn receive<T: DeserializeOwned>(
     socket: BorrowedFd<'_>,
 ) -> io::Result<Option<(T, VecDeque<OwnedFd>)>> {
-    let mut bytes = vec![0; PACKET_BYTES];
+    thread_local! {
+        // Kept: in a process that was just forked each page of a new one would be a fault while somebody waits.
+        static PACKET: RefCell<Vec<u8>> = RefCell::new(vec![0; PACKET_BYTES]);
+    }
+    PACKET.with_borrow_mut(|bytes| receive_into(bytes, socket))
+}
+
+fn receive_into<T: DeserializeOwned>(
+    bytes: &mut [u8],
+    socket: BorrowedFd<'_>,
+) -> io::Result<Option<(T, VecDeque<OwnedFd>)>> {
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = rustix::io::retry_on_intr(|| {
-        rustix::net::recvmsg(
-            socket,
-            &mut [IoSliceMut::new(&mut bytes)],
-            &mut control,
-            RecvFlags::CMSG_CLOEXEC,
-        )
+        rustix::net::recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
     })?;
     let mut fds = VecDeque::new();
     for message in control.drain() {

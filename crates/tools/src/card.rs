@@ -68,7 +68,7 @@ pub fn card(question: &Question<'_>) -> Card {
             draft.http(request);
             format!("{} {}", request.method, host(&request.url))
         }
-        Action::Fetch(request) => {
+        Action::Fetch { request, .. } => {
             draft.http(request);
             format!(
                 "{} {}",

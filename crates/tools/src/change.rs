@@ -6,7 +6,7 @@ use crate::{
     typed::{Done, count, unexpected},
 };
 use bailey_kernel::{Conclusion, Output, Plan};
-use bailey_protocol::{Action, Blob, FileChange, FileReport, Report, Status, WsPath};
+use bailey_protocol::{Action, Blob, FileChange, FileKind, FileReport, Report, Status, WsPath};
 use std::collections::BTreeMap;
 
 /// Most lines of the diff of one file.
@@ -24,6 +24,42 @@ pub(crate) struct NewContent<'a> {
     pub(crate) source: Option<&'a [u8]>,
     /// What it shall hold; none: it shall be gone.
     pub(crate) new: Option<Vec<u8>>,
+}
+
+/// What a plan knows of a path that shall hold something new as a whole.
+pub(crate) enum Standing<'a> {
+    /// Nothing yet: this is to be looked at next.
+    Unknown(Action),
+    /// What stands there, if anything does, and what else was brought after that.
+    Known(Option<&'a FileReport>, &'a [Output]),
+}
+
+/// What stands at a path, as far as it was looked at.
+///
+/// # Errors
+/// When no regular file can be put there, or the one that is there cannot be read.
+pub(crate) fn standing<'a>(path: &WsPath, seen: &'a [Output]) -> Result<Standing<'a>, String> {
+    let [stat, rest @ ..] = seen else { return Ok(Standing::Unknown(Action::Stat { path: path.clone() })) };
+    if !exists(path, stat)? {
+        return Ok(Standing::Known(None, rest));
+    }
+    let [read, rest @ ..] = rest else { return Ok(Standing::Unknown(Action::Read { path: path.clone() })) };
+    Ok(Standing::Known(Some(base(path, read)?), rest))
+}
+
+fn exists(path: &WsPath, stat: &Output) -> Result<bool, String> {
+    if let Status::Failed { reason } = &stat.outcome().status {
+        return Err(format!("cannot write `{path}`: {reason}"));
+    }
+    let Report::Stat(stat) = stat.report() else {
+        return Err(format!("cannot write `{path}`: nobody could say what stands there"));
+    };
+    match stat.found {
+        None => Ok(false),
+        Some(FileKind::File | FileKind::Symlink) => Ok(true),
+        Some(FileKind::Directory) => Err(format!("cannot write `{path}`: it is a directory")),
+        Some(FileKind::Other) => Err(format!("cannot write `{path}`: it is no regular file")),
+    }
 }
 
 /// The content of a file that a plan asked for.

@@ -3,11 +3,11 @@
 use crate::{
     arguments,
     config::ToolConfig,
-    exec,
+    exec, process,
     typed::{Done, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Blob, Command, Kind, ToolSpec, WsPath};
+use bailey_protocol::{Action, Blob, Command, Kind, Report, ToolSpec, WsPath};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};
@@ -123,6 +123,11 @@ impl Typed for CommandRun {
     }
 
     fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
-        exec::conclude(done.action, done.outcome, self.0.max_wall_ms)
+        match (done.action, &done.outcome.report) {
+            (Some(Action::Exec(command)), Report::Process(report)) => {
+                process::begun(command, report, done.redactor)
+            }
+            _ => exec::conclude(done.action, done.outcome, self.0.max_wall_ms),
+        }
     }
 }

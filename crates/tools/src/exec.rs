@@ -1,7 +1,7 @@
 //! Commands: what no command may be, and what the model is told when one has ended. The text holds no
 //! duration, process id or other thing that differs from run to run: recorded conversations depend on it.
 
-use crate::{missing, process, typed::unexpected};
+use crate::{limit, missing, typed::unexpected};
 use bailey_kernel::{Conclusion, Plan};
 use bailey_protocol::{Action, Command, ExecReport, Outcome, Outside, Report, Status, Stream};
 
@@ -56,7 +56,6 @@ pub(crate) fn plan(command: Command) -> Result<Plan, String> {
 pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: u64) -> Conclusion {
     let (command, report) = match (action, &outcome.report) {
         (Some(Action::Exec(command)), Report::Exec(report)) => (command, report),
-        (Some(Action::Exec(command)), Report::Process(report)) => return process::begun(command, report),
         _ => return unexpected(),
     };
     let cancelled = outcome.status == Status::Cancelled;
@@ -75,10 +74,19 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
             report.refused.join("; ")
         ));
     }
+    if !report.not_passed.is_empty() {
+        lines.push(format!("(the network door could not pass on {})", report.not_passed.join("; ")));
+    }
     let ok = !cancelled && report.exit == Some(0) && report.limit.is_none();
+    // More time the model asks for itself.
+    let is_late = report.limit.as_deref() == Some("time limit");
+    let raise = if cancelled || is_late { None } else { limit::raise(report, &command.limits) };
+    lines.extend(raise.map(|raise| format!("({raise})")));
     let mut summary = end.split(';').next().unwrap_or_default().to_owned();
     if let Some(first) = report.refused.first() {
         summary.push_str(&format!("; the network door refused {first}"));
+    } else if let Some(first) = report.not_passed.first() {
+        summary.push_str(&format!("; the network door could not pass on {first}"));
     }
     let fetch = if ok || cancelled { None } else { missing::fetch(&printed(report)) };
     if let Some(fetch) = fetch {
@@ -120,7 +128,7 @@ fn ending(command: &Command, report: &ExecReport, wall_ms_max: u64) -> String {
                  (at most {most_s})"
             ),
             "time limit" => format!("ended by the time limit of {wall_s} s; there is no more than that"),
-            _ => format!("ended by the {limit}"),
+            _ => format!("ended by the {}", limit::limit(limit, &command.limits)),
         };
     }
     how(report)
@@ -139,7 +147,7 @@ pub(crate) fn how(report: &ExecReport) -> String {
 }
 
 /// All that was kept of both streams.
-fn printed(report: &ExecReport) -> String {
+pub(crate) fn printed(report: &ExecReport) -> String {
     [&report.stdout, &report.stderr].map(shown).join("\n")
 }
 

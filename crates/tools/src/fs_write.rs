@@ -3,11 +3,11 @@
 
 use crate::{
     arguments,
-    change::{self, NewContent},
+    change::{self, NewContent, Standing},
     typed::{Done, Typed, writes},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, FileKind, Kind, Report, Status, ToolSpec, WsPath};
+use bailey_protocol::{Kind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -51,11 +51,9 @@ impl Typed for FsWrite {
 
     fn plan(&self, args: &Args, seen: &[Output]) -> Result<Plan, String> {
         let path = arguments::path("path", &args.path)?;
-        let base = match seen {
-            [] => return Ok(Plan::Need(vec![Action::Stat { path }])),
-            [stat] if exists(&path, stat)? => return Ok(Plan::Need(vec![Action::Read { path }])),
-            [_] => None,
-            [_, read, ..] => Some(change::base(&path, read)?),
+        let base = match change::standing(&path, seen)? {
+            Standing::Unknown(look) => return Ok(Plan::Need(vec![look])),
+            Standing::Known(base, _) => base,
         };
         let new = Some(args.content.clone().into_bytes());
         change::plan(vec![NewContent { path, base, source: None, new }])
@@ -63,20 +61,5 @@ impl Typed for FsWrite {
 
     fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
         change::conclude(done)
-    }
-}
-
-fn exists(path: &WsPath, stat: &Output) -> Result<bool, String> {
-    if let Status::Failed { reason } = &stat.outcome().status {
-        return Err(format!("cannot write `{path}`: {reason}"));
-    }
-    let Report::Stat(stat) = stat.report() else {
-        return Err(format!("cannot write `{path}`: nobody could say what stands there"));
-    };
-    match stat.found {
-        None => Ok(false),
-        Some(FileKind::File | FileKind::Symlink) => Ok(true),
-        Some(FileKind::Directory) => Err(format!("cannot write `{path}`: it is a directory")),
-        Some(FileKind::Other) => Err(format!("cannot write `{path}`: it is no regular file")),
     }
 }

@@ -2,16 +2,21 @@
 //! process printed.
 
 use crate::{exec, typed::unexpected};
-use bailey_kernel::Conclusion;
+use bailey_kernel::{Conclusion, Redactor};
 use bailey_protocol::{Command, Outcome, ProcessReport, Report, Status};
 
 /// Lines of each stream that are shown where no number is given, and at most.
 pub(crate) const LINES: (usize, usize) = (50, 500);
+/// The same where nobody asked for them: at an end that is told by itself.
+const LINES_OF_END: usize = 20;
+const BYTES_OF_END: usize = 4 << 10;
+/// Characters of a command that ended.
+const COMMAND_CHARS_MAX: usize = 200;
 
 /// What is told of a command that was begun in the background.
-pub(crate) fn begun(command: &Command, report: &ProcessReport) -> Conclusion {
+pub(crate) fn begun(command: &Command, report: &ProcessReport, redactor: &Redactor) -> Conclusion {
     let conclusion = match report.ended {
-        Some(_) => stands(report, LINES.0),
+        Some(_) => stands(report, LINES_OF_END, BYTES_OF_END),
         None => {
             let number = report.number;
             let text = format!(
@@ -20,19 +25,28 @@ pub(crate) fn begun(command: &Command, report: &ProcessReport) -> Conclusion {
             Conclusion { ok: true, summary: format!("runs as process {number}"), text }
         }
     };
-    let text = format!("$ {}\n{}", command.line(), conclusion.text);
+    let text = format!("$ {}\n{}", line(command, report, redactor), conclusion.text);
     Conclusion { text, ..conclusion }
+}
+
+/// Of one that ended earlier a part says which one it is.
+fn line(command: &Command, report: &ProcessReport, redactor: &Redactor) -> String {
+    let line = redactor.redact(&command.line()).text.into_owned();
+    match line.char_indices().nth(COMMAND_CHARS_MAX) {
+        Some((end, _)) if report.ended.is_some() => format!("{}…", line.get(..end).unwrap_or_default()),
+        _ => line,
+    }
 }
 
 /// What is told of one that was looked at or stopped.
 pub(crate) fn conclude(outcome: &Outcome, lines: usize) -> Conclusion {
     match &outcome.report {
-        Report::Process(report) => stands(report, lines),
+        Report::Process(report) => stands(report, lines, usize::MAX),
         _ => unexpected(),
     }
 }
 
-fn stands(report: &ProcessReport, lines: usize) -> Conclusion {
+fn stands(report: &ProcessReport, lines: usize, bytes: usize) -> Conclusion {
     let ProcessReport { number, ended, exec } = report;
     let how = match (ended, &exec.limit) {
         (None, _) => "runs".to_owned(),
@@ -47,7 +61,7 @@ fn stands(report: &ProcessReport, lines: usize) -> Conclusion {
     for (name, stream) in [("stdout", &exec.stdout), ("stderr", &exec.stderr)] {
         if stream.total > 0 {
             text.push(format!("--- {name} ---"));
-            text.push(last(&exec::shown(stream), lines));
+            text.push(last(&exec::shown(stream), lines, bytes));
         }
     }
     let ok = matches!(ended, None | Some(Status::Cancelled)) || exec.exit == Some(0) && exec.limit.is_none();
@@ -55,7 +69,11 @@ fn stands(report: &ProcessReport, lines: usize) -> Conclusion {
 }
 
 /// The last lines of a text that has no secrets any more.
-fn last(text: &str, lines: usize) -> String {
+fn last(text: &str, lines: usize, bytes: usize) -> String {
+    if text.len() > bytes {
+        let start = text.ceil_char_boundary(text.len() - bytes);
+        return format!("…{}", last(text.get(start..).unwrap_or_default(), lines, bytes));
+    }
     let all: Vec<&str> = text.lines().collect();
     match all.len().checked_sub(lines) {
         None | Some(0) => text.to_owned(),

@@ -1,26 +1,19 @@
 //! What the two tools for the web share: what a request may be, and what the model is told of an answer.
 
 use bailey_kernel::Conclusion;
-use bailey_protocol::{Outcome, Report, Status};
+use bailey_protocol::{Outcome, PageReport, Report, Status};
 
 /// The most characters of a page that one answer shows.
 pub(crate) const SHOWN_CHARS: usize = 40_000;
 
 /// What is told of an answer, from this character of its text on.
 pub(crate) fn conclude(url: &str, outcome: &Outcome, from: usize) -> Conclusion {
-    let Report::Page(page) = &outcome.report else {
-        let why = match &outcome.status {
-            Status::Failed { reason } => reason.clone(),
-            _ => "it was cut off".into(),
-        };
-        return Conclusion { ok: false, summary: why.clone(), text: format!("{url}: {why}") };
-    };
-    let media = if page.media.is_empty() { "unnamed" } else { &page.media };
-    let summary = format!("{}, {media}, {} bytes", page.status, page.bytes);
+    let summary = head(outcome);
     let mut lines = vec![format!("{url}: {summary}")];
-    if let Some(place) = &page.location {
-        lines.push(format!("It leads on to {place}: fetch that where you want it, it is judged by itself."));
-    }
+    let Report::Page(page) = &outcome.report else {
+        return Conclusion { ok: false, summary, text: lines.concat() };
+    };
+    lines.extend(page.location.as_deref().map(leads_on));
     match &page.text {
         Some(text) => {
             let total = text.chars().count();
@@ -34,13 +27,49 @@ pub(crate) fn conclude(url: &str, outcome: &Outcome, from: usize) -> Conclusion 
             }
             lines.push(shown);
         }
-        None if page.bytes > 0 => lines.push(
-            "It is no text. To keep it, fetch it by command.run with `network` into a file of the workspace."
-                .into(),
-        ),
+        None if page.bytes > 0 => {
+            lines.push("It is no text. To keep it, fetch it again with `save_to`.".into())
+        }
         None => {}
     }
-    Conclusion { ok: (200..300).contains(&page.status), summary, text: lines.join("\n") }
+    Conclusion { ok: is_success(page), summary, text: lines.join("\n") }
+}
+
+/// What came of a request in a few words: status, type and size, or why nothing came.
+pub(crate) fn head(outcome: &Outcome) -> String {
+    match (&outcome.report, &outcome.status) {
+        (Report::Page(page), _) => {
+            let media = if page.media.is_empty() { "unnamed" } else { &page.media };
+            format!("{}, {media}, {} bytes", page.status, page.bytes)
+        }
+        (_, Status::Failed { reason }) => reason.clone(),
+        _ => "it was cut off".into(),
+    }
+}
+
+/// The bytes of an answer that is to be saved.
+///
+/// # Errors
+/// Why there is nothing to save.
+pub(crate) fn body<'a>(url: &str, outcome: &'a Outcome) -> Result<&'a [u8], String> {
+    let not_saved = |why: &str| format!("{url}: {}; {why}nothing was saved", head(outcome));
+    let Report::Page(page) = &outcome.report else { return Err(not_saved("")) };
+    if !is_success(page) {
+        let leads = page.location.as_deref().map(leads_on).unwrap_or_default();
+        return Err(format!("{}. {leads}", not_saved("")).trim_end().into());
+    }
+    let Some(body) = &page.body else {
+        return Err(not_saved("there is more of it; command.run with `network` can take it; "));
+    };
+    Ok(&body.0)
+}
+
+fn is_success(page: &PageReport) -> bool {
+    (200..300).contains(&page.status)
+}
+
+fn leads_on(place: &str) -> String {
+    format!("It leads on to {place}: fetch that where you want it, it is judged by itself.")
 }
 
 /// Whether this is an address that can be asked about at all.

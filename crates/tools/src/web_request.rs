@@ -63,12 +63,13 @@ impl Typed for WebRequest {
         let headers = args.headers.iter().flatten();
         let headers =
             headers.map(|(name, value)| (name.to_ascii_lowercase(), HeaderValue::Text(value.clone())));
-        Ok(Plan::Act(Action::Fetch(HttpRequest {
+        let request = HttpRequest {
             method: args.method.clone(),
             url: args.url.clone(),
             headers: headers.collect(),
             body: Blob(body.into_bytes()),
-        })))
+        };
+        Ok(Plan::Act(Action::Fetch { request, raw: false }))
     }
 
     fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {

@@ -6,6 +6,7 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+mod background;
 mod context;
 mod delegates;
 mod fallback;

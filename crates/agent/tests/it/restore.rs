@@ -232,7 +232,7 @@ async fn a_turn_cut_after_any_entry_can_be_taken_up() {
 }
 
 /// A context as the model sees it.
-fn told_of(context: &Context) -> Vec<String> {
+pub(crate) fn told_of(context: &Context) -> Vec<String> {
     let shown = |segment: &Segment| match segment {
         Segment::User(message) => format!("user: {}", message.text()),
         Segment::Note(note) => format!("note: {}", note.text()),

@@ -65,6 +65,17 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["approvals", "reject"], &[("bailey approvals reject 9c41d0aa --reason \"not on a Friday\"", "")]),
     (&["approvals", "again"], &[("bailey approvals again 9c41d0aa", "nobody was there in time")]),
     (
+        &["approvals", "servers"],
+        &[("bailey approvals servers", ""), ("bailey --json approvals servers", "for scripts")],
+    ),
+    (
+        &["approvals", "revoke"],
+        &[
+            ("bailey approvals revoke https://docs.example.com:443", "as it is listed"),
+            ("bailey approvals revoke docs.example.com", "whatever its scheme and port"),
+        ],
+    ),
+    (
         &["estop"],
         &[
             ("bailey estop --reason \"what is it doing\"", "from any terminal"),

@@ -3,6 +3,8 @@
 //! The answer is written to the journal, where the process that asked looks for it. When that has ended, the answer stays
 //! there for `bailey sessions resume`.
 
+mod servers;
+
 use crate::{
     cli::Approvals,
     compose::{self, Keys},
@@ -40,6 +42,8 @@ pub(super) async fn run(home: &Home, command: Approvals, printer: &Printer) -> R
             let lasts = Duration::from_secs(config.approvals.answer_seconds);
             desk.again(&question, lasts, compose::is_compliance(&config)?).await
         }
+        Approvals::Servers => desk.servers().await,
+        Approvals::Revoke { server, reason } => desk.revoke(&server, &reason).await,
     }
 }
 

@@ -126,6 +126,8 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Delegated { parent, .. } => (Style::Plain, format!("by {}: {}", parent.session, first())),
         Fact::SessionRemoved { payloads } => (Style::Yellow, format!("{payloads} payloads were erased")),
         Fact::SessionResumed { model } => (Style::Dim, format!("with {model}")),
+        Fact::Walls { backend } if backend == "none" => (Style::Red, "there are none".into()),
+        Fact::Walls { backend } => (Style::Yellow, format!("{backend} alone")),
         Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),
         Fact::Accepted { .. } | Fact::Observation { .. } => (Style::Plain, first()),
         Fact::TokenMinted { token, operations, expires, holder, .. } => {
@@ -170,7 +172,10 @@ fn describe(recorded: &Recorded) -> (Style, String) {
             }
             text.push_str(&format!(", {duration_ms} ms"));
             if let Some(enforced) = enforced {
-                text.push_str(&format!(", {} walls", enforced.walls.len()));
+                match enforced.backend.as_str() {
+                    "none" => text.push_str(", no walls"),
+                    _ => text.push_str(&format!(", {} walls", enforced.walls.len())),
+                }
                 if enforced.out_no_routes > 0 {
                     text.push_str(&format!(", {} found no route out", packets(enforced.out_no_routes)));
                 }

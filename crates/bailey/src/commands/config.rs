@@ -6,6 +6,7 @@ use crate::{
     home::{Home, write_private},
     print::{Printer, Style},
     project,
+    stores::{Stores, is_in_environment},
 };
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -104,10 +105,13 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
         config.find(model).with_context(|| format!("`model`, from {}", config.origin("model")))?;
     }
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let warnings: Vec<String> = unknown_variables(variables)
+    let mut warnings: Vec<String> = unknown_variables(variables)
         .into_iter()
         .map(|name| format!("Bailey knows no variable {name}: there are {}", known_variables().join(", ")))
         .collect();
+    if !config.network.keys.is_empty() {
+        warnings.extend(without_secret(home, &config));
+    }
     if printer.is_json() {
         printer
             .json(&json!({ "ok": true, "file": path, "exists": document.is_some(), "warnings": warnings }));
@@ -123,6 +127,23 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
             .line(format!("there is no {path}: everything is at its default (`bailey init` writes one)")),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Keys of commands whose secret is nowhere.
+fn without_secret(home: &Home, config: &Config) -> Vec<String> {
+    let stored = match Stores::new(home, config).names() {
+        Ok(stored) => stored,
+        Err(error) => return vec![format!("{error:#}")],
+    };
+    let is_there = |name: &str| is_in_environment(name) || stored.iter().any(|(known, _)| known == name);
+    let missing = config.network.keys.iter().filter(|key| !is_there(&key.secret));
+    let said = missing.map(|key| {
+        format!(
+            "no secret is called `{0}`, which a [[network.key]] puts in at {1}: bailey secrets set {0}",
+            key.secret, key.at
+        )
+    });
+    said.collect()
 }
 
 fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {

@@ -5,12 +5,14 @@ use crate::{
     config::Config,
     front::short,
     home::Home,
+    place::origin,
     print::{Printer, Style},
 };
 use anyhow::Result;
 use bailey_agent::{Budget, Ceiling, Part, parts};
 use bailey_kernel::{Context, Provider, Segment, recall};
 use bailey_protocol::ToolSpec;
+use bailey_sandbox::Shape;
 use serde_json::{Value, json};
 use std::{path::Path, process::ExitCode};
 
@@ -19,13 +21,13 @@ pub(super) async fn run(home: &Home, name: &str, printer: &Printer) -> Result<Ex
     let keys = Keys::load(home, &config, printer)?;
     let journal = compose::journal(home, &keys).await?.0;
     let info = journal.session(name).await?;
-    config.narrow(home, Path::new(&info.workspace.0), printer)?;
-    let context = recall(
-        &journal,
-        info.id,
-        compose::instruction(&config, &info.workspace, bailey_sandbox::Shape::Walled),
-    )
-    .await?;
+    let origin = origin(home, info.id);
+    config.narrow(home, Path::new(&origin.as_ref().unwrap_or(&info.workspace).0), printer)?;
+    let shape = match origin {
+        Some(_) => Shape::Copied,
+        None => compose::last_shape(&journal, info.id).await?,
+    };
+    let context = recall(&journal, info.id, compose::instruction(&config, &info.workspace, shape)).await?;
     let tools = compose::toolbox(&config, &info.workspace).specs();
     // A model that is not configured any more, or was a recording, still leaves its words.
     let model = compose::codec(home, &config, &info.model).ok();

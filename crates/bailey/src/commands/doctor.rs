@@ -15,7 +15,11 @@ use crate::{
 use anyhow::Result;
 use bailey_protocol::Level;
 use serde::Serialize;
-use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
+use std::{
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 /// Where the right column begins.
 const INDENT: usize = 24;
@@ -64,7 +68,7 @@ pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer)
     // Whether namespaces are wanted is the owner's to say, where that can be read.
     let config = Home::open(home.clone()).and_then(|home| Config::load(&home));
     let taken = config.map_or(Level::Native, |config| config.tiers.internal);
-    report.add(host::kernel(host::read, taken));
+    report.add(host::kernel(host::read, can_be_made(), taken));
     report.add(vec![host::confinement()]);
     // What a person sets wrong is itself a finding, and hides nothing of the rest.
     let Some(home) = report.take(own::home(home)) else { return Ok(report.end()) };
@@ -82,11 +86,16 @@ pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer)
     Ok(report.end())
 }
 
+/// Whether namespaces can be made; where that cannot be tried, what the walls themselves say counts.
+fn can_be_made() -> bool {
+    bailey_sandbox::can_make_namespaces(Path::new("/proc/self/exe")).unwrap_or(true)
+}
+
 /// The walls' part of it: `bailey sandbox doctor`.
 pub(super) async fn walls(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let mut report = Report::new(printer);
     let config = Config::load(home)?;
-    report.add(host::kernel(host::read, config.tiers.internal));
+    report.add(host::kernel(host::read, can_be_made(), config.tiers.internal));
     report.add(vec![host::confinement()]);
     report.add(inside::tried(home, &config, printer).await);
     Ok(report.end())

@@ -13,7 +13,8 @@ use crate::{
     project,
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_protocol::SessionId;
+use bailey_journal::{Fact, Query};
+use bailey_protocol::{Kind, SessionId};
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
@@ -24,19 +25,21 @@ use std::{
 };
 
 /// Files that say what a project depends on: where one of them changed, what was loaded for it is of yesterday.
-const MANIFESTS: [&str; 20] = [
+const MANIFESTS: [&str; 23] = [
     "Cargo.lock",
     "Cargo.toml",
     "Gemfile.lock",
     "Pipfile.lock",
     "build.gradle",
     "bun.lock",
+    "bun.lockb",
     "composer.lock",
     "deno.lock",
     "flake.lock",
     "go.mod",
     "go.sum",
     "mix.lock",
+    "npm-shrinkwrap.json",
     "package-lock.json",
     "package.json",
     "pnpm-lock.yaml",
@@ -44,6 +47,7 @@ const MANIFESTS: [&str; 20] = [
     "pom.xml",
     "pyproject.toml",
     "requirements.txt",
+    "uv.lock",
     "yarn.lock",
 ];
 
@@ -60,15 +64,15 @@ struct Mark {
     manifests: Vec<(String, u64, i128)>,
 }
 
-pub(super) fn run(home: &Home, command: Pool, printer: &Printer) -> Result<ExitCode> {
+pub(super) async fn run(home: &Home, command: Pool, printer: &Printer) -> Result<ExitCode> {
     match command {
-        Pool::Add(ready) => add(home, &ready, printer),
+        Pool::Add(ready) => add(home, &ready, printer).await,
         Pool::List => list(home, printer),
         Pool::Remove { session } => remove(home, &session, printer),
     }
 }
 
-fn add(home: &Home, ready: &Ready, printer: &Printer) -> Result<ExitCode> {
+async fn add(home: &Home, ready: &Ready, printer: &Printer) -> Result<ExitCode> {
     let (root, _) = project::find(ready.directory.as_deref(), home)?;
     for _ in 0..ready.count {
         let (session, manifests) = (compose::new_session()?, manifests(&root));
@@ -79,20 +83,30 @@ fn add(home: &Home, ready: &Ready, printer: &Printer) -> Result<ExitCode> {
         let status = sandbox.status().context("cannot start the process of a session")?;
         if !status.success() {
             let name = short(&session);
-            printer.warn(&format!(
-                "not ready: the command failed; what it left is in session {name} (bailey sessions diff {name})"
-            ));
+            printer.warn(&match ran(home, session, printer).await? {
+                true => format!(
+                    "not ready: the command failed; what it left is in session {name} (bailey sessions diff {name})"
+                ),
+                false => "not ready: the command was not run".into(),
+            });
             return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
         }
         let since = now();
         let mark = Mark { session, project: root.clone(), command: ready.command.clone(), since, manifests };
         make_private(&folder(home))?;
-        write_private(&file(home, session), &serde_json::to_vec(&mark)?)?;
+        write_private(&home.ready(session), &serde_json::to_vec(&mark)?)?;
         if !printer.is_json() {
             printer.note(&format!("ready: `bailey run --warm \"…\"` begins in {}", short(&session)));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a command began in a session.
+async fn ran(home: &Home, session: SessionId, printer: &Printer) -> Result<bool> {
+    let journal = super::journal(home, printer).await?;
+    let entries = journal.entries(Query { session: Some(session), ..Query::default() }).await?;
+    Ok(entries.iter().any(|it| matches!(it.entry.fact, Fact::Intent { kind: Kind::Exec, .. })))
 }
 
 fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
@@ -129,7 +143,7 @@ fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     let Some(mark) = marks(home)?.into_iter().find(of_name) else {
         bail!("no ready workspace is called `{name}`: bailey pool list shows them");
     };
-    fs::remove_file(file(home, mark.session))?;
+    fs::remove_file(home.ready(mark.session))?;
     let name = short(&mark.session);
     printer.note(&format!(
         "it is taken by no task any more; bailey sessions discard {name} throws away what it holds"
@@ -149,7 +163,7 @@ pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<Sessio
             continue;
         }
         // Of several processes that take it, one removes the file.
-        if fs::remove_file(file(home, mark.session)).is_ok() {
+        if fs::remove_file(home.ready(mark.session)).is_ok() {
             printer.note(&format!("begins where `{}` ran, {} ago", mark.command.join(" "), ago(mark.since)));
             return Ok(mark.session);
         }
@@ -174,10 +188,12 @@ fn stale(home: &Home, mark: &Mark) -> Option<String> {
     (!changed.is_empty()).then(|| format!("{} changed since", changed.join(", ")))
 }
 
-/// What is there of [`MANIFESTS`]. They are looked at and never opened: a workspace's files are read inside the walls.
+/// What is there of [`MANIFESTS`], also where a link leads to it. They are looked at and never opened: a workspace's files are read
+/// inside the walls.
 fn manifests(root: &Path) -> Vec<(String, u64, i128)> {
     let of = |name: &str| {
-        let found = root.join(name).symlink_metadata().ok()?;
+        let path = root.join(name);
+        let found = path.metadata().or_else(|_| path.symlink_metadata()).ok()?;
         let nanoseconds = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
         Some((name.to_owned(), found.size(), nanoseconds))
     };
@@ -199,10 +215,6 @@ fn marks(home: &Home) -> Result<Vec<Mark>> {
 
 fn folder(home: &Home) -> PathBuf {
     home.root.join("pool")
-}
-
-fn file(home: &Home, session: SessionId) -> PathBuf {
-    folder(home).join(format!("{session}.json"))
 }
 
 fn now() -> u64 {

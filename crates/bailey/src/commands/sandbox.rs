@@ -14,7 +14,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::{Acted, Output};
-use bailey_protocol::{Action, Command, ExecReport, Report, Status, WsPath};
+use bailey_protocol::{Action, Command, ExecReport, Limits, Report, Status, WsPath};
 use bailey_runtime::{Host, HostError, Opening};
 use std::{collections::BTreeMap, process::ExitCode};
 use tokio::sync::mpsc;
@@ -52,7 +52,8 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         Session { is_scratch: !keep, ..Session::new(home, &config, keys, workspace.clone(), opening) };
     let Open { host, kernel, remarks, witness, .. } = compose::open(session).await?;
     // It may be at work in a copy.
-    if is_ready && *host.workspace() != workspace {
+    let is_copied = *host.workspace() != workspace;
+    if is_ready && is_copied {
         bail!(
             "no workspace is made ready ahead where there are no namespaces (docs/sandbox.md): begin the task itself"
         );
@@ -60,20 +61,24 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     if let Some(moved) = command.cwd.moved(&workspace.0, &host.workspace().0) {
         command.cwd = moved;
     }
-    // Of what is not kept nothing can be lost.
-    remarks.iter().filter(|_| keep).for_each(|remark| printer.warn(remark));
+    // Of what is not kept nothing can be lost; that less stands around it, which comes first, is to be known all the same.
+    let told = if keep { remarks.len() } else { usize::from(is_copied) };
+    remarks.iter().take(told).for_each(|remark| printer.warn(remark));
     let (acted, unread) = act(&host, Action::Exec(command), config.command.output_bytes, printer).await;
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
     let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     let code = match acted? {
         Acted::Done(_) if unread.is_some() => ExitCode::from(unread.unwrap_or(exit::UNREAD)),
-        Acted::Done(output) => report(&output, printer)?,
+        Acted::Done(output) => report(&output, &config.command, printer)?,
         Acted::Denied(reasons) => {
             printer.note(&format!("denied: {}", reasons.join("; ")));
             ExitCode::from(exit::DENIED)
         }
-        Acted::Waiting(_) => bail!("the rules ask for a human before this command"),
+        Acted::Waiting(question) => {
+            kernel.withdraw(&host.owner(), question, "nobody waits for an answer").await?;
+            bail!(asked(network))
+        }
     };
     // Last, so that it hides nothing of what the command came to.
     discarded.context("what the command changed could not be thrown away")?;
@@ -82,6 +87,30 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     }
     Ok(code)
 }
+
+/// What to do where the rules ask, and nobody is there to be asked.
+fn asked(network: bool) -> String {
+    let told = "the rules ask for a human before this command, and nobody is asked here";
+    let explain = "bailey policy explain --role owner";
+    match network {
+        false => format!(
+            "{told}: `{explain} exec -- COMMAND` says which rule does, and one of yours can let it run (docs/policy.md)"
+        ),
+        true => format!(
+            "{told}: `{explain} --network exec -- COMMAND` says which rule does. This one lets commands of your own ask for a way \
+             to the network, and each request is judged by itself still (docs/network.md); put it into a file, then `bailey \
+             policy update FILE`:\n{MAY_ASK}"
+        ),
+    }
+}
+
+/// A rule by which the owner's own commands get a way to the network.
+const MAY_ASK: &str = "
+[[rule]]
+name = \"own-network\"
+answer = \"allow\"
+priority = 1
+match = { action = \"exec\", network = true, role = \"owner\" }";
 
 /// Performs it, printing what the command prints; what scripts read is the whole outcome instead, at its end.
 async fn act(
@@ -98,7 +127,7 @@ async fn act(
     tokio::join!(host.act_printing(&by, action, out), live::write(pieces, by.cancel(), limit, printer))
 }
 
-fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
+fn report(output: &Output, limits: &Limits, printer: &Printer) -> Result<ExitCode> {
     if printer.is_json() {
         printer.json(output.outcome());
     }
@@ -107,11 +136,17 @@ fn report(output: &Output, printer: &Printer) -> Result<ExitCode> {
         bail!("{reason}");
     };
     if !printer.is_json() {
-        if let Some(limit) = &report.limit {
-            printer.warn(&format!("ended by the {limit}"));
+        let ended =
+            report.limit.as_ref().map(|name| format!("ended by the {}", bailey_tools::limit(name, limits)));
+        let told: Vec<String> = ended.into_iter().chain(bailey_tools::raise(report, limits)).collect();
+        if !told.is_empty() {
+            printer.warn(&told.join("; "));
         }
         for refused in &report.refused {
             printer.warn(&format!("the network door refused {refused} (docs/network.md)"));
+        }
+        for failed in &report.not_passed {
+            printer.warn(&format!("the network door could not pass on {failed}"));
         }
     }
     Ok(ExitCode::from(code(report)))

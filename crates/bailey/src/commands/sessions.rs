@@ -18,6 +18,7 @@ use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
 use bailey_protocol::WsPath;
 use bailey_runtime::{Changes, Host, Opening};
+use bailey_sandbox::Shape;
 use std::{
     path::{Component, PathBuf},
     process::ExitCode,
@@ -176,6 +177,9 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     if what != What::Discard {
         project::still_there(&info.workspace)?;
     }
+    if !matches!(what, What::Diff { .. }) {
+        home.spend(info.id)?;
+    }
     let answering = if approve == Approve::Never { Answering::Never } else { Answering::Ask };
     let asker = Asker::compliant(answering, compose::is_compliance(&config)?)?;
     let unattended = asker.is_nobody();
@@ -186,7 +190,8 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     remarks.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(8);
     let mut front = Front::new(printer, events, ops, asker, false)?;
-    let code = act(&mut front, &host, what, &mut inbox).await;
+    let is_direct = compose::last_shape(kernel.journal(), host.session()).await? == Shape::Direct;
+    let code = act(&mut front, &host, what, is_direct, &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     code
 }
@@ -195,6 +200,7 @@ async fn act(
     front: &mut Front<'_>,
     host: &Host,
     what: What,
+    is_direct: bool,
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
 ) -> Result<ExitCode> {
     let printer = front.printer;
@@ -215,7 +221,10 @@ async fn act(
             if red && changes.changes.is_empty() {
                 printer.note("nothing of it is Red");
             } else if changes.changes.is_empty() && changes.commits.is_empty() {
-                printer.note("this session changes nothing");
+                printer.note(match is_direct {
+                    true => "this session had no walls: what it did, it did in the project itself, and nothing of that can be compared",
+                    false => "this session changes nothing",
+                });
             }
             return Ok(ExitCode::SUCCESS);
         }
@@ -230,7 +239,7 @@ async fn act(
         }
         What::Pick { paths, only } => {
             let Some(picked) = pick(front, host, &paths, only, inbox).await? else {
-                printer.note("nothing was picked; the project is as it was");
+                printer.note("nothing was picked, and nothing was applied");
                 return Ok(ExitCode::from(front.ending().unwrap_or(exit::DONE)));
             };
             (front.during(host.apply(&picked, inbox)).await?, "applied")
@@ -238,7 +247,15 @@ async fn act(
         What::Undo => (front.during(host.undo(inbox)).await?, "undone"),
         What::Discard => {
             front.during(host.discard(inbox)).await?;
-            printer.note("discarded; the project is as it was");
+            let has_applied = host.has_applied().await?;
+            printer.note(&match has_applied {
+                true => format!(
+                    "discarded what the session had not applied; what it applied before stays in the project: `bailey \
+                     sessions undo {}` takes it back",
+                    short(&host.session())
+                ),
+                false => "discarded; the project is as it was".into(),
+            });
             return Ok(ExitCode::SUCCESS);
         }
     };

@@ -108,8 +108,20 @@ impl Document {
 fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> Mistake {
     let byte = error.span().map_or(0, |span| span.start);
     // The parser says several things about one mistake, each on a line.
-    let message = error.message().trim().replace('\n', "; ");
+    let message = in_words(&error.message().trim().replace('\n', "; "));
     Mistake::at(&path.display().to_string(), text, byte, message)
+}
+
+/// A message without the parser's own names of numbers.
+fn in_words(message: &str) -> String {
+    let Some((before, kind)) = message.rsplit_once("expected ") else { return message.to_owned() };
+    let most = match kind {
+        "u16" => u64::from(u16::MAX),
+        "u32" => u64::from(u32::MAX),
+        "u64" | "usize" => i64::MAX.unsigned_abs(),
+        _ => return message.to_owned(),
+    };
+    format!("{before}expected a whole number from 0 to {most}")
 }
 
 fn gather(table: &DeTable<'_>, above: &str, places: &mut BTreeMap<String, usize>) {

@@ -123,6 +123,17 @@ pub(super) fn is_url(url: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Whether a text is the URL of a server and of nothing on it: a path would say more than is looked at.
+pub(super) fn is_place(url: &str) -> Result<(), &'static str> {
+    is_url(url)?;
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    if rest.contains(['/', '?', '#']) {
+        return Err("it names a whole server: write it without a path");
+    }
+    Ok(())
+}
+
 /// The providers that are there without a word of configuration.
 pub(super) fn providers() -> BTreeMap<String, Provider> {
     let provider = |wire, base_url: &str, key: Option<&str>| Provider {

@@ -30,6 +30,16 @@ impl Config {
             Ok(document) => document.names().join(", "),
             Err(_) => "what is no TOML".into(),
         };
+        // What cannot be trusted as it is, is not advised to be.
+        let obeyed = document.and_then(|document| self.clone().obey(&document));
+        if let Err(mistake) = obeyed {
+            printer.note(&format!(
+                "not used: {mistake}; so `{root}/{}`, which sets {sets}, cannot be trusted as it is",
+                project::SETTINGS,
+                root = root.display()
+            ));
+            return Ok(());
+        }
         let why = match standing {
             Standing::Changed => "it changed since you trusted it",
             _ => "you have not trusted it",

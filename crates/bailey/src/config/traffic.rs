@@ -39,7 +39,7 @@ pub(super) fn check_tunnels(
 ) -> Result<(), ConfigError> {
     for url in tunnels {
         let mistake = |why: String| Err(document.mistake(TUNNELS, why));
-        if let Err(why) = models::is_url(url) {
+        if let Err(why) = models::is_place(url) {
             return mistake(format!("`{url}` is no place such as `https://db.example.com:5432`: {why}"));
         }
         if !url.starts_with("https://") {

@@ -83,8 +83,13 @@ impl Sheet<'_> {
             Some(b'@') => Style::Cyan,
             _ => Style::Dim,
         };
+        // What comes and goes may differ by a tab alone.
+        let tab = |line: &str| if line.starts_with(['+', '-']) { "→   " } else { "    " };
         let diff = self.printer.redact(diff);
-        let row = |line| self.rows(&[(Style::Plain, DIFF), (style(line), line)], DIFF_MORE);
+        let row = |line: &str| {
+            let shown = line.replace('\t', tab(line));
+            self.rows(&[(Style::Plain, DIFF), (style(line), &shown)], DIFF_MORE)
+        };
         diff.lines().flat_map(row).collect()
     }
 }

@@ -79,7 +79,7 @@ impl<'a> Drawing<'a> {
     pub(super) fn draw(&mut self, screen: &mut Screen<'_>, happening: &Happening) {
         self.story.take(happening);
         match happening {
-            Happening::Session { session, workspace, model, resumed } => {
+            Happening::Session { session, workspace, model, resumed, .. } => {
                 self.workspace = format!("{workspace}/");
                 let again = if *resumed { " (resumed)" } else { "" };
                 let text = format!("bailey · {model} · {workspace} · session {}{again}", short(session));
@@ -282,6 +282,8 @@ impl<'a> Drawing<'a> {
             Some(Verdict::Approved) => "approved",
             Some(Verdict::Asked) => "not approved",
             Some(Verdict::Denied) => "DENIED",
+            // What is no effect of its own: a look at a process, work that is given to a sub-agent.
+            None if ok => "done",
             None => "not run",
         };
         let why = if denied { call.reasons.join("; ") } else { summary.to_owned() };

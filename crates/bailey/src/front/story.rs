@@ -204,7 +204,8 @@ impl Story {
         }
         *self.calls.entry(tool).or_default() += 1;
         if is_command {
-            let end = if ok { "exit code: 0".into() } else { end };
+            // What is said beside how it ended is for where it failed. One in the background has no end yet.
+            let end = if ok { end.split(';').next().unwrap_or_default().to_owned() } else { end };
             self.commands.push((target, end, ok));
         }
     }

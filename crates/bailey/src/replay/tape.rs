@@ -1,5 +1,6 @@
 //! What the journal recorded of one session, in the order in which it is wanted again.
 
+use crate::compose::shape_of;
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Journal, Query, Recorded, SessionInfo};
 use bailey_kernel::{Answer as Said, Stop};
@@ -7,6 +8,7 @@ use bailey_protocol::{
     Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Kind, Outcome, Role, Timestamp,
     Usage, WsPath,
 };
+use bailey_sandbox::Shape;
 use std::collections::{HashMap, HashSet};
 
 /// One session as it is recorded.
@@ -43,6 +45,8 @@ pub(super) enum Step {
         resumed: bool,
         /// What the agent's own file held then, as the model was told.
         own: Option<String>,
+        /// What stood between its effects and the host.
+        shape: Shape,
     },
     /// A person said this, and a turn began.
     Say(String),
@@ -160,12 +164,14 @@ impl Tape {
             match &recorded.entry.fact {
                 Fact::SessionOpened { model, .. } => {
                     own = self.own_after(place, own);
-                    steps.push(Step::Open { model: model.clone(), resumed: false, own: own.clone() });
+                    let shape = self.shape_after(place);
+                    steps.push(Step::Open { model: model.clone(), resumed: false, own: own.clone(), shape });
                 }
                 Fact::SessionResumed { model } => {
                     (runs, is_new) = (false, true);
                     own = self.own_after(place, own);
-                    steps.push(Step::Open { model: model.clone(), resumed: true, own: own.clone() });
+                    let shape = self.shape_after(place);
+                    steps.push(Step::Open { model: model.clone(), resumed: true, own: own.clone(), shape });
                 }
                 Fact::Guide { own: true, .. } => own = self.own_text(recorded),
                 Fact::Accepted { .. } if !runs => {
@@ -182,6 +188,16 @@ impl Tape {
             }
         }
         steps
+    }
+
+    /// What stood between the effects of the process that opened the session here and the host.
+    fn shape_after(&self, place: usize) -> Shape {
+        let rest = self.entries.iter().skip(place + 1).map(|it| &it.entry.fact);
+        let mut process = rest.take_while(|fact| !matches!(fact, Fact::SessionResumed { .. }));
+        shape_of(process.find_map(|fact| match fact {
+            Fact::Walls { backend } => Some(backend.as_str()),
+            _ => None,
+        }))
     }
 
     /// What the agent's own file held for the process that opened the session here: what its first change of it was to

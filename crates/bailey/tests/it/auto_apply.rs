@@ -38,6 +38,12 @@ fn a_small_tested_change_is_applied_unasked_where_the_owner_said_so_and_nothing_
         ),
         ("a link", NEEDS, "echo new >>a.txt; ln -s a.txt link", Some("the change of link has no lines")),
         (
+            "a link in place of a text",
+            NEEDS,
+            "echo new >>a.txt; ln -sf a.txt b.txt",
+            Some("the change of b.txt has no lines"),
+        ),
+        (
             "bytes",
             NEEDS,
             "echo new >>a.txt; printf '\\0\\377' >bytes",
@@ -67,7 +73,7 @@ fn a_small_tested_change_is_applied_unasked_where_the_owner_said_so_and_nothing_
         (name, config.to_owned(), command, why)
     });
     for (name, config, command, why) in cases {
-        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
         let ran = run(&stage, &config, command);
         assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
         let is_applied = stage.read("a.txt") != "a\n";

@@ -4,7 +4,7 @@ use crate::{
     stage::{Ran, Stage},
     terminal::Terminal,
 };
-use bailey_testkit::{Gate, Message, Reply};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -13,6 +13,8 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+mod limits;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEY: &str = "hunter2-Zq9!xv7Lm";
@@ -226,6 +228,109 @@ fn nothing_in_the_background_outlives_its_run() {
     assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
 }
 
+/// How often the newest request tells of an end.
+fn ends_told(model: &ModelServer) -> (usize, String) {
+    let request = model.requests().last().unwrap().json().to_string();
+    (request.matches("began in the background has ended").count(), request)
+}
+
+#[test]
+fn the_model_is_told_once_that_a_process_in_the_background_ended() {
+    let stage = Stage::new(&[]);
+    let gate = Gate::default();
+    let reply = |id: &str, call: (&'static str, Value)| Reply::calls([(id, call.0, call.1)]);
+    let long = format!(
+        "echo first; cat /tmp/gate; printf 'last hunter2-Zq'; printf '9!xv7Lm word\\n'; exit 3; : {} the end",
+        "x".repeat(3_000)
+    );
+    let server = stage.model(vec![
+        reply("c1", run("mkfifo /tmp/gate")),
+        reply("c2", begin(&long)),
+        reply("c3", begin("exec sleep 600")),
+        // What the model asks for itself is not told again.
+        reply("c4", process("process_stop", 2)),
+        reply("c5", run("echo go > /tmp/gate")),
+        Reply::Held(gate.clone(), Message::calls([("c6", "command_run", run("true").1)])),
+        reply("c7", run("true")),
+        Reply::text("done"),
+    ]);
+    let task = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
+    let child = stage
+        .bailey(&task)
+        .env("ANTHROPIC_API_KEY", KEY)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    server.wait_for(6);
+    until(|| outcomes(&stage)[0]["report"]["exit"] == 3);
+    gate.open();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let requests: Vec<String> = server.requests().iter().map(|request| request.json().to_string()).collect();
+    let told = |request: &String| request.matches("began in the background has ended").count();
+    assert_eq!(requests[..5].iter().map(told).sum::<usize>(), 0, "control: it lived");
+    assert_eq!((requests.len(), told(&requests[7])), (8, 1), "{}", requests[7]);
+    let text = "process 1 has ended; exit code: 3\\n--- stdout ---\\nfirst\\ngo\\nlast [redacted:ANTHROPIC_API_KEY] word";
+    assert!(requests[7].contains(text), "{}", requests[7]);
+    assert!(!requests[7].contains(KEY));
+    let (_, end) = requests[7].split_once("began in the background has ended").unwrap();
+    let (end, _) = end.split_once("[End of that.]").unwrap();
+    assert!(end.contains("echo first; cat") && !end.contains("the end") && end.len() < 1_000, "{end}");
+    let is_notice = |event: &Value| {
+        event["type"] == "notice" && event["text"].to_string().contains("process 1 has ended")
+    };
+    assert_eq!(ran.lines().iter().filter(|event| is_notice(event)).count(), 1, "{ran:?}");
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn a_resumed_session_tells_its_model_once_how_its_processes_in_the_background_ended() {
+    let stage = Stage::new(&[]);
+    let told_on_resume = |said: &str| {
+        let sessions = stage.ran(&["--json", "sessions", "list"]).lines();
+        let id = sessions[0]["id"].as_str().unwrap().to_owned();
+        for turn in ["first", "second"] {
+            let server = stage.model(vec![Reply::text("I see")]);
+            let resumed =
+                ["--json", "sessions", "resume", "--model", "test/model", "--approve", "never", &id, turn];
+            let ran = stage.ran(&resumed);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            let (count, request) = ends_told(&server);
+            assert!(count == 1 && request.contains(said), "{turn}: {request}");
+        }
+    };
+    // The session's end ended it.
+    let Held { child, gate, marker } = held(&stage, 6_000_000);
+    gate.open();
+    assert_eq!(Ran::of(child.wait_with_output().unwrap()).code, Some(0));
+    told_on_resume(&format!("process 1 ended with the session, and runs no more: `exec sleep {marker}`"));
+    // Nobody could write how it ended.
+    let Held { mut child, marker, .. } = held(&stage, 7_000_000);
+    assert!(Command::new("kill").args(["-9", &child.id().to_string()]).status().unwrap().success());
+    child.wait().unwrap();
+    until(|| living(&marker) == 0 && listed(&stage).is_empty());
+    told_on_resume(&format!("process 1 ended with the session, and runs no more: `exec sleep {marker}`"));
+    // It ended by itself, after the model had been asked last.
+    let gate = Gate::default();
+    let reply = |id: &str, call: (&'static str, Value)| Reply::calls([(id, call.0, call.1)]);
+    let server = stage.model(vec![
+        reply("c1", run("mkfifo /tmp/gate")),
+        reply("c2", begin("cat /tmp/gate; exit 4")),
+        reply("c3", run("echo go > /tmp/gate")),
+        Reply::Held(gate.clone(), Message::text("done")),
+    ]);
+    let task = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
+    let child = stage.bailey(&task).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    server.wait_for(4);
+    let last = || outcomes(&stage).pop().unwrap_or_default();
+    until(|| last()["report"]["exit"] == 4);
+    gate.open();
+    assert_eq!(Ran::of(child.wait_with_output().unwrap()).code, Some(0));
+    // Or before: then it was told at once, and is not told again.
+    told_on_resume("process 1 has ended; exit code: 4\\n--- stdout ---\\ngo");
+}
+
 #[test]
 fn the_emergency_stop_ends_what_runs_in_the_background() {
     let stage = Stage::new(&[]);
@@ -235,64 +340,6 @@ fn the_emergency_stop_ends_what_runs_in_the_background() {
     assert_eq!((stopped.code, living(&marker)), (Some(0), 0), "{stopped:?}");
     child.wait().unwrap();
     assert_eq!(listed(&stage).len(), 0);
-}
-
-#[test]
-fn a_process_in_the_background_keeps_its_limits() {
-    let stage = Stage::new(&[]);
-    let begin = |seconds: u64| json!({ "command": "echo begun; exec sleep 600", "background": true, "timeout_s": seconds });
-    let gate = Gate::default();
-    let held = Message::calls([("c3", "process_log", json!({ "process": 1 }))]);
-    let server = stage.model(vec![
-        Reply::calls([("c1", "command_run", begin(1))]),
-        Reply::calls([("c2", "command_run", begin(500))]),
-        Reply::Held(gate.clone(), held),
-        Reply::calls([("c4", "process_log", json!({ "process": 2 }))]),
-        Reply::text("done"),
-    ]);
-    let task = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
-    let child = stage.bailey(&task).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    server.wait_for(3);
-    until(|| outcomes(&stage)[0]["report"]["limit"] == "time limit");
-    gate.open();
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let results = ran.results();
-    assert_eq!(results[2], "process 1 was ended by the time limit\n--- stdout ---\nbegun");
-    assert_eq!(results[3], "process 2 runs\n--- stdout ---\nbegun", "control: the other one has longer");
-}
-
-#[test]
-fn the_log_of_a_process_in_the_background_is_bounded_and_has_no_secret() {
-    let stage = Stage::new(&[]);
-    let calls = [
-        run("mkfifo /tmp/said"),
-        begin(
-            "head -c 3000000 /dev/zero | tr '\\0' x; printf ' hunter2-Zq'; printf '9!xv7Lm word\\n'; \
-             echo said > /tmp/said; exec sleep 600",
-        ),
-        run("cat /tmp/said"),
-        process("process_stop", 1),
-    ];
-    let server = stage.model(script(&calls));
-    let task = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
-    let ran = Ran::of(stage.bailey(&task).env("ANTHROPIC_API_KEY", KEY).output().unwrap());
-    drop(server);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let results = ran.results();
-    let log = &results[3];
-    assert!(log.len() < 80 << 10, "{} bytes", log.len());
-    assert!(
-        log.starts_with("process 1 was stopped\n") && log.contains("bytes left out"),
-        "{} bytes",
-        log.len()
-    );
-    // Control: what is no secret is there.
-    assert!(log.contains("x [redacted:ANTHROPIC_API_KEY] word"), "{}", &log[log.len() - 200..]);
-    let outcome = outcomes(&stage).remove(0);
-    assert!(outcome.to_string().len() < 3 << 20);
-    let journal = fs::read(stage.home().join("journal.db")).unwrap();
-    assert!(!journal.windows(KEY.len()).any(|window| window == KEY.as_bytes()));
 }
 
 #[test]
@@ -425,4 +472,24 @@ fn commands_that_live_at_once_see_each_others_writes() {
         "{results:?}"
     );
     assert!(results.iter().any(|text| text.ends_with("\n\none")), "{results:?}");
+}
+
+#[test]
+fn a_look_at_a_process_is_shown_as_done_and_a_refused_call_is_not() {
+    let Some(stage) = stage() else { return };
+    let calls = [
+        begin("exec sleep 600"),
+        process("process_log", 1),
+        process("process_stop", 1),
+        process("process_log", 7),
+    ];
+    let _model = stage.model(script(&calls));
+    let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "do it"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let ends: Vec<&str> = said.lines().filter(|row| row.contains("process.")).collect();
+    let shown =
+        |mark: &str, word: &str| ends.iter().filter(|row| row.contains(mark) && row.contains(word)).count();
+    assert_eq!((shown("✓", "  done · "), shown("✓", "not run")), (2, 0), "{said}");
+    assert_eq!(shown("!", "not run"), 1, "the control: there is no process 7: {said}");
 }

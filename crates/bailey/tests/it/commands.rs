@@ -97,6 +97,12 @@ fn explain_says_what_each_rule_makes_of_an_action() {
     fs::write(stage.home().join("policy/own.toml"), rule).unwrap();
     let read = explained(&stage, &["read", "src/a.txt"]);
     assert_eq!((&read["verdict"], heard(&read, "no-a")), (&"deny".into(), "spoke"));
+    let rule = "[[rule]]\nname = \"snakes\"\nanswer = \"allow\"\nmatch = { command = \"python3\" }\n";
+    fs::write(stage.home().join("policy/snakes.toml"), rule).unwrap();
+    let run = stage.ran(&["policy", "explain", "exec", "--", "python3", "-m", "venv", "x"]);
+    assert!(run.stdout.contains("has to name it, `python3 -m`"), "{run:?}");
+    let run = stage.ran(&["policy", "explain", "exec", "--", "python3", "x.py"]);
+    assert!(!run.stdout.contains("has to name it"), "the control: {run:?}");
     let shown = stage.ran(&["policy", "show"]);
     assert!(shown.stdout.contains("no-a") && shown.stdout.contains("home-secrets"), "{shown:?}");
     let shown = stage.ran(&["policy", "show", "no-a"]);

@@ -60,7 +60,13 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
     for (config, place, words) in [
         ("modle = \"a/b\"\n", "config.toml:1:1", "did you mean `model`"),
         ("[limits]\ntool_cals = 3\n", "config.toml:2:1", "did you mean `tool_calls`"),
-        ("[limits]\ntool_calls = \"many\"\n", "config.toml:2:14", "invalid type"),
+        ("[limits]\ntool_calls = \"many\"\n", "config.toml:2:14", "expected a whole number from 0"),
+        ("[limits]\ncommand_processes = -1\n", "config.toml:2:", "whole number from 0 to 4294967295"),
+        (
+            "[sandbox.tiers]\ninternal = \"best\"\n",
+            "config.toml:2:",
+            "landlock, container, native, gvisor, microvm",
+        ),
         ("model = \"a/b\n", "config.toml:1:", "invalid basic string"),
         ("[providers.x]\nwire = \"smoke\"\nbase_url = \"http://x\"\n", "config.toml:2:8", "no wire format"),
         ("[providers.x]\nwire = \"openai\"\nbase_url = \"x\"\n", "config.toml:3:1", "must begin with"),
@@ -73,6 +79,13 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
             "a password in it",
         ),
         ("[limits]\ntool_calls = 0\n", "config.toml:2:1", "1 or more"),
+        ("[network]\nprivate = [\"http://h:81/path\"]\n", "config.toml:2:1", "without a path"),
+        ("[network]\ntunnels = [\"https://h:81?q\"]\n", "config.toml:2:1", "without a path"),
+        (
+            "[[network.key]]\nsecret = \"A_KEY\"\nat = \"https://h/api\"\n",
+            "config.toml:1:",
+            "named by `paths`",
+        ),
     ] {
         let stage = configured(config);
         for arguments in [["config", "check"], ["config", "show"], ["sessions", "list"]] {
@@ -93,6 +106,15 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
         Some(0),
         "the control"
     );
+    let stage = configured(
+        "[network]\nprivate = [\"http://h:81/\"]\n\n[[network.key]]\nsecret = \"A_KEY\"\nat = \"https://h\"\n",
+    );
+    let ran = stage.ran(&["config", "check"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("bailey secrets set A_KEY"), "{ran:?}");
+    let found = stage.ran(&["--json", "doctor", "--offline"]).stdout;
+    assert!(found.contains("bailey secrets set A_KEY"), "{found}");
+    let ran = with(&stage, &[("A_KEY", "x")], &["config", "check"]);
+    assert!(ran.code == Some(0) && !ran.stdout.contains("A_KEY"), "the control: {ran:?}");
     let ran = with(&configured(""), &[("BAILEY_MODLE", "x")], &["config", "check"]);
     assert!(
         ran.stdout.contains("no variable BAILEY_MODLE") && ran.stdout.contains("BAILEY_MODEL,"),

@@ -55,6 +55,16 @@ fn without_a_sandbox_each_command_and_each_change_is_asked_about_and_happens_at_
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("NO SANDBOX") && screen.contains("happened on this machine itself"), "{screen}");
+    assert!(screen.contains("what commands change is not seen"), "{screen}");
+    let log = stage.ran(&["audit", "log"]).stdout;
+    assert!(log.contains(", no walls") && log.contains("there are none"), "{log}");
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let diff = stage.ran(&["sessions", "diff", &session]);
+    assert!(diff.stderr.contains("had no walls"), "{diff:?}");
+    let replayed = stage.ran(&["replay", &session]);
+    assert_eq!(replayed.code, Some(0), "the same questions and the same words to the model: {replayed:?}");
+    let context = stage.ran(&["sessions", "context", &session]).stdout;
+    assert!(context.contains("There are no walls around"), "{context}");
     assert_eq!(stage.read("a.txt"), "a\nmore\nmore\n", "{screen}");
     assert_eq!(stage.read("b.txt"), "new\n");
     assert!(!stage.project().join("c.txt").exists(), "{screen}");
@@ -87,9 +97,47 @@ fn without_a_sandbox_no_rule_and_no_absence_lets_a_command_through() {
     );
     assert_eq!(stage.read("a.txt"), "a\n", "{ran:?}");
     assert!(ran.stderr.contains("NO SANDBOX"), "{ran:?}");
+    assert_eq!(ran.lines()[0]["backend"], "none", "{ran:?}");
     // The control: behind walls the same rule lets it through.
     let (ran, _model) = stage.task(script(), &[]);
     assert!(ran.results()[0].contains("more"), "{ran:?}");
+}
+
+/// What walls keep from a reader without a question has one where there are none: secrets of the project, the machine's own
+/// temporary files, the agent's own file.
+#[test]
+fn without_a_sandbox_what_walls_would_have_hidden_is_asked_about_or_left_out() {
+    let stage = Stage::new(&[("a.txt", "PASSWORD=\n"), (".env", "PASSWORD=hunter2\n")]);
+    let outside = tempfile::Builder::new().prefix("of-the-host-").tempdir_in("/tmp").unwrap();
+    let note = outside.path().join("note.txt");
+    std::fs::write(&note, "PASSWORD of the host\n").unwrap();
+    let policy = stage.home().join("policy");
+    std::fs::create_dir_all(&policy).unwrap();
+    let rule = "[[rule]]\nname = \"all\"\nanswer = \"allow\"\npriority = 1000\nmatch = { action = [\"model\", \"read\", \"stat\", \"search\", \"diff\", \"adapt\"] }\n";
+    std::fs::write(policy.join("own.toml"), rule).unwrap();
+    let script = || {
+        vec![
+            Reply::calls([("c1", "search_grep", json!({ "pattern": "PASSWORD" }))]),
+            Reply::calls([("c2", "fs_read", json!({ "path": note }))]),
+            Reply::calls([("c3", "search_grep", json!({ "pattern": "PASSWORD", "path": outside.path() }))]),
+            Reply::calls([("c4", "fs_read", json!({ "path": ".env" }))]),
+            Reply::calls([("c5", "agent_adapt", json!({ "name": "tester" }))]),
+            Reply::text("done"),
+        ]
+    };
+    let (ran, _model) = stage.task(script(), &["--no-sandbox"]);
+    let told = ran.results();
+    assert_eq!(told.len(), 5, "{ran:?}");
+    assert!(told[0].contains("a.txt") && !told.concat().contains("hunter2"), "{told:?}");
+    assert!(!told.concat().contains("of the host"), "{told:?}");
+    for told in &told[1..] {
+        assert!(told.contains("not approved"), "{told}");
+    }
+    // The control: behind walls the same rules ask about none of this, and what a human revealed is found and read.
+    let (ran, _model) = stage.task(script(), &["--reveal", ".env"]);
+    let told = ran.results();
+    assert!(told[0].contains("hunter2") && told[3].contains("hunter2"), "{told:?}");
+    assert!(told.iter().all(|told| !told.contains("not approved")), "{told:?}");
 }
 
 #[test]

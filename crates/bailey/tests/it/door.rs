@@ -170,12 +170,53 @@ fn a_command_reaches_what_a_rule_allows_and_is_told_what_would_allow_the_rest() 
     // Without a way to the network the same command has none, whatever the rules let pass.
     let alone = stage.ran(&["sandbox", "run", "--", "curl", "-sS", "--max-time", "5", &open.url("/x")]);
     assert!(alone.code != Some(0) && open.asked().len() == 1, "{alone:?}");
-    // What would have allowed it does.
+    // What is said to allow it does, as it is printed.
     let policy = stage.home().join("policy/own.toml");
-    let rules =
-        fs::read_to_string(&policy).unwrap() + &allow(&shut.address.to_string(), ", method = \"GET\"");
-    fs::write(policy, rules).unwrap();
-    assert_eq!(curl(&stage, &[&shut.url("/y")]).stdout, "from the shut one", "the control");
+    let mut rules = fs::read_to_string(&policy).unwrap();
+    for arguments in [vec![shut.url("/y")], vec!["-d".into(), "x".into(), open.url("/y")]] {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let refused = curl(&stage, &arguments).stdout;
+        rules += &refused[refused.find("[[rule]]").unwrap()..];
+        fs::write(&policy, &rules).unwrap();
+        let passed = curl(&stage, &arguments).stdout;
+        assert!(passed.starts_with("from the "), "the control: {passed}");
+    }
+}
+
+/// Programs ask no proxy for their own loopback.
+#[test]
+fn a_place_of_the_owners_on_the_loopback_is_reached_by_a_program_as_it_is() {
+    let open = Upstream::says("passed");
+    let own = "python3 -m http.server 8099 --bind 127.0.0.1 --directory /tmp > /dev/null 2>&1 & \
+               until curl -sf http://localhost:8099/ > /dev/null; do sleep 0.05; done; echo served; ";
+    for is_named in [true, false] {
+        let places = if is_named { vec![open.url("")] } else { Vec::new() };
+        let stage = stage(&places, &allow(&open.address.to_string(), ""));
+        let line = format!("{own}curl -sS --max-time 5 {}", open.url("/x"));
+        let ran = stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+        let expected = if is_named { "served\npassed" } else { "served\n" };
+        assert_eq!(ran.stdout, expected, "{ran:?}");
+        // The control: there it is asked for inside, where nothing listens.
+        assert_eq!(ran.stderr.contains("Couldn't connect to server"), !is_named, "{ran:?}");
+    }
+}
+
+#[test]
+fn where_nobody_can_be_asked_no_question_stays_open() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    fs::write(stage.home().join("policy/default.toml"), DEFAULT).unwrap();
+    let ran = stage.ran(&["sandbox", "run", "--network", "--", "true"]);
+    assert!(
+        ran.code != Some(0) && ran.stderr.contains("policy explain --role owner --network exec"),
+        "{ran:?}"
+    );
+    assert_eq!(stage.ran(&["--json", "approvals", "list"]).lines(), [] as [Value; 0]);
+    // The rule that it prints is one, and lets it.
+    let (_, rule) = ran.stderr.split_once("[[rule]]").expect(&ran.stderr);
+    fs::write(stage.home().join("policy/own.toml"), format!("[[rule]]{rule}")).unwrap();
+    let ran = stage.ran(&["sandbox", "run", "--network", "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
 #[test]
@@ -270,6 +311,131 @@ fn a30_no_request_leads_to_a_private_address_that_the_owner_did_not_name() {
     let metadata = stage(&["http://169.254.169.254".into()], &every);
     let ran = curl(&metadata, &["http://169.254.169.254/latest/meta-data/"]);
     assert!(ran.stdout.contains("whoever names it"), "{ran:?}");
+}
+
+/// What the door refuses whatever the rules say is written down like what the rules refuse, and told with the command's result.
+#[test]
+fn every_request_is_an_entry_also_where_no_rule_was_asked() {
+    let open = Upstream::says("passed");
+    let place = open.url("");
+    let stage = stage(std::slice::from_ref(&place), &allow(&open.address.to_string(), ""));
+    let config = stage.home().join("config.toml");
+    let free = fs::read_to_string(&config).unwrap();
+    let limits = "[[network.limit]]\nhost = \"*\"\nper_minute = 1\n";
+    let shell = |line: &str| {
+        let line = format!("export NO_PROXY= no_proxy=; ask='curl -sS --max-time 30'; {line}");
+        stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", &line])
+    };
+    let long = format!("/{}", "x".repeat(9_000));
+    for (setting, line, target, why) in [
+        (
+            "",
+            format!("$ask -H 'Host: example.com' {place}/a"),
+            format!("GET {place}/a"),
+            "Host names somebody else",
+        ),
+        (
+            "",
+            format!("$ask {place}{long}"),
+            format!("GET {place}{}…", &long[..200 - place.len()]),
+            "8192 bytes at most",
+        ),
+        (
+            "",
+            format!("$ask --request-target '{}' {place}/", place.replace("//", "//us:pw@")),
+            format!("GET {place}/"),
+            "no user and no password",
+        ),
+        (
+            "",
+            format!("$ask --request-target '{long}' {place}/"),
+            format!("GET {}…", &long[..200]),
+            "this is a proxy",
+        ),
+        (
+            "",
+            format!("$ask -X {} {place}/", "M".repeat(100)),
+            format!("{} {place}/", "M".repeat(100)),
+            "a method 64",
+        ),
+        ("", format!("$ask --request-target /c {place}/"), "GET /c".into(), "this is a proxy"),
+        (
+            "",
+            format!("$ask -x http://bailey:0123456789abcdef0123456789abcdef@${{HTTP_PROXY#*@}} {place}/d"),
+            format!("GET {place}/d"),
+            "no pass of this command",
+        ),
+        (limits, format!("$ask {place}/; $ask {place}/e"), format!("GET {place}/e"), "1 times in a minute"),
+        (
+            "[limits]\ncommand_requests = 1\n",
+            format!("$ask {place}/; $ask {place}/f"),
+            format!("GET {place}/f"),
+            "1 requests at most",
+        ),
+        // Somebody else's name in the handshake of a tunnel.
+        (
+            "",
+            "$ask -k --connect-to a.example:443:b.example:443 https://a.example/".into(),
+            "CONNECT https://b.example/".into(),
+            "`a.example`",
+        ),
+        (
+            "",
+            "$ask --cacert /etc/ssl/certs/ca-certificates.crt https://a.example/".into(),
+            "CONNECT https://a.example/".into(),
+            "trusts another authority",
+        ),
+    ] {
+        fs::write(&config, format!("{free}{setting}")).unwrap();
+        let before = stage.trail().len();
+        let ran = shell(&line);
+        let trail = stage.trail();
+        let entry = trail[before..]
+            .iter()
+            .find(|entry| entry["type"] == "denied")
+            .unwrap_or_else(|| panic!("{line}: {ran:?}"));
+        assert_eq!(entry["target"], target.as_str(), "{line}");
+        let reason = entry["reasons"][0].as_str().unwrap();
+        assert!(reason.starts_with("network door: ") && reason.contains(why), "{line}: {entry}");
+        let told: String = target.chars().take(200).collect();
+        let told = format!("the network door refused {told}: ");
+        assert!(ran.stderr.contains(&told) && ran.stderr.contains(why), "{line}: {ran:?}");
+        assert!(!entry.to_string().contains("us:pw"), "{entry}");
+    }
+    fs::write(&config, free).unwrap();
+    // The control: a request of the same command that nothing is wrong with is an intent, and no refusal is told.
+    let before = stage.trail().len();
+    let passed = shell(&format!("$ask {place}/a"));
+    assert_eq!((passed.stdout.as_str(), passed.stderr.as_str()), ("passed", ""));
+    assert!(stage.trail()[before..].iter().all(|entry| entry["type"] != "denied"));
+}
+
+/// A tool shows its own words, or none.
+#[test]
+fn what_could_not_be_passed_on_is_told_with_the_result() {
+    let open = Upstream::start(|_, _| whole("200 OK", &[b'x'; 50_000]));
+    let (place, shut) = (open.url(""), "http://127.0.0.1");
+    let stage = stage(std::slice::from_ref(&place), &allow("*", ""));
+    let told = |line: &str| stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", line]).stderr;
+    let barred = told(&format!("curl -s --noproxy '' {shut}/ > /dev/null"));
+    assert!(
+        barred.contains(&format!("the network door could not pass on GET {shut}/: "))
+            && barred.contains("no address of the world"),
+        "{barred}"
+    );
+    let whole = format!("curl -s --noproxy '' {place}/ > /dev/null");
+    assert_eq!(told(&whole), "", "the control");
+    // Who wants no more of an answer knows it.
+    assert_eq!(told(&format!("curl -s --noproxy '' {place}/ | head -c 1 > /dev/null")), "");
+    let config = stage.home().join("config.toml");
+    let limited =
+        fs::read_to_string(&config).unwrap() + "[[network.limit]]\nhost = \"*\"\nreceived = \"20 KB\"\n";
+    fs::write(config, limited).unwrap();
+    let cut = told(&whole);
+    assert!(
+        cut.contains(&format!("could not pass on GET {place}/: no more than 20000 bytes are received")),
+        "{cut}"
+    );
 }
 
 #[test]
@@ -428,19 +594,20 @@ import time; time.sleep(60)";
 fn a_command_makes_so_many_requests_and_no_more() {
     let open = Upstream::says("passed");
     let stage = stage(&[open.url("")], &allow(&open.address.to_string(), ""));
-    let line = format!("for i in 1 2 3 4 5; do curl -sS --noproxy '' {}$i; done", open.url("/"));
+    let line = format!("for i in 1 2 3 4 5 6 7 8; do curl -sS --noproxy '' {}$i; done", open.url("/"));
     let run = || stage.ran(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
     let all = run();
     assert_eq!(
         (all.stdout.matches("passed").count(), requests(&stage).len()),
-        (5, 5),
+        (8, 8),
         "the control: {all:?}"
     );
     let config = stage.home().join("config.toml");
     let limit = fs::read_to_string(&config).unwrap() + "[limits]\ncommand_requests = 3\n";
     fs::write(config, limit).unwrap();
     let some = run();
-    assert_eq!((some.stdout.matches("passed").count(), requests(&stage).len()), (3, 8), "{some:?}");
+    // As many as it may make are refused with an entry, and then without.
+    assert_eq!((some.stdout.matches("passed").count(), requests(&stage).len()), (3, 8 + 6), "{some:?}");
     assert!(
         some.stdout.contains("limits.command_requests") && some.stderr.contains("makes 3 requests at most"),
         "{some:?}"

@@ -128,3 +128,17 @@ fn a_reader_that_goes_away_ends_the_command() {
     let statuses: Vec<_> = outcomes.map(|entry| entry["status"].clone()).collect();
     assert!(statuses.contains(&"cancelled".into()), "{statuses:?}");
 }
+
+#[test]
+fn a_limit_that_ended_a_command_is_told_with_its_setting() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::write(stage.home().join("config.toml"), "[limits]\ncommand_disk_mib = 1\n").unwrap();
+    let line = "head -c 4194304 /dev/zero > large.bin";
+    let ran = stage.ran(&["sandbox", "run", "--", "sh", "-c", line]);
+    let told = ran.stderr.contains("disk limit of 1 MiB") && ran.stderr.contains("`command_disk_mib`");
+    assert!(ran.code != Some(0) && told, "{ran:?}");
+    // The control: within the limit nothing is said of it.
+    let ran = stage.ran(&["sandbox", "run", "--", "sh", "-c", "head -c 1024 /dev/zero > small.bin"]);
+    assert!(ran.code == Some(0) && !ran.stderr.contains("limit"), "{ran:?}");
+}

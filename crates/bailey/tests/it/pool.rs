@@ -61,7 +61,9 @@ fn a_task_begins_where_a_command_has_loaded_what_it_needs() {
 fn what_was_loaded_for_other_manifests_is_stale_and_what_failed_is_not_ready() {
     let stage = stage();
     let ran = add(&stage, "exit 3");
-    assert!(ran.code == Some(3) && ran.stderr.contains("not ready"), "{ran:?}");
+    assert!(ran.code == Some(3) && ran.stderr.contains("not ready: the command failed"), "{ran:?}");
+    let ran = stage.ran(&["pool", "add", "--network", "--", "true"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("not ready: the command was not run"), "{ran:?}");
     assert!(listed(&stage).is_empty());
     assert_eq!(add(&stage, "true").code, Some(0));
     stage.write("package.json", "{ \"name\": \"other\" }\n");
@@ -78,6 +80,33 @@ fn what_was_loaded_for_other_manifests_is_stale_and_what_failed_is_not_ready() {
     let session = left[0]["session"].as_str().unwrap();
     assert_eq!(stage.ran(&["pool", "remove", session]).code, Some(0));
     assert!(listed(&stage).is_empty());
+}
+
+/// A task before may have left its conversation in it, and a human's yes to a secret.
+#[test]
+fn what_was_used_or_thrown_away_is_handed_to_no_task() {
+    let stage = stage();
+    for change in [&["sessions", "resume"] as &[&str], &["sessions", "discard"]] {
+        assert_eq!(add(&stage, "echo loaded > ~/.dep; echo made > made.txt").code, Some(0));
+        let session = listed(&stage)[0]["session"].as_str().unwrap().to_owned();
+        // The control: to look at it uses nothing.
+        assert_eq!(stage.ran(&["sessions", "diff", &session]).code, Some(0));
+        assert_eq!(listed(&stage).len(), 1);
+        let model = stage.model(vec![Reply::text("done")]);
+        let mut arguments = [change, &[&session]].concat();
+        if change[1] == "resume" {
+            arguments.extend(["another task", "--approve", "never", "--model", "test/model"]);
+        }
+        let used = stage.ran(&arguments);
+        assert_eq!(used.code, Some(0), "{used:?}");
+        drop(model);
+        assert!(listed(&stage).is_empty(), "{change:?}");
+        let (ran, _model) = task(&stage, &["--warm"]);
+        assert!(
+            ran.code == Some(1) && ran.stderr.contains("no workspace of this project is ready"),
+            "{ran:?}"
+        );
+    }
 }
 
 #[test]
@@ -101,4 +130,22 @@ fn several_are_made_and_each_is_one_tasks_and_one_projects() {
     let ran =
         stage.ran(&["run", "-C", project.to_str().unwrap(), "--warm", "--model", "test/model", "do it"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no workspace of this project"), "{ran:?}");
+}
+
+/// A layer over one project is none over another, whatever a mark says.
+#[test]
+fn a_mark_of_another_project_opens_nothing_there() {
+    let stage = stage();
+    assert_eq!(add(&stage, LOAD).code, Some(0));
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("package.json"), "{}\n").unwrap();
+    let other = other.path().canonicalize().unwrap();
+    let mark = fs::read_dir(stage.home().join("pool")).unwrap().next().unwrap().unwrap().path();
+    let mut moved: Value = serde_json::from_str(&fs::read_to_string(&mark).unwrap()).unwrap();
+    moved["project"] = json!(other);
+    moved["manifests"] = json!([]);
+    fs::remove_file(other.join("package.json")).unwrap();
+    fs::write(&mark, moved.to_string()).unwrap();
+    let (ran, _model) = task(&stage, &["--warm", "-C", other.to_str().unwrap()]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("this session works in"), "{ran:?}");
 }

@@ -133,3 +133,16 @@ fn what_follows_from_the_chain_is_made_anew() {
     assert_eq!(stage.ran(&["sessions", "undo", &session]).code, Some(0));
     assert!(!stage.project().join("b.txt").exists());
 }
+
+#[test]
+fn a_session_without_a_message_is_called_after_its_command() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "grep", "a", "a.txt"]).code, Some(0));
+    assert_eq!(stage.ran(&["--json", "sessions", "list"]).lines()[0]["title"], "grep a a.txt");
+    let listed = stage.ran(&["sessions", "list"]);
+    assert!(listed.stdout.contains("grep a a.txt"), "{listed:?}");
+    // The control: where something was said, that is its title.
+    let (ran, _model) = stage.task(vec![Reply::text("done")], &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(stage.ran(&["--json", "sessions", "list"]).lines()[0]["title"], "do it");
+}

@@ -189,6 +189,10 @@ fn a31_a_stand_in_is_put_in_nowhere_else() {
         );
     }
     assert_eq!(keyed.upstream.asked(), [""; 0], "none of them left");
+    let trail = keyed.stage.trail();
+    let misuses: Vec<&Value> = trail.iter().filter(|entry| entry["type"] == "denied").collect();
+    assert_eq!(misuses.len(), 11, "each is an entry");
+    assert!(misuses.iter().all(|entry| entry["reasons"][0].as_str().unwrap().starts_with("network door: ")));
     let passed = keyed.curl(&format!("{bearer} -X PUT -d hello {ours}"));
     assert_eq!(passed.stdout, "took 5", "the control: {passed:?}");
     assert!(keyed.upstream.asked()[0].contains(KEY));

@@ -3,11 +3,11 @@
 
 use crate::{
     door::{MAY_END, Upstream, whole},
-    stage::Stage,
+    stage::{Ran, Stage},
 };
-use bailey_testkit::Reply;
+use bailey_testkit::{Gate, Message, Reply};
 use serde_json::{Value, json};
-use std::fs;
+use std::{fs, process::Stdio};
 
 const DEFAULT: &str = include_str!("../../../policy/src/default.toml");
 
@@ -148,6 +148,142 @@ fn a_person_is_asked_once_for_a_server_and_each_time_for_what_is_sent() {
     // Other rules void what was said.
     let told = run(&stage, &[fetch(&server, "/6")], &["--approve", "never"]);
     assert!(!told[0].contains("page 0") && server.asked().len() == 2, "{told:?}");
+}
+
+#[test]
+fn servers_that_were_said_yes_to_are_listed_and_every_session_asks_again_once_one_is_taken_back() {
+    let servers: Vec<Upstream> =
+        (0..2).map(|_| Upstream::start(|_, _| whole("200 OK", b"page of it"))).collect();
+    let place = |of: &Upstream| format!("http://{}", of.address);
+    let stage = stage(&servers[0], "");
+    let both = format!("[network]\nprivate = [\"{}\", \"{}\"]\n", place(&servers[0]), place(&servers[1]));
+    fs::write(stage.home().join("config.toml"), both).unwrap();
+    let fetch = |of: &Upstream| ("web_fetch", json!({ "url": format!("{}/1", place(of)) }));
+    let both = || [fetch(&servers[0]), fetch(&servers[1])];
+    let listed = || stage.ran(&["--json", "approvals", "servers"]).lines();
+    for server in &servers {
+        run(&stage, &[fetch(server)], &["--approve", "later"]);
+    }
+    assert_eq!(listed(), [] as [Value; 0], "what is only asked is no yes");
+    let open = stage.ran(&["--json", "approvals", "list"]).lines();
+    let id = |question: &Value| question["id"].as_str().unwrap().to_owned();
+    for question in &open {
+        assert_eq!(stage.ran(&["approvals", "approve", &id(question), "--pattern"]).code, Some(0));
+    }
+    let found = listed();
+    let names: Vec<_> = found.iter().map(|yes| yes["server"].clone()).collect();
+    assert_eq!(names, [place(&servers[0]), place(&servers[1])]);
+    assert_eq!((&found[0]["question"], &found[0]["session"]), (&open[0]["id"], &open[0]["session"]));
+    assert!(found[0]["by"] == "owner" && found[0]["person"]["uid"].is_u64(), "{found:?}");
+    assert!(found[0]["since"].as_str() >= open[0]["asked"].as_str(), "{found:?}");
+    let shown = stage.ran(&["approvals", "servers"]);
+    assert!(shown.stdout.contains(&place(&servers[0])) && shown.stdout.contains("in session"), "{shown:?}");
+    // The control: other sessions fetch from both.
+    let told = run(&stage, &both(), &["--approve", "never"]);
+    assert!(told.iter().all(|text| text.contains("page of it")), "{told:?}");
+    let unknown = stage.ran(&["approvals", "revoke", "http://192.0.2.1:80"]);
+    assert!(unknown.code == Some(1) && unknown.stderr.contains("nobody said yes"), "{unknown:?}");
+    // A session that fetched there already asks again, too.
+    let gate = Gate::default();
+    let config = stage.home().join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.split("[providers.test]").next().unwrap()).unwrap();
+    let [first, second] = both();
+    let model = stage.model_beside(vec![
+        Reply::calls([("c1", first.0, first.1.clone())]),
+        Reply::Held(gate.clone(), Message::calls([("c2", first.0, first.1)])),
+        Reply::calls([("c3", second.0, second.1)]),
+        Reply::text("done"),
+    ]);
+    let mut task = stage.bailey(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]);
+    let child = task.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    model.wait_for(2);
+    let revoked = stage.ran(&["approvals", "revoke", &place(&servers[0]), "--reason", "no more"]);
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    assert_eq!(listed(), found[1..]);
+    gate.open();
+    let told = Ran::of(child.wait_with_output().unwrap()).results();
+    let is_page: Vec<bool> = told.iter().map(|text| text.contains("page of it")).collect();
+    assert_eq!(is_page, [true, false, true], "{told:?}");
+    assert_eq!((servers[0].asked().len(), servers[1].asked().len()), (2, 2));
+    // By its name alone: the other one is at the same address.
+    let revoked = stage.ran(&["approvals", "revoke", "127.0.0.1"]);
+    assert!(revoked.code == Some(0) && revoked.stdout.contains(&place(&servers[1])), "{revoked:?}");
+    assert_eq!(listed(), [] as [Value; 0]);
+    let trail = stage.trail();
+    let is_no =
+        |entry: &&Value| entry["type"] == "answered" && entry["answer"] == "no" && entry["by"] == "owner";
+    assert_eq!(trail.iter().filter(is_no).count(), 2, "each is an entry");
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn what_a_server_has_is_saved_byte_for_byte_where_the_rules_let_it_be_written() {
+    const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\xff\xfe<html>";
+    let server = Upstream::start(|first, _| match first.split(' ').nth(1).unwrap() {
+        "/picture" => whole("200 OK", PICTURE),
+        "/most" => whole("200 OK", &vec![b'x'; 8 << 20]),
+        "/more" => whole("200 OK", &vec![b'x'; (8 << 20) + 1]),
+        "/moved" => {
+            b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/x\r\nContent-Length: 0\r\n\r\n".to_vec()
+        }
+        _ => whole("404 Not Found", b"nothing here"),
+    });
+    let stage = stage(&server, ALLOW);
+    std::os::unix::fs::symlink("/etc", stage.project().join("out")).unwrap();
+    fs::write(stage.project().join(".env"), "KEY=value\n").unwrap();
+    let save = |path: &str, to: &str| {
+        ("web_fetch", json!({ "url": format!("http://{}{path}", server.address), "save_to": to }))
+    };
+    let calls = [
+        save("/picture", "new/picture.png"),
+        save("/picture", "a.txt"),
+        save("/most", "most"),
+        save("/more", "more"),
+        save("/moved", "moved"),
+        save("/none", "none"),
+        ("command_run", json!({ "argv": ["sh", "-c", "sha256sum new/picture.png a.txt; ls"] })),
+        // Nothing is asked of the server for these.
+        save("/1", "out/passwd"),
+        save("/2", "/etc/passwd"),
+        save("/3", "new"),
+        save("/4", ".env"),
+        save("/5", ".git/hooks/pre-commit"),
+    ];
+    let told = run(&stage, &calls, &["--approve", "never"]);
+    let digest = bailey_protocol::Digest::of(PICTURE).to_string();
+    for told in &told[..2] {
+        assert!(told.contains("200, ") && told.contains(&format!("SHA-256 {digest}")), "{told}");
+        assert!(!told.contains("PNG"), "{told}");
+    }
+    assert!(told[2].contains("8388608 bytes, saved as"), "{}", told[2]);
+    assert!(told[3].contains("there is more of it") && told[3].contains("nothing was saved"), "{}", told[3]);
+    assert!(told[4].contains("302") && told[4].contains("It leads on to http://169.254"), "{}", told[4]);
+    assert!(told[5].contains("404") && told[5].contains("nothing was saved"), "{}", told[5]);
+    assert_eq!(told[6].matches(&digest).count(), 2, "{}", told[6]);
+    for absent in ["more", "moved", "none"] {
+        assert!(!told[6].lines().any(|line| line == absent), "{}", told[6]);
+    }
+    for refused in &told[7..] {
+        assert!(!refused.contains("saved as"), "{refused}");
+    }
+    let asked = server.asked();
+    assert!(asked.iter().all(|head| !head.starts_with("GET /4")), "{asked:?}");
+    assert_eq!(fs::read(stage.project().join("a.txt")).unwrap(), b"a\n", "it is the session's alone");
+}
+
+#[test]
+fn a_yes_to_a_servers_pages_is_one_to_saving_them_inside() {
+    let server = Upstream::start(|_, _| whole("200 OK", b"its bytes"));
+    let stage = stage(&server, "");
+    let save = ("web_fetch", json!({ "url": format!("http://{}/file", server.address), "save_to": "got" }));
+    let look = ("command_run", json!({ "argv": ["cat", "got"] }));
+    run(&stage, std::slice::from_ref(&save), &["--approve", "later"]);
+    assert_eq!(server.asked(), [""; 0], "nothing leaves before the yes");
+    let id = stage.ran(&["--json", "approvals", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(stage.ran(&["approvals", "approve", &id, "--pattern"]).code, Some(0));
+    let told = run(&stage, &[save, look], &["--approve", "never"]);
+    assert!(told[0].contains("saved as") && told[1].contains("its bytes"), "{told:?}");
 }
 
 #[test]

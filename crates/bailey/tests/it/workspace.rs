@@ -2,9 +2,11 @@
 
 mod hunks;
 pub(crate) mod killed;
+mod kinds;
 mod masks;
 mod red;
 mod sides;
+mod stale;
 
 use crate::{
     stage::{Ran, Stage},
@@ -198,6 +200,23 @@ fn a_discard_throws_the_layer_away_and_nothing_else() {
     assert_eq!(apply.code, Some(1), "{apply:?}");
     assert!(apply.stderr.contains("nothing that can be applied"), "{apply:?}");
     assert_eq!(Tree::of(&stage.project()), before);
+}
+
+#[test]
+fn a_discard_after_an_apply_of_a_part_says_what_stays_and_how_it_is_taken_back() {
+    let stage = Stage::new(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
+    let session = work(&stage, "echo two >> a.txt; echo two >> b.txt");
+    let applied = stage.ran(&["sessions", "apply", &session, "a.txt"]);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let discarded = sessions(&stage, "discard", &session);
+    assert!(discarded.stderr.contains("stays in the project"), "{discarded:?}");
+    assert!(!discarded.stderr.contains("is as it was"), "{discarded:?}");
+    assert_eq!((stage.read("a.txt"), stage.read("b.txt")), ("one\ntwo\n".into(), "one\n".into()));
+    // What it says to do does what it says; then there is nothing more that stays.
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!((undone.code, stage.read("a.txt").as_str()), (Some(0), "one\n"), "{undone:?}");
+    let again = sessions(&stage, "discard", &session);
+    assert!(again.stderr.contains("the project is as it was"), "{again:?}");
 }
 
 #[test]

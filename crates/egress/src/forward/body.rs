@@ -1,6 +1,6 @@
 //! Bodies that pass by: counted, never kept, and cut off where nothing comes for too long.
 
-use super::limits::Meter;
+use super::{limits::Meter, notes::Broken};
 use crate::connect::BoxError;
 use bailey_secrets::{Redactor, StreamRedactor};
 use bytes::Bytes;
@@ -40,7 +40,7 @@ pub(super) struct Passing {
     idle: Duration,
     timer: Pin<Box<Sleep>>,
     /// Hears how it ended: whole, or why not.
-    ended: Option<oneshot::Sender<Result<(), String>>>,
+    ended: Option<oneshot::Sender<Result<(), Broken>>>,
     look: Option<Look>,
 }
 
@@ -132,7 +132,7 @@ impl Passing {
         inner: Incoming,
         meter: Meter,
         idle: Duration,
-        ended: Option<oneshot::Sender<Result<(), String>>>,
+        ended: Option<oneshot::Sender<Result<(), Broken>>>,
     ) -> Self {
         Self { inner, meter, idle, timer: Box::pin(sleep(idle)), ended, look: None }
     }
@@ -145,11 +145,11 @@ impl Passing {
 
     fn fail<T>(&mut self, why: String) -> Poll<Option<Result<T, BoxError>>> {
         self.look = None;
-        self.end(Err(why.clone()));
+        self.end(Err(why.clone().into()));
         Poll::Ready(Some(Err(why.into())))
     }
 
-    fn end(&mut self, how: Result<(), String>) {
+    fn end(&mut self, how: Result<(), Broken>) {
         if let Some(ended) = self.ended.take() {
             drop(ended.send(how));
         }
@@ -180,7 +180,7 @@ impl Body for Passing {
                 }
             }
             Poll::Ready(Some(Err(error))) => {
-                self.end(Err(format!("the connection broke: {error}")));
+                self.end(Err(format!("the connection broke: {error}").into()));
                 Poll::Ready(Some(Err(error.into())))
             }
             Poll::Ready(None) => match self.look.take().map(Look::rest) {
@@ -266,7 +266,7 @@ impl Drop for Passing {
     fn drop(&mut self) {
         // Whoever knows that it is over asks no more.
         let is_whole = self.is_end_stream();
-        self.end(if is_whole { Ok(()) } else { Err("the command went away before it was over".into()) });
+        self.end(if is_whole { Ok(()) } else { Err(Broken::Gone(" before it was over")) });
     }
 }
 

@@ -79,6 +79,11 @@ impl Private {
         matches!(port, 80 | 443) || self.0.iter().any(|known| known.port == port)
     }
 
+    /// Whom they name.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|known| known.host.as_str())
+    }
+
     /// Whether it is one of them.
     pub(super) fn names(&self, host: &Origin) -> bool {
         self.0.contains(host)

@@ -2,19 +2,23 @@
 
 use super::{
     Exchange, ForwardProxy, Inner,
+    answers::{denied, failed, refused, told},
     authority::HTTP_2,
     body::{Answered, Passing, text},
     dial::Guarded,
+    notes::Notes,
+    target::{METHOD_BYTES_MAX, URL_BYTES_MAX, is_same_host, named, shortened, without_user},
 };
 use crate::{
     config::{Origin, canonical},
     connect::Clients,
+    failure::find,
 };
-use bailey_kernel::{Door, Pass, Refused, Way};
+use bailey_kernel::{Door, Pass, Refused, Turned, Way};
 use bailey_protocol::{Action, Relay, Status};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::{
-    Method, Request, Response, StatusCode, Uri,
+    Method, Request, Response, StatusCode,
     body::{Body as _, Incoming},
     header::{HOST, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE},
     server::conn::{http1, http2},
@@ -24,6 +28,7 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::{
     convert::Infallible,
+    io,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -42,20 +47,16 @@ use tokio_util::sync::CancellationToken;
 
 /// Between two tries to take a connection, where the first failed.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
-/// The longest URL, in bytes: each is an entry of the journal.
-const URL_BYTES_MAX: usize = 8 << 10;
-/// The most characters of a refused request that a command's result names.
-const NAMED_CHARS_MAX: usize = 200;
 /// What a request to switch to WebSocket (RFC 6455) is judged as: what passes then has no method.
 pub(super) const WEBSOCKET: &str = "WEBSOCKET";
+/// What a tunnel is asked for with.
+const CONNECT: &str = "CONNECT";
 /// How long a request's head and a handshake may take.
 const HEAD: Duration = Duration::from_secs(30);
 /// The most requests at a time on one connection of HTTP/2 (RFC 9113).
 const STREAMS_MAX: u32 = 64;
 /// The longest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 128 << 10;
-/// The most refusals that a command's result names.
-const REFUSED_MAX: usize = 8;
 /// How long what was cut off may take to be written down.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -73,8 +74,9 @@ struct Guest {
     working: mpsc::Sender<Infallible>,
     /// Requests so far.
     requests: AtomicU64,
-    /// What the rules did not let pass.
-    refused: Arc<Mutex<Vec<String>>>,
+    /// Requests so far that the door refused by itself.
+    turned_away: AtomicU64,
+    notes: Arc<Notes>,
 }
 
 /// Whom a connection leads to once it is a tunnel.
@@ -85,19 +87,38 @@ struct Tunnel {
     is_tls: bool,
 }
 
+impl Tunnel {
+    fn authority(&self) -> String {
+        let Self { host, port, is_tls } = self;
+        if *port == if *is_tls { 443 } else { 80 } { host.clone() } else { format!("{host}:{port}") }
+    }
+
+    fn url(&self, path: &str) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        format!("{scheme}://{}{path}", self.authority())
+    }
+}
+
 impl ForwardProxy {
-    pub(super) async fn serve_way(inner: Arc<Inner>, way: Way, ended: CancellationToken) -> Vec<String> {
+    pub(super) async fn serve_way(inner: Arc<Inner>, way: Way, ended: CancellationToken) -> Turned {
         let Way { listener, pass, door } = way;
         let listener = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
         // Without a listener nobody is served: the command has no network.
-        let Ok(listener) = listener else { return Vec::new() };
+        let Ok(listener) = listener else { return Turned::default() };
         let (working, mut idle) = mpsc::channel(1);
-        let refused = Arc::default();
-        let (requests, noted) = (AtomicU64::new(0), Arc::clone(&refused));
+        let notes = Arc::new(Notes::default());
         let clients = Arc::new(Clients::new(inner.dial.clone(), inner.trust.clone()));
-        let guest =
-            Guest { inner, pass, door, clients, ended: ended.clone(), working, requests, refused: noted };
-        let guest = Arc::new(guest);
+        let guest = Arc::new(Guest {
+            inner,
+            pass,
+            door,
+            clients,
+            ended: ended.clone(),
+            working,
+            requests: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
+            notes: notes.clone(),
+        });
         let places = guest.inner.places.clone();
         let mut connections = JoinSet::new();
         loop {
@@ -122,7 +143,7 @@ impl ForwardProxy {
         connections.shutdown().await;
         drop(guest);
         timeout(LAST, idle.recv()).await.ok();
-        std::mem::take(&mut *refused.lock().unwrap_or_else(PoisonError::into_inner))
+        notes.take()
     }
 }
 
@@ -153,7 +174,14 @@ impl Guest {
         becoming: &Mutex<Option<(OnUpgrade, Tunnel)>>,
         place: Place,
     ) -> Response<Answered> {
-        if !self.is_known(request.headers_mut().remove(PROXY_AUTHORIZATION).as_ref()) {
+        let shown = request.headers_mut().remove(PROXY_AUTHORIZATION);
+        let method = request.method().to_string();
+        if !self.is_known(shown.as_ref()) {
+            // Who shows none is asked for one. Who shows another's is not this command.
+            if shown.is_some() {
+                self.turn_away(&method, &without_user(request.uri()), "it shows no pass of this command")
+                    .await;
+            }
             let mut answer = told(
                 StatusCode::PROXY_AUTHENTICATION_REQUIRED,
                 "Bailey's network door wants the pass of the variable HTTPS_PROXY: each command has its own.\n".into(),
@@ -165,7 +193,10 @@ impl Guest {
         }
         if request.method() == Method::CONNECT {
             let Some((host, port)) = named(request.uri()) else {
-                return told(StatusCode::BAD_REQUEST, "CONNECT names a host and a port.\n".into());
+                let url = without_user(request.uri());
+                return self
+                    .refuse(StatusCode::BAD_REQUEST, &method, &url, "CONNECT names a host and a port")
+                    .await;
             };
             if self.inner.tunnels.names(&Origin { tls: true, host: host.clone(), port }) {
                 let url = format!("https://{host}:{port}/");
@@ -180,13 +211,13 @@ impl Guest {
         let uri = request.uri().clone();
         let is_plain = uri.scheme_str() == Some("http") && uri.authority().is_some();
         if !is_plain {
-            let why =
-                "This is a proxy: it takes `http://` URLs as they are, and `https://` through CONNECT.\n";
-            return told(StatusCode::BAD_REQUEST, why.into());
+            let why = "this is a proxy: it takes `http://` URLs as they are, and `https://` through CONNECT";
+            return self.refuse(StatusCode::BAD_REQUEST, &method, &without_user(&uri), why).await;
         }
         // One server has one name from here on, for whoever judges it and whoever is bound to it.
         let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {
-            return told(StatusCode::BAD_REQUEST, "A URL has no user and no password here.\n".into());
+            let why = "a URL has no user and no password here";
+            return self.refuse(StatusCode::BAD_REQUEST, &method, &without_user(&uri), why).await;
         };
         let port = authority.port_u16().filter(|port| *port != 80).map(|port| format!(":{port}"));
         let authority = format!("{}{}", canonical(authority.host()), port.unwrap_or_default());
@@ -219,11 +250,24 @@ impl Guest {
             return self.inside(stream.into_inner(), tunnel, false, place).await;
         }
         let Ok(config) = self.inner.authority.in_place_of(&tunnel.host) else { return };
-        // A handshake that fails is the command's: it trusts another authority, or went away.
-        let Ok(Ok(stream)) = timeout(HEAD, TlsAcceptor::from(config).accept(stream)).await else { return };
+        let url = tunnel.url("/");
+        let stream = match timeout(HEAD, TlsAcceptor::from(config).accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                let is_distrust = matches!(find(&error), Some(rustls::Error::AlertReceived(_)));
+                let hint =
+                    if is_distrust { ": it trusts another authority than the one it was shown" } else { "" };
+                let why = format!("no TLS came about ({error}){hint}");
+                return self.turn_away(CONNECT, &url, &why).await;
+            }
+            // It went away, or says nothing.
+            Ok(Err(_)) | Err(_) => return,
+        };
         let said = stream.get_ref().1.server_name();
-        if said.is_some_and(|said| !said.eq_ignore_ascii_case(tunnel.host.trim_end_matches('.'))) {
-            return;
+        if let Some(said) = said.filter(|said| !said.eq_ignore_ascii_case(tunnel.host.trim_end_matches('.')))
+        {
+            let why = format!("its handshake names somebody else, `{said}`");
+            return self.turn_away(CONNECT, &url, &why).await;
         }
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP_2);
         self.inside(TokioIo::new(stream), tunnel, is_http2, place).await;
@@ -246,21 +290,32 @@ impl Guest {
 
     /// A request inside a tunnel: it goes where the tunnel leads.
     async fn within(&self, request: Request<Incoming>, tunnel: &Tunnel, place: Place) -> Response<Answered> {
-        let Tunnel { host, port, is_tls } = tunnel;
-        let (scheme, usual) = if *is_tls { ("https", 443) } else { ("http", 80) };
-        let authority = if *port == usual { host.clone() } else { format!("{host}:{port}") };
-        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-        let url = format!("{scheme}://{authority}{path}");
-        self.pass_on(request, &authority, url, place).await
+        let url = tunnel.url(request.uri().path_and_query().map_or("/", |path| path.as_str()));
+        self.pass_on(request, &tunnel.authority(), url, place).await
     }
 
-    fn note(&self, what: &str, why: &str) {
-        let mut all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let what: String = what.chars().take(NAMED_CHARS_MAX).collect();
-        let refused = format!("{what}: {why}");
-        if all.len() < REFUSED_MAX && !all.contains(&refused) {
-            all.push(refused);
+    /// Refuses a request that the rules are not asked about.
+    async fn refuse(&self, status: StatusCode, method: &str, url: &str, why: &str) -> Response<Answered> {
+        self.turn_away(method, url, why).await;
+        refused(status, method, url, why)
+    }
+
+    /// Writes down that a request was refused, whatever the rules say of it.
+    async fn turn_away(&self, method: &str, url: &str, why: &str) {
+        self.notes.refused(&format!("{method} {url}"), why);
+        if self.turned_away.fetch_add(1, Ordering::Relaxed) >= self.inner.config.requests_max {
+            return;
         }
+        let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        let (method, url) = (shortened(method), shortened(url));
+        let relay = Relay { method, url, length: None, number, key: None };
+        let (door, working, why) = (self.door.clone(), self.working.clone(), format!("network door: {why}"));
+        // Also where its command went away meanwhile. A journal that takes no entry lets nothing else pass.
+        let written = tokio::spawn(async move {
+            let _working = working;
+            door.refuse(Action::Relay(relay), why).await
+        });
+        drop(written.await);
     }
 
     /// Asks for the effect that the request is, and answers with what came of it.
@@ -271,52 +326,47 @@ impl Guest {
         url: String,
         place: Place,
     ) -> Response<Answered> {
-        if url.len() > URL_BYTES_MAX {
-            let why = format!("A URL has {URL_BYTES_MAX} bytes at most.\n");
-            return told(StatusCode::URI_TOO_LONG, why);
+        let is_switch = is_websocket(&request) || request.method() == Method::CONNECT;
+        let method = if is_websocket(&request) { WEBSOCKET.to_owned() } else { request.method().to_string() };
+        if url.len() > URL_BYTES_MAX || method.len() > METHOD_BYTES_MAX {
+            let why = format!(
+                "a URL has {URL_BYTES_MAX} bytes at most, and a method {METHOD_BYTES_MAX}: each is an entry of the journal"
+            );
+            let (method, url) = (shortened(&method), shortened(&url));
+            return self.refuse(StatusCode::URI_TOO_LONG, &method, &url, &why).await;
         }
         // The name that is asked for is the one that is judged: no fronting (RFC 9110, 7.4).
         let is_other = |host: &HeaderValue| !is_same_host(host.as_bytes(), authority.as_bytes());
         if request.headers().get_all(HOST).iter().any(is_other) {
             let why =
-                format!("The header Host names somebody else than the request, which goes to {authority}.\n");
-            return told(StatusCode::MISDIRECTED_REQUEST, why);
+                format!("the header Host names somebody else than the request, which goes to {authority}");
+            return self.refuse(StatusCode::MISDIRECTED_REQUEST, &method, &url, &why).await;
         }
         let most = self.inner.config.requests_max;
         if self.requests.fetch_add(1, Ordering::Relaxed) >= most {
-            self.note("whatever came later", &format!("a command makes {most} requests at most"));
-            let why = format!(
-                "One command makes {most} requests at most: `limits.command_requests` in config.toml.\n"
-            );
-            return told(StatusCode::TOO_MANY_REQUESTS, why);
+            let why =
+                format!("a command makes {most} requests at most (`limits.command_requests` in config.toml)");
+            return self.refuse(StatusCode::TOO_MANY_REQUESTS, &method, &url, &why).await;
         }
-        let is_switch = is_websocket(&request) || request.method() == Method::CONNECT;
-        let method = if is_websocket(&request) { WEBSOCKET.to_owned() } else { request.method().to_string() };
         let key = match self.inner.keys.wanted(&method, &url, request.headers()) {
             Ok(key) => key,
             Err(misused) => {
-                let why = misused.to_string();
-                self.note(&format!("{method} {url}"), &why);
-                return refused(&method, &url, &why);
+                return self.refuse(StatusCode::FORBIDDEN, &method, &url, &misused.to_string()).await;
             }
         };
         // What passes after a switch says nowhere how much it is.
         let length = request.body().size_hint().exact().filter(|_| !is_switch);
         let used = self.inner.limits.of(authority, &url);
         if let Err(why) = used.as_ref().map_or(Ok(()), |used| used.begin(length, Instant::now())) {
-            self.note(&format!("{method} {url}"), &why);
-            return told(
-                StatusCode::TOO_MANY_REQUESTS,
-                format!("Bailey's network door stopped this: {why}\n"),
-            );
+            return self.refuse(StatusCode::TOO_MANY_REQUESTS, &method, &url, &why).await;
         }
         let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let relay = Relay { method: method.clone(), url: url.clone(), length, number, key };
         let (answer, answered) = oneshot::channel();
         let upgrade = request.extensions_mut().remove::<OnUpgrade>();
         let clients = self.clients.clone();
-        let exchange =
-            Exchange { request, upgrade, clients, used, answer, ended: self.ended.clone(), _place: place };
+        let (ended, notes) = (self.ended.clone(), self.notes.clone());
+        let exchange = Exchange { request, upgrade, clients, used, answer, ended, notes, _place: place };
         self.inner.wait(number, exchange);
         let (inner, door, working) = (self.inner.clone(), self.door.clone(), self.working.clone());
         let effect = tokio::spawn(async move {
@@ -331,7 +381,7 @@ impl Guest {
         }
         match effect.await {
             Ok(Err(Refused::Denied(reasons))) => {
-                self.note(&format!("{method} {url}"), "no rule allows it");
+                self.notes.refused(&format!("{method} {url}"), "no rule allows it");
                 denied(&method, &url, &reasons)
             }
             Ok(Err(refused)) => failed(&method, &url, &refused.to_string()),
@@ -364,63 +414,4 @@ fn is_websocket(request: &Request<Incoming>) -> bool {
     let wanted = request.headers().get(UPGRADE).and_then(|wanted| wanted.to_str().ok());
     request.method() == Method::GET
         && wanted.is_some_and(|wanted| wanted.trim().eq_ignore_ascii_case("websocket"))
-}
-
-/// Host and port of a `CONNECT`.
-fn named(uri: &Uri) -> Option<(String, u16)> {
-    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
-    Some((canonical(authority.host()), authority.port_u16()?))
-}
-
-/// Whether two authorities are the same host and, where either names one, port: without it, it is the scheme's.
-fn is_same_host(one: &[u8], other: &[u8]) -> bool {
-    let bare = |text: &[u8]| {
-        let text = String::from_utf8_lossy(text).to_ascii_lowercase();
-        let (host, port) = match text.rsplit_once(':') {
-            Some((host, port)) if !port.contains(']') => (host, port),
-            _ => (text.as_str(), ""),
-        };
-        let port = if matches!(port, "80" | "443") { "" } else { port };
-        (canonical(host), port.to_owned())
-    };
-    bare(one) == bare(other)
-}
-
-fn told(status: StatusCode, why: String) -> Response<Answered> {
-    let mut answer = Response::new(text(why));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));
-    answer
-}
-
-/// A refusal that no rule lifts.
-fn refused(method: &str, url: &str, why: &str) -> Response<Answered> {
-    told(
-        StatusCode::FORBIDDEN,
-        format!("Bailey's network door refused this request: {method} {url}\n{why}\n"),
-    )
-}
-
-/// A refusal says what would let it pass: whoever reads it is a program, its agent, and then a person.
-fn denied(method: &str, url: &str, reasons: &[String]) -> Response<Answered> {
-    let uri: Option<Uri> = url.parse().ok();
-    let host = uri.as_ref().and_then(|uri| uri.authority()).map_or("", |authority| authority.as_str());
-    let mut why =
-        format!("Bailey's network door refused this request: {method} {url}\n{}\n", reasons.join("; "));
-    // What is no plain host would be another rule than it looks like.
-    if !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
-    {
-        why += &format!(
-            "\nTo let it pass, the owner of this Bailey adds a rule (see docs/network.md):\n\n[[rule]]\nname = \"{host}\"\n\
-             answer = \"allow\"\nmatch = {{ action = \"http\", host = \"{host}\", method = \"{method}\" }}\n"
-        );
-    }
-    told(StatusCode::FORBIDDEN, why)
-}
-
-fn failed(method: &str, url: &str, why: &str) -> Response<Answered> {
-    told(
-        StatusCode::BAD_GATEWAY,
-        format!("Bailey's network door could not pass this on: {method} {url}\n{why}\n"),
-    )
 }

@@ -5,6 +5,7 @@ use super::{
     body::{self, Answered, Counted},
     headers::{end_to_end, keep_upgrade},
     limits::Meter,
+    notes::Broken,
 };
 use crate::config::Origin;
 use hyper::{Response, StatusCode, Uri, body::Incoming, upgrade::OnUpgrade};
@@ -25,14 +26,14 @@ impl Inner {
         upgrade: Option<OnUpgrade>,
         answer: oneshot::Sender<Response<Answered>>,
         (out, back): (Meter, Meter),
-    ) -> Result<(), String> {
+    ) -> Result<(), Broken> {
         let upgrade = upgrade.ok_or("the server switches to a protocol that nobody asked for")?;
         let theirs = hyper::upgrade::on(&mut came);
         let mut told = Response::new(body::text(String::new()));
         *told.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         *told.headers_mut() = end_to_end(came.headers());
         keep_upgrade(came.headers(), told.headers_mut());
-        answer.send(told).map_err(|_| "the command went away")?;
+        answer.send(told).map_err(|_| Broken::Gone(""))?;
         let theirs = theirs.await.map_err(|error| error.to_string())?;
         pass(upgrade, Counted::new(TokioIo::new(theirs), out, back)).await
     }
@@ -45,7 +46,7 @@ impl Inner {
         answer: oneshot::Sender<Response<Answered>>,
         passed: &Passed,
         (out, back): (Meter, Meter),
-    ) -> Result<(), String> {
+    ) -> Result<(), Broken> {
         let origin = Origin::of(&to).filter(|origin| self.tunnels.names(origin));
         let origin = origin.ok_or("its owner opened no tunnel there")?;
         let upgrade = upgrade.ok_or("what asks for a tunnel cannot become one")?;
@@ -54,7 +55,7 @@ impl Inner {
         let theirs = theirs.map_err(|error| error.to_string())?;
         passed.sent.store(true, Ordering::Relaxed);
         passed.status.store(StatusCode::OK.as_u16(), Ordering::Relaxed);
-        answer.send(Response::new(body::text(String::new()))).map_err(|_| "the command went away")?;
+        answer.send(Response::new(body::text(String::new()))).map_err(|_| Broken::Gone(""))?;
         pass(upgrade, Counted::new(theirs.into_inner(), out, back)).await
     }
 }
@@ -62,8 +63,8 @@ impl Inner {
 async fn pass<T: AsyncRead + AsyncWrite + Unpin>(
     upgrade: OnUpgrade,
     mut theirs: Counted<T>,
-) -> Result<(), String> {
+) -> Result<(), Broken> {
     let ours = upgrade.await.map_err(|error| error.to_string())?;
     let copied = copy_bidirectional(&mut TokioIo::new(ours), &mut theirs).await;
-    copied.map(drop).map_err(|error| format!("the connection broke: {error}"))
+    copied.map(drop).map_err(|error| format!("the connection broke: {error}").into())
 }

@@ -83,14 +83,23 @@ pub(super) fn of(file: &str, at: Place, rule: &Rule) -> Vec<Warning> {
             rule.name
         ));
     }
-    if rule.answer == Answer::Allow
-        && let Some(launcher) =
-            rule.matches.command.iter().flatten().map(CommandPrefix::program).find(launches)
-    {
-        texts.push(format!(
-            "rule `{}` never allows `{launcher}`: what that runs is among its arguments, and is not known for certain",
-            rule.name
-        ));
+    if rule.answer == Answer::Allow {
+        let all = || rule.matches.command.iter().flatten();
+        texts.extend(all().map(CommandPrefix::program).filter(launches).map(|launcher| {
+            format!(
+                "rule `{}` never allows `{launcher}`: what that runs is among its arguments, and is not known for certain",
+                rule.name
+            )
+        }));
+        texts.extend(all().filter_map(|own| {
+            let options = Programs::KNOWN.code_options(own.program());
+            let first = options.first().filter(|_| own.is_bare())?;
+            Some(format!(
+                "rule `{}` allows `{own}` for files only, and not with {}: what that runs has to be named, as `{own} {first}`",
+                rule.name,
+                options.iter().map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ")
+            ))
+        }));
     }
     if matches!(rule.answer, Answer::Deny | Answer::Pass) && rule.priority != 0 {
         let answer = rule.answer.name();

@@ -276,6 +276,18 @@ fn odd_rules_are_warned_about() {
         "rule `a` can never speak: none of its actions has a `path`"
     );
     assert!(warned(r#"match = { action = "read", command = "git" }"#).contains("has a `command`"));
+    let allowed = |command: &str| {
+        let text = format!("[[rule]]\nname = \"a\"\nanswer = \"allow\"\nmatch = {{ command = {command} }}\n");
+        let parsed = parse("a.toml", &text, Format::Toml).unwrap();
+        parsed.warnings.iter().map(|warning| warning.text.clone()).collect::<Vec<_>>().join("; ")
+    };
+    assert!(allowed("[\"make\", \"bash\"]").contains("never allows `bash`"));
+    let both = allowed("[\"make\", \"python3\", \"env\"]");
+    assert!(
+        both.contains("never allows `env`") && both.contains("`-m`") && both.contains("`python3 -c`"),
+        "{both}"
+    );
+    assert_eq!(allowed("[\"python3 -m\", \"make\"]"), "", "control: what runs is named");
     assert!(warned("match = {}\nexcept = { path = [] }").contains("never fits"));
     assert!(warned("match = { tag = [] }").contains("the list `tag` of its `match` is empty"));
     assert_eq!(

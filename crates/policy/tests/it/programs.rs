@@ -3,9 +3,9 @@
 use crate::support::*;
 use bailey_policy::{
     Answer::{self, Allow, Deny},
-    NoPattern, Pattern, Policy, Programs, Rule,
+    Facts, NoPattern, Pattern, Policy, Programs, Rule,
 };
-use bailey_protocol::{Action, Blob, Command, Role::Agent};
+use bailey_protocol::{Action, Blob, Command, Role::Agent, Timestamp};
 
 fn line(text: &str) -> Command {
     let words: Vec<&str> = text.split('~').collect();
@@ -204,6 +204,56 @@ fn an_allow_for_a_program_does_not_cover_what_its_options_run() {
         let allow = vec![rule("a", Allow).on(crate::support::command(&[prefix]))];
         assert_eq!(judged(allow, Programs::KNOWN, &words(text)), Allow, "{text}");
     }
+}
+
+/// What an explanation says of the one rule, an allow for some prefixes.
+fn why(prefixes: &[&str], command: &Command) -> Option<String> {
+    let policy = Policy::new(vec![], vec![rule("a", Allow).on(crate::support::command(prefixes))]);
+    let sealed = sealed(Agent, Action::Exec(command.clone()));
+    let places = places();
+    let considered = policy.consider(&Facts::new(&sealed, Timestamp::UNIX_EPOCH, &places));
+    considered.into_iter().find(|it| it.rule.name == "a").unwrap().why
+}
+
+#[test]
+fn an_explanation_says_why_an_allow_does_not_cover_a_command_and_what_would() {
+    let mut followed = 0;
+    for (prefix, text) in TRICKS {
+        let command = words(text);
+        if command.argv[0] != prefix.split(' ').next().unwrap() {
+            continue;
+        }
+        let why = why(&[prefix], &command).unwrap_or_else(|| panic!("nothing is said of `{text}`"));
+        // What it says to write does what it says.
+        let Some((_, advised)) = why.split_once("has to name it, `") else { continue };
+        let advised = advised.trim_end_matches('`');
+        let allow = vec![rule("a", Allow).on(crate::support::command(&[advised]))];
+        assert_eq!(judged(allow, Programs::KNOWN, &command), Allow, "{text}: {why}");
+        followed += 1;
+    }
+    assert!(followed > 50, "{followed}");
+    let cases: &[(&str, &str, &str)] = &[
+        ("python3", "python3~-m~venv~x", "`-m` makes `python3` run something else"),
+        ("python3", "python3", "reads from its standard input"),
+        ("pip", ".venv/bin/pip~install~x", "name it by its path, `.venv/bin/pip`"),
+        ("bash", "bash~x.sh", "what `bash` runs is among its arguments"),
+        ("ls", "sh~-c~ls $X", "more than plain words"),
+        ("ls", "sh~-c~env ls", "a part of its shell line"),
+        ("git push", "git~-C~sub~push", "no option before or between its words"),
+    ];
+    for (prefix, text, part) in cases {
+        let why = why(&["make", prefix], &line(text));
+        assert!(why.as_ref().is_some_and(|why| why.contains(part)), "{text}: {why:?}");
+    }
+    let mut steered = words("git status");
+    steered.env.insert("GIT_PAGER".into(), "x".into());
+    assert!(why(&["git"], &steered).unwrap().contains("`GIT_PAGER`"));
+    for (prefixes, text) in
+        [(["make"], "python3 -m venv x"), (["git push"], "git status"), (["ls"], "env make")]
+    {
+        assert_eq!(why(&prefixes, &words(text)), None, "another program: {text}");
+    }
+    assert_eq!(why(&["python3 -m"], &words("python3 -m venv x")), None, "control: it fits");
 }
 
 #[test]
@@ -461,8 +511,9 @@ fn a_file_that_is_called_sh_hides_what_it_runs() {
 /// What is granted for the pages of a server is that server, and what only fetches there.
 #[test]
 fn a_pattern_of_pages_is_one_server_and_sends_nothing() {
-    let fetch = |method: &str, url: &str| {
-        Action::Fetch(bailey_protocol::HttpRequest { method: method.into(), ..request(url) })
+    let fetch = |method: &str, url: &str| Action::Fetch {
+        request: bailey_protocol::HttpRequest { method: method.into(), ..request(url) },
+        raw: false,
     };
     let pages = Pattern::around(&fetch("GET", "https://Docs.Example.com/a")).unwrap();
     assert_eq!(pages.to_string(), "https://docs.example.com:443/…");
@@ -482,7 +533,7 @@ fn a_pattern_of_pages_is_one_server_and_sends_nothing() {
     let sends = |change: fn(&mut bailey_protocol::HttpRequest)| {
         let mut asked = request("https://docs.example.com/a");
         change(&mut asked);
-        Action::Fetch(asked)
+        Action::Fetch { request: asked, raw: false }
     };
     let header = sends(|it| it.headers.push(("a".into(), bailey_protocol::HeaderValue::Text("b".into()))));
     let body = sends(|it| it.body = Blob(b"x".to_vec()));

@@ -56,6 +56,7 @@ pub(crate) async fn open(
         events: sender,
         workspace: Bench::WORKSPACE.into(),
         folder,
+        backend: None,
         command: "bailey-test".into(),
         unattended: false,
         person: None,

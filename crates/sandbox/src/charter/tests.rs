@@ -98,7 +98,7 @@ fn git_looks_at_commits_where_nothing_of_the_project_is_writable_and_there_is_no
     for view in [View::Workspace, View::Merge, View::Discard, View::Layers] {
         assert!(!is_granted(view, &git()), "git in {view:?}");
     }
-    let way = Shown { pass: "pass".into(), stand_ins: Vec::new() };
+    let way = Shown { pass: "pass".into(), stand_ins: Vec::new(), own_hosts: Vec::new() };
     assert!(!is_granted(View::Commits, &Job { way: Some(way), ..git() }));
     let revealed = vec![WsPath("/work/p/.env".into())];
     for isolation in [

@@ -1,33 +1,92 @@
-//! Since when processes live in the background.
+//! Since when what a session's effects see of its project may be as it was.
 
 use super::Walls;
 use bailey_protocol::SessionId;
-use std::time::SystemTime;
+use std::{sync::PoisonError, time::SystemTime};
 
-/// A process in the background, as long as it may change its session's layer.
+/// The effects that may look at a session's project or change its layer, of all sessions.
+#[derive(Debug, Default)]
+pub(super) struct Living {
+    lives: Vec<Life>,
+    /// The number of the last one.
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Life {
+    number: u64,
+    session: SessionId,
+    since: SystemTime,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Foreground,
+    Background,
+    /// It is over, and its worker waits for what is asked next.
+    Waiting,
+}
+
+impl Living {
+    /// Since when what shows now in the layer may have been made, or what it was made of been read; none where nothing lives.
+    pub(super) fn since(&self, session: SessionId) -> Option<SystemTime> {
+        self.of(session).map(|life| life.since).min()
+    }
+
+    /// Whether something is at work.
+    pub(super) fn is_any(&self, session: SessionId) -> bool {
+        self.of(session).any(|life| life.kind != Kind::Waiting)
+    }
+
+    /// Whether a process lives in the background.
+    pub(super) fn is_background(&self, session: SessionId) -> bool {
+        self.of(session).any(|life| life.kind == Kind::Background)
+    }
+
+    fn of(&self, session: SessionId) -> impl Iterator<Item = &Life> {
+        self.lives.iter().filter(move |life| life.session == session)
+    }
+}
+
+/// An effect, as long as it may change its session's layer, or keeps what others see of the project from being renewed.
 pub(super) struct Lives<'a> {
     walls: &'a Walls,
     session: SessionId,
-    since: SystemTime,
+    number: u64,
+    /// How old what it sees of the project may be. The overlay is mounted anew when nothing lives any more that looked at it, so
+    /// what begins beside another is shown no more than that one; and a private copy is brought up to date after this.
+    pub(super) since: SystemTime,
 }
 
 impl<'a> Lives<'a> {
-    pub(super) fn begin(walls: &'a Walls, session: SessionId, since: SystemTime) -> Self {
-        walls.living(|living| living.entry(session).or_default().push(since));
-        Self { walls, session, since }
+    pub(super) fn begin(walls: &'a Walls, session: SessionId, is_background: bool) -> Self {
+        let is_waited = walls.native.has_waiting(session);
+        walls.living(|living| {
+            let is_gone = |life: &Life| life.session == session && life.kind == Kind::Waiting && !is_waited;
+            living.lives.retain(|life| !is_gone(life));
+            let since = living.since(session).into_iter().fold(SystemTime::now(), Ord::min);
+            living.last += 1;
+            let (number, kind) =
+                (living.last, if is_background { Kind::Background } else { Kind::Foreground });
+            living.lives.push(Life { number, session, since, kind });
+            Self { walls, session, number, since }
+        })
     }
 }
 
 impl Drop for Lives<'_> {
     fn drop(&mut self) {
-        self.walls.living(|living| {
-            let Some(of_session) = living.get_mut(&self.session) else { return };
-            if let Some(place) = of_session.iter().position(|since| *since == self.since) {
-                of_session.remove(place);
-            }
-            if of_session.is_empty() {
-                living.remove(&self.session);
-            }
+        let is_waited = self.walls.native.has_waiting(self.session);
+        self.walls.living(|living| match living.lives.iter_mut().find(|life| life.number == self.number) {
+            Some(life) if is_waited => life.kind = Kind::Waiting,
+            _ => living.lives.retain(|life| life.number != self.number),
         });
+    }
+}
+
+impl Walls {
+    pub(super) fn living<T>(&self, with: impl FnOnce(&mut Living) -> T) -> T {
+        with(&mut self.living.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,11 +1,11 @@
 //! A holder: the process whose user and mount namespace all live sandboxes of one session share.
 
-use super::{Ground, init, watch};
+use super::{Ground, init, payload, watch};
 use crate::{
     cgroup,
     config::Shape,
     ids,
-    stage::{self, Opened, Stage},
+    stage::{self, Base, Stage, Tools},
     sys::{self, Namespaces, SignalFd},
     tree,
     wire::{self, Forward, Header, Message, Streams, View},
@@ -36,10 +36,22 @@ pub(super) enum Notice {
     Refused(u64),
 }
 
+/// What a holder is born for: any session of this shape, and views that have programs or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) shape: Shape,
+    pub(super) has_programs: bool,
+}
+
+/// Makes a holder a session's. The trees that it cannot open come with it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Claim(pub(super) Header);
+
 /// What a holder is born with, besides what the warden knows.
 pub(super) struct Birth {
+    pub(super) kind: Kind,
     pub(super) is_root: bool,
-    pub(super) opened: Opened,
+    pub(super) tools: Tools,
     /// Of the control group that it sits in.
     pub(super) doors: Vec<OwnedFd>,
     pub(super) socket: OwnedFd,
@@ -51,18 +63,25 @@ const TICK: Duration = Duration::from_millis(250);
 const TICK_MAX: Duration = Duration::from_secs(1);
 
 /// A holder's life. It ends with the warden's socket.
-pub(super) fn main(ground: &Ground, header: &Header, birth: Birth) -> ! {
+///
+/// What does not depend on the session it does first, for whoever's it will be.
+pub(super) fn main(ground: &Ground, birth: Birth) -> ! {
     // The warden's other sockets must not live on here: their closing is what ends other holders.
+    let trees = birth.tools.iter().map(|(_, tree)| tree.as_raw_fd());
     let own = [birth.socket.as_raw_fd(), 2].into_iter().chain(birth.doors.iter().map(AsRawFd::as_raw_fd));
-    let keep: Vec<RawFd> = birth.opened.descriptors().chain(own).collect();
+    let keep: Vec<RawFd> = trees.chain(own).collect();
     if sys::close_all_but(&keep).is_err() {
         sys::exit(125);
     }
     // What it forks bears this until it has a name of its own.
     init::call(init::HOLDER);
-    let Birth { is_root, opened, doors, socket } = birth;
-    let code = match prepare(ground, header, is_root, opened, doors, &socket) {
-        Ok(stage) => Holder::new(ground, header, stage, socket).serve(),
+    let Birth { kind, is_root, tools, doors, socket } = birth;
+    let base = prepare(ground, kind, is_root, tools, doors, &socket);
+    let Ok(Some((Claim(header), opened))) = wire::receive::<Claim>(socket.as_fd()) else { sys::exit(0) };
+    let build = |base: Base| base.build(&ground.plan, &header.yard, header.view, opened);
+    let stage = base.and_then(|base| base.map(build).transpose().map_err(|error| error.to_string()));
+    let code = match stage {
+        Ok(stage) => Holder::new(ground, &header, stage, socket).serve(),
         Err(reason) => refuse(&ground.explained(reason), &socket),
     };
     sys::exit(i32::from(code.is_err()))
@@ -70,14 +89,14 @@ pub(super) fn main(ground: &Ground, header: &Header, birth: Birth) -> ! {
 
 fn prepare(
     ground: &Ground,
-    header: &Header,
+    kind: Kind,
     is_root: bool,
-    opened: Opened,
+    tools: Tools,
     doors: Vec<OwnedFd>,
     socket: &OwnedFd,
-) -> Result<Option<Stage>, String> {
+) -> Result<Option<Base>, String> {
     let text = |error: io::Error| error.to_string();
-    let lacks = |wall| ground.lacks(header.session, wall);
+    let lacks = |wall| ground.lacks_in(kind.shape, wall);
     if wire::receive::<Go>(socket.as_fd()).map_err(text)?.is_none() {
         return Err("the warden is gone".into());
     }
@@ -94,12 +113,14 @@ fn prepare(
     if !lacks(Wall::NetNamespace) {
         sys::loopback_up().map_err(|error| format!("the loopback device: {error}"))?;
     }
+    // Nothing that is started from here on needs any; what this process has itself, it keeps.
+    if !lacks(Wall::NoCapabilities) && !ground.keeps_bounds(kind.shape) {
+        payload::drop_bounds()?;
+    }
     if lacks(Wall::MountNamespace) {
         return Ok(None);
     }
-    let stage =
-        stage::build(&ground.plan, &header.yard, header.view, opened).map_err(|error| error.to_string())?;
-    Ok(Some(stage))
+    stage::lay(&ground.plan, kind.has_programs, tools).map(Some).map_err(|error| error.to_string())
 }
 
 /// Answers every order with the reason why there can be no sandbox.
@@ -221,7 +242,7 @@ impl<'a> Holder<'a> {
         let is_for_many = matches!(self.header.view, View::Workspace | View::Layers);
         if is_idle && is_for_many && !watch::has_input(self.socket.as_fd()) {
             // What fails here fails again, and is told, when it is needed.
-            self.spare = self.make(&self.header, Vec::new()).ok();
+            self.spare = self.make(&self.header, Vec::new(), true).ok();
             self.has_lost_spare = self.spare.is_none();
         }
     }
@@ -234,8 +255,8 @@ impl<'a> Holder<'a> {
         let _ = waitpid(Some(init), WaitOptions::empty());
     }
 
-    /// A sandbox that waits for its order.
-    fn make(&self, header: &Header, extra: Vec<OwnedFd>) -> Result<Spare, String> {
+    /// A sandbox that waits for its order, made ahead of it or not.
+    fn make(&self, header: &Header, extra: Vec<OwnedFd>, is_ahead: bool) -> Result<Spare, String> {
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
         let made = sys::fork(namespaces(self.ground, header));
         match made.map_err(|error| format!("namespaces cannot be made: {error}"))? {
@@ -243,6 +264,7 @@ impl<'a> Holder<'a> {
                 ground: self.ground,
                 header,
                 has_root: self.stage.is_some(),
+                is_ahead,
                 extra,
                 socket: theirs,
             }),
@@ -363,7 +385,7 @@ impl<'a> Holder<'a> {
                 return Ok(spare.init);
             }
         }
-        let made = self.make(&forward.header, extra)?;
+        let made = self.make(&forward.header, extra, false)?;
         wire::send(made.socket.as_fd(), forward, &fds)
             .map_err(|error| format!("the sandbox does not answer: {error}"))?;
         Ok(made.init)

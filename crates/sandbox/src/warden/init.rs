@@ -1,19 +1,21 @@
 //! The first process of a sandbox: finishes the root, starts the payload, waits, and ends everything.
 
-use super::{Ground, payload, watch};
+use super::{
+    Ground, payload, root,
+    watch::{self, NoRoutes},
+};
 use crate::{
     cgroup, charter,
     config::Shape,
     mask, stage,
-    sys::{self, SignalFd, attr},
-    tree::{self, Access},
+    sys::{self, SignalFd},
+    tree,
     wire::{self, Ended, Forward, Handover, Header, Job, Message, Streams, View},
 };
 use bailey_protocol::{SessionId, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    mount::MountAttrFlags,
     net::{AddressFamily, SocketFlags, SocketType},
     process::{
         Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
@@ -26,7 +28,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddrV4},
     os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -44,6 +46,8 @@ pub(super) struct Birth<'a> {
     pub(super) header: &'a Header,
     /// Whether the working directory is a staging root; not so where the mount namespace was left away.
     pub(super) has_root: bool,
+    /// Whether there is time until the order comes.
+    pub(super) is_ahead: bool,
     /// The header's extra reads, where the holder did not leave them to be opened here.
     pub(super) extra: Vec<OwnedFd>,
     /// Where the one order comes from.
@@ -53,6 +57,7 @@ pub(super) struct Birth<'a> {
 /// An init that can be given something to do.
 struct Ready {
     signals: SignalFd,
+    no_routes: NoRoutes,
     payload: Pid,
     /// Where the payload's process waits.
     socket: OwnedFd,
@@ -68,23 +73,27 @@ pub(super) const PAYLOAD: &CStr = c"bailey-payload";
 ///
 /// Whatever lies in the workspace it looks at afterwards only: what was looked at before may hide what the host changed.
 pub(super) fn main(birth: Birth<'_>) -> ! {
-    let Birth { ground, header, has_root, extra, socket } = birth;
+    let Birth { ground, header, has_root, is_ahead, extra, socket } = birth;
     // Of the holder's own descriptors none may live on here: the end of a socket tells that its last owner is gone.
     let keep: Vec<RawFd> = extra.iter().chain([&socket]).map(AsRawFd::as_raw_fd).chain([2]).collect();
     if sys::close_all_but(&keep).is_err() {
         sys::exit(125);
     }
     call(SPARE);
-    let ready = ready(ground, header, has_root, &extra);
+    let ready = ready(ground, header, has_root, &extra, is_ahead);
     drop(extra);
     let Ok(Some((forward, mut rest))) = wire::receive::<Forward>(socket.as_fd()) else { sys::exit(0) };
     drop(socket);
     call(INIT);
     let Some(streams) = Streams::take(&mut rest) else { sys::exit(125) };
     let reason = match ready.and_then(|ready| run(ground, has_root, ready, &forward, &streams, rest)) {
-        Ok(watch) => {
-            let Streams { control, .. } = streams;
+        Ok((watch, over)) => {
+            let Streams { job, stdin, stdout, stderr, control } = streams;
+            // Whoever reads of these reads to the payload's end, which is before this process's.
+            drop((job, stdin, stdout, stderr));
             let ended = watch.wait(&control);
+            // Before the runtime, which may ask for the next at once.
+            let _ = rustix::io::write(&over, &1u64.to_ne_bytes());
             drop(wire::send(control.as_fd(), &Message::Ended(ended), &[]));
             sys::exit(0)
         }
@@ -101,11 +110,17 @@ pub(super) fn call(name: &CStr) {
 }
 
 /// All of the sandbox but what an order brings, with a process for the payload that waits for it, too.
-fn ready(ground: &Ground, header: &Header, has_root: bool, extra: &[OwnedFd]) -> Result<Ready, String> {
+fn ready(
+    ground: &Ground,
+    header: &Header,
+    has_root: bool,
+    extra: &[OwnedFd],
+    is_ahead: bool,
+) -> Result<Ready, String> {
     let text = |error: io::Error| error.to_string();
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     if has_root {
-        finish_root(ground, header, extra)
+        root::finish(ground, header, extra)
             .map_err(|(what, error)| format!("{what}: {}", stage::explained(error)))?;
     }
     if ground.shape(header.session) != Shape::Walled {
@@ -119,8 +134,11 @@ fn ready(ground: &Ground, header: &Header, has_root: bool, extra: &[OwnedFd]) ->
     let (ours, theirs) = wire::pair().map_err(text)?;
     let payload = sys::fork(sys::Namespaces::default())
         .map_err(|error| format!("a process for the payload: {error}"))?;
-    let Some(payload) = payload else { payload::main(ground, header, theirs) };
-    Ok(Ready { signals, payload, socket: ours })
+    let Some(payload) = payload else { payload::main(ground, header, theirs, is_ahead) };
+    if is_ahead {
+        payload::rehearse(ground, header);
+    }
+    Ok(Ready { signals, no_routes: NoRoutes::open(), payload, socket: ours })
 }
 
 /// Finishes the sandbox for what is to be done, gives up what init may and hands that over to the payload's process.
@@ -131,8 +149,8 @@ fn run(
     forward: &Forward,
     streams: &Streams<OwnedFd>,
     mut rest: VecDeque<OwnedFd>,
-) -> Result<Watch, String> {
-    let Ready { signals, payload, socket } = ready;
+) -> Result<(Watch, OwnedFd), String> {
+    let Ready { signals, no_routes, payload, socket } = ready;
     let unread = |error: io::Error| format!("the job cannot be read: {error}");
     if !ground.is_trusting() {
         // The payload's process reads it again, and must find what was checked here.
@@ -144,13 +162,13 @@ fn run(
         charter::check(&ground.config.calls, lease, forward.header.view, &job)?;
     }
     let doors: Vec<OwnedFd> = rest.drain(..forward.doors.min(rest.len())).collect();
+    let over = rest.pop_front().ok_or("an order without descriptors")?;
     let events = rest.pop_front().filter(|_| forward.has_events);
     cgroup::join(&doors, Some(payload)).map_err(|error| format!("the control group: {error}"))?;
     let covered = if has_root { cover(ground, &forward.header, &job)? } else { Vec::new() };
     // The payload's process gave up its own long ago, and has done nothing but wait since.
     if !ground.lacks(forward.header.session, Wall::NoCapabilities) {
-        let is_copied = ground.shape(forward.header.session) == Shape::Copied;
-        payload::drop_capabilities(is_copied && ground.user.0 != 0)?;
+        payload::drop_capabilities()?;
     }
     let events = events.map(|events| {
         let before = cgroup::kills(&events);
@@ -172,7 +190,9 @@ fn run(
         .map_err(|error| format!("the payload's process does not answer: {error}"))?;
     let wall = Duration::from_millis(job.limits.wall_ms);
     let is_alone = !ground.lacks(forward.header.session, Wall::NetNamespace);
-    Ok(Watch { signals, child: payload, memory_bytes, events, wall, is_bare, is_alone })
+    let no_routes = is_alone.then_some(no_routes);
+    let watch = Watch { signals, child: payload, memory_bytes, events, wall, is_bare, no_routes };
+    Ok((watch, over))
 }
 
 fn sealed(covered: &[PathBuf]) -> Result<OwnedFd, String> {
@@ -241,82 +261,6 @@ fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, St
     mask::cover(root.as_fd(), &header.yard.project, &ground.masks, &revealed).map_err(failed)
 }
 
-type Step = (String, io::Error);
-
-/// The rest of the root, and then no way back: the old root goes.
-fn finish_root(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Result<(), Step> {
-    let step = |what: &str| {
-        let what = what.to_owned();
-        move |error: io::Error| (what, error)
-    };
-    let root = tree::directory(".").map_err(step("the root"))?;
-    proc(ground, &root).map_err(step("/proc (a fully visible one is needed outside)"))?;
-    if header.view == View::Workspace {
-        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        let size = (header.limits.memory_bytes / 4).to_string();
-        let shm = tree::make("tmpfs", &[("size", &size), ("mode", "1777")], attributes)
-            .map_err(step("/dev/shm"))?;
-        put(&root, Path::new("/dev/shm"), &shm).map_err(step("/dev/shm"))?;
-        for (number, path) in header.extra_reads.iter().enumerate() {
-            extra_read(&root, path, extra.get(number)).map_err(step(path))?;
-        }
-        // Masks come when the root is read-only.
-        mask::place(root.as_fd()).map_err(step("a place for masks"))?;
-    }
-    sys_read_only(&root).map_err(step("the root"))?;
-    rustix::process::pivot_root(".", ".").map_err(|error| step("pivot_root")(error.into()))?;
-    tree::detach(".").map_err(step("the old root"))?;
-    std::env::set_current_dir("/").map_err(step("the new root"))?;
-    Ok(())
-}
-
-/// What a fresh /proc still tells of the host's user: the kernel's keys, whose names are no part of any namespace.
-const OF_THE_USER: [&str; 2] = ["proc/keys", "proc/key-users"];
-
-/// A fresh /proc; without a pid namespace of its own there can be none, and the host's is bound.
-fn proc(ground: &Ground, root: &OwnedFd) -> io::Result<()> {
-    if ground.config.without.contains(&Wall::PidNamespace) {
-        return put(root, Path::new("/proc"), &tree::open(Path::new("/proc"))?);
-    }
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
-        | MountAttrFlags::MOUNT_ATTR_NODEV
-        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    put(root, Path::new("/proc"), &tree::make("proc", &[], attributes)?)?;
-    for name in OF_THE_USER {
-        match tree::beneath(root.as_fd(), Path::new(name)) {
-            Ok(place) => tree::attach(tree::open_at(root.as_fd(), "dev/null")?.as_fd(), place.as_fd())?,
-            // A kernel without keys.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn extra_read(root: &OwnedFd, path: &str, opened: Option<&OwnedFd>) -> io::Result<()> {
-    let path = Path::new(path);
-    let own;
-    let tree = match opened {
-        Some(tree) => tree,
-        None => {
-            own = tree::open_canonical(path)?;
-            &own
-        }
-    };
-    tree::restrict(tree.as_fd(), Access::ReadOnly, None)?;
-    put(root, path, tree)
-}
-
-fn put(root: &OwnedFd, at: &Path, tree: &OwnedFd) -> io::Result<()> {
-    let place = tree::place(root.as_fd(), at, tree::kind_of(tree.as_fd())?)?;
-    tree::attach(tree.as_fd(), place.as_fd())
-}
-
-/// The root's own tmpfs; what is mounted beneath keeps its attributes.
-fn sys_read_only(root: &OwnedFd) -> io::Result<()> {
-    sys::mount_setattr(root.as_fd(), false, attr::READ_ONLY, None)
-}
-
 /// What init waits for.
 struct Watch {
     signals: SignalFd,
@@ -329,8 +273,8 @@ struct Watch {
     wall: Duration,
     /// Whether no namespace holds together what is to be ended.
     is_bare: bool,
-    /// Whether the network is the session's.
-    is_alone: bool,
+    /// Packets that found no way out, where the network is the session's.
+    no_routes: Option<NoRoutes>,
 }
 
 impl Watch {
@@ -338,7 +282,8 @@ impl Watch {
     fn wait(&self, control: &OwnedFd) -> Ended {
         let deadline = Instant::now().checked_add(self.wall);
         // The network is the session's, and counts for all that lives in it.
-        let had_no_route = watch::out_no_routes();
+        let out_no_routes = || self.no_routes.as_ref().map_or(0, NoRoutes::count);
+        let before = out_no_routes();
         let mut kill_at: Option<Instant> = None;
         let mut limit: Option<&str> = None;
         let mut look_at = Instant::now() + TICK;
@@ -384,11 +329,7 @@ impl Watch {
             exit: status.and_then(|status| status.exit_status()),
             signal: status.and_then(|status| status.terminating_signal()),
             limit: limit.map(str::to_owned),
-            out_no_routes: if self.is_alone {
-                watch::out_no_routes().saturating_sub(had_no_route)
-            } else {
-                0
-            },
+            out_no_routes: out_no_routes().saturating_sub(before),
         }
     }
 
@@ -463,6 +404,11 @@ impl Watch {
 
     /// Kills what is left and waits until nothing is.
     fn end(&self, mut status: Option<WaitStatus>) -> Option<WaitStatus> {
+        // In a pid namespace whatever lost its parent is the first process's child, so where that has none there is nothing.
+        let is_first = getpid().as_raw_pid() == 1;
+        if status.is_some() && is_first && matches!(wait(WaitOptions::NOHANG), Err(Errno::CHILD)) {
+            return status;
+        }
         self.signal_all(Signal::KILL);
         loop {
             match wait(WaitOptions::empty()) {

@@ -9,10 +9,12 @@
 //! warden itself does not ask for that: the kernel sends it when the *thread* that started it ends.)
 
 mod container;
+mod held;
 mod holder;
 mod init;
 mod own;
 mod payload;
+mod root;
 mod scratch;
 mod server;
 mod shown;
@@ -290,7 +292,18 @@ impl Ground {
 
     /// Whether a session's sandboxes do without this wall.
     fn lacks(&self, session: SessionId, wall: Wall) -> bool {
-        self.shape(session).lacks(wall) || self.config.without.contains(&wall)
+        self.lacks_in(self.shape(session), wall)
+    }
+
+    /// Whether sandboxes of this shape do without this wall.
+    fn lacks_in(&self, shape: Shape, wall: Wall) -> bool {
+        shape.lacks(wall) || self.config.without.contains(&wall)
+    }
+
+    /// Whether the bounding set of capabilities stays as it is: somebody who was never root and has no user namespace may not
+    /// change it.
+    fn keeps_bounds(&self, shape: Shape) -> bool {
+        shape == Shape::Copied && self.user.0 != 0
     }
 
     /// Whether a test has it believe the runtime.

@@ -13,9 +13,9 @@ use crate::{
     plan::USER,
     ruleset, seccomp, sys,
     wire::{self, Handover, Header, Job, Message, Named, Shown, Streams, Task, View},
-    worker,
+    worker::{self, Unseen},
 };
-use bailey_protocol::{Command, Level, Limits, Profile, Wall};
+use bailey_protocol::{Command, Isolation, Level, Limits, Profile, Wall};
 use rustix::{
     io::Errno,
     process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit},
@@ -48,11 +48,14 @@ struct Start<'a> {
 }
 
 /// Waits for something to do and becomes that; tells the runtime when it is refused.
-pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd) -> ! {
+pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: bool) -> ! {
     if sys::close_all_but(&[socket.as_raw_fd(), 2]).is_err() {
         sys::exit(125);
     }
     let known = ahead(ground, header);
+    if is_ahead {
+        rehearse(ground, header);
+    }
     // It ends with its init.
     let Ok(Some((handover, mut fds))) = wire::receive::<Handover>(socket.as_fd()) else { sys::exit(0) };
     drop(socket);
@@ -94,8 +97,8 @@ fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
     }
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
     if !lacks(Wall::NoCapabilities) {
-        known.has_own_bounds = shape == Shape::Copied && ground.user.0 != 0;
-        drop_capabilities(known.has_own_bounds)?;
+        known.has_own_bounds = ground.keeps_bounds(shape);
+        drop_capabilities()?;
     }
     if !lacks(Wall::NoNewPrivileges) {
         rustix::thread::set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
@@ -113,6 +116,27 @@ fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
     // Nobody without capabilities can leave or change them.
     known.namespaces = Namespaces::of_self().apart_from(&ground.namespaces);
     Ok(known)
+}
+
+/// Goes through what an order takes, while nobody waits: in a process that was just forked, whatever is touched first is a fault
+/// of a page. What comes of it is thrown away.
+pub(super) fn rehearse(ground: &Ground, header: &Header) {
+    let command = Command {
+        argv: vec!["true".into()],
+        cwd: header.yard.project.to_string_lossy().as_ref().into(),
+        env: BTreeMap::new(),
+        stdin: None,
+        network: false,
+        limits: header.limits.clone(),
+        background: false,
+    };
+    let env = environment(ground, header, &command, None);
+    let isolation = Isolation::default();
+    let started = Message::Started(facts::look(&isolation, Known::default()));
+    let task = Task::Run(command, None);
+    let job = Job { task, isolation, limits: header.limits.clone(), is_first: false, way: None };
+    let read = serde_json::to_vec(&job).map(|bytes| serde_json::from_slice::<Job>(&bytes).is_ok());
+    std::hint::black_box((env, serde_json::to_vec(&started).is_ok(), read.is_ok()));
 }
 
 /// Messages go by write(2), which both profiles allow, and not by sendmsg(2).
@@ -185,7 +209,12 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
             if let worker::Request::Settle { masks, .. } = &mut request {
                 masks.clone_from(&ground.config.masks);
             }
-            work(request, streams)
+            let yard = &header.yard;
+            let workspace = if shape == Shape::Copied { yard.copy() } else { yard.project.clone() };
+            let workspace = workspace.to_string_lossy();
+            let revealed = &job.isolation.revealed;
+            let unseen = Unseen { masks: Some(&ground.masks), revealed, workspace: &workspace };
+            work(request, unseen, streams)
         }
     }
 }
@@ -245,21 +274,28 @@ fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), S
     Ok(())
 }
 
-/// Gives up every capability, for this process and all it will start. The bounding set stays as it is for somebody who was never root
-/// and has no user namespace, who may not change it.
+/// Gives up what any execution could add, for this process and all it will start.
 ///
 /// # Errors
-/// When one is left.
-pub(super) fn drop_capabilities(keeps_bounds: bool) -> Result<(), String> {
-    let text = |error: Errno| format!("capabilities: {error}");
-    for bit in (0..64).filter(|_| !keeps_bounds) {
+/// When this process may not.
+pub(super) fn drop_bounds() -> Result<(), String> {
+    for bit in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match rustix::thread::remove_capability_from_bounding_set(capability) {
             // The first that the kernel does not know.
             Err(Errno::INVAL) => break,
-            done => done.map_err(text)?,
+            done => done.map_err(|error| format!("capabilities: {error}"))?,
         }
     }
+    Ok(())
+}
+
+/// Gives up every capability, for this process and all it will start; the bounding set the holder gave up.
+///
+/// # Errors
+/// When one is left.
+pub(super) fn drop_capabilities() -> Result<(), String> {
+    let text = |error: Errno| format!("capabilities: {error}");
     // A kernel before 4.3 has no ambient set.
     let _ = rustix::thread::clear_ambient_capability_set();
     let none = CapabilitySet::empty();
@@ -327,12 +363,12 @@ fn writable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
 }
 
 /// Becomes the worker.
-fn work(request: worker::Request, streams: [OwnedFd; 3]) -> ! {
+fn work(request: worker::Request, unseen: Unseen<'_>, streams: [OwnedFd; 3]) -> ! {
     let [stdin, stdout, _] = streams;
     if sys::close_all_but(&[stdin.as_raw_fd(), stdout.as_raw_fd()]).is_err() {
         sys::exit(125);
     }
-    let served = worker::serve(request, File::from(stdin), File::from(stdout));
+    let served = worker::serve(request, unseen, File::from(stdin), File::from(stdout));
     sys::exit(i32::from(served.is_err()))
 }
 

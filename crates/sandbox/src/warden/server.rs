@@ -2,9 +2,10 @@
 
 use super::{
     Ground, Order,
-    holder::{self, Birth},
+    held::{Before, Held, Living, Unclaimed},
+    holder::{self, Birth, Kind},
     own, remove,
-    shown::{Identity, identity, shown},
+    shown::identity,
     watch,
 };
 use crate::{
@@ -12,14 +13,14 @@ use crate::{
     charter,
     config::{Lease, NOT_FOR_ROOT, Shape},
     ids::{Ids, map_child},
-    stage::{self, Opened},
+    stage::{self, Opened, StageError, Tools},
     sys::{self, Namespaces},
     tree,
     wire::{self, Forward, Header, Message, Streams, Swap, Swapped, View, Wish},
 };
 use bailey_protocol::{Blob, Limits, SessionId, Wall};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
     process::{Pid, Signal, WaitOptions, kill_process, waitpid},
 };
 use std::{
@@ -32,38 +33,36 @@ use std::{
 /// A session and what its sandboxes see.
 type Key = (SessionId, View);
 
-/// A holder's process, as the warden knows it.
-struct Holder {
-    process: Pid,
-    socket: OwnedFd,
-    /// Sandboxes that live in it, each with a control group of its own where it has one.
-    live: BTreeMap<u64, Option<Group>>,
-    /// How many it was asked for.
-    asked: u64,
-    /// Whether it makes no sandboxes any more.
-    is_broken: bool,
-    /// Whether what it shows of the host was not looked at since its last sandbox began.
-    is_unsure: bool,
-    header: Header,
-    /// What it shows of the host, the project first, as it was when it was mounted.
-    identities: Vec<Identity>,
-    /// The control group that it sits in.
-    group: Option<Group>,
-}
-
 pub(super) struct Server {
     socket: OwnedFd,
     ground: Ground,
     ids: Ids,
-    holders: BTreeMap<Key, Holder>,
+    holders: BTreeMap<Key, Held>,
+    /// Made while nothing else was to be done.
+    unclaimed: Option<Unclaimed>,
+    /// Whether that could not be done: then the next is made when it is needed.
+    has_failed: bool,
     cgroups: Cgroups,
 }
+
+/// How long nothing is asked for before a holder is made ahead: whoever asked has the processors until then.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+/// What most sessions begin with.
+const USUAL: Kind = Kind { shape: Shape::Walled, has_programs: true };
 
 impl Server {
     pub(super) fn new(socket: OwnedFd, ground: Ground) -> io::Result<Self> {
         let ids = Ids::new(!ground.config.without.contains(&Wall::UserNamespace));
         let cgroups = Cgroups::find(ground.config.cpu_percent.is_some());
-        Ok(Self { socket, ground, ids, holders: BTreeMap::new(), cgroups })
+        Ok(Self {
+            socket,
+            ground,
+            ids,
+            holders: BTreeMap::new(),
+            unclaimed: None,
+            has_failed: false,
+            cgroups,
+        })
     }
 
     /// Serves until the runtime is gone, then ends every holder and waits for it.
@@ -72,6 +71,9 @@ impl Server {
         let holders = std::mem::take(&mut self.holders).into_values();
         // All end at once, then each is waited for. One in which something lives ends that first; another may still be busy
         // with its mounts.
+        if let Some(unclaimed) = self.unclaimed.take() {
+            self.dismiss(unclaimed);
+        }
         let ending = holders.map(|holder| (holder.process, holder.live, holder.group)).collect::<Vec<_>>();
         for (process, ..) in ending.iter().filter(|(_, live, _)| live.is_empty()) {
             let _ = kill_process(*process, Signal::KILL);
@@ -91,13 +93,20 @@ impl Server {
 
     fn listen(&mut self) -> io::Result<()> {
         loop {
+            let pause = self.wants_spare().then_some(PAUSE);
             let is_ordered = {
                 let sockets = [self.socket.as_fd()]
                     .into_iter()
                     .chain(self.holders.values().map(|holder| holder.socket.as_fd()));
                 let mut polled: Vec<PollFd<'_>> =
                     sockets.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-                rustix::io::retry_on_intr(|| poll(&mut polled, None))?;
+                let told = rustix::io::retry_on_intr(|| poll(&mut polled, pause.as_ref()))?;
+                if told == 0 {
+                    // What fails here fails again, and is told, when it is needed.
+                    self.unclaimed = self.bear(USUAL).ok();
+                    self.has_failed = self.unclaimed.is_none();
+                    continue;
+                }
                 polled.first().is_some_and(|first| !first.revents().is_empty())
             };
             // Notices first: an order must not meet a holder whose last sandbox has just gone.
@@ -132,7 +141,7 @@ impl Server {
                         continue;
                     }
                 };
-                let group = holder.live.remove(&ended).flatten();
+                let group = holder.live.remove(&ended).and_then(|living| living.group);
                 group.into_iter().for_each(|group| self.cgroups.take_back(group));
             }
             let is_over = holder.live.is_empty() && key.1.is_for_once() && holder.asked > 0;
@@ -142,20 +151,40 @@ impl Server {
         }
     }
 
+    /// Waits for what has ended in a session but for the last of it: whoever asks for the next was told before that was
+    /// gone.
+    fn settle(&mut self, session: SessionId) {
+        while let Some(holder) =
+            self.holders.iter().find(|(key, held)| key.0 == session && held.is_settling())
+        {
+            // An interruption is no answer; then it is asked again.
+            let _ = poll(&mut [PollFd::new(&holder.1.socket, PollFlags::IN)], None);
+            self.hear_holders();
+        }
+    }
+
     /// Ends a holder and waits for it: when this returns, its overlay is unmounted.
     fn retire(&mut self, key: &Key) -> Option<Header> {
-        let Holder { process, socket, header, live, group, .. } = self.holders.remove(key)?;
+        let Held { process, socket, header, live, group, .. } = self.holders.remove(key)?;
         drop(socket);
         let _ = waitpid(Some(process), WaitOptions::empty());
         self.wait_for_orphans();
-        live.into_values().chain([group]).flatten().for_each(|group| self.cgroups.take_back(group));
+        live.into_values()
+            .map(|living| living.group)
+            .chain([group])
+            .flatten()
+            .for_each(|group| self.cgroups.take_back(group));
         Some(header)
     }
 
     /// What a killed holder leaves is this process's to end and to wait for: it keeps its mounts until it is gone. With each that ends,
     /// its own children become this process's, where no namespace holds them.
     fn wait_for_orphans(&self) {
-        let is_orphan = |pid: &Pid| self.holders.values().all(|holder| holder.process != *pid);
+        let is_orphan = |pid: &Pid| {
+            let held = self.holders.values().map(|held| held.process);
+            let unclaimed = self.unclaimed.iter().map(|unclaimed| unclaimed.process);
+            !held.chain(unclaimed).any(|known| known == *pid)
+        };
         while let Some(orphan) = watch::children().find(is_orphan) {
             let _ = kill_process(orphan, Signal::KILL);
             if waitpid(Some(orphan), WaitOptions::empty()).is_err() {
@@ -183,6 +212,7 @@ impl Server {
     }
 
     fn forget(&mut self, session: SessionId) {
+        self.settle(session);
         for view in View::ALL {
             let key = (session, view);
             if self.holders.get(&key).is_some_and(|holder| holder.live.is_empty()) {
@@ -219,6 +249,7 @@ impl Server {
 
     fn try_start(&mut self, wish: Wish, streams: &Streams<OwnedFd>) -> Result<(), String> {
         let header = self.header(wish)?;
+        self.settle(header.session);
         self.make_room(&header)?;
         let key = (header.session, header.view);
         self.retire_stale(&key, &header);
@@ -230,16 +261,17 @@ impl Server {
         let holder = self.holders.get_mut(&key).ok_or("the holder is gone")?;
         // One that lives alone finds itself in the holder's own group; where only our own worker runs, nothing is held.
         let is_beside = !holder.live.is_empty() && header.view.has_programs();
-        let own = if is_beside { self.cgroups.make() } else { None };
+        let mut own = if is_beside { self.cgroups.make() } else { None };
         let doors = own.as_ref().map(Group::doors).transpose();
         let doors = doors.map_err(|error| format!("a control group: {error}"))?.unwrap_or_default();
-        let group = if is_beside { own.as_ref() } else { holder.group.as_ref() };
-        let events = group.and_then(Group::memory_events);
+        let mut group = if is_beside { own.as_mut() } else { holder.group.as_mut() };
+        let cpu_percent = self.ground.config.cpu_percent;
+        let limits = group.as_mut().map(|group| group.limit(&header.limits, cpu_percent)).unwrap_or_default();
+        let events = group.and_then(|group| group.memory_events());
+        let over = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| error.to_string())?;
         let forward = Forward {
             number: holder.asked,
-            limits: group
-                .map(|group| group.limit(&header.limits, self.ground.config.cpu_percent))
-                .unwrap_or_default(),
+            limits,
             absent: self.cgroups.absent.clone(),
             extra: extra.len(),
             doors: doors.len(),
@@ -247,10 +279,10 @@ impl Server {
             header,
         };
         let mut fds: Vec<BorrowedFd<'_>> = streams.borrow().to_vec();
-        fds.extend(extra.iter().chain(&doors).chain(&events).map(AsFd::as_fd));
+        fds.extend(extra.iter().chain(&doors).map(AsFd::as_fd).chain([over.as_fd()]).chain(events));
         wire::send(holder.socket.as_fd(), &forward, &fds)
             .map_err(|error| format!("the holder does not answer: {error}"))?;
-        holder.live.insert(holder.asked, own);
+        holder.live.insert(holder.asked, Living { group: own, over });
         holder.asked += 1;
         holder.is_unsure = true;
         Ok(())
@@ -298,13 +330,7 @@ impl Server {
     /// file that it shows, or when the session works elsewhere.
     fn retire_stale(&mut self, key: &Key, header: &Header) {
         let Some(holder) = self.holders.get_mut(key).filter(|holder| holder.live.is_empty()) else { return };
-        let is_other = |(known, now): (&Identity, Identity)| *known != now;
-        // Of one that stood ready since it was looked at, all but the project is as it was then.
-        let count = if holder.is_unsure { usize::MAX } else { 1 };
-        holder.is_unsure = false;
-        let now = shown(&self.ground.plan, header).map(identity);
-        let has_changed = holder.identities.iter().zip(now).take(count).any(is_other);
-        if has_changed || holder.is_broken || holder.header.yard != header.yard {
+        if !holder.is_current(&self.ground.plan) || holder.is_broken || holder.header.yard != header.yard {
             self.retire(key);
         }
     }
@@ -330,56 +356,85 @@ impl Server {
         Ok(())
     }
 
-    fn make(&mut self, header: Header) -> Result<Holder, String> {
+    /// Whether a session has no holder yet, nor one that waits for it.
+    fn wants_spare(&self) -> bool {
+        let mut sessions = self.ground.config.sessions.iter();
+        self.unclaimed.is_none()
+            && !self.has_failed
+            && sessions.any(|(session, lease)| {
+                lease.shape == Shape::Walled && !self.holders.contains_key(&(*session, View::Workspace))
+            })
+    }
+
+    fn make(&mut self, header: Header) -> Result<Held, String> {
         check_yard(&self.ground, &header)?;
-        let is_walled = self.ground.shape(header.session) == Shape::Walled;
-        // Root makes user namespaces before it makes the holder.
-        let opened = if is_walled {
-            stage::open(&mut self.ids, &self.ground.plan, &header.yard, header.view)
-                .map_err(|error| disabled().unwrap_or_else(|| error.to_string()))?
+        let project = identity(&header.yard.project);
+        let kind =
+            Kind { shape: self.ground.shape(header.session), has_programs: header.view.has_programs() };
+        let opened = if kind.shape == Shape::Walled {
+            stage::open(&mut self.ids, &header.yard, header.view).map_err(|error| explained(&error))?
         } else {
             stage::folders(&self.ids, &header.yard).map_err(|error| error.to_string())?;
-            if self.ground.shape(header.session) == Shape::Copied {
+            if kind.shape == Shape::Copied {
                 fs::create_dir_all(header.yard.copy()).map_err(|error| format!("the copy: {error}"))?;
             }
-            Opened::default()
+            Opened::new()
+        };
+        if let Some(unclaimed) = self.unclaimed.take_if(|unclaimed| unclaimed.kind == kind) {
+            if unclaimed.is_current(&self.ground.plan) && unclaimed.claim(&header, &opened).is_ok() {
+                return Ok(unclaimed.held(header, project));
+            }
+            self.dismiss(unclaimed);
+        }
+        let unclaimed = self.bear(kind)?;
+        unclaimed.claim(&header, &opened).map_err(|error| error.to_string())?;
+        Ok(unclaimed.held(header, project))
+    }
+
+    /// Makes a holder, whoever's it will be.
+    fn bear(&mut self, kind: Kind) -> Result<Unclaimed, String> {
+        let is_walled = kind.shape == Shape::Walled;
+        // What is replaced while it is opened is taken for replaced since.
+        let before = Before::look(&self.ground.plan, kind.has_programs);
+        // Root makes user namespaces before it makes the holder.
+        let tools = if is_walled && kind.has_programs {
+            stage::open_tools(&mut self.ids, &self.ground.plan).map_err(|error| explained(&error))?
+        } else {
+            Tools::new()
         };
         let is_mapped = self.ids.is_root() && is_walled;
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
         // Where only our own worker runs, nothing needs to be held.
-        let group = if header.view.has_programs() { self.cgroups.make() } else { None };
+        let group = if kind.has_programs { self.cgroups.make() } else { None };
         let doors = group.as_ref().and_then(|group| group.doors().ok()).unwrap_or_default();
-        let identities = shown(&self.ground.plan, &header).map(identity).collect();
         let mut namespaces = Namespaces::default();
         for (wall, flag) in [
             (Wall::UserNamespace, Namespaces::USER),
             (Wall::MountNamespace, Namespaces::MOUNT),
             (Wall::NetNamespace, Namespaces::NET),
         ] {
-            if !self.ground.lacks(header.session, wall) {
+            if !self.ground.lacks_in(kind.shape, wall) {
                 namespaces = namespaces.with(flag);
             }
         }
         let Some(process) = sys::fork(namespaces).map_err(|error| no_namespaces(&error))? else {
-            let birth = Birth { is_root: is_mapped, opened, doors, socket: theirs };
-            holder::main(&self.ground, &header, birth)
+            holder::main(&self.ground, Birth { kind, is_root: is_mapped, tools, doors, socket: theirs })
         };
         drop((theirs, doors));
         if is_mapped {
             map_child(process).map_err(|error| format!("the uid map of a user namespace: {error}"))?;
         }
         wire::send(ours.as_fd(), &holder::Go, &[]).map_err(|error| error.to_string())?;
-        Ok(Holder {
-            process,
-            socket: ours,
-            live: BTreeMap::new(),
-            asked: 0,
-            is_broken: false,
-            is_unsure: false,
-            header,
-            identities,
-            group,
-        })
+        Ok(Unclaimed::new(kind, process, ours, group, before))
+    }
+
+    /// Ends a holder that is no session's.
+    fn dismiss(&mut self, unclaimed: Unclaimed) {
+        let Unclaimed { process, group, .. } = unclaimed;
+        // It may have ended by itself.
+        let _ = kill_process(process, Signal::KILL);
+        let _ = waitpid(Some(process), WaitOptions::empty());
+        group.into_iter().for_each(|group| self.cgroups.take_back(group));
     }
 
     /// Root opens these for its unprivileged holders; an ordinary user's open them themselves.
@@ -452,9 +507,26 @@ fn check_yard(ground: &Ground, header: &Header) -> Result<(), String> {
     Ok(())
 }
 
+/// Says why something could not be opened: making what maps its owner takes a user namespace.
+fn explained(error: &StageError) -> String {
+    disabled().map_or_else(|| error.to_string(), |why| format!("{why}{}", stand_in()))
+}
+
 /// Says why the kernel gave no namespaces.
 fn no_namespaces(error: &io::Error) -> String {
-    disabled().unwrap_or_else(|| format!("namespaces cannot be made here: {error}"))
+    let why = disabled().unwrap_or_else(|| format!("namespaces cannot be made here: {error}"));
+    format!("{why}{}", stand_in())
+}
+
+/// What the owner can take in their place; nothing for root, who is not held by Landlock alone.
+fn stand_in() -> &'static str {
+    match rustix::process::geteuid().is_root() {
+        true => "",
+        false => {
+            "; or, where Landlock alone is enough for you, `internal = \"landlock\"` below [sandbox.tiers] in config.toml \
+             (docs/sandbox.md says what it does not stop)"
+        }
+    }
 }
 
 /// The setting that disables user namespaces here, if there is one.

@@ -1,20 +1,15 @@
 //! What of the host a holder mounts once, and whether that is still what stands there.
 
-use crate::{
-    plan::{Entry, Plan, What},
-    wire::Header,
-};
+use crate::plan::{Entry, Plan, What};
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 /// A file's device and inode, where it is there.
 pub(super) type Identity = Option<(u64, u64)>;
 
-/// What a view shows of the host, each of which its holder mounts once: the project, then programs, files and tools.
-pub(super) fn shown<'a>(plan: &'a Plan, header: &'a Header) -> impl Iterator<Item = &'a Path> {
+/// Programs, files and tools of the host, each of which a holder mounts once.
+pub(super) fn programs(plan: &Plan) -> Vec<Identity> {
     let is_bound = |entry: &&Entry| matches!(entry.what, What::Bind | What::BindOwn);
-    let others = plan.system.iter().chain(&plan.tools).filter(is_bound).map(|entry| entry.at.as_path());
-    let others = others.filter(|_| header.view.has_programs());
-    [header.yard.project.as_path()].into_iter().chain(others)
+    plan.system.iter().chain(&plan.tools).filter(is_bound).map(|entry| identity(&entry.at)).collect()
 }
 
 /// Looks at a path, links followed.

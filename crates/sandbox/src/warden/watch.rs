@@ -8,10 +8,11 @@ use rustix::{
     process::{Pid, getpid},
 };
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::fs::MetadataExt as _,
+        unix::fs::{FileExt as _, MetadataExt as _},
     },
     path::PathBuf,
 };
@@ -116,11 +117,26 @@ fn file_system_used(path: &str) -> u64 {
         .map_or(0, |stat| (stat.f_blocks.saturating_sub(stat.f_bfree)).saturating_mul(stat.f_bsize))
 }
 
-/// `OutNoRoutes` of this network namespace, both families together.
-pub(super) fn out_no_routes() -> u64 {
-    let old = fs::read_to_string("/proc/self/net/snmp").unwrap_or_default();
-    let new = fs::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
-    out_no_routes_in(&old).saturating_add(out_no_routes_in_6(&new))
+/// `OutNoRoutes` of this network namespace, both families together. The files are opened ahead, for somebody waits when they
+/// are read; one that cannot be opened counts nothing.
+pub(super) struct NoRoutes([Option<File>; 2]);
+
+impl NoRoutes {
+    pub(super) fn open() -> Self {
+        Self(["/proc/self/net/snmp", "/proc/self/net/snmp6"].map(|path| File::open(path).ok()))
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        let [old, new] = &self.0;
+        out_no_routes_in(&at_once(old.as_ref())).saturating_add(out_no_routes_in_6(&at_once(new.as_ref())))
+    }
+}
+
+/// A file of the kernel's in one read.
+fn at_once(file: Option<&File>) -> String {
+    let mut bytes = [0; 16 << 10];
+    let read = file.and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
+    String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()).into_owned()
 }
 
 /// The file has, for each protocol, a line of names and a line of values.

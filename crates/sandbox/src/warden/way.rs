@@ -13,6 +13,8 @@ const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 /// Hosts that no proxy is asked for.
 const NO_PROXIES: [&str; 2] = ["NO_PROXY", "no_proxy"];
+/// Those that are the session's own.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// Variables that name a file of certificate authorities: of OpenSSL and what follows it, curl, git, Python, Node.js, npm, pip,
 /// cargo, Deno, AWS.
 const AUTHORITIES: [&str; 11] = [
@@ -31,12 +33,15 @@ const AUTHORITIES: [&str; 11] = [
 
 /// The variables of a command for which the door listens at this port.
 pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
-    let Shown { pass, stand_ins } = shown;
+    let Shown { pass, stand_ins, own_hosts } = shown;
     let proxy = format!("http://{USER}:{pass}@127.0.0.1:{port}");
     let to = |names: &[&'static str], value: &str| {
         names.iter().map(|name| ((*name).to_owned(), value.to_owned())).collect::<Vec<_>>()
     };
-    let here = to(&NO_PROXIES, "localhost,127.0.0.1,::1");
+    // Where a place of the owner's has one of these names, the session's own servers are found by another.
+    let loopback =
+        LOOPBACK.iter().filter(|name| !own_hosts.iter().any(|host| host.trim_matches(['[', ']']) == **name));
+    let here = to(&NO_PROXIES, &loopback.copied().collect::<Vec<_>>().join(","));
     let trusted = to(&AUTHORITIES, AUTHORITY);
     // What they fetch would go to folders of the user's, which are read here and not written.
     let npm = to(&["npm_config_cache"], "/tmp/.npm");

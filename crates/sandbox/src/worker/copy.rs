@@ -5,26 +5,35 @@
 //! copies. A record says of each path what stood in the project and in the copy when they were the same.
 //!
 //! Secret-looking files are left out: nothing could mask them. So are devices, sockets, names that are no UTF-8, and what lies very deep.
+//! What the session puts there, or where no diff could tell of it, is laid out as something that stays, so that it is said.
+
+mod layout;
+mod pour;
+mod record;
+mod underway;
 
 use super::beneath::{Root, join, names, split, type_of};
-use super::error::{Error, errno};
+use super::error::Error;
+use super::layer::Stays;
 use super::merge::{empty, remove_all};
 use super::read::size;
-use super::state::{MODE_BITS, state_of};
+use super::state::{MODE_BITS, seen};
 use crate::mask;
 use bailey_protocol::WsPath;
 use ignore::gitignore::Gitignore;
+use pour::pour;
+use record::{Looks, Record, read, write};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps, XattrFlags, chmodat, fchmod, fsetxattr,
-    futimens, linkat, mkdirat, openat, readlinkat, statat, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps, chmodat, fchmod, futimens, mkdirat,
+    openat, readlinkat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{Read as _, Write as _};
 use std::path::Path;
+use underway::{Underway, take_in};
 
 /// The most paths of a project that is copied.
 const PATHS_MAX: usize = 200_000;
@@ -33,40 +42,8 @@ const PATH_MAX: usize = 3_000;
 const DEPTH_MAX: usize = 100;
 /// The most bytes that one look copies.
 const BYTES_MAX: u64 = 8 << 30;
-/// A passing name beside the one that a file gets.
-const PASSING: &str = ".bailey-copy";
-/// How an overlay notes what is deleted, where there are no devices.
-const WHITEOUT: &str = "user.overlay.whiteout";
-
-/// What stands at a path, as far as it can be told without reading. Of a directory only its mode counts: the rest changes with what lies in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Looks {
-    mode: u32,
-    size: u64,
-    /// Unix time in nanoseconds.
-    modified: i128,
-    changed: i128,
-    inode: u64,
-}
-
-impl Looks {
-    fn of(stat: &Stat) -> Self {
-        let directory = Self { mode: stat.st_mode, size: 0, modified: 0, changed: 0, inode: 0 };
-        if type_of(stat) == FileType::Directory {
-            return directory;
-        }
-        Self {
-            size: size(stat),
-            modified: i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec),
-            changed: i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec),
-            inode: stat.st_ino,
-            ..directory
-        }
-    }
-}
-
-/// The same in the project and in the copy, when they were one.
-type Record = BTreeMap<String, (Looks, Looks)>;
+/// Where a file is written before it gets its name: beside the copy, where no command comes.
+const PASSING: &str = "copy.new";
 
 /// Where everything lies.
 pub(super) struct Places<'a> {
@@ -88,27 +65,32 @@ pub(super) fn settle(places: &Places<'_>, masks: &[String], own: &[WsPath], anew
         clear(&open(places.copy)?)?;
     }
     let mut before = read(places.record)?;
+    take_in(&mut before, places.record, &open(places.copy)?)?;
     for at in own.iter().filter_map(|path| path.relative_to(places.project)) {
         before.remove(at);
     }
     clear(&open(places.upper)?)?;
     let mut look = Look {
+        beside: beside(places.copy)?,
         project: open(places.project)?,
         copy: open(places.copy)?,
         upper: open(places.upper)?,
         masks,
         before,
         record: Record::new(),
+        underway: Underway::begin(places.record)?,
+        closed: RefCell::default(),
         visits: 0,
         bytes: 0,
     };
-    let settled = look.directory("");
+    let settled = look.directory("").and_then(|()| look.close());
     if settled.is_err() {
         // What was not come to is as it was.
         let done = std::mem::replace(&mut look.record, std::mem::take(&mut look.before));
         look.record.extend(done);
     }
     write(places.record, &look.record)?;
+    look.underway.over()?;
     settled
 }
 
@@ -125,35 +107,23 @@ fn unlock(places: &Places<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn read(path: &str) -> Result<Record, Error> {
-    let mut text = Vec::new();
-    match File::open(path) {
-        Ok(mut file) => {
-            file.read_to_end(&mut text).map_err(|error| Error::system("read", path)(errno(&error)))?
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Record::new()),
-        Err(error) => return Err(Error::system("read", path)(errno(&error))),
-    };
-    serde_json::from_slice(&text).map_err(|_| Error::path(path, "is no record of a copy"))
-}
-
-/// A torn one would count every path as the session's.
-fn write(path: &str, record: &Record) -> Result<(), Error> {
-    let failed = |error: std::io::Error| Error::system("write", path)(errno(&error));
-    let text = serde_json::to_vec(record).map_err(|_| Error::path(path, "cannot be written"))?;
-    let passing = format!("{path}.new");
-    let mut file = File::create(&passing).map_err(failed)?;
-    file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
-    rustix::fs::renameat(CWD, &passing, CWD, path).map_err(Error::system("write", path))
+/// The directory that the copy lies in.
+fn beside(copy: &str) -> Result<OwnedFd, Error> {
+    let (above, _) = split(copy);
+    Root::open(above)?.dir("").map_err(Error::system("open", above))
 }
 
 struct Look {
+    beside: OwnedFd,
     project: Root,
     copy: Root,
     upper: Root,
     masks: Gitignore,
     before: Record,
     record: Record,
+    underway: Underway,
+    /// Directories of the layer with the modes that they end with, where nothing could be laid out in them with those.
+    closed: RefCell<BTreeMap<String, u32>>,
     visits: usize,
     bytes: u64,
 }
@@ -161,19 +131,22 @@ struct Look {
 impl Look {
     fn directory(&mut self, at: &str) -> Result<(), Error> {
         let mut both = BTreeSet::new();
-        for dir in [self.project.dir(at), self.unlocked(at)] {
-            match dir {
-                Ok(dir) => {
-                    let (names, _) = names(dir, PATHS_MAX).map_err(Error::system("list", at))?;
-                    both.extend(names.into_iter().filter_map(|name| name.into_string().ok()));
-                }
+        for (is_copy, dir) in [(false, self.project.dir(at)), (true, self.unlocked(at))] {
+            let dir = match dir {
+                Ok(dir) => dir,
                 // What its owner cannot read, nobody copies.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {}
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => continue,
                 Err(errno) => return Err(Error::system("list", at)(errno)),
+            };
+            let (names, _) = names(dir, PATHS_MAX).map_err(Error::system("list", at))?;
+            for raw in names {
+                match raw.into_string() {
+                    Ok(name) => drop(both.insert(name)),
+                    // Under its name it stays in the layer.
+                    Err(raw) if is_copy => drop(self.empty_file(at, &raw)?),
+                    Err(_) => {}
+                }
             }
-        }
-        if both.remove(PASSING) {
-            remove(&self.copy, &join(at, PASSING))?;
         }
         both.into_iter().try_for_each(|name| self.path(&join(at, &name)))
     }
@@ -189,22 +162,17 @@ impl Look {
     }
 
     fn path(&mut self, at: &str) -> Result<(), Error> {
-        if at.len() > PATH_MAX || at.split('/').count() > DEPTH_MAX {
-            return Ok(());
-        }
-        self.visits += 1;
-        if self.visits > PATHS_MAX {
-            return Err(Error::Request(format!(
-                "a project of more than {PATHS_MAX} files is too large to be copied"
-            )));
-        }
+        self.visit()?;
         let failed = |errno| Error::system("look at", at)(errno);
+        let ours = self.copy.stat(at).map_err(failed)?;
+        if at.len() > PATH_MAX || at.split('/').count() > DEPTH_MAX {
+            return ours.map_or(Ok(()), |_| self.hold(at, Stays::TooDeep));
+        }
         let theirs = self.project.stat(at).map_err(failed)?;
         // What is not shown is not replaced: whatever the session puts in its place stays there.
         if theirs.as_ref().is_some_and(|stat| !self.is_copied(at, stat)) {
-            return Ok(());
+            return ours.map_or(Ok(()), |_| self.hold(at, Stays::OverHidden));
         }
-        let ours = self.copy.stat(at).map_err(failed)?;
         let known = self.before.get(at).copied();
         let is_dir =
             |stat: &Option<Stat>| stat.as_ref().is_some_and(|stat| type_of(stat) == FileType::Directory);
@@ -216,7 +184,9 @@ impl Look {
                 Some(known) => {
                     self.record.insert(at.into(), known);
                     self.carry(at);
-                    self.whiteout(at)
+                    let mut gone = Vec::new();
+                    self.gone(at, &stat, &mut gone)?;
+                    gone.iter().try_for_each(|at| self.whiteout(at))
                 }
             },
             // It was made by the session, or removed by the host.
@@ -227,29 +197,53 @@ impl Look {
                 }
                 self.directory(at)?;
                 // What the session put there keeps it.
-                if !is_new && !self.try_remove_dir(at) {
+                if !is_new && !self.try_remove_dir(at)? {
                     self.add(at, &stat)?;
                 }
                 Ok(())
             }
             (None, Some(stat)) => match known {
-                Some((_, ours)) if ours == Looks::of(&stat) => remove(&self.copy, at),
+                Some((_, ours)) if ours == Looks::of(&stat) => {
+                    self.underway.note(at)?;
+                    remove(&self.copy, at)
+                }
                 _ => self.add(at, &stat),
             },
             (Some(theirs), Some(ours)) if is_dir(&Some(theirs)) && is_dir(&Some(ours)) => {
-                let (old_theirs, old_ours) = known.unwrap_or((Looks::of(&theirs), Looks::of(&ours)));
-                if old_ours != Looks::of(&ours) {
-                    self.add(at, &ours)?;
-                } else if old_theirs != Looks::of(&theirs) {
-                    let dir = self.copy.dir(at).map_err(failed)?;
-                    fchmod(&dir, Mode::from_raw_mode(theirs.st_mode & MODE_BITS | 0o700)).map_err(failed)?;
-                }
-                let ours = self.copy.stat(at).map_err(failed)?.unwrap_or(ours);
-                self.record.insert(at.into(), (Looks::of(&theirs), Looks::of(&ours)));
+                let noted = self.both_directories(at, &theirs, &ours, known)?;
+                self.record.insert(at.into(), noted);
                 self.directory(at)
             }
             (Some(theirs), Some(ours)) => self.leaf(at, &theirs, &ours, known),
         }
+    }
+
+    /// A directory's mode; gives what is noted of it.
+    fn both_directories(
+        &mut self,
+        at: &str,
+        theirs: &Stat,
+        ours: &Stat,
+        known: Option<(Looks, Looks)>,
+    ) -> Result<(Looks, Looks), Error> {
+        let now = (Looks::of(theirs), Looks::of(ours));
+        let known = known.unwrap_or(now);
+        if theirs.st_mode | 0o700 == ours.st_mode {
+            return Ok(now);
+        }
+        // The session's, until the project has it, too.
+        if known.1 != now.1 {
+            return self.add(at, ours).map(|()| known);
+        }
+        if known.0 == now.0 {
+            return Ok(now);
+        }
+        let failed = |errno| Error::system("look at", at)(errno);
+        self.underway.note(at)?;
+        let dir = self.copy.dir(at).map_err(failed)?;
+        fchmod(&dir, Mode::from_raw_mode(theirs.st_mode & MODE_BITS | 0o700)).map_err(failed)?;
+        let ours = self.copy.stat(at).map_err(failed)?;
+        Ok((now.0, ours.map_or(now.1, |ours| Looks::of(&ours))))
     }
 
     /// A file, a link, or what became another kind of thing on one side.
@@ -271,7 +265,7 @@ impl Look {
             // The host put something else there: what the session left alone in it goes.
             Some((_, known)) if known == now.1 => {
                 self.directory(at)?;
-                if self.try_remove_dir(at) { self.bring(at, theirs) } else { self.add(at, ours) }
+                if self.try_remove_dir(at)? { self.bring(at, theirs) } else { self.add(at, ours) }
             }
             _ if !is_dir && self.is_same(at, theirs, ours) => {
                 self.record.insert(at.into(), now);
@@ -280,10 +274,53 @@ impl Look {
             _ => {
                 self.record.extend(known.map(|known| (at.to_owned(), known)));
                 self.carry(at);
+                if !is_dir && !self.gone(at, theirs, &mut Vec::new())? {
+                    return self.hold(at, Stays::OverDirectory);
+                }
                 self.add(at, ours)?;
                 if is_dir { self.directory(at) } else { Ok(()) }
             }
         }
+    }
+
+    fn visit(&mut self) -> Result<(), Error> {
+        self.visits += 1;
+        if self.visits > PATHS_MAX {
+            return Err(Error::Request(format!(
+                "a project of more than {PATHS_MAX} files is too large to be copied"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Adds to `gone` what the session removed by removing a path, and tells whether that is all that the project has there: what it was
+    /// not shown stays, with the directories above that.
+    fn gone(&mut self, at: &str, theirs: &Stat, gone: &mut Vec<String>) -> Result<bool, Error> {
+        self.visit()?;
+        let (before, mut is_all) = (gone.len(), true);
+        if type_of(theirs) == FileType::Directory {
+            let dir = match self.project.dir(at) {
+                Err(Errno::ACCESS) => return Ok(false),
+                dir => dir.map_err(Error::system("list", at))?,
+            };
+            let (names, _) = names(dir, PATHS_MAX).map_err(Error::system("list", at))?;
+            for raw in names {
+                let below = raw.to_str().map(|name| join(at, name));
+                let below = below.filter(|below| self.before.contains_key(below));
+                let stat = below.as_ref().and_then(|below| self.project.stat(below).ok().flatten());
+                is_all &= match (below, stat) {
+                    (Some(below), Some(stat)) if self.is_copied(&below, &stat) => {
+                        self.gone(&below, &stat, gone)?
+                    }
+                    _ => false,
+                };
+            }
+        }
+        if is_all {
+            gone.truncate(before);
+            gone.push(at.to_owned());
+        }
+        Ok(is_all)
     }
 
     /// What lay below a path where project and copy were the same, for when there is a directory again.
@@ -293,14 +330,11 @@ impl Look {
         self.record.extend(known.map(|(path, looks)| (path.clone(), *looks)));
     }
 
-    /// Whether project and copy hold the same at a path; of what cannot be read, whether it looks so.
+    /// Whether project and copy hold the same at a path; of what cannot be read, whether it looks so. None of the project's attributes is
+    /// copied, so one in the copy is the session's.
     fn is_same(&self, at: &str, theirs: &Stat, ours: &Stat) -> bool {
-        let state = |root: &Root| {
-            let (dir, name) = root.parent(at).ok()?;
-            state_of(&dir, name.as_ref()).ok().flatten()
-        };
-        match (state(&self.project), state(&self.copy)) {
-            (Some(theirs), Some(ours)) => theirs == ours,
+        match [&self.project, &self.copy].map(|root| seen(root, at, 0).ok().flatten()) {
+            [Some(theirs), Some(ours)] => theirs.state == ours.state && ours.attributes.is_empty(),
             _ => {
                 let looks = |stat: &Stat| (type_of(stat), size(stat), stat.st_mtime, stat.st_mtime_nsec);
                 looks(theirs) == looks(ours)
@@ -317,6 +351,7 @@ impl Look {
     /// Puts into the copy what stands in the project.
     fn bring(&mut self, at: &str, theirs: &Stat) -> Result<(), Error> {
         let failed = |errno| Error::system("copy", at)(errno);
+        self.underway.note(at)?;
         let (dir, name) = self.copy.parent(at).map_err(failed)?;
         match type_of(theirs) {
             FileType::Directory => {
@@ -336,33 +371,34 @@ impl Look {
                 self.note(at, theirs)
             }
             _ => {
-                self.bytes = self.bytes.saturating_add(size(theirs));
+                // A hole takes no room.
+                let room = u64::try_from(theirs.st_blocks).unwrap_or(0).saturating_mul(512);
+                self.bytes = self.bytes.saturating_add(size(theirs).min(room));
                 if self.bytes > BYTES_MAX {
                     return Err(Error::Request(
                         "a project of more than 8 GiB is too large to be copied".into(),
                     ));
                 }
-                let mut source = File::from(match self.project.file(at) {
+                let source = File::from(match self.project.file(at) {
                     // What its owner cannot read, nobody copies.
                     Err(Errno::ACCESS) => return Ok(()),
                     opened => opened.map_err(failed)?,
                 });
-                // The session may have put something there since.
-                remove(&self.copy, &join(split(at).0, PASSING))?;
+                // Of a look that was killed.
+                remove_all(&self.beside, PASSING.as_ref()).map_err(failed)?;
                 let flags =
                     OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let fd = openat(&dir, PASSING, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-                let mut sink = File::from(fd);
-                let copied = std::io::copy(&mut source, &mut sink).map_err(|error| failed(errno(&error)));
+                let fd = openat(&self.beside, PASSING, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+                let sink = File::from(fd);
+                pour(&source, &sink, size(theirs)).map_err(failed)?;
                 let time = Timespec {
                     tv_sec: theirs.st_mtime,
                     tv_nsec: i64::try_from(theirs.st_mtime_nsec).unwrap_or(0),
                 };
-                copied?;
                 fchmod(&sink, Mode::from_raw_mode(theirs.st_mode & 0o777 | 0o400)).map_err(failed)?;
                 futimens(&sink, &Timestamps { last_access: time, last_modification: time })
                     .map_err(failed)?;
-                rustix::fs::renameat(&dir, PASSING, &dir, name).map_err(failed)?;
+                renameat(&self.beside, PASSING, &dir, name).map_err(failed)?;
                 self.note(at, theirs)
             }
         }
@@ -374,71 +410,10 @@ impl Look {
         Ok(())
     }
 
-    /// Puts into the layer what the session has at a path; of a directory itself alone.
-    fn add(&mut self, at: &str, ours: &Stat) -> Result<(), Error> {
-        let failed = |errno| Error::system("lay out", at)(errno);
-        let dir = self.above(at)?;
-        let (from, name) = self.copy.parent(at).map_err(failed)?;
-        match type_of(ours) {
-            FileType::Directory => {
-                let mode = Mode::from_raw_mode(ours.st_mode & MODE_BITS | 0o700);
-                match mkdirat(&dir, name, mode) {
-                    Err(Errno::EXIST) => Ok(()),
-                    made => made.map_err(failed),
-                }
-            }
-            FileType::Symlink => {
-                let target = readlinkat(&from, name, Vec::new()).map_err(failed)?;
-                symlinkat(target, &dir, name).map_err(failed)
-            }
-            FileType::RegularFile if size(ours) == 0 => self.add_empty(at, &dir, ours),
-            // One inode in both: nothing is written through the layer.
-            _ => match linkat(&from, name, &dir, name, AtFlags::empty()) {
-                // The session gave it as many names as there can be: this one stays with it.
-                Err(Errno::MLINK) => Ok(()),
-                linked => linked.map_err(failed),
-            },
-        }
-    }
-
-    /// An empty file of its own: with the session's attributes it could look like what is deleted.
-    fn add_empty(&self, at: &str, dir: &OwnedFd, ours: &Stat) -> Result<(), Error> {
-        let failed = |errno| Error::system("lay out", at)(errno);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = openat(dir, split(at).1, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-        fchmod(&file, Mode::from_raw_mode(ours.st_mode & MODE_BITS)).map_err(failed)
-    }
-
-    fn whiteout(&mut self, at: &str) -> Result<(), Error> {
-        let failed = |errno| Error::system("lay out", at)(errno);
-        let dir = self.above(at)?;
-        let (_, name) = split(at);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        // An attribute is set on what can be written.
-        let file = openat(&dir, name, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-        fsetxattr(&file, WHITEOUT, b"y", XattrFlags::empty()).map_err(failed)
-    }
-
-    /// The layer's directory of a path, made with the modes that the copy's have.
-    fn above(&self, at: &str) -> Result<OwnedFd, Error> {
-        let (parent, _) = split(at);
-        let failed = |errno| Error::system("lay out", at)(errno);
-        let mut made = String::new();
-        for part in parent.split('/').filter(|part| !part.is_empty()) {
-            let dir = self.upper.dir(&made).map_err(failed)?;
-            made = join(&made, part);
-            let mode = self.copy.stat(&made).map_err(failed)?.map_or(0o755, |stat| stat.st_mode & MODE_BITS);
-            match mkdirat(&dir, part, Mode::from_raw_mode(mode | 0o700)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(failed(errno)),
-            }
-        }
-        self.upper.dir(parent).map_err(failed)
-    }
-
-    fn try_remove_dir(&self, at: &str) -> bool {
+    fn try_remove_dir(&mut self, at: &str) -> Result<bool, Error> {
+        self.underway.note(at)?;
         let removed = self.copy.parent(at).and_then(|(dir, name)| unlinkat(dir, name, AtFlags::REMOVEDIR));
-        removed.is_ok()
+        Ok(removed.is_ok())
     }
 }
 

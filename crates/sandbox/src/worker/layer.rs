@@ -41,9 +41,43 @@ const OF_COMMITS: [&str; 12] = [
     "packed-refs",
     "refs",
 ];
+const OVER_DIRECTORY: &str = "replaces a directory of the project in which something stays";
+/// How it is noted in the layer of a copy that what the session has at a path stays with it: by an empty file with this attribute.
+pub(super) const STAYS: &str = "user.bailey.stays";
 /// Why what git obeys in a bare repository stays, and what makes one.
 const OF_REPOSITORY: &str =
     "belongs to a bare git repository, whose configuration and hooks the host would run";
+
+/// Why what a session over a copy has at a path stays with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stays {
+    TooDeep,
+    OverHidden,
+    OverDirectory,
+    TooManyNames,
+}
+
+impl Stays {
+    const ALL: [Self; 4] = [Self::TooDeep, Self::OverHidden, Self::OverDirectory, Self::TooManyNames];
+
+    pub(super) fn mark(self) -> &'static [u8] {
+        match self {
+            Self::TooDeep => b"deep",
+            Self::OverHidden => b"hidden",
+            Self::OverDirectory => b"replaces",
+            Self::TooManyNames => b"names",
+        }
+    }
+
+    fn why(self) -> &'static str {
+        match self {
+            Self::TooDeep => "lies too deep, or has too long a path, for a session over a copy",
+            Self::OverHidden => "lies where the project has something that the session is not shown",
+            Self::OverDirectory => OVER_DIRECTORY,
+            Self::TooManyNames => "is a file of as many names as there can be",
+        }
+    }
+}
 
 /// An overlay's upper directory over a project.
 pub(super) struct Layer {
@@ -364,8 +398,7 @@ impl Walk<'_> {
         };
         for (at, entry) in self.survey.entries.extract_if(.., stays) {
             if entry.upper.is_some() {
-                let why = "replaces a directory of the project in which something stays";
-                self.survey.held.push((at, why.into()));
+                self.survey.held.push((at, OVER_DIRECTORY.into()));
             }
         }
         self.survey
@@ -384,6 +417,7 @@ fn node(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Node {
         {
             Node::Whiteout
         }
+        FileType::RegularFile if let Some(stays) = stays(dir, name, stat) => Node::Held(stays.why().into()),
         FileType::RegularFile if stat.st_mode & 0o6000 != 0 => {
             Node::Held("would run with another user's or group's rights (set-user-id or set-group-id)".into())
         }
@@ -391,6 +425,11 @@ fn node(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Node {
         kind @ (FileType::RegularFile | FileType::Symlink) => Node::Leaf(kind),
         _ => Node::Held(format!("is {}, which no merge can carry", noun(stat))),
     }
+}
+
+fn stays(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Option<Stays> {
+    let mark = (stat.st_size == 0).then(|| attribute(dir, name, STAYS)).flatten()?;
+    Stays::ALL.into_iter().find(|stays| stays.mark() == mark)
 }
 
 /// Whether this is the character device 0:0, overlayfs's whiteout.

@@ -39,6 +39,7 @@ use bailey_protocol::{
 pub use bases::Keep;
 use beneath::Root;
 use error::Error;
+use ignore::gitignore::Gitignore;
 pub(crate) use merge::remove_all;
 pub(crate) use named::is_what_was_named;
 pub(crate) use owners::of_others;
@@ -47,6 +48,7 @@ pub(crate) use references::{is_object, is_plain};
 use serde::{Deserialize, Serialize};
 pub(crate) use settle::settle;
 use std::io::{self, BufRead as _};
+use std::path::Path;
 
 /// The longest request that a waiting worker reads.
 const REQUEST_BYTES_MAX: u64 = 256 << 20;
@@ -220,9 +222,35 @@ pub enum Reply {
     },
 }
 
+/// Files that look like secrets. A search shows no line of them, wherever they lie: whoever reads one names it, and is asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unseen<'a> {
+    /// Their names, in a workspace or anywhere.
+    pub(crate) masks: Option<&'a Gitignore>,
+    /// The absolute paths of those that a human revealed.
+    pub(crate) revealed: &'a [WsPath],
+    /// The workspace, an absolute path.
+    pub(crate) workspace: &'a str,
+}
+
+impl Unseen<'_> {
+    /// Whether a file at this absolute path is one of them.
+    fn contains(&self, path: &str) -> bool {
+        let Some(masks) = self.masks else { return false };
+        let path = Path::new(path);
+        let below = path.strip_prefix(self.workspace).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
+        let is_revealed = self.revealed.iter().any(|revealed| Path::new(&revealed.0) == path);
+        !is_revealed && masks.matched_path_or_any_parents(below, false).is_ignore()
+    }
+}
+
 /// Does what was asked. Blocks for at most about ten seconds (searches) or as long as the disk needs.
 #[must_use]
 pub fn run(request: Request) -> Reply {
+    run_but(request, Unseen::default())
+}
+
+fn run_but(request: Request, unseen: Unseen<'_>) -> Reply {
     let reply = match request {
         Request::Resolve { action, workspace } => resolve::resolve(action, &workspace).map(Reply::Resolved),
         Request::Named { command, path } => named::named(&command, &path).map(Reply::Named),
@@ -231,7 +259,7 @@ pub fn run(request: Request) -> Reply {
             copy::settle(&places, &masks, &own, anew).map(|()| Reply::Settled)
         }
         Request::Page { html } => Ok(Reply::Page(page::text(&html.0))),
-        Request::Perform { action } => perform(action).map(Reply::Report),
+        Request::Perform { action } => perform(action, unseen).map(Reply::Report),
         Request::Scan { upper, project, known, since, outside, bases } => {
             let outside = outside.then_some(since);
             diff::scan(&upper, &project, &known, since, bases.as_ref())
@@ -259,12 +287,17 @@ pub fn run(request: Request) -> Reply {
 ///
 /// # Errors
 /// Of reading and writing, `InvalidData` for what no waiting worker may be asked.
-pub(crate) fn serve(first: Request, input: impl io::Read, mut output: impl io::Write) -> io::Result<()> {
+pub(crate) fn serve(
+    first: Request,
+    unseen: Unseen<'_>,
+    input: impl io::Read,
+    mut output: impl io::Write,
+) -> io::Result<()> {
     let mut input = io::BufReader::new(input);
     let mut next = Some(first);
     while let Some(request) = next {
         let may_stay = request.is_about_names();
-        let mut line = serde_json::to_vec(&run(request))?;
+        let mut line = serde_json::to_vec(&run_but(request, unseen))?;
         line.push(b'\n');
         output.write_all(&line)?;
         next = if may_stay { hear(&mut input)? } else { None };
@@ -311,14 +344,14 @@ fn scanned(
     Ok(Reply::Scanned { touched, is_holding, outside })
 }
 
-fn perform(action: Action) -> Result<Report, Error> {
+fn perform(action: Action, unseen: Unseen<'_>) -> Result<Report, Error> {
     let root = Root::open("/")?;
     match action {
         Action::Read { path } => read::read(&root, &path).map(Report::File),
         Action::Stat { path } => read::stat(&root, &path).map(Report::Stat),
         Action::List { path } => read::list(&root, &path).map(Report::List),
         Action::Search { root: path, pattern, glob } => {
-            search::search(&root, &path, pattern.as_deref(), glob.as_deref()).map(Report::Search)
+            search::search(&root, &path, pattern.as_deref(), glob.as_deref(), unseen).map(Report::Search)
         }
         Action::Change { files } => change::change(&root, &files).map(|files| Report::Changed { files }),
         other => Err(Error::Unfit { kind: other.kind().name() }),

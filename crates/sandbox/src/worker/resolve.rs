@@ -30,7 +30,7 @@ pub(super) fn resolve(mut action: Action, workspace: &str) -> Result<Action, Err
             .try_for_each(|file| entry(&file.path.0, workspace).map(|found| file.path = WsPath(found)))?,
         Action::Model { .. }
         | Action::Http(_)
-        | Action::Fetch(_)
+        | Action::Fetch { .. }
         | Action::Relay(_)
         | Action::Amend(_)
         | Action::Adapt(_)

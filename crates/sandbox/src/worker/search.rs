@@ -3,6 +3,7 @@
 //! The walk goes by descriptors: each directory and file is opened beneath the root at the moment it is
 //! looked at, so a directory swapped for a symlink in between shows nothing of what lies outside (A57).
 
+use super::Unseen;
 use super::beneath::{Root, join, names, type_of};
 use super::error::Error;
 use super::ignores::{Ignores, rules_text};
@@ -37,8 +38,11 @@ pub(super) fn search(
     path: &WsPath,
     pattern: Option<&str>,
     glob: Option<&str>,
+    unseen: Unseen<'_>,
 ) -> Result<SearchReport, Error> {
     let mut search = Search {
+        unseen,
+        top: path.0.clone(),
         pattern: pattern.map(compile).transpose()?,
         glob: glob.map(Glob::new).transpose()?,
         searcher: searcher(),
@@ -52,7 +56,8 @@ pub(super) fn search(
         Some(FileType::Directory) => search.tree(&Root::open(&path.0)?, Ignores::above(from, at)?)?,
         Some(FileType::RegularFile) => {
             let (parent, name) = at.rsplit_once('/').unwrap_or(("", at));
-            search.file(&Root::open(&format!("/{parent}"))?, name);
+            search.top = format!("/{parent}");
+            search.file(&Root::open(&search.top)?, name);
         }
         Some(_) => return Err(Error::path(&path.0, "is neither a file nor a directory")),
         None => return Err(Error::path(&path.0, "does not exist")),
@@ -61,7 +66,10 @@ pub(super) fn search(
     Ok(search.report)
 }
 
-struct Search {
+struct Search<'a> {
+    unseen: Unseen<'a>,
+    /// The directory that is searched, an absolute path.
+    top: String,
     pattern: Option<RegexMatcher>,
     glob: Option<Glob>,
     searcher: Searcher,
@@ -70,7 +78,7 @@ struct Search {
     report: SearchReport,
 }
 
-impl Search {
+impl Search<'_> {
     /// What lies in `root`, where these rules of above hold.
     fn tree(&mut self, root: &Root, above: Rc<Ignores>) -> Result<(), Error> {
         let mut pending = vec![(String::new(), above)];
@@ -125,6 +133,9 @@ impl Search {
             self.report.found.push(Found { path: at.into(), line: 0, text: String::new() });
             return;
         };
+        if self.unseen.contains(&join(&self.top, at)) {
+            return;
+        }
         self.report.cut |= super::read::size(&stat) > FILE_MAX;
         let reader = Timed { from: File::from(fd).take(FILE_MAX), deadline: self.deadline };
         let hits = Hits { at, report: &mut self.report };

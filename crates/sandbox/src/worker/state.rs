@@ -5,7 +5,7 @@ use super::beneath::{Root, look, type_of};
 use super::error::errno;
 use bailey_protocol::{Digest, FileKind, Hasher};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat, fstat, openat, readlinkat, seek};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,6 +18,9 @@ pub(super) const FILE_BYTES_MAX: u64 = 1 << 30;
 pub(super) const MODE_BITS: u32 = 0o7777;
 
 const CHUNK: usize = 1 << 16;
+
+/// The smallest file that is looked through for holes.
+const HOLES_MIN: u64 = 1 << 20;
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,14 +159,53 @@ fn take_file(dir: impl AsFd, name: &OsStr, content_max: Option<u64>) -> Result<S
     Ok(Seen { state, stat, content, attributes })
 }
 
-/// Reads to the end, but at most one byte more than `size`; gives the number of bytes.
+/// Reads to the end, but at most one byte more than `size`; gives the number of bytes. Where nothing was ever written, zeros are given
+/// without being read.
 fn pour(from: OwnedFd, size: u64, mut to: impl FnMut(&[u8]) -> Result<(), Errno>) -> Result<u64, Errno> {
-    let mut file = File::from(from).take(size.saturating_add(1));
-    let room = usize::try_from(size).unwrap_or(CHUNK).saturating_add(1);
+    let most = size.saturating_add(1);
+    let room = usize::try_from(most).unwrap_or(CHUNK);
     let mut chunk = vec![0; CHUNK.min(room)];
+    let file = File::from(from);
+    if size < HOLES_MIN {
+        return read(&file, most, &mut chunk, &mut to);
+    }
+    let mut total = 0_u64;
+    while total <= size
+        && let Some((hole, data)) = extent(&file, total)?
+    {
+        chunk.fill(0);
+        total += fill(hole.min(most - total), &chunk, &mut to)?;
+        total += read(&file, data.min(most - total), &mut chunk, &mut to)?;
+    }
+    Ok(total)
+}
+
+/// How many bytes from `at` on were never written, and how many follow that were; none at the end. The file then stands at the latter.
+fn extent(file: &File, at: u64) -> Result<Option<(u64, u64)>, Errno> {
+    let data = match seek(file, SeekFrom::Data(at)) {
+        // Nothing but a hole is left, or nothing.
+        Err(Errno::NXIO) => {
+            let end = seek(file, SeekFrom::End(0))?;
+            return Ok((end > at).then(|| (end - at, 0)));
+        }
+        data => data?,
+    };
+    let end = seek(file, SeekFrom::Hole(data))?;
+    seek(file, SeekFrom::Start(data))?;
+    Ok(Some((data.saturating_sub(at), end.saturating_sub(data))))
+}
+
+/// Reads at most so many bytes from where the file stands.
+fn read(
+    file: &File,
+    most: u64,
+    chunk: &mut [u8],
+    to: &mut impl FnMut(&[u8]) -> Result<(), Errno>,
+) -> Result<u64, Errno> {
+    let mut file = file.take(most);
     let mut total = 0_u64;
     loop {
-        let read = file.read(&mut chunk).map_err(|error| errno(&error))?;
+        let read = file.read(chunk).map_err(|error| errno(&error))?;
         if read == 0 {
             return Ok(total);
         }
@@ -171,3 +213,17 @@ fn pour(from: OwnedFd, size: u64, mut to: impl FnMut(&[u8]) -> Result<(), Errno>
         total = total.saturating_add(read as u64);
     }
 }
+
+/// Gives so many zeros.
+fn fill(count: u64, zeros: &[u8], to: &mut impl FnMut(&[u8]) -> Result<(), Errno>) -> Result<u64, Errno> {
+    let mut left = count;
+    while left > 0 {
+        let some = usize::try_from(left).unwrap_or(zeros.len()).min(zeros.len());
+        to(zeros.get(..some).unwrap_or_default())?;
+        left -= some as u64;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests;

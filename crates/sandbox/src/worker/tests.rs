@@ -10,7 +10,7 @@ fn lines(requests: &[Request]) -> Vec<u8> {
 
 fn served(first: Request, rest: &[u8]) -> (io::Result<()>, usize) {
     let mut replies = Vec::new();
-    let served = serve(first, rest, &mut replies);
+    let served = serve(first, Unseen::default(), rest, &mut replies);
     (served, replies.iter().filter(|byte| **byte == b'\n').count())
 }
 

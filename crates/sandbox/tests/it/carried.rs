@@ -1,9 +1,17 @@
 //! Each kind of file and of change, from a session's layer to the project and back: what the project holds after an apply is what
-//! was seen inside, and after an undo what was there before.
+//! was seen inside, after an undo what was there before, and after a discard the session sees that. Through an overlay, and through a copy.
 
-use crate::house::{House, everyone};
-use bailey_protocol::{DiffReport, FileDiff, Isolation, Merge, MergeFile, MergeKind, MergeState, Report};
-use bailey_sandbox::worker::{Reply, Request};
+use crate::{
+    copied,
+    house::{As, House, everyone},
+};
+use bailey_protocol::{
+    DiffReport, FileDiff, Isolation, Merge, MergeFile, MergeKind, MergeState, Report, WsPath,
+};
+use bailey_sandbox::{
+    Shape,
+    worker::{Reply, Request},
+};
 use std::{
     ffi::OsStr,
     fs,
@@ -34,25 +42,52 @@ for top, dirs, files in os.walk(b'.'):
 /// A session that was worked in.
 struct Worked {
     house: House,
+    shape: Shape,
     before: Vec<String>,
     files: Vec<FileDiff>,
 }
 
+/// Whoever may work, and through what.
+fn ways() -> Vec<(As, Shape)> {
+    let walled = everyone().into_iter().map(|who| (who, Shape::Walled));
+    walled.chain(copied::users().map(|who| (who, Shape::Copied))).collect()
+}
+
 impl Worked {
     /// Prepares a project, has a script run inside, and compares.
-    async fn new(house: House, prepare: impl FnOnce(&Path), script: &str) -> Self {
+    async fn new((who, shape): (As, Shape), prepare: impl FnOnce(&Path), script: &str) -> Self {
+        let house = copied::house(who, shape);
         prepare(&house.project);
         house.give(&house.project);
         let before = listed(&house.project, "attributes");
-        house.sh(&format!("set -e\n{script}")).await.ok();
-        assert_eq!(listed(&house.project, "attributes"), before, "nothing changes before an apply");
-        let (upper, project) = (text(&house.folder.join("upper")), text(&house.project));
-        let Reply::Diff(DiffReport { files, .. }) =
-            work(&house, Request::Diff { upper, project, is_copy: false, bases: None }).await
-        else {
-            panic!("no diff")
-        };
-        Self { house, before, files }
+        let mut worked = Self { house, shape, before, files: Vec::new() };
+        worked.settle(Vec::new(), false).await;
+        worked.sh(&format!("set -e\n{script}")).await;
+        worked.settle(Vec::new(), false).await;
+        assert_eq!(worked.outside("attributes"), worked.before, "nothing changes before an apply");
+        worked.files = worked.diff().await;
+        worked
+    }
+
+    async fn settle(&self, own: Vec<WsPath>, anew: bool) {
+        if self.shape == Shape::Copied {
+            copied::settle_with(&self.house, own, anew).await;
+        }
+    }
+
+    async fn sh(&self, line: &str) -> String {
+        let cwd = WsPath(text(&copied::place(&self.house, self.shape)));
+        let command = bailey_protocol::Command { cwd, ..self.house.command(line) };
+        self.house.run(&command, &Isolation::default()).await.ok()
+    }
+
+    async fn diff(&self) -> Vec<FileDiff> {
+        let (upper, project) = (text(&self.house.folder.join("upper")), text(&self.house.project));
+        let is_copy = self.shape == Shape::Copied;
+        match work(&self.house, Request::Diff { upper, project, is_copy, bases: None }).await {
+            Reply::Diff(DiffReport { files, .. }) => files,
+            other => panic!("no diff: {other:?}"),
+        }
     }
 
     /// What is told of a path: why it stays, or what is to be known.
@@ -63,15 +98,10 @@ impl Worked {
             .unwrap_or_default()
     }
 
-    /// What lies in the layer's view.
+    /// What lies in the session's view.
     async fn inside(&self, what: &str) -> Vec<String> {
-        sorted(
-            &self
-                .house
-                .sh(&format!("/usr/bin/python3 -c \"$(cat <<'END'\n{LIST}\nEND\n)\" {what}"))
-                .await
-                .ok(),
-        )
+        let line = format!("/usr/bin/python3 -S -c \"$(cat <<'END'\n{LIST}\nEND\n)\" {what}");
+        sorted(&self.sh(&line).await)
     }
 
     fn outside(&self, what: &str) -> Vec<String> {
@@ -96,18 +126,35 @@ impl Worked {
             panic!("no merge")
         };
         assert!(files.iter().all(|file| file.state == MergeState::Done), "{files:?}");
+        // As the executor does after each of them.
+        match direction {
+            MergeKind::Discard => self.settle(Vec::new(), true).await,
+            MergeKind::Undo => self.settle(files.into_iter().map(|file| file.path).collect(), false).await,
+            MergeKind::Apply => self.settle(Vec::new(), false).await,
+        }
     }
 
-    /// Applies, has the view be what the project now holds, and takes it back.
+    /// Applies, has the view be what the project now holds, takes it back, and throws it away.
     async fn there_and_back(&self, what: &str) -> Vec<String> {
         let inside = self.inside(what).await;
         self.merge(MergeKind::Apply).await;
         let after = self.outside(what);
-        assert_eq!(after, inside, "{:?}", self.house.who);
+        assert_eq!(after, inside, "{:?} {:?}", self.house.who, self.shape);
         assert_eq!(self.inside(what).await, inside, "and the session sees the same");
-        self.merge(MergeKind::Undo).await;
-        assert_eq!(self.outside("attributes"), self.before, "{:?}", self.house.who);
+        assert_eq!(self.back(what).await, self.outside(what), "the session sees the project again");
         after
+    }
+
+    /// Takes an apply back, throws away what the session has, and gives what it sees then.
+    async fn back(&self, what: &str) -> Vec<String> {
+        self.merge(MergeKind::Undo).await;
+        assert_eq!(self.outside("attributes"), self.before, "{:?} {:?}", self.house.who, self.shape);
+        assert_ne!(self.inside(what).await, self.outside(what), "the control: the session keeps its own");
+        self.merge(MergeKind::Discard).await;
+        assert_eq!(self.outside("attributes"), self.before, "{:?} {:?}", self.house.who, self.shape);
+        let left = self.diff().await;
+        assert!(left.is_empty(), "{:?} {:?}: {left:?}", self.house.who, self.shape);
+        self.inside(what).await
     }
 }
 
@@ -144,11 +191,11 @@ fn attribute(path: &Path, name: &str, value: &str) {
 
 #[tokio::test]
 async fn files_links_modes_and_directories_go_to_the_project_and_back() {
-    for who in everyone() {
+    for way in ways() {
         let worked = Worked::new(
-            House::new(who),
+            way,
             |project| {
-                for name in ["edited", "deleted", "renamed", "mode", "to-directory", "d/one", "d/deep/two", "gone/three"] {
+                for name in ["edited", "deleted", "renamed", "mode", "to-directory", "d/one", "d/deep/two", "gone/three", "moded/x"] {
                     fs::create_dir_all(project.join(name).parent().unwrap()).unwrap();
                     fs::write(project.join(name), format!("{name}\n")).unwrap();
                 }
@@ -157,13 +204,13 @@ async fn files_links_modes_and_directories_go_to_the_project_and_back() {
                 fs::create_dir(project.join("hollow")).unwrap();
             },
             r#"
-            echo more >> edited; rm deleted; mv renamed other; chmod 750 mode; printf '\000\001\376' > binary
+            echo more >> edited; rm deleted; mv renamed other; chmod 750 mode moded; printf '\000\001\376' > binary
             ln -sfn mode link; ln -s d/one new-link; rm -r gone; rmdir hollow; mkdir -p empty/inner; chmod 700 empty
             rm to-directory; mkdir to-directory; echo x > to-directory/x; printf '\377' > new-binary"#,
         )
         .await;
         let after = worked.there_and_back("attributes").await;
-        for line in ["empty/inner 40755", "empty 40700", "mode 100750 5", "link 120777 mode"] {
+        for line in ["empty/inner 40755", "empty 40700", "mode 100750 5", "moded 40750", "link 120777 mode"] {
             assert!(after.iter().any(|found| found.contains(&format!("'{line}"))), "{line}: {after:#?}");
         }
     }
@@ -173,9 +220,9 @@ async fn files_links_modes_and_directories_go_to_the_project_and_back() {
 /// does not sees the error.
 #[tokio::test]
 async fn a_directory_that_is_renamed_is_copied_by_who_does_it() {
-    for who in everyone() {
+    for way in ways() {
         let worked = Worked::new(
-            House::new(who),
+            way,
             |project| {
                 for name in ["one/a", "one/deep/b", "two/c"] {
                     fs::create_dir_all(project.join(name).parent().unwrap()).unwrap();
@@ -183,24 +230,26 @@ async fn a_directory_that_is_renamed_is_copied_by_who_does_it() {
                 }
             },
             "/usr/bin/python3 -c 'import os\ntry: os.rename(\"one\", \"moved\")\nexcept OSError as e: print(e.errno)' > error
-             mv one moved; mv two three; mv three four; mkdir new; mv new newer; echo x >> moved/deep/b",
+             test -d moved || mv one moved; mv two three; mv three four; mkdir new; mv new newer; echo x >> moved/deep/b",
         )
         .await;
+        // A copy is a directory like any other.
+        let error = if worked.shape == Shape::Walled { "18" } else { "" };
+        assert_eq!(worked.sh("cat error").await, error, "EXDEV");
         let after = worked.there_and_back("attributes").await;
         let names: Vec<&str> = after.iter().filter_map(|line| line[2..].split(' ').next()).collect();
         assert_eq!(
             names,
             ["error", "four", "four/c", "moved", "moved/a", "moved/deep", "moved/deep/b", "newer"]
         );
-        assert_eq!(worked.house.sh("cat error").await.ok(), "18", "EXDEV");
     }
 }
 
 #[tokio::test]
 async fn a_sparse_file_stays_sparse() {
-    for who in everyone() {
+    for way in ways() {
         let worked = Worked::new(
-            House::new(who),
+            way,
             |project| {
                 let file = fs::File::create(project.join("old")).unwrap();
                 file.set_len(64 << 20).unwrap();
@@ -222,9 +271,9 @@ async fn a_sparse_file_stays_sparse() {
 
 #[tokio::test]
 async fn hard_links_become_files_of_their_own_and_that_is_said() {
-    for who in everyone() {
+    for way in ways() {
         let worked = Worked::new(
-            House::new(who),
+            way,
             |project| {
                 fs::write(project.join("one"), "shared\n").unwrap();
                 fs::hard_link(project.join("one"), project.join("two")).unwrap();
@@ -248,9 +297,9 @@ async fn hard_links_become_files_of_their_own_and_that_is_said() {
 /// What the project's files have stays with their paths, whatever becomes of them; what the session sets stays with it.
 #[tokio::test]
 async fn extended_attributes_of_the_project_are_kept_and_no_others_come() {
-    for who in everyone() {
+    for way in ways() {
         let worked = Worked::new(
-            House::new(who),
+            way,
             |project| {
                 for name in ["edited", "rewritten", "removed", "to-directory", "d/inner", "set"] {
                     fs::create_dir_all(project.join(name).parent().unwrap()).unwrap();
@@ -281,28 +330,29 @@ os.setxattr("set", "user.evil", b"1"); os.setxattr("new", "user.evil", b"1"); os
         assert!(line("rewritten").ends_with("user.origin=rewritten'"), "{}", line("rewritten"));
         assert!(!after.iter().any(|line| line.contains("evil")), "{after:#?}");
         assert!(!line("to-directory").contains("user."), "{after:#?}");
-        worked.merge(MergeKind::Undo).await;
-        assert_eq!(worked.outside("attributes"), worked.before, "{who:?}");
+        worked.back("attributes").await;
     }
 }
 
 #[tokio::test]
 async fn a_name_that_is_not_utf8_stays_as_it_is_and_is_told() {
-    for who in everyone() {
+    for way in ways() {
         let odd = |name: &[u8]| Path::new(OsStr::from_bytes(name)).to_owned();
         let worked = Worked::new(
-            House::new(who),
+            way,
             |project| {
                 fs::create_dir(project.join("d")).unwrap();
                 for name in [&b"edited\xff"[..], b"deleted\xff", b"d/inner\xff", b"d/plain"] {
                     fs::write(project.join(odd(name)), "old\n").unwrap();
                 }
             },
-            "printf x >> \"$(printf 'edited\\377')\"; rm \"$(printf 'deleted\\377')\"; rm -r d; touch \"$(printf 'new\\377')\"; echo x > fine",
+            "printf x >> \"$(printf 'edited\\377')\"; rm -f \"$(printf 'deleted\\377')\"; rm -r d; touch \"$(printf 'new\\377')\"; echo x > fine",
         )
         .await;
         let refused: Vec<&FileDiff> = worked.files.iter().filter(|file| file.refused.is_some()).collect();
-        assert_eq!(refused.len(), 4, "{refused:?}");
+        // A copy is without those of the project, so that what has such a name there is the session's.
+        let stays = if worked.shape == Shape::Walled { 4 } else { 2 };
+        assert_eq!(refused.len(), stays, "{:?}: {refused:?}", worked.shape);
         let names: Vec<&str> = worked
             .files
             .iter()
@@ -316,7 +366,6 @@ async fn a_name_that_is_not_utf8_stays_as_it_is_and_is_told() {
             assert!(after.iter().any(|line| line.contains(name)), "{name}: {after:#?}");
         }
         assert!(!after.iter().any(|line| line.contains(r"new\xff") || line.contains("plain")), "{after:#?}");
-        worked.merge(MergeKind::Undo).await;
-        assert_eq!(worked.outside("attributes"), worked.before, "{who:?}");
+        worked.back("attributes").await;
     }
 }

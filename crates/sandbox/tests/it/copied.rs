@@ -12,7 +12,7 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-fn house(who: As, shape: Shape) -> House {
+pub(crate) fn house(who: As, shape: Shape) -> House {
     House::with(who, |config| {
         config.tiers.internal = Level::Landlock;
         config.masks = vec![".env".into()];
@@ -21,7 +21,7 @@ fn house(who: As, shape: Shape) -> House {
 }
 
 /// Root gets none of this.
-fn users() -> impl Iterator<Item = As> {
+pub(crate) fn users() -> impl Iterator<Item = As> {
     everyone().into_iter().filter(|who| *who == As::User)
 }
 
@@ -30,11 +30,16 @@ fn yard(house: &House) -> Yard {
 }
 
 /// Where its commands work.
-fn place(house: &House, shape: Shape) -> PathBuf {
+pub(crate) fn place(house: &House, shape: Shape) -> PathBuf {
     if shape == Shape::Copied { yard(house).copy() } else { house.project.clone() }
 }
 
 async fn settle(house: &House) {
+    settle_with(house, Vec::new(), false).await;
+}
+
+/// Brings the copy up to date; what is in `own` is the session's, and `anew` throws the copy away first.
+pub(crate) async fn settle_with(house: &House, own: Vec<WsPath>, anew: bool) {
     let yard = yard(house);
     let text = |path: PathBuf| path.display().to_string();
     let request = Request::Settle {
@@ -42,8 +47,8 @@ async fn settle(house: &House) {
         copy: text(yard.copy()),
         upper: text(yard.upper()),
         record: text(yard.copied()),
-        own: Vec::new(),
-        anew: false,
+        own,
+        anew,
         masks: Vec::new(),
     };
     let never = CancellationToken::new();
@@ -86,6 +91,34 @@ async fn a_command_works_in_the_copy_and_says_what_stood() {
     }
 }
 
+/// What looks like a secret is left out of the copy, and by no other name is it there.
+#[tokio::test]
+async fn nothing_of_the_project_itself_is_shown_beside_its_copy() {
+    for who in users() {
+        let house = house(who, Shape::Copied);
+        house.write(".env", "KEY=1\n");
+        let outside =
+            tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().unwrap();
+        let note = outside.path().join("note.txt");
+        fs::write(&note, "of the host\n").unwrap();
+        settle(&house).await;
+        let read = async |shown: &std::path::Path, file: &std::path::Path| {
+            let cwd = WsPath(place(&house, Shape::Copied).display().to_string());
+            let command = Command { cwd, ..house.command(&format!("cat {}", file.display())) };
+            let isolation =
+                Isolation { extra_reads: vec![WsPath(shown.display().to_string())], ..Isolation::default() };
+            house.run(&command, &isolation).await
+        };
+        let secret = house.project.join(".env");
+        for shown in [&secret, &house.project, &house.project.parent().unwrap().to_path_buf()] {
+            let ran = read(shown, &secret).await;
+            assert!(ran.reason().contains("shows the project itself"), "{:?}", ran.outcome);
+        }
+        let control = read(&note, &note).await;
+        assert_eq!(control.text(), "of the host\n", "the control: {:?}", control.outcome);
+    }
+}
+
 /// One line of Python for each way out, with what it prints when it is one.
 const WAYS: &[(&str, &str)] = &[
     ("the project's own file is read", "open('{project}/a.txt').read()"),
@@ -108,7 +141,7 @@ const WAYS: &[(&str, &str)] = &[
         "__import__('socket').socket(__import__('socket').AF_UNIX).connect('{socket}')",
     ),
     ("another process is signalled", "__import__('os').kill({pid}, 0) or __import__('os').kill({pid}, 18)"),
-    ("another process's niceness is changed", "__import__('os').setpriority(0, {pid}, 5)"),
+    ("another process's niceness is changed", "__import__('os').setpriority(0, {pid}, 19)"),
     ("another process's limits are changed", "__import__('resource').prlimit({pid}, 7, (64, 64))"),
 ];
 
@@ -135,7 +168,7 @@ async fn landlock_and_a_list_of_calls_alone_keep_a_command_in() {
             house.give(&house.home);
             fs::write(house.folder.join("copied"), "{}").unwrap();
             house.give(&house.folder);
-            let mut victim = sleeper(&house);
+            let victim = sleeper(&house);
             let fill = |way: &str| {
                 way.replace("{project}", &house.project.display().to_string())
                     .replace("{home}", &house.home.display().to_string())
@@ -143,7 +176,7 @@ async fn landlock_and_a_list_of_calls_alone_keep_a_command_in() {
                     .replace("{shared}", &file.display().to_string())
                     .replace("{socket}", &socket.display().to_string())
                     .replace("{port}", &port)
-                    .replace("{pid}", &victim.id().to_string())
+                    .replace("{pid}", &victim.0.id().to_string())
             };
             let script: String = WAYS
                 .iter()
@@ -172,20 +205,27 @@ async fn landlock_and_a_list_of_calls_alone_keep_a_command_in() {
                 let is_out = shape == Shape::Direct;
                 assert_eq!(line.starts_with("OUT"), is_out, "{who:?} {shape:?}, {what}: {line}");
             }
-            victim.kill().unwrap();
-            victim.wait().unwrap();
         }
     }
 }
 
-/// A process of the warden's user.
-fn sleeper(house: &House) -> process::Child {
+/// A process of the warden's user, which ends with its test.
+struct Sleeper(process::Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn sleeper(house: &House) -> Sleeper {
     let mut command = process::Command::new("/usr/bin/sleep");
     command.arg("1000");
     if crate::house::is_root() && house.who == As::User {
         command.uid(crate::house::STRANGER).gid(crate::house::STRANGER);
     }
-    command.spawn().unwrap()
+    Sleeper(command.spawn().unwrap())
 }
 
 #[tokio::test]

@@ -180,6 +180,22 @@ impl House {
             .count()
     }
 
+    /// Looks at what is left of a sandbox of which the answer is here: at once nothing but its init, and soon not even that.
+    pub(crate) async fn expect_gone(&self, what: &str) {
+        let warden = self.native.warden().id();
+        let is_of_it = |pid: &&u32| {
+            !is_spare(pid) && !is_called(**pid, "bailey-holder") && !is_called(**pid, "bailey-init")
+        };
+        let left: Vec<u32> =
+            descendants(warden).iter().filter(|pid| **pid != warden).filter(is_of_it).copied().collect();
+        assert_eq!(left, Vec::<u32>::new(), "{what}: more than its init is left");
+        let begin = Instant::now();
+        while self.processes_of_sandboxes() > 0 {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{what}: its init does not end");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
     /// The processes of sandboxes that wait for something to do: an init and a payload's process each.
     pub(crate) fn spares(&self) -> Vec<u32> {
         self.processes().into_iter().filter(is_spare).collect()

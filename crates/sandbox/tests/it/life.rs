@@ -129,7 +129,7 @@ async fn the_end_of_a_command_ends_what_it_left_behind() {
         let house = House::new(who);
         let left = Left::new(who, 1);
         house.sh(&line(&left.0)).await.ok();
-        assert_eq!(house.processes_of_sandboxes(), 0, "{who:?}");
+        house.expect_gone(&format!("{who:?}")).await;
         assert_eq!(left.living(), Vec::<u32>::new(), "{who:?}");
         // The control: without a pid namespace, what left the process group lives on.
         let house = House::with(who, |config| {
@@ -196,7 +196,7 @@ async fn cancelling_leaves_no_process() {
             let (ran, ()) = tokio::join!(house.run_until(&command, &isolation, &cancel), stop);
             assert_eq!(ran.outcome.status, Status::Cancelled);
             assert!(matches!(ran.outcome.report, Report::Exec(_)));
-            assert_eq!(house.processes_of_sandboxes(), 0, "{who:?} {line}");
+            house.expect_gone(&format!("{who:?} {line}")).await;
         }
     }
 }

@@ -14,7 +14,7 @@ async fn check(house: &House, line: &str, limits: Limits, expected: &str) {
     let ran = house.run(&command, &Isolation::default()).await;
     assert_eq!(ran.report().limit.as_deref(), Some(expected), "{:?}: {line}: {}", house.who, ran.text());
     assert!(begin.elapsed() < SOON, "{:?}: {line} took {:?}", house.who, begin.elapsed());
-    assert_eq!(house.processes_of_sandboxes(), 0);
+    house.expect_gone(line).await;
 }
 
 #[tokio::test]

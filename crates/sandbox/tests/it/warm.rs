@@ -103,6 +103,76 @@ async fn what_took_the_place_of_a_tool_is_seen() {
     }
 }
 
+#[tokio::test]
+async fn a_holder_made_ahead_shows_what_stands_on_the_host_when_a_session_takes_it() {
+    for who in everyone() {
+        let version = "cat ~/.cargo/bin/version";
+        for is_replaced in [false, true] {
+            let house = House::with(who, |config| {
+                fs::create_dir_all(config.user_home.join(".cargo/bin")).unwrap();
+                fs::write(config.user_home.join(".cargo/bin/version"), "one").unwrap();
+            });
+            house.give(&house.home);
+            let ahead = made_ahead(&house).await;
+            let bin = house.home.join(".cargo/bin");
+            if is_replaced {
+                fs::rename(&bin, bin.with_extension("old")).unwrap();
+                fs::create_dir(&bin).unwrap();
+            }
+            fs::write(bin.join("version"), "two").unwrap();
+            house.give(&house.home);
+            assert_eq!(house.sh(version).await.ok(), "two", "{who:?}");
+            // The control: where nothing took the place of anything, it is the one that waited.
+            assert_eq!(holders(&house) != [ahead], is_replaced, "{who:?}");
+        }
+    }
+}
+
+/// What is mounted on the host meanwhile a process in a mount namespace of its own does not see.
+#[tokio::test]
+async fn what_is_mounted_after_a_holder_was_made_ahead_is_seen() {
+    if !crate::house::is_root() {
+        println!("SKIPPED: only root can mount");
+        return;
+    }
+    // Of this test's thread alone, and of what it starts.
+    #[expect(deprecated, reason = "no descriptor is shared or given up")]
+    rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS).unwrap();
+    let private = rustix::mount::MountPropagationFlags::PRIVATE | rustix::mount::MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private).unwrap();
+    for who in everyone() {
+        for is_mounted in [false, true] {
+            let house = House::new(who);
+            let ahead = made_ahead(&house).await;
+            if is_mounted {
+                let flags = rustix::mount::MountFlags::empty();
+                rustix::mount::mount("tmpfs", &house.project, "tmpfs", flags, None).unwrap();
+                house.give(&house.project);
+            }
+            house.write("a.txt", "a");
+            assert_eq!(house.sh("cat a.txt").await.ok(), "a", "{who:?}");
+            assert_eq!(holders(&house) != [ahead], is_mounted, "{who:?}");
+            if is_mounted {
+                rustix::mount::unmount(&house.project, rustix::mount::UnmountFlags::DETACH).unwrap();
+            }
+        }
+    }
+}
+
+/// The holder that waits for the first session.
+async fn made_ahead(house: &House) -> u32 {
+    let begin = Instant::now();
+    loop {
+        if let [holder] = holders(house)[..]
+            && fs::read_to_string(format!("/proc/{holder}/comm")).is_ok_and(|name| name == "bailey-holder\n")
+        {
+            return holder;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "none is made ahead");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
 /// A program can move the private directory that the project is mounted in, but not keep its mount.
 #[tokio::test]
 async fn a_project_in_the_home_is_mounted_again_where_a_program_moved_its_place() {

@@ -137,13 +137,49 @@ fn how_a_command_ended_is_told() {
     assert_eq!(ended(signal(31)), "killed by signal 31 (SIGSYS)");
     assert_eq!(ended(signal(40)), "killed by signal 40");
     assert_eq!(ended(signal(0)), "killed by signal 0");
-    assert_eq!(ended(by("memory limit")), "ended by the memory limit");
+    assert_eq!(ended(by("memory limit")), "ended by the memory limit of 4096 MiB");
     insta::assert_snapshot!(ended(by("time limit")), @"ended by the time limit of 600 s; if it needs more, call again with a larger `timeout_s` (at most 3600)");
     // A command that exits with 0 after a limit ended it was still ended.
-    assert_eq!(ended(ExecReport { exit: Some(0), ..by("disk limit") }), "ended by the disk limit");
+    assert_eq!(
+        ended(ExecReport { exit: Some(0), ..by("disk limit") }),
+        "ended by the disk limit of 8192 MiB"
+    );
     let most = json!({"command": "x", "timeout_s": 3600});
     let text = conclude("command.run", most, &[], &exec(by("time limit"))).text;
     assert_eq!(text, "$ x\nended by the time limit of 3600 s; there is no more than that");
+}
+
+#[test]
+fn a_limit_is_told_with_the_setting_that_raises_it() {
+    let note = |report: ExecReport| {
+        let (_, text) = told(report);
+        text.lines().last().filter(|line| line.contains("config.toml")).map(str::to_owned)
+    };
+    let by = |limit: &str| ExecReport { limit: Some(limit.into()), signal: Some(9), ..ExecReport::default() };
+    let says = |text: &str| ExecReport { exit: Some(2), stderr: stream(text), ..ExecReport::default() };
+    for (report, setting) in [
+        (by("memory limit"), "command_memory_mib"),
+        (by("disk limit"), "command_disk_mib"),
+        (
+            ExecReport { signal: Some(25), ..ExecReport::default() },
+            "disk limit of 8192 MiB; the human can raise `command_disk_mib`",
+        ),
+        (ExecReport { exit: Some(153), ..ExecReport::default() }, "command_disk_mib"),
+        (says("dd: x: File too large\n"), "command_disk_mib"),
+        (
+            says("sh: 1: Cannot fork\n"),
+            "512 processes and threads at most; the human can raise `command_processes`",
+        ),
+        (says("fork: retry: Resource temporarily unavailable\n"), "command_processes"),
+    ] {
+        let note = note(report.clone()).unwrap_or_else(|| panic!("{report:?}"));
+        assert!(note.contains(setting), "{note}");
+    }
+    // The controls: no limit, or one of which the model is told what to do itself.
+    let fine = ExecReport { exit: Some(0), ..says("Cannot fork\n") };
+    for report in [says("No such file\n"), fine, by("time limit"), by("another limit")] {
+        assert_eq!(note(report.clone()), None, "{report:?}");
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) fn act(name: &str, arguments: Value, seen: &[Output]) -> Action {
 pub(crate) fn need(name: &str, arguments: Value, seen: &[Output]) -> Vec<Action> {
     match plan(name, arguments, seen) {
         Plan::Need(reads) => {
-            assert!(reads.iter().all(|action| action.kind().is_read()));
+            assert!(reads.iter().all(|action| action.is_read()));
             reads
         }
         other => panic!("not a need: {other:?}"),

@@ -37,9 +37,9 @@ pub(super) fn confinement() -> Finding {
     }
 }
 
-/// What these files say, where the owner takes no less than this of commands.
-pub(super) fn kernel(read: impl Fn(&str) -> Option<String>, taken: Level) -> Vec<Finding> {
-    let mut namespaces = namespaces(&read);
+/// What these files say, where namespaces can be made or not, and the owner takes no less than this of commands.
+pub(super) fn kernel(read: impl Fn(&str) -> Option<String>, can_be_made: bool, taken: Level) -> Vec<Finding> {
+    let mut namespaces = namespaces(&read, can_be_made);
     if namespaces.grade == Grade::Fail && taken <= Level::Landlock {
         namespaces.grade = Grade::Warn;
         namespaces.says.push_str("; your config.toml takes `landlock` in their place");
@@ -62,7 +62,7 @@ fn version(read: &impl Fn(&str) -> Option<String>) -> Finding {
     }
 }
 
-fn namespaces(read: &impl Fn(&str) -> Option<String>) -> Finding {
+fn namespaces(read: &impl Fn(&str) -> Option<String>, can_be_made: bool) -> Finding {
     const CHECK: &str = "user namespaces";
     let is = |path: &str, value: &str| read(path).as_deref() == Some(value);
     if is("/proc/sys/user/max_user_namespaces", "0") {
@@ -89,7 +89,12 @@ fn namespaces(read: &impl Fn(&str) -> Option<String>) -> Finding {
         );
     }
     match read("/proc/self/uid_map") {
-        Some(_) => Finding::ok(CHECK, "allowed"),
+        Some(_) if can_be_made => Finding::ok(CHECK, "allowed"),
+        Some(_) => Finding::fail(
+            CHECK,
+            "the kernel has them, and something here forbids to make them: a container's filter, or a security module",
+            "the container's options in docs/troubleshooting.md, or what the walls below say",
+        ),
         None => Finding::fail(CHECK, "the kernel has none", "use a kernel with CONFIG_USER_NS"),
     }
 }
@@ -137,7 +142,7 @@ mod tests {
     use super::{super::Grade, kernel};
     use bailey_protocol::Level;
 
-    fn grades_where(taken: Level, change: &[(&str, &str)]) -> Vec<(&'static str, Grade)> {
+    fn grades_where(can_be_made: bool, taken: Level, change: &[(&str, &str)]) -> Vec<(&'static str, Grade)> {
         let usual = [
             ("/proc/sys/kernel/osrelease", "6.8.0-45-generic"),
             ("/proc/sys/user/max_user_namespaces", "63000"),
@@ -150,19 +155,26 @@ mod tests {
             let all = change.iter().chain(&usual);
             all.into_iter().find(|(known, _)| *known == path).map(|(_, text)| (*text).to_owned())
         };
-        kernel(read, taken).into_iter().map(|finding| (finding.check, finding.grade)).collect()
+        kernel(read, can_be_made, taken).into_iter().map(|finding| (finding.check, finding.grade)).collect()
     }
 
     fn grades(change: &[(&str, &str)]) -> Vec<(&'static str, Grade)> {
-        grades_where(Level::Native, change)
+        grades_where(true, Level::Native, change)
     }
 
     #[test]
     fn namespaces_are_no_failure_where_landlock_is_taken() {
         let off = [("/proc/sys/user/max_user_namespaces", "0")];
-        let of = |level| grades_where(level, &off).into_iter().find(|(check, _)| *check == "user namespaces");
+        let named = |grades: Vec<(&'static str, Grade)>| {
+            grades.into_iter().find(|(check, _)| *check == "user namespaces")
+        };
+        let of = |level| named(grades_where(true, level, &off));
         assert_eq!(of(Level::Native), Some(("user namespaces", Grade::Fail)), "the control");
         assert_eq!(of(Level::Landlock), Some(("user namespaces", Grade::Warn)));
+        // What no file tells of, such as a container's filter.
+        let tried = |can_be_made| named(grades_where(can_be_made, Level::Native, &[]));
+        assert_eq!(tried(true), Some(("user namespaces", Grade::Ok)), "the control");
+        assert_eq!(tried(false), Some(("user namespaces", Grade::Fail)));
     }
 
     #[test]

@@ -65,11 +65,14 @@ async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer)
     let text = project.to_str().context("the home's path is not UTF-8")?;
     let workspace = WsPath(text.into());
     let keys = Keys::load(home, config, printer)?;
+    // What there is, is tried, also where more is wanted: that is told tier by tier.
+    let mut config = config.clone();
+    config.tiers.internal = config.tiers.internal.min(Level::HIGHEST);
     let opening = Opening::New(compose::new_session()?);
     let session = Session {
         // It hears of nobody, and has more to look at.
         is_bound: false,
-        ..Session::new(&own, config, keys, workspace, opening)
+        ..Session::new(&own, &config, keys, workspace, opening)
     };
     let begin = Instant::now();
     let Open { host, .. } = compose::open(session).await?;

@@ -164,16 +164,22 @@ pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
         Ok(stored) => stored,
         Err(error) => return vec![Finding::fail(CHECK, format!("{error:#}"), "chmod 600 that file")],
     };
-    let is_there = |name: &str| {
-        std::env::var_os(name).is_some_and(|value| !value.is_empty())
-            || stored.iter().any(|(known, _)| known == name)
-    };
+    let is_there =
+        |name: &str| crate::stores::is_in_environment(name) || stored.iter().any(|(known, _)| known == name);
+    let of_commands = config.network.keys.iter().filter(|key| !is_there(&key.secret)).map(|key| {
+        Finding::warn(
+            "keys of commands",
+            format!("no secret is called `{}`, which [[network.key]] puts in at {}", key.secret, key.at),
+            format!("bailey secrets set {}", key.secret),
+        )
+    });
+    let of_commands: Vec<Finding> = of_commands.collect();
     let with_key =
         config.providers.iter().filter(|(_, provider)| provider.key_env.as_deref().is_some_and(is_there));
     let with_key: Vec<&str> = with_key.map(|(name, _)| name.as_str()).collect();
     if with_key.is_empty() {
         let named = config.model.as_deref().and_then(|model| Some((model, config.find(model).ok()?.1)));
-        return vec![match named {
+        let of_models = match named {
             Some((model, provider)) if provider.key_env.is_none() => {
                 Finding::ok(CHECK, format!("`{model}` needs none"))
             }
@@ -183,7 +189,9 @@ pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
                 "bailey secrets set ANTHROPIC_API_KEY (or OPENAI_API_KEY, GEMINI_API_KEY); or, for one of this \
                  machine, a line such as `model = \"ollama/qwen3-coder\"`: bailey config edit",
             ),
-        }];
+        };
+        return [of_models].into_iter().chain(of_commands).collect();
     }
-    vec![Finding::ok(CHECK, format!("for {}", with_key.join(", ")))]
+    let of_models = Finding::ok(CHECK, format!("for {}", with_key.join(", ")));
+    [of_models].into_iter().chain(of_commands).collect()
 }

@@ -151,7 +151,7 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
             .iter()
             .map(|it| {
                 json!({ "rule": it.rule.name, "tier": it.rule.tier, "answer": it.rule.answer, "heard": it.heard,
-                        "text": it.rule.text })
+                        "why": it.why, "text": it.rule.text })
             })
             .collect();
         let reasons: Vec<String> = decided.reasons.iter().map(ToString::to_string).collect();
@@ -174,6 +174,9 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
         };
         let mark = if it.heard == Heard::Spoke { "→" } else { " " };
         printer.line(format!("{mark} {}", line(printer, it.rule, after)));
+        if let Some(why) = &it.why {
+            printer.line(printer.paint(Style::Dim, &format!("      {why}")));
+        }
     }
     let then = match asked.as_slice() {
         [] => String::new(),

@@ -34,7 +34,7 @@ const ENTRIES: (u64, u64) = (4, 7);
 pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> {
     // So that there is something to change.
     for _ in 0..4 {
-        let path = stand.project.join("plain/passwd").display().to_string();
+        let path = format!("{}/plain/passwd", stand.host.workspace().0);
         stand.host.act(Action::Read { path: WsPath(path) }).await?;
     }
     let journal = stand.kernel.journal();
@@ -70,10 +70,8 @@ pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> 
 /// The copy in the place of a journal that went on and told a witness.
 async fn put_back(stand: &Stand, copy: &Path) -> Result<Tried> {
     let journal = stand.kernel.journal();
-    stand
-        .host
-        .act(Action::Read { path: WsPath(stand.project.join("plain/passwd").display().to_string()) })
-        .await?;
+    let path = WsPath(format!("{}/plain/passwd", stand.host.workspace().0));
+    stand.host.act(Action::Read { path }).await?;
     let newest = journal.checkpoint().await?;
     let told = Told { checkpoints: vec![newest], unreadable: 0 };
     let (old, _mint) = Journal::open(copy, Redactor::new(&Vault::default()), Arc::new(SystemClock)).await?;

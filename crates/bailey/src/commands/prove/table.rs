@@ -60,9 +60,9 @@ pub(super) enum Limit {
 
 const SEEN: &str = "Nothing of the host is seen but what is listed";
 const NETWORK: &str = "A command reaches no network, not even the host's loopback";
-const RULED: &str = "A command reaches no host but by a request that the rules allow; each request is judged by its host, path \
-                     and method, also inside TLS, written into the journal before it leaves, and refused with what would \
-                     allow it; a command of the owner's is no better off";
+const RULED: &str = "A command reaches no host but by a request that the rules allow; each request is judged by its host, path and \
+                     method, also inside TLS, written into the journal before it leaves or as refused, also where the door refuses \
+                     it by itself, and refused with what would allow it; a command of the owner's is no better off";
 const WORLD: &str = "No request of a command leads to an address of this machine, a private network or a cloud's metadata, \
                      however it is written, but to places that the owner's configuration names by scheme, host and port; \
                      metadata never";
@@ -86,8 +86,9 @@ const MASKED: &str = "Secret-looking files cannot be read inside until the human
 const SWAPPED: &str = "A directory swapped for a link during a read, search or change shows nothing outside";
 const LEAST: &str = "An error in a check is a refusal; below the minimum of walls, and below the isolation that the owner wants of \
                      a tier, nothing runs, whatever an order says";
-const UNWALLED: &str = "Walls are left away by a flag of the command line and by nothing else; then each command and each change of \
-                        a file is a question of its own, whatever rules allow, and without a human none happens";
+const UNWALLED: &str = "Walls are left away by a flag of the command line and by nothing else; then each command, each change of a \
+                        file, also of the agent's own, and each look at the machine's temporary files is a question of its own, \
+                        whatever rules allow, and without a human none happens; a search shows no line of what looks like a secret";
 const LAW: &str = "The agent cannot change its own law";
 const SIGNS: &str = "The key that signs is out of reach inside the walls";
 const ONCE: &str = "An answer given after the asking process ended is used once at most, for that call's very action, and \

@@ -174,3 +174,13 @@ fn a_secret_is_taken_out_before_a_row_is_broken() {
     assert!(!clean.contains(&key[..8]) && !clean.contains(&key[16..]), "{clean}");
     assert!(raw.contains(&key[..8]), "the control: {raw}");
 }
+
+/// A tab was drawn as one blank, so that a change of blanks to tabs showed the same line twice.
+#[test]
+fn a_tab_of_a_diff_is_no_blank() {
+    let diff = "@@ -1,2 +1,2 @@\n \tindented\n-  echo hi\n+\techo hi\n";
+    let rows: Vec<String> = super::diff_lines(&printer(), diff, 80);
+    let rows: Vec<&str> = rows.iter().map(|row| row.trim_start()).collect();
+    assert_eq!(rows, ["@@ -1,2 +1,2 @@", "indented", "-  echo hi", "+→   echo hi"]);
+    assert!(super::diff_lines(&printer(), " \tx", 80)[0].ends_with("     x"));
+}

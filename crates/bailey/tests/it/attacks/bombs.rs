@@ -1,6 +1,8 @@
 //! A25, A27: what grows without end is ended with all that it started, and the runtime itself is not walled in.
 
 use super::actor::{Actor, Who};
+use crate::stage::Ran;
+use bailey_testkit::{Gate, Message, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::{
@@ -143,6 +145,76 @@ fn is_bounded(actor: &Actor, Bomb { name, script, limit, .. }: &Bomb) {
         if watched("memory_limit") { "watched" } else { "enforced" },
         if watched("disk_limit") { "watched" } else { "enforced" },
     );
+}
+
+attack!(a25_a_bomb_in_the_background_is_bounded_and_reaped);
+fn a25_a_bomb_in_the_background_is_bounded_and_reaped(who: Who) {
+    let actor = Actor::new(who, &[("a.txt", "a\n")]);
+    let is_tried = |bomb: &&Bomb| matches!(bomb.control, Control::Room) && bomb.name != "inodes";
+    for Bomb { name, script, limit, .. } in BOMBS.iter().filter(is_tried) {
+        let mark = mark(actor.who, name);
+        let (outcome, told) = in_the_background(&actor, LIMITS, &["sh", "-c", script, &mark, "60"]);
+        let report = &outcome["report"];
+        assert_eq!(
+            find(report, "limit"),
+            limit.map_or(Value::Null, |limit| json!(limit)),
+            "{name}: {outcome}"
+        );
+        match limit {
+            Some(limit) => {
+                assert!(told.contains(&format!("process 1 was ended by the {limit}")), "{name}: {told}")
+            }
+            None => assert!(report.to_string().contains("bounded"), "{name}: {outcome}"),
+        }
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{name} left something");
+        // The control: the same with room enough.
+        let (outcome, told) = in_the_background(&actor, "", &["sh", "-c", script, "control", "0"]);
+        assert!(find(&outcome["report"], "limit").is_null() && told.contains("grown"), "{name}: {outcome}");
+    }
+}
+
+/// What became of a command that was begun in the background and ended by itself: its outcome, and what its model was told.
+/// Both say of each limit whether it was enforced or watched.
+fn in_the_background(actor: &Actor, limits: &str, argv: &[&str]) -> (Value, String) {
+    let gate = Gate::default();
+    let begin = json!({ "argv": argv, "background": true });
+    let model = actor.stage.model(vec![
+        Reply::calls([("c1", "command_run", begin)]),
+        Reply::Held(gate.clone(), Message::calls([("c2", "command_run", json!({ "argv": ["true"] }))])),
+        Reply::text("done"),
+    ]);
+    let provider = fs::read_to_string(actor.stage.home().join("config.toml")).unwrap();
+    actor.configure(&format!("{limits}\n{provider}"));
+    let mut command =
+        actor.command(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    model.wait_for(2);
+    wait_until(|| !newest_outcome(actor).is_null());
+    gate.open();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let begun = ran.lines().into_iter().find(|event| event["type"] == "result").unwrap();
+    let outcome = newest_outcome(actor);
+    let (enforced, told) = (&outcome["enforced"], model.requests().last().unwrap().json().to_string());
+    assert_eq!(&begun["enforced"], enforced, "{begun}");
+    for limit in ["memory_limit", "disk_limit"] {
+        let says = |how: &str| enforced[how].as_array().unwrap().contains(&json!(limit));
+        assert_ne!(says("watched"), says("walls"), "{limit} is held or watched: {outcome}");
+    }
+    (outcome, told)
+}
+
+/// The outcome of what was begun last in the background, once it has one.
+fn newest_outcome(actor: &Actor) -> Value {
+    let lines = actor.bailey(&["audit", "export"]).lines();
+    let payload = |line: &Value| -> Value {
+        line["payload"].as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    };
+    let begun = lines.iter().rfind(|line| payload(line)["action"]["background"] == true).unwrap();
+    let is_its = |line: &&Value| {
+        line["entry"]["type"] == "outcome" && line["entry"]["effect"] == begun["entry"]["effect"]
+    };
+    lines.iter().find(is_its).map(payload).unwrap_or_default()
 }
 
 /// A text that stands in the arguments of one test's processes alone.

@@ -82,6 +82,10 @@ fn a26_a_tier_gets_the_isolation_that_the_owner_wants_of_it_or_nothing(who: Who)
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
         assert!(ran.stderr.contains(level) && ran.stderr.contains("internal = \"native\""), "{ran:?}");
         assert_eq!(tier(), (Some(1), "fail".into()));
+        let doctor = actor.bailey(&["--json", "sandbox", "doctor"]).lines();
+        let of = |check: &str| doctor.iter().find(|finding| finding["check"] == check).unwrap();
+        assert!(of("tier internal")["says"].as_str().unwrap().contains("there is `native`"), "{doctor:?}");
+        assert_eq!(of("walls")["grade"], "ok", "what there is, is tried: {doctor:?}");
     }
     // Below its own, no level can be named that is none.
     actor.configure("[sandbox.tiers]\ninternal = \"none\"\n");
@@ -121,6 +125,8 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
         return super::actor::could_not_be_tried("in a container that forbids namespaces", &ran.stderr);
     }
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    let named = ran.stderr.contains("internal = \"landlock\"");
+    assert_eq!(named, who == Who::User, "what can stand in is named where it can: {ran:?}");
     actor.configure("[sandbox.tiers]\ninternal = \"landlock\"\n");
     if who == Who::Root {
         let ran = keep("echo ran");
@@ -151,6 +157,7 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
     actor.write("sub/s.txt", "s\n");
     let ran = nested(&["sandbox", "run", "-C", "sub", "--", "cat", "s.txt"]);
     assert_eq!(ran.stdout, "s\n", "{ran:?}");
+    assert!(ran.stderr.contains("a copy of"), "it is said, too, of what is not kept: {ran:?}");
     // Its changes are compared, applied and taken back like any other's.
     let listed = nested(&["--json", "sessions", "list"]).lines();
     let project = actor.stage.project().display().to_string();

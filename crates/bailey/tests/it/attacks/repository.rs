@@ -35,6 +35,8 @@ fn a51_a_project_sets_nothing_but_a_closed_list(who: Who) {
         let (ran, model) = actor.task(vec![Reply::text("done")], &[]);
         assert_eq!((ran.code, model.requests().len()), (Some(0), 1), "{name}: {ran:?}");
         assert!(ran.stderr.contains("not used: "), "{name}: {ran:?}");
+        let says = ran.stderr.contains(&format!("`{name}`")) && !ran.stderr.contains("trust add");
+        assert!(says, "what is wrong is said at once: {name}: {ran:?}");
         // It cannot even be trusted, and who finds a way to has gained nothing.
         let ran = actor.bailey(&["trust", "add"]);
         assert_eq!(ran.code, Some(2), "{name}: {ran:?}");

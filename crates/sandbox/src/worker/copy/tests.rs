@@ -2,7 +2,8 @@ use super::{Places, settle};
 use crate::worker::diff::diff;
 use bailey_protocol::{FileDiff, WsPath};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
 struct Scene {
@@ -55,11 +56,12 @@ impl Scene {
         diff(&self.text("upper"), &self.text("project"), true, None).unwrap().files
     }
 
-    /// What a diff tells: each path with `+`, `-` or `~`.
+    /// What a diff tells: each path with `+`, `-` or `~`, and with `!` where it stays.
     fn changes(&self) -> Vec<String> {
         let project = self.text("project");
         let line = |file: &FileDiff| {
             let mark = match (&file.old, &file.new) {
+                _ if file.refused.is_some() => '!',
                 (None, _) => '+',
                 (_, None) => '-',
                 _ => '~',
@@ -142,7 +144,7 @@ fn secrets_devices_and_links_out_are_no_way_in_or_out() {
     fs::remove_dir_all(scene.at("copy/sub")).unwrap();
     symlink(&outside, scene.at("copy/sub")).unwrap();
     scene.write("project/sub/new.txt", "new\n");
-    assert_eq!(scene.changes().first().map(String::as_str), Some("~sub"));
+    assert_eq!(scene.changes(), ["!sub"]);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
@@ -162,8 +164,8 @@ fn a_torn_record_is_an_error_and_loses_nothing() {
 fn what_a_session_locks_or_puts_in_the_way_stops_nothing() {
     let scene = Scene::new(&[("a.txt", "a\n"), ("d/b.txt", "b\n")]);
     fs::set_permissions(scene.at("copy/d"), fs::Permissions::from_mode(0o000)).unwrap();
-    // What was on its way to `a.txt` when somebody was killed, or what the session put there.
-    symlink(scene.at("project/d/b.txt"), scene.at("copy/.bailey-copy")).unwrap();
+    // What was on its way to `a.txt` when somebody was killed.
+    scene.write("copy.new", "half\n");
     scene.write("project/a.txt", "of the host\n");
     scene.write("project/d/c.txt", "of the host\n");
     assert_eq!(scene.changes(), ["~d"]);
@@ -205,8 +207,8 @@ fn another_kind_of_thing_of_the_hosts_comes_in_too() {
 fn a_secret_of_the_projects_is_neither_shown_nor_replaced() {
     let scene = Scene::new(&[(".env", "SECRET=canary\n"), ("b.txt", "b\n")]);
     scene.write("copy/.env", "SECRET=changed\n");
-    assert!(scene.changes().is_empty(), "{:?}", scene.changes());
-    assert_eq!(scene.read("copy/.env").as_deref(), Some("SECRET=changed\n"), "it stays with the session");
+    assert_eq!(scene.changes(), ["!.env"], "it stays with the session");
+    assert_eq!(scene.read("copy/.env").as_deref(), Some("SECRET=changed\n"));
     // The control: where the project has none, what the session makes is its own to give.
     fs::remove_file(scene.at("project/.env")).unwrap();
     assert_eq!(scene.changes(), ["+.env"]);
@@ -238,4 +240,208 @@ fn what_is_too_deep_too_long_or_unreadable_stops_nothing_and_is_thrown_away_with
     assert!(scene.changes().is_empty(), "{:?}", scene.changes());
     assert!(!scene.at("copy/deeper").exists());
     assert_eq!(scene.read("copy/a.txt").as_deref(), Some("a\n"));
+}
+
+/// The whole directory was noted as deleted, so an apply would have deleted what the session was not shown, and a diff showed it.
+#[test]
+fn a_secret_in_a_directory_that_the_session_removes_stays_with_that() {
+    let files =
+        [("d/x", "x\n"), ("d/.env", "KEY=1\n"), ("d/deep/y", "y\n"), ("e/x", "x\n"), ("f/.env", "KEY=1\n")];
+    let scene = Scene::new(&files);
+    for dir in ["d", "e", "f"] {
+        fs::remove_dir_all(scene.at("copy").join(dir)).unwrap();
+    }
+    let told = ["-d/deep", "-d/deep/y", "-d/x", "-e", "-e/x"];
+    assert_eq!(scene.changes(), told, "the second is the control");
+    scene.write("project/e/of-the-host", "h\n");
+    assert_eq!(scene.changes(), ["-d/deep", "-d/deep/y", "-d/x", "-e/x"]);
+    // Applied, nothing is left to tell.
+    fs::remove_dir_all(scene.at("project/d/deep")).unwrap();
+    fs::remove_file(scene.at("project/d/x")).unwrap();
+    fs::remove_file(scene.at("project/e/x")).unwrap();
+    assert!(scene.changes().is_empty(), "{:?}", scene.changes());
+    assert!(!scene.at("copy/d").exists());
+    // What takes its place would delete it, too.
+    scene.write("copy/d", "a file\n");
+    scene.write("copy/g", "a file\n");
+    assert_eq!(scene.changes(), ["!d", "+g"]);
+    assert_eq!(scene.read("project/d/.env").as_deref(), Some("KEY=1\n"));
+}
+
+#[test]
+fn what_a_diff_cannot_carry_is_named_and_stays() {
+    let scene = Scene::new(&[("a.txt", "a\n"), ("d/x", "x\n")]);
+    let odd = |path: &str| {
+        let mut name = scene.at("copy").join(path).into_os_string().into_encoded_bytes();
+        name.push(b'\xff');
+        PathBuf::from(std::ffi::OsString::from_vec(name))
+    };
+    fs::write(odd("odd"), "odd\n").unwrap();
+    fs::create_dir_all(odd("d/dir").join("inner")).unwrap();
+    fs::create_dir(scene.at("copy/new")).unwrap();
+    symlink("a.txt", odd("new/link")).unwrap();
+    scene.write("copy/.bailey-copy", "its own\n");
+    let deep = format!("copy/{}", vec!["n"; 101].join("/"));
+    fs::create_dir_all(scene.at(&deep)).unwrap();
+    let told: Vec<String> = scene.changes().into_iter().filter(|line| !line.starts_with("+n/n")).collect();
+    let expected = ["+.bailey-copy", "!d/dir\u{fffd}", "+n", "+new", "!new/link\u{fffd}", "!odd\u{fffd}"];
+    let (stays, goes): (Vec<&String>, _) = told.iter().partition(|line| line.starts_with("!n/"));
+    assert_eq!(goes, expected);
+    assert_eq!(stays.len(), 1, "{told:?}");
+    let diff = scene.diff();
+    let why = |end: &str| {
+        let file = diff.iter().find(|file| file.refused.is_some() && file.path.0.ends_with(end)).unwrap();
+        file.refused.clone().unwrap_or_default()
+    };
+    assert!(why("odd\u{fffd}").contains("its name is not UTF-8"));
+    assert!(why("/n/n").contains("lies too deep"));
+    assert_eq!(scene.read("copy/.bailey-copy").as_deref(), Some("its own\n"), "what it made is still there");
+}
+
+#[test]
+fn a_hole_is_copied_as_one() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let sparse = |path: &str, data: &[(u64, &str)], size: u64| {
+        let file = fs::File::create(scene.at(path)).unwrap();
+        data.iter().for_each(|(at, text)| file.write_all_at(text.as_bytes(), *at).unwrap());
+        file.set_len(size).unwrap();
+    };
+    sparse("project/end", &[(0, "begin"), ((1 << 30) - 1024, "end")], 1 << 30);
+    sparse("project/none", &[], 1 << 30);
+    sparse("project/middle", &[(500_000, "middle")], 1 << 20);
+    scene.settle();
+    for (name, size) in [("end", 1 << 30), ("none", 1 << 30), ("middle", 1 << 20)] {
+        let meta = fs::metadata(scene.at("copy").join(name)).unwrap();
+        assert_eq!(meta.len(), size, "{name}");
+        assert!(meta.blocks() * 512 < 1 << 20, "{name} takes {} bytes", meta.blocks() * 512);
+    }
+    let read = |path: &str, at: u64| {
+        let mut bytes = [0; 6];
+        fs::File::open(scene.at(path)).unwrap().read_exact_at(&mut bytes, at).unwrap();
+        bytes
+    };
+    for (path, at) in [("end", 0), ("end", (1 << 30) - 1024), ("middle", 499_998), ("middle", 500_000)] {
+        let (ours, theirs) = (format!("copy/{path}"), format!("project/{path}"));
+        assert_eq!(read(&ours, at), read(&theirs, at), "{path} at {at}");
+        assert_ne!(read(&ours, at), [0; 6], "the control");
+    }
+    assert!(scene.changes().is_empty(), "{:?}", scene.changes());
+}
+
+#[test]
+fn an_attribute_that_the_session_sets_is_named_and_stays() {
+    let scene = Scene::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    rustix::fs::setxattr(scene.at("copy/a.txt"), "user.origin", b"x", rustix::fs::XattrFlags::empty())
+        .unwrap();
+    fs::set_permissions(scene.at("copy/b.txt"), fs::Permissions::from_mode(0o644)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(scene.changes(), ["!a.txt"], "the other is the control");
+    }
+    assert!(scene.diff()[0].refused.as_ref().unwrap().contains("user.origin"));
+}
+
+/// The copy's directory can always be written; in the diff that was a change of its mode.
+#[test]
+fn a_directory_that_the_session_left_alone_keeps_its_mode() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    scene.write("project/d/e/x", "x\n");
+    scene.write("project/d/y", "y\n");
+    for dir in ["project/d/e", "project/d"] {
+        fs::set_permissions(scene.at(dir), fs::Permissions::from_mode(0o555)).unwrap();
+    }
+    scene.settle();
+    scene.write("copy/d/e/x", "changed\n");
+    scene.write("copy/new/z", "z\n");
+    for _ in 0..2 {
+        assert_eq!(scene.changes(), ["~d/e/x", "+new", "+new/z"]);
+    }
+    fs::remove_dir_all(scene.at("copy/d/e")).unwrap();
+    assert_eq!(scene.changes(), ["-d/e", "-d/e/x", "+new", "+new/z"]);
+    // The control, which was told once and then forgotten.
+    fs::set_permissions(scene.at("copy/d"), fs::Permissions::from_mode(0o750)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(scene.changes().first().map(String::as_str), Some("~d"));
+    }
+    fs::set_permissions(scene.at("project/d"), fs::Permissions::from_mode(0o750)).unwrap();
+    assert_eq!(scene.changes(), ["-d/e", "-d/e/x", "+new", "+new/z"], "applied");
+    for dir in ["project/d", "project/d/e"] {
+        fs::set_permissions(scene.at(dir), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+/// Where a look of this test runs in a process of its own, which is killed.
+const KILLED: &str = "BAILEY_TEST_KILLED_LOOK";
+
+/// A look that is killed while it brings the host's changes leaves none of them as the session's, whatever the host does before the next.
+#[test]
+fn a_look_that_was_killed_makes_nothing_the_sessions() {
+    const FILES: usize = 4_000;
+    let name = |number: usize| format!("d{}/f{number}", number % 7);
+    if let Some(dir) = std::env::var_os(KILLED) {
+        let dir = PathBuf::from(dir);
+        let text = |part: &str| dir.join(part).display().to_string();
+        let (project, copy, upper, record) = (text("project"), text("copy"), text("upper"), text("record"));
+        let places = Places { project: &project, copy: &copy, upper: &upper, record: &record };
+        return settle(&places, &[".env".into()], &[], false).unwrap();
+    }
+    let files: Vec<(String, String)> =
+        (0..FILES).map(|number| (name(number), format!("{number}\n"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let scene = Scene::new(&files);
+    scene.write("copy/of-the-session", "own\n");
+    scene.write("copy/d1/f1", "own\n");
+    let mut rounds = 0;
+    for round in 0..3 {
+        // Some are other files, some are gone, and some are new.
+        for number in (0..FILES).filter(|number| *number != 1) {
+            let path = scene.at(&format!("project/{}", name(number)));
+            match (number + round) % 3 {
+                0 => drop(fs::remove_file(path)),
+                1 => fs::write(path, format!("{number} in round {round}\n")).unwrap(),
+                _ => fs::write(scene.at(&format!("project/{}-{round}", name(number))), "new\n").unwrap(),
+            }
+        }
+        let mut look = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "worker::copy::tests::a_look_that_was_killed_makes_nothing_the_sessions"])
+            .env(KILLED, scene.dir.path().canonicalize().unwrap())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let underway = scene.at("record.underway");
+        while look.try_wait().unwrap().is_none() {
+            if fs::metadata(&underway).is_ok_and(|log| log.len() > 5_000 * (round as u64 + 1)) {
+                look.kill().unwrap();
+                break;
+            }
+        }
+        look.wait().unwrap();
+        let log = fs::read(&underway).unwrap_or_default();
+        let come_to: Vec<&str> =
+            log.split(|byte| *byte == 0).filter_map(|at| std::str::from_utf8(at).ok()).collect();
+        rounds += usize::from(come_to.len() > 100);
+        // What it came to, the host changes once more: it takes away what came, and brings back what went.
+        for (number, at) in come_to.iter().filter(|at| at.contains("/f")).enumerate() {
+            let path = scene.at(&format!("project/{at}"));
+            match (path.exists(), number % 2) {
+                (true, 0) => fs::remove_file(path).unwrap(),
+                _ => fs::write(path, "once more\n").unwrap(),
+            }
+        }
+        assert_eq!(scene.changes(), ["~d1/f1", "+of-the-session"], "round {round}");
+        assert!(!underway.exists());
+        let theirs = |part: &str| -> Vec<(PathBuf, Vec<u8>)> {
+            let mut all = Vec::new();
+            for dir in (0..7).map(|dir| scene.at(&format!("{part}/d{dir}"))).filter(|dir| dir.exists()) {
+                for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+                    let path = entry.path().strip_prefix(scene.at(part)).unwrap().to_owned();
+                    all.push((path, fs::read(entry.path()).unwrap()));
+                }
+            }
+            all.retain(|(path, _)| path != std::path::Path::new("d1/f1"));
+            all.sort();
+            all
+        };
+        assert!(theirs("copy") == theirs("project"), "round {round}: copy and project are one again");
+    }
+    assert!(rounds > 0, "no look was killed in its middle");
 }

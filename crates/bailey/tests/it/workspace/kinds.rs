@@ -1,0 +1,253 @@
+//! Kinds of files and of changes that are easily carried wrongly: each applied, undone, applied again and thrown away.
+
+use super::{event, sessions, work};
+use crate::{stage::Stage, tree::Tree};
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{FileExt as _, MetadataExt as _},
+    },
+    path::Path,
+};
+
+struct Kind {
+    files: &'static [(&'static str, &'static str)],
+    /// What else lies in the project.
+    prepare: fn(&Path),
+    script: &'static str,
+    /// What the diff says of it.
+    told: &'static [&'static str],
+    /// What holds of the project before, and after an undo or a discard.
+    before: fn(&Path),
+    /// What holds after an apply.
+    after: fn(&Path),
+}
+
+fn text(project: &Path, at: &str) -> String {
+    fs::read_to_string(project.join(at)).unwrap()
+}
+
+fn attribute(project: &Path, at: &str, name: &str) -> Option<String> {
+    let mut value = [0; 64];
+    let length = getxattr(project.join(at), name, &mut value).ok()?;
+    Some(String::from_utf8_lossy(&value[..length]).into_owned())
+}
+
+fn odd(project: &Path, name: &[u8]) -> String {
+    fs::read_to_string(project.join(OsStr::from_bytes(name))).unwrap()
+}
+
+const KINDS: &[Kind] = &[
+    // An overlay refuses to rename a directory that lies below (EXDEV); `mv` copies it then.
+    Kind {
+        files: &[("one/a", "a\n"), ("one/deep/b", "b\n"), ("two/c", "c\n")],
+        prepare: |_| {},
+        script: "python3 -S -c 'import os; os.rename(\"two\", \"three\")' 2>&1 | grep -c 'Errno 18'; mv one moved; echo x >> moved/deep/b",
+        told: &["+++ b/moved/deep/b", "--- a/one/deep/b", "    nothing -> directory"],
+        before: |project| assert!(!project.join("moved").exists() && project.join("one/a").exists()),
+        after: |project| {
+            assert_eq!(
+                (text(project, "moved/a"), text(project, "moved/deep/b")),
+                ("a\n".into(), "b\nx\n".into())
+            );
+            assert!(!project.join("one").exists() && project.join("two/c").exists());
+        },
+    },
+    Kind {
+        files: &[("one", "shared\n"), ("alone", "alone\n")],
+        prepare: |project| fs::hard_link(project.join("one"), project.join("two")).unwrap(),
+        script: "echo more >> one; echo more >> alone; echo new > a; ln a b",
+        told: &["one of several hard links in the project", "one of several hard links in the session"],
+        before: |project| assert_eq!(text(project, "two"), "shared\n"),
+        after: |project| {
+            let texts = ["one", "two", "a", "b"].map(|name| text(project, name));
+            assert_eq!(texts, ["shared\nmore\n", "shared\n", "new\n", "new\n"]);
+            let names =
+                ["one", "two", "a", "b"].map(|name| fs::metadata(project.join(name)).unwrap().nlink());
+            assert_eq!(names, [1; 4]);
+        },
+    },
+    Kind {
+        files: &[("edited", "old\n"), ("removed", "old\n"), ("set", "old\n")],
+        prepare: |project| {
+            for name in ["edited", "removed"] {
+                setxattr(project.join(name), "user.origin", b"the project's", XattrFlags::empty()).unwrap();
+            }
+        },
+        script: "echo more >> edited; rm removed; python3 -S -c 'import os; os.setxattr(\"set\", \"user.own\", b\"1\"); os.setxattr(\"edited\", \"user.own\", b\"1\")'",
+        told: &[
+            "set stays in the session: has extended attributes (user.own)",
+            "edited has extended attributes (user.own)",
+        ],
+        before: |project| {
+            let origin = ["edited", "removed"].map(|name| attribute(project, name, "user.origin"));
+            assert!(origin.iter().all(|value| value.as_deref() == Some("the project's")), "{origin:?}");
+        },
+        after: |project| {
+            assert_eq!(attribute(project, "edited", "user.origin").as_deref(), Some("the project's"));
+            assert!(["set", "edited"].iter().all(|name| attribute(project, name, "user.own").is_none()));
+            assert!(!project.join("removed").exists());
+        },
+    },
+    Kind {
+        files: &[("d/plain", "plain\n")],
+        prepare: |project| {
+            for name in [&b"edited\xff"[..], b"deleted\xff", b"d/inner\xff"] {
+                fs::write(project.join(OsStr::from_bytes(name)), "old\n").unwrap();
+            }
+        },
+        script: "printf x >> \"$(printf 'edited\\377')\"; rm \"$(printf 'deleted\\377')\"; rm -r d; echo x > \"$(printf 'new\\377')\"; echo x > fine",
+        told: &[
+            "edited\u{fffd} stays in the session: cannot be applied: its name is not UTF-8",
+            "new\u{fffd} stays",
+            "deleted\u{fffd} stays",
+            "d/inner\u{fffd} stays",
+        ],
+        before: |project| {
+            for name in [&b"edited\xff"[..], b"deleted\xff", b"d/inner\xff"] {
+                assert_eq!(odd(project, name), "old\n");
+            }
+        },
+        after: |project| {
+            for name in [&b"edited\xff"[..], b"deleted\xff", b"d/inner\xff"] {
+                assert_eq!(odd(project, name), "old\n");
+            }
+            assert!(
+                !project.join(OsStr::from_bytes(b"new\xff")).exists() && !project.join("d/plain").exists()
+            );
+            assert_eq!(text(project, "fine"), "x\n");
+        },
+    },
+    Kind {
+        files: &[
+            ("file", "a file\n"),
+            ("dir/inner", "inner\n"),
+            ("empty.txt", ""),
+            ("run.sh", "#!/bin/sh\n"),
+        ],
+        prepare: |project| fs::create_dir_all(project.join("hollow/deep")).unwrap(),
+        script: "rm file; mkdir -p file/deep; rm -r dir; echo now > dir; rm -r hollow; ln -s run.sh hollow; chmod 755 run.sh; chmod 600 empty.txt; mkdir -p new/empty",
+        told: &[
+            "text of 7 bytes -> directory",
+            "directory -> text of 4 bytes\n    +now",
+            "new mode 100755",
+            "nothing -> directory",
+        ],
+        before: |project| assert!(project.join("hollow/deep").is_dir() && project.join("file").is_file()),
+        after: |project| {
+            assert!(project.join("file/deep").is_dir() && project.join("new/empty").is_dir());
+            assert_eq!(text(project, "dir"), "now\n");
+            assert_eq!(fs::read_link(project.join("hollow")).unwrap(), Path::new("run.sh"));
+            let mode = |name: &str| fs::metadata(project.join(name)).unwrap().mode() & 0o7777;
+            assert_eq!((mode("run.sh"), mode("empty.txt")), (0o755, 0o600));
+        },
+    },
+];
+
+#[test]
+fn each_kind_goes_to_the_project_and_back_and_away() {
+    for Kind { files, prepare, script, told, before, after } in KINDS {
+        let stage = Stage::new(files);
+        let project = stage.project();
+        prepare(&project);
+        let all = Tree::of(&project);
+        let session = work(&stage, script);
+        let diff = sessions(&stage, "diff", &session);
+        for line in *told {
+            assert!(diff.stdout.contains(line), "`{line}` in {}", diff.stdout);
+        }
+        let is_as_before = |when: &str| {
+            let now = Tree::of(&project);
+            let differences: Vec<_> =
+                all.paths().chain(now.paths()).filter(|path| !all.agrees(&now, path)).collect();
+            assert!(differences.is_empty(), "{script}, {when}: {differences:?}");
+            before(&project);
+        };
+        is_as_before("before an apply");
+        for round in ["the first time", "again"] {
+            let applied = sessions(&stage, "apply", &session);
+            assert_eq!(applied.code, Some(0), "{round}: {applied:?}");
+            after(&project);
+            let undone = sessions(&stage, "undo", &session);
+            assert_eq!(undone.code, Some(0), "{round}: {undone:?}");
+            is_as_before(round);
+        }
+        let discarded = sessions(&stage, "discard", &session);
+        assert_eq!(discarded.code, Some(0), "{discarded:?}");
+        is_as_before("after a discard");
+        let left = sessions(&stage, "diff", &session);
+        assert!(left.stdout.is_empty() && left.stderr.contains("changes nothing"), "{left:?}");
+    }
+}
+
+/// A hole of a GiB, in what the session makes and in what it deletes.
+#[test]
+fn a_file_of_one_gib_that_is_a_hole_takes_no_room_on_its_way() {
+    const SIZE: u64 = 1 << 30;
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let project = stage.project();
+    let sparse = |at: &Path| {
+        let file = fs::File::create(at).unwrap();
+        file.write_all_at(&[7; 1024], SIZE - 1024).unwrap();
+    };
+    sparse(&project.join("old"));
+    let is_there = |name: &str| {
+        let file = fs::File::open(project.join(name)).unwrap();
+        let (meta, mut end) = (file.metadata().unwrap(), [0; 1024]);
+        assert!(meta.len() == SIZE && meta.blocks() * 512 < 1 << 20, "{name}: {} blocks", meta.blocks());
+        file.read_exact_at(&mut end, SIZE - 1024).unwrap();
+        assert_eq!(end, [7; 1024], "{name}");
+    };
+    let session = work(&stage, "cp --sparse=always old new; rm old");
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    is_there("new");
+    assert!(!project.join("old").exists());
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    is_there("old");
+    assert!(!project.join("new").exists());
+    // The backups lie there.
+    let folder = stage.home().join("sessions").join(&session);
+    let used = std::process::Command::new("du").args(["-s", "--block-size=1"]).arg(&folder).output().unwrap();
+    let used: u64 =
+        String::from_utf8(used.stdout).unwrap().split_whitespace().next().unwrap().parse().unwrap();
+    assert!(used < 16 << 20, "{used} bytes");
+    assert_eq!(sessions(&stage, "discard", &session).code, Some(0));
+    is_there("old");
+}
+
+/// What has no lines is passed over; the rest is a patch.
+#[test]
+fn what_scripts_are_told_is_a_patch_that_git_applies() {
+    let files = [
+        ("a.txt", "1\n2\n3\n"),
+        ("b c.txt", "b\n"),
+        ("gone.txt", "gone\n"),
+        ("run.sh", "#!/bin/sh\n"),
+        ("link.txt", "l\n"),
+    ];
+    let stage = Stage::new(&files);
+    let project = stage.project();
+    std::os::unix::fs::symlink("a.txt", project.join("old-link")).unwrap();
+    fs::write(project.join("bytes"), b"\0\x01").unwrap();
+    let session = work(
+        &stage,
+        "printf '1\\n\\ttwo\\n3' > a.txt; echo more >> 'b c.txt'; rm gone.txt; chmod 755 run.sh; echo true >> run.sh; echo new > new.txt
+         ln -sf a.txt link.txt; rm old-link; printf -- '--- x\\n@@ -1 +1 @@\\n' > old-link; printf '\\0\\002' > bytes; mkdir empty",
+    );
+    let diff = event(&stage.ran(&["--json", "sessions", "diff", &session]), "diff");
+    let patch = stage.folder().join("patch");
+    fs::write(&patch, diff["diff"].as_str().unwrap()).unwrap();
+    stage.git(&["apply", patch.to_str().unwrap()]);
+    assert_eq!(text(&project, "a.txt"), "1\n\ttwo\n3");
+    assert_eq!((text(&project, "b c.txt"), text(&project, "new.txt")), ("b\nmore\n".into(), "new\n".into()));
+    assert_eq!(text(&project, "run.sh"), "#!/bin/sh\ntrue\n");
+    assert_eq!(fs::metadata(project.join("run.sh")).unwrap().mode() & 0o111, 0o111);
+    assert!(!project.join("gone.txt").exists());
+    assert!(fs::symlink_metadata(project.join("old-link")).unwrap().is_symlink(), "no lines of a text");
+    assert!(fs::symlink_metadata(project.join("link.txt")).unwrap().is_file(), "no lines of a link");
+}

@@ -1,0 +1,122 @@
+//! What a command makes of a text that was old when it read it: as long as something of the session lives, what begins beside it may be
+//! shown the project as it was. Its change is no change of what the user wrote meanwhile.
+
+use super::{newest, sessions};
+use crate::stage::{Ran, Stage};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+const OLD: &str = "1\n2\n3\n";
+const USER: &str = "one\n2\n3\n";
+const SESSION: &str = "1\n2\nthree\n";
+const EDIT: &str = "sed -i s/^3$/three/ a.txt";
+
+/// A task that runs, and the files by which the test and its commands wait for each other.
+struct Running {
+    stage: Stage,
+    child: Child,
+    _model: ModelServer,
+}
+
+impl Running {
+    fn new(script: Vec<Reply>) -> Self {
+        let stage = Stage::new(&[("a.txt", OLD)]);
+        let model = stage.model(script);
+        let task = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
+        let child = stage.bailey(&task).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self { stage, child, _model: model }
+    }
+
+    /// Where the session's commands see `/tmp`.
+    fn tmp(&self) -> Option<PathBuf> {
+        let sessions = fs::read_dir(self.stage.home().join("sessions")).ok()?;
+        Some(sessions.flatten().next()?.path().join("tmp"))
+    }
+
+    fn wait(&self, name: &str) {
+        until(|| self.tmp().is_some_and(|tmp| tmp.join(name).exists()));
+    }
+
+    fn say(&self, name: &str) {
+        fs::write(self.tmp().unwrap().join(name), "").unwrap();
+    }
+
+    /// Saves the file as most editors do: another one takes its name.
+    fn edit(&self) {
+        self.stage.write("a.new", USER);
+        let project = self.stage.project();
+        fs::rename(project.join("a.new"), project.join("a.txt")).unwrap();
+    }
+
+    /// The task ends; its change is of the old text, so it is named, and the user's line stays.
+    fn keeps_what_the_user_wrote(self) {
+        let Self { stage, child, _model } = self;
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let session = newest(&stage);
+        let inside = stage.home().join("sessions").join(&session).join("upper/a.txt");
+        assert_eq!(fs::read_to_string(inside).unwrap(), SESSION, "the control: it was shown the old text");
+        let applied = sessions(&stage, "apply", &session);
+        assert_eq!(stage.read("a.txt"), USER, "{applied:?}");
+        let diff = sessions(&stage, "diff", &session);
+        assert!(diff.stdout.contains("a.txt stays in the session: the project's file changed"), "{diff:?}");
+    }
+}
+
+fn until(what: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !what() {
+        assert!(Instant::now() < deadline, "it did not come in time");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn wait_for(name: &str) -> String {
+    format!("until [ -e /tmp/{name} ]; do sleep 0.02; done")
+}
+
+/// The process is gone when its neighbour changes the file, and was not when that one began.
+#[test]
+fn a_command_beside_a_process_that_ended_before_it_does_not_undo_the_users_line() {
+    let gate = Gate::default();
+    let look = format!("cat a.txt; : > /tmp/looked; {}", wait_for("go"));
+    let edit = format!(": > /tmp/go; {}; {EDIT}", wait_for("over"));
+    let call = |id, arguments: Value| Message::calls([(id, "command_run", arguments)]);
+    let running = Running::new(vec![
+        Reply::calls([("c1", "command_run", json!({ "command": look, "background": true }))]),
+        Reply::Held(gate.clone(), call("c2", json!({ "command": edit }))),
+        Reply::text("done"),
+    ]);
+    running.wait("looked");
+    running.edit();
+    gate.open();
+    running.wait("go");
+    until(|| running.stage.ran(&["--json", "ps"]).lines().is_empty());
+    running.say("over");
+    running.keeps_what_the_user_wrote();
+}
+
+/// A ninth call of a reply begins when one of the first eight is over.
+#[test]
+fn a_command_that_begins_beside_another_does_not_undo_the_users_line() {
+    let command = |line: String, writes: &[&str]| json!({ "command": line, "reads": [], "writes": writes });
+    let look = format!("cat a.txt; : > /tmp/looked; {}", wait_for("go"));
+    let fill = || command(wait_for("free"), &[]);
+    let edit = command(format!("{EDIT}; : > /tmp/go"), &["a.txt"]);
+    let names = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"];
+    let calls = [command(look, &[]), fill(), fill(), fill(), fill(), fill(), fill(), fill(), edit];
+    let mut calls = names.into_iter().zip(calls).map(|(name, call)| (name, "command_run", call));
+    let calls: [_; 9] = std::array::from_fn(|_| calls.next().unwrap());
+    let running = Running::new(vec![Reply::calls(calls), Reply::text("done")]);
+    running.wait("looked");
+    running.edit();
+    running.say("free");
+    running.keeps_what_the_user_wrote();
+}

@@ -1,0 +1,132 @@
+//! What effects leave in a session's layer, and what the project held there.
+
+use super::Walls;
+use crate::{
+    config::{Shape, Yard},
+    native::WorkError,
+    worker::{Reply, Request},
+};
+use bailey_protocol::{Isolation, Outside, SessionId, Touched, WsPath};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::PoisonError,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tokio_util::sync::CancellationToken;
+
+/// What this process saw in a layer, so that a scan tells only what is new.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    paths: BTreeSet<WsPath>,
+    /// Whether it holds something that can never leave it.
+    is_holding: bool,
+    /// What no outcome has told yet.
+    untold: Vec<Touched>,
+}
+
+impl Walls {
+    /// Says that a session begins, so that nobody has to look whether its layer holds something.
+    pub fn begin(&self, session: SessionId) {
+        self.known(|known| drop(known.insert(session, Known::default())));
+    }
+
+    /// Sees what the layer holds before this process first does anything there: what a killed command left came there
+    /// at an unknown time since the session began.
+    pub(super) async fn look(&self, session: SessionId, isolation: &Isolation) {
+        let _alone = self.looking.lock().await;
+        if self.native.shape(session) == Shape::Direct {
+            return;
+        }
+        if !self.known(|known| known.contains_key(&session)) {
+            // Failing, it leaves the layer unknown, and what the next scan finds is unsure as well.
+            self.scan_alone(session, isolation, UNIX_EPOCH).await.ok();
+        }
+    }
+
+    /// Adds what the session's layer came to hold since, with what the project holds there, to what is to be told. What the host
+    /// changed is answered as long as a process lives in the background.
+    pub(super) async fn scan(
+        &self,
+        session: SessionId,
+        isolation: &Isolation,
+        since: SystemTime,
+    ) -> Result<Outside, WorkError> {
+        let _alone = self.looking.lock().await;
+        if self.native.shape(session) == Shape::Direct {
+            return Ok(Outside::default());
+        }
+        let scanned = self.scan_alone(session, isolation, since).await;
+        scanned.inspect_err(|_| drop(self.known(|known| known.remove(&session))))
+    }
+
+    async fn scan_alone(
+        &self,
+        session: SessionId,
+        isolation: &Isolation,
+        since: SystemTime,
+    ) -> Result<Outside, WorkError> {
+        self.settle(session, &[], false).await?;
+        let yard = self.native.yard(session)?;
+        let of_copy = self.of_copy(session);
+        let known = self.known(|known| known.get(&session).map(|it| it.paths.iter().cloned().collect()));
+        // What lives made some of it, at any time since it began.
+        let (lives, is_background) =
+            self.living(|living| (living.since(session), living.is_background(session)));
+        let outside = is_background && known.is_some();
+        let since = if known.is_some() { lives.unwrap_or(since).min(since) } else { begun(yard) };
+        let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let request = Request::Scan {
+            upper: yard.upper().display().to_string(),
+            project: yard.project.display().to_string(),
+            known: of_copy.inward(known.unwrap_or_default()),
+            since: u64::try_from(since).unwrap_or(0),
+            outside,
+            bases: self.native.bases(session, yard),
+        };
+        // The command is over; its cancellation is not the scan's.
+        match self.native.work(session, request, isolation, &CancellationToken::new()).await? {
+            (Reply::Scanned { mut touched, is_holding, mut outside }, _) => {
+                touched.iter_mut().for_each(|touched| of_copy.name_outward(&mut touched.path));
+                outside.paths.iter_mut().for_each(|path| of_copy.name_outward(path));
+                self.known(|known| {
+                    let known = known.entry(session).or_default();
+                    known.is_holding = is_holding;
+                    known.paths.extend(touched.iter().map(|touched| touched.path.clone()));
+                    known.untold.extend(touched);
+                });
+                Ok(outside)
+            }
+            (Reply::Refused { reason }, _) => Err(WorkError::Refused(reason)),
+            _ => Err(WorkError::NoAnswer),
+        }
+    }
+
+    /// What of the session's layer is still to be told.
+    pub(super) fn untold<T: Default>(
+        &self,
+        session: SessionId,
+        with: impl FnOnce(&mut Vec<Touched>) -> T,
+    ) -> T {
+        self.known(|known| known.get_mut(&session).map(|known| with(&mut known.untold)).unwrap_or_default())
+    }
+
+    /// Whether the session's layer was looked at, after whatever ran there, and holds nothing.
+    pub(super) fn is_empty(&self, session: SessionId) -> bool {
+        if self.living(|living| living.is_any(session)) {
+            return false;
+        }
+        self.known(|known| {
+            known.get(&session).is_some_and(|known| known.paths.is_empty() && !known.is_holding)
+        })
+    }
+
+    pub(super) fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Known>) -> T) -> T {
+        with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// When the session began. What nobody saw come into its layer may be as old as that: what the project changed since is
+/// no base to rely on, what it did not change is.
+fn begun(yard: &Yard) -> SystemTime {
+    std::fs::metadata(&yard.folder).and_then(|folder| folder.created()).unwrap_or(UNIX_EPOCH)
+}

@@ -1,0 +1,141 @@
+//! Holders' processes, as the warden knows them.
+
+use super::{
+    holder::{Claim, Kind},
+    shown::{Identity, identity, programs},
+    watch,
+};
+use crate::{
+    cgroup::Group,
+    plan::Plan,
+    stage::Opened,
+    wire::{self, Header},
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::Pid,
+};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+/// A holder that is no session's yet.
+pub(super) struct Unclaimed {
+    pub(super) kind: Kind,
+    pub(super) process: Pid,
+    pub(super) socket: OwnedFd,
+    /// The control group that it sits in.
+    pub(super) group: Option<Group>,
+    /// What it shows of the host's programs, as it was when it was mounted.
+    programs: Vec<Identity>,
+    /// The host's mounts, opened before it was made: it sees them as they were then.
+    mounts: io::Result<File>,
+}
+
+/// What stands on the host when a holder is about to be made.
+pub(super) struct Before {
+    programs: Vec<Identity>,
+    mounts: io::Result<File>,
+}
+
+impl Before {
+    pub(super) fn look(plan: &Plan, has_programs: bool) -> Self {
+        let programs = if has_programs { programs(plan) } else { Vec::new() };
+        Self { programs, mounts: File::open("/proc/self/mounts") }
+    }
+}
+
+impl Unclaimed {
+    pub(super) fn new(
+        kind: Kind,
+        process: Pid,
+        socket: OwnedFd,
+        group: Option<Group>,
+        before: Before,
+    ) -> Self {
+        let Before { programs, mounts } = before;
+        Self { kind, process, socket, group, programs, mounts }
+    }
+
+    /// Whether it shows what stands on the host by now: neither was anything mounted since, nor has anything else taken the place
+    /// of a program or a tool.
+    pub(super) fn is_current(&self, plan: &Plan) -> bool {
+        let Ok(mounts) = &self.mounts else { return false };
+        // proc(5): a change of the mounts is told as an exceptional condition.
+        let mut polled = [PollFd::new(mounts, PollFlags::PRI)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut polled, Some(&now)).is_ok_and(|told| told == 0) && self.programs == programs(plan)
+    }
+
+    /// Makes it a session's.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub(super) fn claim(&self, header: &Header, opened: &Opened) -> io::Result<()> {
+        let trees: Vec<BorrowedFd<'_>> = opened.iter().map(AsFd::as_fd).collect();
+        wire::send(self.socket.as_fd(), &Claim(header.clone()), &trees)
+    }
+
+    /// What it is once it was claimed; the project as it was before that was opened.
+    pub(super) fn held(self, header: Header, project: Identity) -> Held {
+        let Self { process, socket, group, programs, .. } = self;
+        Held {
+            process,
+            socket,
+            live: BTreeMap::new(),
+            asked: 0,
+            is_broken: false,
+            is_unsure: false,
+            header,
+            project,
+            programs,
+            group,
+        }
+    }
+}
+
+/// A session's holder.
+pub(super) struct Held {
+    pub(super) process: Pid,
+    pub(super) socket: OwnedFd,
+    /// Sandboxes that live in it.
+    pub(super) live: BTreeMap<u64, Living>,
+    /// How many it was asked for.
+    pub(super) asked: u64,
+    /// Whether it makes no sandboxes any more.
+    pub(super) is_broken: bool,
+    /// Whether what it shows of the host was not looked at since its last sandbox began.
+    pub(super) is_unsure: bool,
+    pub(super) header: Header,
+    /// The project, as it was when it was mounted.
+    project: Identity,
+    /// What else it shows of the host, likewise.
+    programs: Vec<Identity>,
+    /// The control group that it sits in.
+    pub(super) group: Option<Group>,
+}
+
+/// A sandbox that lives.
+pub(super) struct Living {
+    /// The control group of its own, where it has one.
+    pub(super) group: Option<Group>,
+    /// Its init adds to this eventfd when nothing else of it is left.
+    pub(super) over: OwnedFd,
+}
+
+impl Held {
+    /// Whether the last of a sandbox is about to go, which takes nothing but the kernel's time.
+    pub(super) fn is_settling(&self) -> bool {
+        self.live.values().any(|living| watch::has_input(living.over.as_fd()))
+    }
+
+    /// Whether it shows what stands on the host by now. Of one that stood ready since it was looked at, all but the project is as it
+    /// was then.
+    pub(super) fn is_current(&mut self, plan: &Plan) -> bool {
+        let is_sure = !std::mem::take(&mut self.is_unsure) || !self.header.view.has_programs();
+        self.project == identity(&self.header.yard.project) && (is_sure || self.programs == programs(plan))
+    }
+}

@@ -1,0 +1,114 @@
+//! What the session has otherwise than the project, as the upper directory of an overlay would hold it.
+
+use super::{Look, Looks};
+use crate::worker::beneath::{join, split, type_of};
+use crate::worker::error::Error;
+use crate::worker::layer::{STAYS, Stays};
+use crate::worker::read::size;
+use crate::worker::state::MODE_BITS;
+use rustix::fd::OwnedFd;
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Stat, XattrFlags, fchmod, fsetxattr, linkat, mkdirat, openat,
+    readlinkat, symlinkat,
+};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+
+/// How an overlay notes what is deleted, where there are no devices.
+const WHITEOUT: &str = "user.overlay.whiteout";
+
+impl Look {
+    /// Puts into the layer what the session has at a path; of a directory itself alone.
+    pub(super) fn add(&self, at: &str, ours: &Stat) -> Result<(), Error> {
+        let failed = |errno| Error::system("lay out", at)(errno);
+        let dir = self.directory_in_layer(split(at).0)?;
+        let (from, name) = self.copy.parent(at).map_err(failed)?;
+        match type_of(ours) {
+            FileType::Directory => self.make(&dir, name, at, ours.st_mode),
+            FileType::Symlink => {
+                let target = readlinkat(&from, name, Vec::new()).map_err(failed)?;
+                symlinkat(target, &dir, name).map_err(failed)
+            }
+            FileType::RegularFile if size(ours) == 0 => self.add_empty(at, ours),
+            // One inode in both: nothing is written through the layer.
+            _ => match linkat(&from, name, &dir, name, AtFlags::empty()) {
+                // The session gave it as many names as there can be.
+                Err(Errno::MLINK) => self.hold(at, Stays::TooManyNames),
+                linked => linked.map_err(failed),
+            },
+        }
+    }
+
+    /// An empty file of its own: with the session's attributes it could look like what is deleted.
+    fn add_empty(&self, at: &str, ours: &Stat) -> Result<(), Error> {
+        let (above, name) = split(at);
+        let file = self.empty_file(above, name.as_ref())?;
+        let mode = Mode::from_raw_mode(ours.st_mode & MODE_BITS);
+        fchmod(&file, mode).map_err(Error::system("lay out", at))
+    }
+
+    pub(super) fn whiteout(&self, at: &str) -> Result<(), Error> {
+        self.mark(at, WHITEOUT, b"y")
+    }
+
+    /// Has it be told that what the session has at a path stays with it.
+    pub(super) fn hold(&self, at: &str, why: Stays) -> Result<(), Error> {
+        self.mark(at, STAYS, why.mark())
+    }
+
+    fn mark(&self, at: &str, attribute: &str, value: &[u8]) -> Result<(), Error> {
+        let (above, name) = split(at);
+        // An attribute is set on what can be written.
+        let file = self.empty_file(above, name.as_ref())?;
+        fsetxattr(&file, attribute, value, XattrFlags::empty()).map_err(Error::system("lay out", at))
+    }
+
+    /// An empty file in the layer.
+    pub(super) fn empty_file(&self, above: &str, name: &OsStr) -> Result<OwnedFd, Error> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let made = openat(self.directory_in_layer(above)?, name, flags, Mode::RUSR | Mode::WUSR);
+        made.map_err(|errno| Error::system("lay out", &join(above, &name.to_string_lossy()))(errno))
+    }
+
+    /// A directory of the layer, made with the modes that the copy's have, or else the project's.
+    fn directory_in_layer(&self, at: &str) -> Result<OwnedFd, Error> {
+        let failed = |errno| Error::system("lay out", at)(errno);
+        let mut made = String::new();
+        for part in at.split('/').filter(|part| !part.is_empty()) {
+            let dir = self.upper.dir(&made).map_err(failed)?;
+            made = join(&made, part);
+            let mode = match self.copy.stat(&made).map_err(failed)? {
+                Some(ours) => self.left_alone(&made, &ours).unwrap_or(ours.st_mode),
+                None => self.project.stat(&made).map_err(failed)?.map_or(0o755, |theirs| theirs.st_mode),
+            };
+            self.make(&dir, part, &made, mode)?;
+        }
+        self.upper.dir(at).map_err(failed)
+    }
+
+    /// The mode that the project's directory has, where the session left that of the copy alone, which its owner can always work in.
+    fn left_alone(&self, at: &str, ours: &Stat) -> Option<u32> {
+        let (theirs, known) = self.record.get(at)?;
+        (*known == Looks::of(ours)).then_some(theirs.mode)
+    }
+
+    fn make(&self, dir: &OwnedFd, name: &str, at: &str, mode: u32) -> Result<(), Error> {
+        let mode = mode & MODE_BITS;
+        if mode & 0o700 != 0o700 {
+            // What cannot be read cannot be compared.
+            self.closed.borrow_mut().insert(at.to_owned(), mode | 0o500);
+        }
+        match mkdirat(dir, name, Mode::from_raw_mode(mode | 0o700)) {
+            Err(Errno::EXIST) => Ok(()),
+            made => made.map_err(Error::system("lay out", at)),
+        }
+    }
+
+    /// Gives directories of the layer their own modes, when all is laid out.
+    pub(super) fn close(&self) -> Result<(), Error> {
+        self.closed.borrow().iter().rev().try_for_each(|(at, mode)| {
+            let closed = self.upper.dir(at).and_then(|dir| fchmod(dir, Mode::from_raw_mode(*mode)));
+            closed.map_err(Error::system("lay out", at))
+        })
+    }
+}
