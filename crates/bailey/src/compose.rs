@@ -660,12 +660,8 @@ fn holder(keys: &Keys) -> Holder {
 
 /// A session of the owner's own, which is there or begins.
 async fn open_owners(journal: &Journal, session: SessionId, workspace: &WsPath) -> Result<()> {
-    if journal.session(&session.to_string()).await.is_err() {
-        let new =
-            NewSession { workspace: workspace.clone(), principal: "owner".into(), model: String::new() };
-        journal.open_session(session, new).await?;
-    }
-    Ok(())
+    let new = NewSession { workspace: workspace.clone(), principal: "owner".into(), model: String::new() };
+    Ok(journal.share_session(session, new).await?)
 }
 
 /// A new session's name.

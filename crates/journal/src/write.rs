@@ -3,7 +3,7 @@
 use crate::{Entry, Fact, Journal, JournalError, Parent, Payload, chain, project};
 use bailey_protocol::{Labels, SessionId, Timestamp, TokenId, TurnId, WsPath, number::Seq};
 use bailey_secrets::Redactor;
-use bailey_store::{Grade, StoreError, Tx};
+use bailey_store::{Grade, OptionalExtension as _, StoreError, Tx, params};
 
 /// A session that begins.
 #[derive(Debug, Clone)]
@@ -33,20 +33,24 @@ impl Journal {
     /// find the project again. Others when it cannot be written.
     pub async fn open_session(&self, id: SessionId, new: NewSession) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
-        let NewSession { workspace, principal, model } = new;
-        let clean = redactor.redact(&workspace.0);
-        if clean.hits > 0 {
-            return Err(JournalError::SecretInPath(clean.text.into_owned()));
-        }
-        let fact = Fact::SessionOpened {
-            workspace: workspace.clone(),
-            principal: principal.clone(),
-            model: model.clone(),
-        };
+        let new = without_secret(&redactor, new)?;
+        self.write(Grade::Normal, move |tx| opened(tx, &redactor, now, id, &new)).await
+    }
+
+    /// Begins a session, unless it is there: one that several processes share may begin in each of them at the same moment.
+    ///
+    /// # Errors
+    /// As [`Journal::open_session`].
+    pub async fn share_session(&self, id: SessionId, new: NewSession) -> Result<(), JournalError> {
+        let (redactor, now) = self.pen();
+        let new = without_secret(&redactor, new)?;
         self.write(Grade::Normal, move |tx| {
-            let seq = chain::append(tx, &redactor, now, &Entry::of(id, fact))?;
-            project::opened(tx, id, now, &workspace, &principal, &model)?;
-            Ok(seq)
+            let there =
+                tx.query_row("SELECT 1 FROM session WHERE id = ?1", params![id.to_string()], |_| Ok(()));
+            if there.optional()?.is_none() {
+                opened(tx, &redactor, now, id, &new)?;
+            }
+            Ok(())
         })
         .await
     }
@@ -151,6 +155,29 @@ impl Journal {
         let (redactor, now) = self.pen();
         self.write(Grade::Full, move |tx| reveal(tx, &redactor, now, session, &path)).await
     }
+}
+
+/// The journal must hold the project's path as it is, to find the project again.
+fn without_secret(redactor: &Redactor, new: NewSession) -> Result<NewSession, JournalError> {
+    let clean = redactor.redact(&new.workspace.0);
+    if clean.hits > 0 {
+        return Err(JournalError::SecretInPath(clean.text.into_owned()));
+    }
+    Ok(new)
+}
+
+fn opened(
+    tx: &mut Tx<'_>,
+    redactor: &Redactor,
+    now: Timestamp,
+    id: SessionId,
+    new: &NewSession,
+) -> Result<Seq, StoreError> {
+    let NewSession { workspace, principal, model } = new.clone();
+    let fact = Fact::SessionOpened { workspace, principal, model };
+    let seq = chain::append(tx, redactor, now, &Entry::of(id, fact))?;
+    project::opened(tx, id, now, &new.workspace, &new.principal, &new.model)?;
+    Ok(seq)
 }
 
 /// Notes a revealed file once.

@@ -3,7 +3,7 @@
 use crate::stage::{Ran, Stage};
 use bailey_testkit::{Message, ModelServer, Reply};
 use serde_json::{Value, json};
-use std::fs;
+use std::{fs, process::Stdio};
 
 const WIRES: [&str; 5] = ["anthropic", "openai", "openai-responses", "gemini", "ollama"];
 
@@ -195,4 +195,19 @@ fn models_says_what_is_there_and_how_to_mend_the_rest() {
     let offline = asked(&["models", "--offline"]);
     assert!(offline.stdout.contains("not asked") && offline.stdout.contains("good/m"), "{offline:?}");
     assert_eq!(up.requests().len(), requests);
+}
+
+#[test]
+fn first_commands_at_the_same_moment_share_one_journal() {
+    let stage = Stage::new(&[]);
+    configure(&stage, &provider("gone", "ollama", "http://127.0.0.1:1"));
+    let ask = |_| {
+        stage.bailey(&["--json", "models"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let asking: Vec<_> = (0..8).map(ask).collect();
+    for child in asking {
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert!(ran.stdout.contains("nobody listens"), "{ran:?}");
+    }
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
 }

@@ -36,6 +36,19 @@ async fn a_session_is_found_by_a_unique_ending() {
 }
 
 #[tokio::test]
+async fn a_shared_session_begins_once() {
+    let desk = desk().await;
+    let id = SessionId::new(0, [7; 10]);
+    let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: String::new() };
+    desk.journal.share_session(id, new.clone()).await.unwrap();
+    let newest = desk.journal.newest();
+    desk.journal.share_session(id, new.clone()).await.unwrap();
+    assert_eq!(desk.journal.newest(), newest);
+    // The control: one that is its process's own may not be there.
+    assert!(desk.journal.open_session(id, new).await.is_err());
+}
+
+#[tokio::test]
 async fn sessions_are_listed_newest_first_with_a_title() {
     let desk = desk().await;
     let one = open(&desk, 1).await;
