@@ -176,15 +176,19 @@ impl House {
             .iter()
             .filter(|pid| **pid != warden && parent(pid).is_some_and(|parent| parent != warden))
             // One that was forked to wait a moment ago is still called like its holder.
-            .filter(|pid| !is_spare(pid) && !is_called(**pid, "bailey-holder"))
+            .filter(|pid| {
+                !called(**pid).is_none_or(|name| ["bailey-spare", "bailey-holder"].contains(&&*name))
+            })
             .count()
     }
 
     /// Looks at what is left of a sandbox of which the answer is here: at once nothing but its init, and soon not even that.
     pub(crate) async fn expect_gone(&self, what: &str) {
         let warden = self.native.warden().id();
+        // Its name is read once, for it may change between two looks, and the process may end.
         let is_of_it = |pid: &&u32| {
-            !is_spare(pid) && !is_called(**pid, "bailey-holder") && !is_called(**pid, "bailey-init")
+            let own = ["bailey-spare", "bailey-holder", "bailey-init"];
+            !called(**pid).is_none_or(|name| own.contains(&&*name))
         };
         let left: Vec<u32> =
             descendants(warden).iter().filter(|pid| **pid != warden).filter(is_of_it).copied().collect();
@@ -227,11 +231,13 @@ impl House {
 }
 
 fn is_spare(pid: &u32) -> bool {
-    is_called(*pid, "bailey-spare")
+    called(*pid).is_some_and(|name| name == "bailey-spare")
 }
 
-fn is_called(pid: u32, name: &str) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|own| own.trim() == name)
+/// What a process is called; nothing once it has gone.
+fn called(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
 }
 
 /// The script may be busy for a moment, too.
