@@ -137,6 +137,11 @@ pub(crate) fn bind_gate(home: &Home, folder: &Path, journal: &JournalFile) -> Re
     enforce(&Confinement { reads, writes, ports: BTreeSet::new() })
 }
 
+/// The same for a front end that has what it needs open: a terminal, and a session's socket.
+pub(crate) fn bind_front() -> Result<Vec<&'static str>> {
+    enforce(&Confinement::default())
+}
+
 /// The lock of a session, which has to be there to be let through.
 fn lock(folder: &Path) -> Result<PathBuf> {
     let lock = folder.join("lock");

@@ -45,6 +45,9 @@ pub(crate) struct Cli {
     /// Private: the process that serves one session of a conversation, and the descriptor of what is left to the next one
     #[arg(long, hide = true, value_name = "FD")]
     pub(crate) seat: Option<i32>,
+    /// Private: the process that serves a session beneath the daemon
+    #[arg(long, hide = true)]
+    pub(crate) desk: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -113,6 +116,11 @@ asked, performed or written anywhere else. See docs/replay.md for what cannot be
 Exit codes: 0 the same, 1 it parts from the recording (the entry, what was recorded and what came now are shown), 2 wrong arguments or
 rules, 5 the journal is broken.";
 
+const START_HELP: &str = "\
+Where the daemon runs, `bailey chat` is its client: what the agent does goes on when the terminal is closed, and `bailey chat
+--resume SESSION` comes back to it, from several terminals at once. The end of the daemon is no emergency stop: that is
+`bailey estop`. A turn that was cut off, also by a power cut, goes on with the next start. See docs/daemon.md.";
+
 const UPDATE_HELP: &str = "\
 The new rules are read with all other files of the home, their examples are tried, and they judge again the last 100 decisions
 of the journal (see `bailey policy simulate`). Where more than five are BREAKING, anything OPENS, or nothing was recorded yet, a
@@ -138,6 +146,37 @@ pub(crate) enum Command {
     Run(Run),
     /// Talk with the agent about this repository
     Chat(Chat),
+    /// Start the daemon of this home: sessions that live on when a terminal is closed
+    #[command(after_help = START_HELP)]
+    Start {
+        /// Stay here and run it, for a service manager
+        #[arg(long)]
+        foreground: bool,
+        /// Private: let the terminal go
+        #[arg(long, hide = true, requires = "foreground")]
+        detached: bool,
+    },
+    /// End the daemon, once the turns that run have ended
+    Stop {
+        /// How long they are waited for; what still runs then is begun again with the next start
+        #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+        patience: u64,
+    },
+    /// Show the daemon, and the sessions that it runs
+    ///
+    /// Exit code 1 where none runs.
+    Status,
+    /// Have the daemon read the configuration and the rules again, whole or not at all
+    Reload,
+    /// Show what happened to the daemon; what happened in sessions is in the journal
+    Logs {
+        /// Go on showing what happens
+        #[arg(long, short)]
+        follow: bool,
+        /// How many lines of what was before
+        #[arg(long, short = 'n', value_name = "LINES", default_value_t = 50)]
+        lines: usize,
+    },
     /// Look at sessions, and move what they changed to the project and back
     #[command(subcommand)]
     Sessions(Sessions),
@@ -302,6 +341,9 @@ pub(crate) struct Chat {
     /// Begin in a workspace that `bailey pool add` made ready
     #[arg(long, conflicts_with_all = ["resume", "no_sandbox"])]
     pub(crate) warm: bool,
+    /// By itself, and not beneath the daemon that runs
+    #[arg(long)]
+    pub(crate) alone: bool,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }

@@ -7,6 +7,7 @@ mod budget;
 mod chat;
 mod config;
 mod context;
+mod daemon;
 mod doctor;
 mod estop;
 mod hunks;
@@ -61,6 +62,14 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Models(command) => wait(models::run(&home()?, command, printer)),
         Command::Trust(command) => trust::run(&home()?, command, printer),
+        Command::Start { foreground, detached } => {
+            wait(daemon::start(&home()?, foreground, detached, printer))
+        }
+        Command::Stop { patience } => wait(daemon::stop(&home()?, patience, printer)),
+        Command::Status => wait(daemon::status(&home()?, printer)),
+        Command::Reload => wait(daemon::reload(&home()?, printer)),
+        Command::Logs { follow, lines } => wait(daemon::logs(&home()?, follow, lines, printer)),
+        Command::Chat(chat) if cli.desk => wait(chat::desk::run(&home()?, chat, printer)),
         Command::Chat(chat) => match cli.seat {
             None => wait(chat::keep()),
             Some(seat) => wait(chat::run(&home()?, chat, seat, printer)),

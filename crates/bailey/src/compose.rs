@@ -36,7 +36,7 @@ use bailey_kernel::{Acted, Config as KernelConfig, Escalation, Executor, Instruc
 use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{Action, Amendment, Answer, Event, SessionId, Status, WsPath};
-use bailey_runtime::{Host, Opening, Parts};
+use bailey_runtime::{Choose, Host, Opening, Parts};
 use bailey_sandbox::{Native, Shape, Walls, Warden};
 use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::{ToolConfig, Toolbox};
@@ -384,6 +384,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     registrar.reread_rules(Box::new(move || {
         policy(&of_home, &extensions).map(|(policy, _)| around(policy)).map_err(|error| format!("{error:#}"))
     }));
+    let choose = options.filter(|_| any_model).map(|options| choice(home, config, &keys, options));
     let (models, network, retry) = match options {
         Some(options) => {
             let Models { by_role, door, retry } =
@@ -407,6 +408,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
             registrar,
             tools: Arc::new(toolbox(config, &workspace)),
             models,
+            choose,
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
             retry,
             instruction: instruction(config, &workspace, shape),
@@ -429,6 +431,21 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         tokio::spawn(async move { kernel.start_extensions(&owner).await });
     }
     Ok(Open { host, kernel, events, remarks, unenforced, witness })
+}
+
+/// How the person's word finds another model.
+fn choice(home: &Home, config: &Config, keys: &Keys, options: &TurnOptions) -> Choose {
+    let is_played = options.model.as_ref().is_some_and(|model| model.starts_with("replay:"));
+    let is_recorded = is_played || options.record.is_some();
+    let (home, config, keys) = (home.clone(), config.clone(), keys.clone());
+    Box::new(move |name| {
+        if is_recorded {
+            return Err(format!(
+                "a recording holds one conversation with one model: begin another one with `--model {name}`"
+            ));
+        }
+        by_role(&home, &config, &keys, name).map_err(|error| format!("{error:#}"))
+    })
 }
 
 /// The walls with the door of their commands, and what performs that one's requests; as they are where no command runs.

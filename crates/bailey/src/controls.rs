@@ -18,6 +18,8 @@ const TRUSTING: &str = "BAILEY_CONTROL_TRUSTING";
 const UNBOUND: &str = "BAILEY_CONTROL_UNBOUND";
 /// `1`: the emergency stop takes for the process that runs a session whoever the session's lock says it is.
 const HEARSAY: &str = "BAILEY_CONTROL_HEARSAY";
+/// `1`: the daemon and the processes of its sessions answer every user of this machine.
+const OPEN_TO_ALL: &str = "BAILEY_CONTROL_OPEN_TO_ALL";
 /// A directory to take the organisation's rules from.
 const ORGANISATION: &str = "BAILEY_CONTROL_ORGANISATION";
 /// `none`: no program is known to run others, so that an allow for its name covers whatever it runs.
@@ -89,4 +91,9 @@ pub(crate) fn hearsay(mut found: InUse) -> InUse {
         found.processes = found.says.iter().map(|says| says.pid).collect();
     }
     found
+}
+
+/// Whether a peer's user is not asked for.
+pub(crate) fn is_open_to_all() -> bool {
+    env::var(OPEN_TO_ALL).is_ok_and(|value| value == "1")
 }

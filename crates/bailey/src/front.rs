@@ -78,6 +78,8 @@ pub(crate) struct Front<'a> {
     drawing: Drawing<'a>,
     screen: Screen<'a>,
     chat: Option<Chat>,
+    /// Whether the session goes on without this front end.
+    is_guest: bool,
     asked: VecDeque<(ApprovalId, Card)>,
     answering: Option<Answering<'a>>,
     is_cancelled: bool,
@@ -108,6 +110,7 @@ impl<'a> Front<'a> {
             drawing: Drawing::new(printer, verbose),
             screen: Screen::new(printer),
             chat: None,
+            is_guest: false,
             asked: VecDeque::new(),
             answering: None,
             is_cancelled: false,
@@ -205,6 +208,11 @@ impl<'a> Front<'a> {
         self.drawing.story.not_compared();
     }
 
+    /// The session is another process's, and goes on when this one leaves.
+    pub(crate) fn is_guest(&mut self) {
+        self.is_guest = true;
+    }
+
     /// The story says that there was no layer to compare.
     pub(crate) fn has_no_layer(&mut self) {
         self.drawing.story.has_no_layer();
@@ -256,6 +264,9 @@ impl<'a> Front<'a> {
     /// Ends because of a signal, or because nobody reads: what runs is cancelled, and nothing more is asked.
     fn end(&mut self, code: u8) {
         self.ending = Some((code, Instant::now()));
+        if self.is_guest {
+            return self.leave(Leave::Quit);
+        }
         self.cancel();
         match &mut self.chat {
             Some(_) => self.leave(Leave::Quit),

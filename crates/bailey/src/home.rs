@@ -113,6 +113,11 @@ impl Home {
         self.root.join("archive")
     }
 
+    /// The daemon's: its lock, log and sockets.
+    pub(crate) fn daemon(&self) -> PathBuf {
+        self.root.join("daemon")
+    }
+
     /// Where a workspace that was made ready ahead is noted.
     pub(crate) fn ready(&self, session: SessionId) -> PathBuf {
         self.root.join("pool").join(format!("{session}.json"))

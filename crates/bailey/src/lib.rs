@@ -11,6 +11,7 @@ mod compose;
 mod config;
 #[cfg(feature = "controls")]
 mod controls;
+mod daemon;
 mod exit;
 mod extensions;
 mod front;

@@ -180,6 +180,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 registrar,
                 tools: Arc::new(compose::toolbox(config, &workspace)),
                 models: Some(models(home, config, tape, recording, model)?),
+                choose: None,
                 brain: Arc::new(Loop { calls_max: config.tool_calls }),
                 retry: Retry { attempts: u32::MAX, first_pause: Duration::ZERO, ..Retry::default() },
                 instruction: compose::instruction(config, &workspace, shape),

@@ -209,6 +209,18 @@ impl Kernel {
         Ok(read)
     }
 
+    /// Reads the rules again, as its owner asks for who changed them by hand, and puts them into force.
+    ///
+    /// # Errors
+    /// When they have mistakes, or that cannot be written: the old ones stay in force.
+    pub async fn reread_rules(&self) -> Result<(), Refused> {
+        let Some(rules) = self.inner.rules.get() else { return Ok(()) };
+        let read = Arc::new(rules().map_err(Refused::Failed)?);
+        self.inner.mint.adopt(read.digest()).await?;
+        *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = read;
+        Ok(())
+    }
+
     pub(crate) fn executor(&self, action: &Action) -> Option<Arc<dyn Executor>> {
         let route = Route::of(action)?;
         self.inner.executors.get()?.get(&route).cloned()

@@ -44,6 +44,11 @@ pub enum Op {
     Undo,
     /// Name the sessions of this home.
     Sessions,
+    /// Go on with another model.
+    Model {
+        /// `PROVIDER/NAME`.
+        name: String,
+    },
 }
 
 impl Op {
@@ -61,6 +66,7 @@ impl Op {
             Self::Apply => "apply",
             Self::Undo => "undo",
             Self::Sessions => "sessions",
+            Self::Model { .. } => "model",
         }
     }
 }

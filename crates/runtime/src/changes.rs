@@ -310,7 +310,8 @@ impl Host {
                     | Op::Changes
                     | Op::Apply
                     | Op::Undo
-                    | Op::Sessions,
+                    | Op::Sessions
+                    | Op::Model { .. },
                 ) => {}
             }
         }

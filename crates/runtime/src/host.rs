@@ -16,6 +16,9 @@ use tokio::sync::mpsc;
 /// Sessions that are told at once.
 const SESSIONS_MAX: usize = 20;
 
+/// The models of a name, `PROVIDER/MODEL`; the error is for people.
+pub type Choose = Box<dyn Fn(&str) -> Result<Models, String> + Send + Sync>;
+
 /// What a host is made of.
 pub struct Parts {
     /// The gate.
@@ -26,6 +29,8 @@ pub struct Parts {
     pub tools: Arc<Toolbox>,
     /// The models; none where no turn will run.
     pub models: Option<Models>,
+    /// Finds those that a person turns to; none where it stays with these.
+    pub choose: Option<Choose>,
     /// Who decides what to do next.
     pub brain: Arc<dyn Brain>,
     /// How failed model calls are tried again.
@@ -75,6 +80,9 @@ pub enum HostError {
     /// The session was opened without a model.
     #[error("this session was opened without a model")]
     NoModel,
+    /// It cannot go on with that model.
+    #[error("{0}")]
+    Model(String),
     /// It is a session of another project: its layer is over that.
     #[error("this session works in `{0}`")]
     Elsewhere(String),
@@ -100,6 +108,7 @@ pub struct Host {
     warned: Warned,
     tools: Arc<Toolbox>,
     models: Option<Models>,
+    choose: Option<Choose>,
     brain: Arc<dyn Brain>,
     retry: Retry,
     unattended: bool,
@@ -121,6 +130,7 @@ impl Host {
             registrar,
             tools,
             models,
+            choose,
             brain,
             retry,
             instruction,
@@ -194,6 +204,7 @@ impl Host {
             warned: Warned::default(),
             tools,
             models,
+            choose,
             brain,
             retry,
             unattended,
@@ -217,11 +228,12 @@ impl Host {
         &self.workspace
     }
 
-    /// Goes on with other models.
-    ///
-    /// # Errors
-    /// When the journal cannot be written.
-    pub async fn turn_to(&mut self, models: Models) -> Result<(), HostError> {
+    /// Goes on with another model.
+    async fn turn_to(&mut self, name: &str) -> Result<(), HostError> {
+        let Some(choose) = &self.choose else {
+            return Err(HostError::Model("this session stays with the model that it was opened with".into()));
+        };
+        let models = choose(name).map_err(HostError::Model)?;
         let model = main_name(&models);
         self.kernel.journal().resume_session(self.session, model.clone()).await?;
         // What was learnt of the window was learnt of another model's.
@@ -360,6 +372,7 @@ impl Host {
                 Op::Unpin { entry } => self.unpin(entry).await,
                 Op::Changes => self.changes().await.map(drop),
                 Op::Apply => self.apply_now(ops).await,
+                Op::Model { name } => self.turn_to(&name).await,
                 Op::Undo => self.undo(ops).await.map(drop),
                 Op::Sessions => {
                     let scope = self.kernel.turn_of(&self.connection);
@@ -505,7 +518,7 @@ impl Front<'_> {
                 self.news.unpin(entry);
             }
             // The work is not at rest: a comparison now would show half of it.
-            Op::Changes | Op::Apply | Op::Undo => {
+            Op::Changes | Op::Apply | Op::Undo | Op::Model { .. } => {
                 let error = "a turn is running: wait for its end, or cancel it".to_owned();
                 self.kernel.tell(self.scope, Happening::Failed { op: op.name().into(), error }).await?;
             }

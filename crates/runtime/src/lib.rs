@@ -15,5 +15,5 @@ mod threeway;
 mod unified;
 
 pub use changes::{Change, Changes, Merged};
-pub use host::{Host, HostError, Opening, Parts};
+pub use host::{Choose, Host, HostError, Opening, Parts};
 pub use hunks::{FileHunks, Hunk};

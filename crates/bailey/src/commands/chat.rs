@@ -1,13 +1,15 @@
 //! `bailey chat`: a conversation, turn after turn. Each session of it has a process of its own (`keeper.rs`), which
 //! binds itself as that of `bailey run` does.
 
+pub(super) mod desk;
 mod keeper;
+mod remote;
 mod seat;
 
 pub(super) use keeper::keep;
 
 use crate::{
-    cli::{self, TurnOptions},
+    cli,
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
@@ -17,10 +19,10 @@ use crate::{
     print::Printer,
     project,
 };
-use anyhow::{Result, bail};
+use anyhow::Result;
 use bailey_agent::TurnEnd;
 use bailey_protocol::WsPath;
-use bailey_runtime::{Host, HostError, Opening};
+use bailey_runtime::{HostError, Opening};
 use seat::Seat;
 use std::{
     io::{self, IsTerminal as _},
@@ -37,10 +39,12 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
     // Whatever becomes of the keeper, nobody is left behind who talks to a terminal that is another's.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     let seat = Seat::take(seat)?;
-    let (root, workspace, opening) = place(home, &chat, &seat, printer).await?;
+    if let Some(daemon) = remote::daemon(home, &chat)? {
+        return remote::run(home, chat, seat, daemon, printer).await;
+    }
+    let (root, workspace, opening) = place(home, &chat, seat.is_first, printer).await?;
     let mut options = chat.options;
-    let mut turned = seat.model.clone();
-    options.model = turned.clone().or(options.model);
+    options.model = seat.model.clone().or(options.model);
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
     let asker = Asker::compliant(options.approve, compose::is_compliance(&config)?)?;
@@ -75,60 +79,24 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
         front.has_no_layer();
     }
     front.converse(Chat::new(printer, history, models(&config))?)?;
-    loop {
-        let last = front.during(host.serve(&mut inbox)).await;
-        match front.left() {
-            Leave::Model(name) if front.ending().is_none() => {
-                match turn_to(&mut host, &name, home, &config, &keys, &options).await {
-                    Ok(()) => turned = Some(name),
-                    Err(error) => front.say_own(&format!("  {error:#}")),
-                }
-                let (ops, new) = mpsc::channel(OPS_WAITING_MAX);
-                inbox = new;
-                front.connect(ops);
-            }
-            leave => {
-                host.quiet().await;
-                compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer)
-                    .await;
-                return end(&front, &leave, last, seat, turned.as_deref());
-            }
-        }
-    }
+    let last = front.during(host.serve(&mut inbox)).await;
+    host.quiet().await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
+    end(&mut front, last, seat)
 }
 
-/// The same session goes on with another model.
-async fn turn_to(
-    host: &mut Host,
-    name: &str,
-    home: &Home,
-    config: &Config,
-    keys: &Keys,
-    options: &TurnOptions,
-) -> Result<()> {
-    let is_recorded = options.model.as_ref().is_some_and(|model| model.starts_with("replay:"));
-    if is_recorded || options.record.is_some() {
-        bail!("a recording holds one conversation with one model: begin another one with `--model {name}`");
-    }
-    Ok(host.turn_to(compose::by_role(home, config, keys, name)?).await?)
-}
-
-fn end(
-    front: &Front<'_>,
-    leave: &Leave,
-    last: Result<Option<TurnEnd>, HostError>,
-    seat: Seat,
-    model: Option<&str>,
-) -> Result<ExitCode> {
+fn end(front: &mut Front<'_>, last: Result<Option<TurnEnd>, HostError>, seat: Seat) -> Result<ExitCode> {
     crate::front::restore();
-    if front.has_story(leave) {
+    let leave = front.left();
+    if front.has_story(&leave) {
         front.tell_story();
     }
     if let Some(code) = front.ending() {
         return Ok(ExitCode::from(code));
     }
-    if *leave == Leave::Clear {
-        seat.leave(model)?;
+    if leave == Leave::Clear {
+        let model = front.turned().map(str::to_owned).or_else(|| seat.model.clone());
+        seat.leave(model.as_deref())?;
         return Ok(ExitCode::from(exit::NEXT));
     }
     last?;
@@ -145,7 +113,7 @@ fn models(config: &Config) -> Vec<String> {
 async fn place(
     home: &Home,
     chat: &cli::Chat,
-    seat: &Seat,
+    is_first: bool,
     printer: &Printer,
 ) -> Result<(PathBuf, WsPath, Opening)> {
     if let Some(name) = &chat.resume {
@@ -153,15 +121,14 @@ async fn place(
         info.workspace = origin(home, info.id).unwrap_or(info.workspace);
         project::still_there(&info.workspace)?;
         let root = PathBuf::from(&info.workspace.0);
-        let opening =
-            if seat.is_first { Opening::Resume(info.id) } else { Opening::New(compose::new_session()?) };
+        let opening = if is_first { Opening::Resume(info.id) } else { Opening::New(compose::new_session()?) };
         return Ok((root, info.workspace, opening));
     }
     let (root, workspace) = project::find(chat.directory.as_deref(), home)?;
-    if seat.is_first {
+    if is_first {
         project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     }
-    let opening = match chat.warm && seat.is_first {
+    let opening = match chat.warm && is_first {
         true => Opening::Resume(super::pool::take(home, &root, printer)?),
         false => Opening::New(compose::new_session()?),
     };

@@ -29,7 +29,6 @@ use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
-use tokio::sync::mpsc;
 
 /// Stands before the message; rows after the first begin with as many blanks.
 const PROMPT: &str = "› ";
@@ -47,8 +46,6 @@ pub(crate) enum Leave {
     Quit,
     /// A new session takes its place, in a process of its own.
     Clear,
-    /// The same session goes on with another model.
-    Model(String),
 }
 
 /// What the session does for this front end.
@@ -77,6 +74,8 @@ pub(crate) struct Chat {
     interrupted: Option<Instant>,
     leaving: Option<Leave>,
     model: String,
+    /// The one that the person turned to.
+    turned: Option<String>,
 }
 
 impl Chat {
@@ -99,6 +98,7 @@ impl Chat {
             interrupted: None,
             leaving: None,
             model: String::new(),
+            turned: None,
         })
     }
 
@@ -182,18 +182,14 @@ impl Front<'_> {
         Ok(())
     }
 
-    /// Goes on with the session.
-    pub(crate) fn connect(&mut self, ops: mpsc::Sender<Op>) {
-        self.ops = Some(ops);
-        if let Some(chat) = &mut self.chat {
-            (chat.leaving, chat.doing) = (None, Doing::Nothing);
-        }
-        self.prompt();
+    /// The model that the person turned to; none where they stayed with the first.
+    pub(crate) fn turned(&self) -> Option<&str> {
+        self.chat.as_ref()?.turned.as_deref()
     }
 
-    /// Says something of Bailey's own, such as why a model cannot be had.
-    pub(crate) fn say_own(&mut self, text: &str) {
-        self.note(Style::Yellow, text);
+    /// Whether a turn runs, as far as is known here.
+    pub(crate) fn is_turn(&self) -> bool {
+        self.chat.as_ref().is_some_and(|chat| chat.doing == Doing::Turn)
     }
 
     /// Why the conversation ended.
@@ -352,7 +348,7 @@ impl Front<'_> {
                 }
                 self.leave(Leave::Clear);
             }
-            Command::Model(Some(name)) => self.leave(Leave::Model(name)),
+            Command::Model(Some(name)) => self.ask_for(Op::Model { name }),
             Command::Diff => self.ask_for(Op::Changes),
             Command::Apply => self.ask_for(Op::Apply),
             Command::Undo => self.ask_for(Op::Undo),
@@ -374,6 +370,10 @@ impl Front<'_> {
             return;
         }
         (chat.leaving, chat.hint) = (Some(leave), String::new());
+        if self.is_guest && chat.doing != Doing::Nothing {
+            self.ops = None;
+            return;
+        }
         match chat.doing {
             Doing::Nothing if wants_changes => self.ask_for(Op::Changes),
             Doing::Nothing => self.ops = None,
@@ -382,12 +382,11 @@ impl Front<'_> {
         }
     }
 
-    /// Whether the session's story is told when it is left so: not while it goes on, nor where nothing was asked.
+    /// Whether the session's story is told when it is left so: not where nothing was asked.
     pub(crate) fn has_story(&self, leave: &Leave) -> bool {
         match leave {
             Leave::Quit => true,
             Leave::Clear => self.drawing.story.is_begun(),
-            Leave::Model(_) => false,
         }
     }
 
@@ -395,7 +394,13 @@ impl Front<'_> {
     pub(super) fn follow(&mut self, happening: &Happening) {
         let Some(chat) = &mut self.chat else { return };
         match happening {
-            Happening::Session { model, .. } => chat.model.clone_from(model),
+            Happening::Session { model, .. } => {
+                chat.model.clone_from(model);
+                if chat.doing == Doing::Op("model") {
+                    chat.turned = Some(model.clone());
+                    self.rested();
+                }
+            }
             Happening::Heard { messages } => {
                 for _ in 0..*messages {
                     let Some(text) = self.chat.as_mut().and_then(|chat| chat.queued.pop_front()) else {

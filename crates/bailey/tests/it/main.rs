@@ -22,6 +22,7 @@ mod commits;
 mod config;
 mod context;
 mod cuts;
+mod daemon;
 mod days;
 mod decide;
 mod delegates;

@@ -49,6 +49,7 @@ pub(crate) async fn open(
         registrar,
         tools: Arc::new(tools),
         models: Some(Models::only(provider)),
+        choose: None,
         brain: Arc::new(Loop::default()),
         retry: Retry { attempts: 1, first_pause: Duration::ZERO, longest_pause: Duration::ZERO },
         instruction: Instruction::fixed("You are a test."),

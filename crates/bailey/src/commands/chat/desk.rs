@@ -1,0 +1,224 @@
+//! A session's process beneath the daemon: `bailey chat` without a terminal. It serves whoever connects to the socket of its
+//! name, any number at once and one after the other, and works on while nobody looks.
+
+mod clients;
+
+use super::place;
+use crate::{
+    cli,
+    compose::{self, Keys, Open, Session},
+    config::Config,
+    daemon::wire::{self, DRAIN, Report, State},
+    exit,
+    home::Home,
+    print::Printer,
+};
+use anyhow::Result;
+use bailey_kernel::Kernel;
+use bailey_protocol::{ApprovalId, Event, Happening, Op, SessionId};
+use bailey_runtime::{HostError, Opening};
+use clients::{Came, Clients};
+use std::{
+    collections::BTreeSet,
+    io::{self, Write as _},
+    os::fd::AsFd as _,
+    process::ExitCode,
+    time::Duration,
+};
+use tokio::{
+    io::BufReader,
+    net::{UnixListener, unix::pipe},
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+/// Ops that may wait for the host.
+const OPS_WAITING_MAX: usize = 64;
+/// How long a session at rest is kept open that nobody looks at.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Serves a session until it rests and nobody wants it, or the daemon says so.
+pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Printer) -> Result<ExitCode> {
+    let life = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let (root, workspace, opening) = place(home, &chat, true, printer).await?;
+    let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
+    let mut config = Config::load(home)?;
+    config.narrow(home, &root, printer)?;
+    let keys = Keys::load(home, &config, printer)?;
+    let revealed = match opening {
+        Opening::New(_) => Vec::new(),
+        Opening::Resume(_) | Opening::Visit(_) => compose::journal(home, &keys).await?.0.revealed(id).await?,
+    };
+    // Before this process binds itself.
+    let listener = wire::listen(&home.daemon(), &id.to_string())?;
+    listener.set_nonblocking(true)?;
+    let session = Session {
+        options: Some(&chat.options),
+        unattended: false,
+        revealed,
+        any_model: true,
+        ..Session::new(home, &config, keys, workspace.clone(), opening)
+    };
+    let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
+    remarks.iter().for_each(|remark| printer.warn(remark));
+    crate::commands::run::tell_unenforced(printer, &unenforced);
+    crate::commands::run::reveal(&kernel, &host, &chat.options, &workspace).await?;
+    crate::commands::run::pin(&mut host, &chat.options).await?;
+    report(&Report::Ready { session: id, workspace })?;
+
+    let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
+    let mut desk = Desk::new(printer, UnixListener::from_std(listener)?, ops, host.is_interrupted());
+    let work = async {
+        if host.is_interrupted() {
+            // What went wrong was told; the session goes on.
+            if let Err(error @ HostError::Journal(_)) = host.go_on(&mut inbox).await {
+                return Err(error);
+            }
+        }
+        host.serve(&mut inbox).await.map(drop)
+    };
+    let served = desk.serve(work, events, BufReader::new(life), (&kernel, id)).await;
+    host.quiet().await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
+    served?;
+    Ok(ExitCode::from(exit::DONE))
+}
+
+/// Says something to the daemon.
+fn report(report: &Report) -> Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    Ok(io::stdout().lock().write_all(&line).and_then(|()| io::stdout().flush())?)
+}
+
+/// What stands between a session and its front ends.
+struct Desk<'a> {
+    printer: &'a Printer,
+    listener: UnixListener,
+    /// None once the session is to end.
+    ops: Option<mpsc::Sender<Op>>,
+    clients: Clients,
+    is_working: bool,
+    is_draining: bool,
+    questions: BTreeSet<ApprovalId>,
+    /// What the daemon was told last.
+    reported: State,
+    /// Since when nothing was done and nobody was there.
+    idle: Instant,
+}
+
+impl<'a> Desk<'a> {
+    fn new(printer: &'a Printer, listener: UnixListener, ops: mpsc::Sender<Op>, is_working: bool) -> Self {
+        Self {
+            printer,
+            listener,
+            ops: Some(ops),
+            clients: Clients::new(),
+            is_working,
+            is_draining: false,
+            questions: BTreeSet::new(),
+            reported: State::default(),
+            idle: Instant::now(),
+        }
+    }
+
+    /// Drives `work` to its end, and serves everybody meanwhile.
+    async fn serve(
+        &mut self,
+        work: impl Future<Output = Result<(), HostError>>,
+        mut events: mpsc::Receiver<Event>,
+        mut life: BufReader<pipe::Receiver>,
+        (kernel, session): (&Kernel, SessionId),
+    ) -> Result<()> {
+        tokio::pin!(work);
+        let (tell, mut told) = mpsc::channel(1);
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = wire::line(&mut life, wire::LINE_BYTES_MAX).await {
+                tell.send(line == DRAIN.trim_ascii_end()).await.ok();
+            }
+            // There is no daemon any more. The warden takes everything inside the walls along, the journal knows how far it came.
+            exit::now(exit::FAILED);
+        });
+        loop {
+            self.report()?;
+            if self.is_draining && !self.is_working {
+                self.ops = None;
+            }
+            tokio::select! {
+                Some(event) = events.recv() => self.take(&event),
+                Some(is_drain) = told.recv() => match is_drain {
+                    true => self.is_draining = true,
+                    false => {
+                        if let Err(error) = kernel.reread_rules().await {
+                            self.printer.warn(&format!("the rules stay as they were: {error}"));
+                        }
+                    }
+                },
+                came = self.clients.next() => self.came(came),
+                accepted = self.listener.accept() => {
+                    // One that is not accepted connects again.
+                    if let Ok((stream, _)) = accepted && wire::is_owner(&stream) {
+                        self.clients.add(stream);
+                    }
+                }
+                ended = &mut work => {
+                    while let Ok(event) = events.try_recv() {
+                        self.take(&event);
+                    }
+                    self.clients.finish().await;
+                    return Ok(ended?);
+                }
+                () = sleep_until(self.idle + IDLE) => {
+                    self.idle = Instant::now();
+                    self.is_draining |= self.clients.is_empty() && kernel.processes(session).is_empty();
+                }
+            }
+        }
+    }
+
+    /// What happened goes to everybody who looks on.
+    fn take(&mut self, event: &Event) {
+        match &event.happening {
+            Happening::Accepted => {
+                if !self.is_working {
+                    self.clients.begin_turn();
+                }
+                self.is_working = true;
+            }
+            Happening::End { .. } => (self.is_working, self.idle) = (false, Instant::now()),
+            Happening::Ask { id, .. } => drop(self.questions.insert(*id)),
+            Happening::Answered { id, .. } => drop(self.questions.remove(id)),
+            _ => {}
+        }
+        self.clients.tell(self.printer, event);
+    }
+
+    fn came(&mut self, (client, came): (u64, Came)) {
+        self.idle = Instant::now();
+        let op = match came {
+            Came::Op(op) => op,
+            Came::Nonsense(error) => return self.clients.fail(self.printer, client, "op", error),
+            Came::Gone => return self.clients.remove(client),
+        };
+        let name = op.name();
+        if self.is_draining && matches!(op, Op::Say(_) | Op::Apply | Op::Undo) {
+            let error = "the daemon is ending: say it again when it is back".to_owned();
+            return self.clients.fail(self.printer, client, name, error);
+        }
+        // Never waits: the session may wait for this loop.
+        if self.ops.as_ref().is_none_or(|ops| ops.try_send(op).is_err()) {
+            let error = "the session is too busy to hear that; try again".to_owned();
+            self.clients.fail(self.printer, client, name, error);
+        }
+    }
+
+    fn report(&mut self) -> Result<()> {
+        let state =
+            State { working: self.is_working, questions: self.questions.len(), clients: self.clients.len() };
+        if state != self.reported {
+            self.reported = state;
+            report(&Report::State(state))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! The front ends of one session: each hears all that happens, and what one of them says reaches the session. One that does not
+//! keep up is cut off; it may connect again, and hears what happened since the turn began.
+
+use crate::{daemon::wire, print::Printer};
+use bailey_protocol::{Event, Happening, Op, Seq, event::EVENT_VERSION};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncWriteExt as _, BufReader},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::mpsc,
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// How many front ends look on at once.
+const CLIENTS_MAX: usize = 32;
+/// How many events may wait for one.
+const EVENTS_WAITING_MAX: usize = 4096;
+/// How many lines, and bytes of them, are kept of a turn for who comes later.
+const KEPT_MAX: usize = 2048;
+const KEPT_BYTES_MAX: usize = 4 << 20;
+/// What may wait to be taken from all of them together.
+const CAME_MAX: usize = 64;
+/// How long a front end may take for what is left at the end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What came from a front end.
+pub(super) enum Came {
+    Op(Op),
+    /// What is none, and why.
+    Nonsense(String),
+    Gone,
+}
+
+/// The front ends that are connected.
+pub(super) struct Clients {
+    connected: BTreeMap<u64, Client>,
+    next: u64,
+    /// What told of the session itself, and what happened since the turn began.
+    opened: Option<Arc<str>>,
+    kept: VecDeque<Arc<str>>,
+    kept_bytes: usize,
+    newest: Seq,
+    came: mpsc::Receiver<(u64, Came)>,
+    to_come: mpsc::Sender<(u64, Came)>,
+}
+
+struct Client {
+    lines: mpsc::Sender<Arc<str>>,
+    writer: JoinHandle<()>,
+    reader: JoinHandle<()>,
+}
+
+impl Clients {
+    pub(super) fn new() -> Self {
+        let (to_come, came) = mpsc::channel(CAME_MAX);
+        Self {
+            connected: BTreeMap::new(),
+            next: 0,
+            opened: None,
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            newest: Seq(0),
+            came,
+            to_come,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.connected.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.connected.is_empty()
+    }
+
+    /// Serves one more; one too many is not.
+    pub(super) fn add(&mut self, stream: UnixStream) {
+        if self.connected.len() >= CLIENTS_MAX {
+            return;
+        }
+        let (number, (read, write)) = (self.next, stream.into_split());
+        self.next += 1;
+        let (lines, waiting) = mpsc::channel(EVENTS_WAITING_MAX);
+        for line in self.opened.iter().chain(&self.kept) {
+            // There is room for all that is kept.
+            lines.try_send(line.clone()).ok();
+        }
+        let client = Client {
+            lines,
+            writer: tokio::spawn(tell(write, waiting)),
+            reader: tokio::spawn(hear(number, read, self.to_come.clone())),
+        };
+        self.connected.insert(number, client);
+    }
+
+    /// What comes next from any of them.
+    pub(super) async fn next(&mut self) -> (u64, Came) {
+        match self.came.recv().await {
+            Some(came) => came,
+            // There is a sender here.
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn remove(&mut self, number: u64) {
+        if let Some(client) = self.connected.remove(&number) {
+            client.reader.abort();
+            client.writer.abort();
+        }
+    }
+
+    /// A new turn begins: who comes later needs nothing of the one before.
+    pub(super) fn begin_turn(&mut self) {
+        self.kept.clear();
+        self.kept_bytes = 0;
+    }
+
+    /// Tells everybody.
+    pub(super) fn tell(&mut self, printer: &Printer, event: &Event) {
+        self.newest = event.seq;
+        let Some(line) = line(printer, event) else { return };
+        if matches!(event.happening, Happening::Session { .. }) {
+            self.opened = Some(line.clone());
+        } else {
+            self.keep(line.clone());
+        }
+        let is_slow = |client: &Client| client.lines.try_send(line.clone()).is_err();
+        let slow: Vec<u64> =
+            self.connected.iter().filter(|(_, client)| is_slow(client)).map(|(number, _)| *number).collect();
+        slow.into_iter().for_each(|number| self.remove(number));
+    }
+
+    fn keep(&mut self, line: Arc<str>) {
+        self.kept_bytes += line.len();
+        self.kept.push_back(line);
+        while self.kept.len() > KEPT_MAX || self.kept_bytes > KEPT_BYTES_MAX {
+            let Some(oldest) = self.kept.pop_front() else { return };
+            self.kept_bytes -= oldest.len();
+        }
+    }
+
+    /// Tells one that what it asked for was not done.
+    pub(super) fn fail(&mut self, printer: &Printer, number: u64, op: &str, error: String) {
+        let happening = Happening::Failed { op: op.into(), error };
+        let event = Event { v: EVENT_VERSION, seq: self.newest, happening };
+        if let (Some(client), Some(line)) = (self.connected.get(&number), line(printer, &event)) {
+            client.lines.try_send(line).ok();
+        }
+    }
+
+    /// Lets everybody hear the last of it.
+    pub(super) async fn finish(&mut self) {
+        for client in std::mem::take(&mut self.connected).into_values() {
+            client.reader.abort();
+            drop(client.lines);
+            timeout(LAST_WORDS, client.writer).await.ok();
+        }
+    }
+}
+
+/// An event as a line, without secrets.
+fn line(printer: &Printer, event: &Event) -> Option<Arc<str>> {
+    Some((printer.json_line(event).ok()? + "\n").into())
+}
+
+async fn tell(mut write: OwnedWriteHalf, mut waiting: mpsc::Receiver<Arc<str>>) {
+    while let Some(line) = waiting.recv().await {
+        if write.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn hear(number: u64, read: OwnedReadHalf, to_come: mpsc::Sender<(u64, Came)>) {
+    let mut read = BufReader::new(read);
+    loop {
+        let came = match wire::line(&mut read, wire::LINE_BYTES_MAX).await {
+            Ok(Some(line)) => match serde_json::from_slice(&line) {
+                Ok(op) => Came::Op(op),
+                Err(error) => Came::Nonsense(format!("that is nothing that a session does: {error}")),
+            },
+            Ok(None) | Err(_) => Came::Gone,
+        };
+        let is_gone = matches!(came, Came::Gone);
+        if to_come.send((number, came)).await.is_err() || is_gone {
+            return;
+        }
+    }
+}

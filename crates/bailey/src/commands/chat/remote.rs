@@ -1,0 +1,181 @@
+//! A conversation whose session runs beneath the daemon: this process is its terminal, and nothing else. Leaving it ends no turn.
+
+use super::{models, seat::Seat};
+use crate::{
+    bounds,
+    cli::{self, Answering},
+    compose::{self, Keys},
+    config::Config,
+    daemon::{
+        client::Client,
+        wire::{self, Ask, EVENT_BYTES_MAX, Told, Wanted},
+    },
+    exit,
+    front::{Asker, Chat, Front, History, Leave, short},
+    home::Home,
+    print::Printer,
+    project,
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_protocol::{Event, Op, SessionId};
+use std::{
+    env,
+    io::{self, IsTerminal as _},
+    path::Path,
+    process::ExitCode,
+};
+use tokio::{
+    io::BufReader,
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::mpsc,
+};
+
+/// Events and ops that may wait here.
+const EVENTS_WAITING_MAX: usize = 1024;
+const OPS_WAITING_MAX: usize = 64;
+
+/// The daemon that this conversation's sessions run beneath; none where none runs, and for one that works on this machine itself.
+///
+/// # Errors
+/// When one may run and cannot be reached.
+pub(super) fn daemon(home: &Home, chat: &cli::Chat) -> Result<Option<Client>> {
+    if chat.no_sandbox || chat.alone { Ok(None) } else { Client::connect(home) }
+}
+
+/// Serves one session of a conversation.
+pub(super) async fn run(
+    home: &Home,
+    chat: cli::Chat,
+    seat: Seat,
+    mut daemon: Client,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let config = Config::load(home)?;
+    // It knows them only to keep them out of what it prints and remembers.
+    Keys::load(home, &config, printer)?;
+    let asker = match Asker::compliant(chat.options.approve, compose::is_compliance(&config)?)? {
+        // Others can answer: the session is not this terminal's.
+        Asker::Nobody => Asker::Later,
+        asker => asker,
+    };
+    let wanted = wanted(home, &chat, &seat, printer).await?;
+    let Told::Opened { session, remarks } = daemon.ask(Ask::Open(wanted)).await? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    drop(daemon);
+    remarks.iter().for_each(|remark| printer.note(remark));
+    let stream = wire::connect(&home.daemon(), &session.to_string());
+    let stream = stream.with_context(|| format!("session {session} cannot be reached"))?;
+    stream.set_nonblocking(true)?;
+    let history = if io::stdin().is_terminal() { History::open(&home.history()) } else { History::default() };
+    // INVARIANT: from here on this process hears what a model said.
+    let unenforced = bounds::bind_front()?;
+    if seat.is_first {
+        crate::commands::run::tell_unenforced(printer, &unenforced);
+    }
+    let (read, write) = UnixStream::from_std(stream)?.into_split();
+    let (events, happened) = mpsc::channel(EVENTS_WAITING_MAX);
+    let (ops, asked) = mpsc::channel(OPS_WAITING_MAX);
+    let mut front = Front::new(printer, happened, ops, asker, chat.options.verbose)?;
+    front.is_guest();
+    front.converse(Chat::new(printer, history, models(&config))?)?;
+    let talk = async {
+        tokio::select! {
+            heard = hear(read, events) => heard.map(|()| false),
+            said = say(write, asked) => said.map(|()| true),
+        }
+    };
+    let talked = front.during(talk).await;
+    end(&mut front, session, seat, talked)
+}
+
+/// What the session says; until it says no more.
+async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>) -> Result<()> {
+    let mut read = BufReader::new(read);
+    while let Some(line) = wire::line(&mut read, EVENT_BYTES_MAX).await? {
+        let event = serde_json::from_slice(&line).context("the session said what is no event")?;
+        events.send(event).await.ok();
+    }
+    Ok(())
+}
+
+/// What the session is asked for; until the person leaves.
+async fn say(mut write: OwnedWriteHalf, mut asked: mpsc::Receiver<Op>) -> Result<()> {
+    while let Some(op) = asked.recv().await {
+        wire::say(&mut write, &op).await.context("the session has ended")?;
+    }
+    Ok(())
+}
+
+fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<bool>) -> Result<ExitCode> {
+    crate::front::restore();
+    let leave = front.left();
+    let name = short(&session);
+    if front.is_turn() {
+        front
+            .printer
+            .note(&format!("the turn goes on without you; to come back: bailey chat --resume {name}"));
+    } else if front.has_story(&leave) {
+        front.tell_story();
+    }
+    if let Some(code) = front.ending() {
+        return Ok(ExitCode::from(code));
+    }
+    if !talked.with_context(|| format!("to come back: bailey chat --resume {name}"))? {
+        bail!(
+            "the session's process has ended; what it did is kept: `bailey status` shows whether the daemon runs, \
+             `bailey chat --resume {name}` goes on"
+        );
+    }
+    if leave == Leave::Clear {
+        let model = front.turned().map(str::to_owned).or_else(|| seat.model.clone());
+        seat.leave(model.as_deref())?;
+        return Ok(ExitCode::from(exit::NEXT));
+    }
+    Ok(ExitCode::from(exit::DONE))
+}
+
+/// The session that is wanted, in the daemon's words: a new one after the first, and of a name that only it has.
+async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -> Result<Wanted> {
+    let directory = env::current_dir().context("the directory that you are in is not there")?;
+    let options = &chat.options;
+    let mut again = Vec::new();
+    if let Some(model) = seat.model.as_ref().or(options.model.as_ref()) {
+        again.extend(["--model".to_owned(), model.clone()]);
+    }
+    let mut words = again.clone();
+    let mut session = None;
+    match &chat.resume {
+        Some(name) => {
+            let info = crate::commands::journal(home, printer).await?.session(name).await?;
+            if seat.is_first {
+                session = Some(info.id);
+                words.extend(["--resume".to_owned(), info.id.to_string()]);
+            } else {
+                words.extend(["-C".to_owned(), info.workspace.0]);
+            }
+        }
+        None => words.extend(["-C".to_owned(), project::find(chat.directory.as_deref(), home)?.1.0]),
+    }
+    if chat.warm && seat.is_first {
+        words.push("--warm".to_owned());
+    }
+    let reveal = options.reveal.iter().map(|path| ("--reveal", path.as_path()));
+    let record = options.record.iter().map(|path| ("--record", path.as_path()));
+    for (flag, path) in reveal.chain(record) {
+        words.push(format!("{flag}={}", text(path)?));
+    }
+    words.extend(options.pin.iter().map(|pin| format!("--pin={pin}")));
+    if options.approve == Answering::Later {
+        words.extend(["--approve", "later"].map(str::to_owned));
+    }
+    Ok(Wanted { directory, words, again, session })
+}
+
+fn text(path: &Path) -> Result<String> {
+    let text = path.to_str().map(str::to_owned);
+    text.with_context(|| format!("`{}` is not UTF-8", path.display()))
+}

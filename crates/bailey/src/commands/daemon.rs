@@ -1,0 +1,274 @@
+//! `bailey start`, `stop`, `status`, `reload` and `logs`: the daemon of a home.
+
+use crate::{
+    daemon::{
+        self, LOG,
+        client::Client,
+        wire::{Ask, Running, Status, Told},
+    },
+    exit,
+    front::{one_line, short},
+    home::{Home, make_private},
+    print::{Printer, Style},
+};
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use std::{
+    fs::{self, File},
+    io::{Read as _, Seek as _, SeekFrom},
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+    time::{Duration, Instant},
+};
+use tokio::time::sleep;
+
+/// What a daemon that is on its way says to people.
+const STDERR: &str = "stderr";
+/// How long it may take to listen, and how often is looked.
+const START_MAX: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(10);
+/// How often a log that is followed is looked at.
+const FOLLOW: Duration = Duration::from_millis(250);
+/// The most of a log that is read for its last lines, in bytes.
+const LOG_BYTES_MAX: u64 = 1 << 20;
+/// What is waited for is named after this time.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Starts the daemon, or is it.
+pub(super) async fn start(
+    home: &Home,
+    foreground: bool,
+    detached: bool,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    if foreground {
+        if detached {
+            rustix::process::setsid().context("cannot leave the terminal")?;
+        }
+        daemon::run(home, || printer.note("the daemon is up")).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(status) = asked(home).await? {
+        tell_up(&status, "runs already", printer);
+        return Ok(ExitCode::SUCCESS);
+    }
+    make_private(&home.daemon())?;
+    let told = home.daemon().join(STDERR);
+    let stderr = File::create(&told).with_context(|| format!("cannot write `{}`", told.display()))?;
+    let mut child = Command::new("/proc/self/exe")
+        .arg("--home")
+        .arg(&home.root)
+        .args(["start", "--foreground", "--detached"])
+        // What a home needs may not lie in a place that is unmounted one day.
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        .spawn()
+        .context("the daemon cannot be started")?;
+    let begin = Instant::now();
+    while begin.elapsed() < START_MAX {
+        if let Some(status) = asked(home).await? {
+            tell_up(&status, "is up", printer);
+            return Ok(ExitCode::SUCCESS);
+        }
+        if child.try_wait()?.is_some() {
+            let why = fs::read_to_string(&told).unwrap_or_default();
+            let why = why.trim().strip_prefix("error: ").unwrap_or(why.trim());
+            bail!("the daemon did not start: {}", if why.is_empty() { "it said nothing" } else { why });
+        }
+        sleep(LOOK).await;
+    }
+    child.kill().ok();
+    bail!(
+        "the daemon did not listen after {} s; what it said is in `{}`",
+        START_MAX.as_secs(),
+        told.display()
+    )
+}
+
+/// How the daemon is; none where none runs.
+async fn asked(home: &Home) -> Result<Option<Status>> {
+    let Some(mut client) = Client::connect(home)? else { return Ok(None) };
+    match client.ask(Ask::Status).await? {
+        Told::Status(status) => Ok(Some(status)),
+        _ => bail!("the daemon answered something else than was asked"),
+    }
+}
+
+fn tell_up(status: &Status, how: &str, printer: &Printer) {
+    if printer.is_json() {
+        return printer.json(status);
+    }
+    printer.note(&format!(
+        "the daemon {how} (process {}); `bailey chat` is its client, `bailey stop` ends it",
+        status.pid
+    ));
+}
+
+async fn client(home: &Home) -> Result<Client> {
+    Client::connect(home)?.context("no daemon of this home runs; to start it: bailey start")
+}
+
+/// Ends the daemon, and waits until it has ended.
+pub(super) async fn stop(home: &Home, patience_seconds: u64, printer: &Printer) -> Result<ExitCode> {
+    let Some(mut client) = Client::connect(home)? else {
+        printer.note("no daemon of this home runs");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let begin = Instant::now();
+    let mut told = Some(client.ask(Ask::Stop { patience_seconds }).await?);
+    let mut named = None;
+    while let Some(Told::Stopping { working }) = told {
+        if working > 0 && named != Some(working) && begin.elapsed() < Duration::from_secs(patience_seconds) {
+            let turns = if working == 1 {
+                "the end of a turn".into()
+            } else {
+                format!("the ends of {working} turns")
+            };
+            printer.note(&format!(
+                "waiting for {turns}, for {patience_seconds} s at most; Ctrl-C leaves it to that"
+            ));
+            named = Some(working);
+        }
+        told = client.told().await.unwrap_or(None);
+    }
+    if begin.elapsed() > SILENCE || !printer.is_json() {
+        printer.note("the daemon has ended");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    let Some(status) = asked(home).await? else {
+        if printer.is_json() {
+            printer.json(&json!({ "pid": null }));
+        }
+        printer.note("no daemon of this home runs; to start it: bailey start");
+        return Ok(ExitCode::from(exit::FAILED));
+    };
+    if printer.is_json() {
+        printer.json(&status);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let since = at(&status.since);
+    let state = if status.stopping { (Style::Yellow, "ending") } else { (Style::Green, "up") };
+    printer.line(format!(
+        "{} since {since}, process {}, version {}",
+        printer.paint(state.0, state.1),
+        status.pid,
+        status.version
+    ));
+    status.sessions.iter().for_each(|session| tell_session(session, printer));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell_session(running: &Running, printer: &Printer) {
+    let Running { session, workspace, since, state, .. } = running;
+    let doing = match (state.working, state.questions) {
+        (_, 1..) => (Style::Yellow, "waits for you"),
+        (true, _) => (Style::Green, "works"),
+        (false, _) => (Style::Dim, "rests"),
+    };
+    let clients =
+        if state.clients == 1 { "1 terminal".to_owned() } else { format!("{} terminals", state.clients) };
+    printer.line(format!(
+        "  {} {} {} {} {}",
+        printer.paint(Style::Bold, &short(session)),
+        printer.paint(doing.0, &format!("{:<13}", doing.1)),
+        printer.paint(Style::Dim, &at(since)),
+        printer.paint(Style::Plain, &format!("{clients:<12}")),
+        printer.paint(Style::Plain, &one_line(&workspace.0)),
+    ));
+}
+
+/// A time for people, to the second.
+fn at(time: &str) -> String {
+    time.get(..19).unwrap_or(time).replace('T', " ")
+}
+
+pub(super) async fn reload(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    let Told::Reloaded { older } = client(home).await?.ask(Ask::Reload).await? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    if printer.is_json() {
+        printer.json(&json!({ "older": older }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    printer.note("the configuration and the rules were read: what begins from now on obeys them");
+    if older > 0 {
+        let sessions = if older == 1 { "1 session goes".into() } else { format!("{older} sessions go") };
+        printer.note(&format!(
+            "{sessions} on with the configuration that they began with, until their terminals leave"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn logs(home: &Home, follow: bool, lines: usize, printer: &Printer) -> Result<ExitCode> {
+    let path = home.daemon().join(LOG);
+    let mut file = match File::open(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            bail!("there is no log: the daemon of this home never ran; to start it: bailey start")
+        }
+        file => file.with_context(|| format!("cannot read `{}`", path.display()))?,
+    };
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES_MAX)))?;
+    let mut rest = String::new();
+    let shown = added(&mut file, &mut rest)?;
+    shown.iter().skip(shown.len().saturating_sub(lines)).for_each(|line| show(line, printer));
+    while follow && printer.closed().is_none() {
+        sleep(FOLLOW).await;
+        added(&mut file, &mut rest)?.iter().for_each(|line| show(line, printer));
+        // A full log is moved aside, and a new one begins.
+        if has_moved(&path, &file) {
+            (file, rest) = (File::open(&path)?, String::new());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The lines that were added; the piece of one that is being written stays in `rest`.
+fn added(file: &mut File, rest: &mut String) -> Result<Vec<String>> {
+    let mut bytes = Vec::new();
+    file.take(LOG_BYTES_MAX).read_to_end(&mut bytes)?;
+    rest.push_str(&String::from_utf8_lossy(&bytes));
+    let whole = rest.rfind('\n').map_or(0, |end| end + 1);
+    Ok(rest.drain(..whole).collect::<String>().lines().map(str::to_owned).collect())
+}
+
+fn has_moved(path: &Path, file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let here = file.metadata().map(|about| about.ino());
+    matches!((fs::metadata(path).map(|about| about.ino()), here), (Ok(there), Ok(here)) if there != here)
+}
+
+/// A line of the log; what is none is shown as it is.
+fn show(line: &str, printer: &Printer) {
+    if printer.is_json() {
+        return printer.verbatim(line);
+    }
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else {
+        return printer.line(printer.paint(Style::Plain, line));
+    };
+    let mut word = |name: &str| match fields.remove(name) {
+        Some(Value::String(text)) => text,
+        other => other.map(|value| value.to_string()).unwrap_or_default(),
+    };
+    let (time, what) = (word("at"), word("what"));
+    let about: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| match value {
+            Value::String(text) if name == "text" => one_line(text),
+            Value::String(text) => format!("{name} {}", one_line(text)),
+            other => format!("{name} {other}"),
+        })
+        .collect();
+    printer.line(format!(
+        "{} {} {}",
+        printer.paint(Style::Dim, &at(&time)),
+        printer.paint(Style::Bold, &what.replace('_', " ")),
+        printer.paint(Style::Plain, &about.join(", "))
+    ));
+}

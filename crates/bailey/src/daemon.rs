@@ -1,0 +1,461 @@
+//! The daemon of a home: it keeps the processes of sessions, so that they live on when a terminal is closed.
+//!
+//! It is not bound, and so hears nobody but its owner: lines of JSON over a socket in the home, from peers whose user the
+//! kernel names. It loads no key and parses nothing of the world. Each session has a process of its own, which is that of
+//! `bailey chat` without a terminal (`commands/chat/desk.rs`): it binds itself, listens at a socket of its own name, and says
+//! here how it is. Front ends talk to that process, never through this one.
+//!
+//! A session's process holds the other end of a pipe: that the daemon is gone it hears at once, and ends where it stands. What
+//! it ran is begun again by the next daemon (`record.rs`), and the journal knows how far it came.
+
+pub(crate) mod client;
+mod log;
+mod notify;
+mod record;
+pub(crate) mod wire;
+
+use crate::{
+    compose,
+    config::Config,
+    extensions::Extensions,
+    home::{Home, make_private},
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{Clock as _, Holder, JournalError, SessionLock, SystemClock};
+use bailey_protocol::SessionId;
+use log::Log;
+use notify::Manager;
+use record::Record;
+use serde_json::json;
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    io::Write as _,
+    os::{fd::OwnedFd, unix::process::CommandExt as _},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    rc::Rc,
+    time::Duration,
+};
+use tokio::{
+    io::BufReader,
+    net::{UnixListener, UnixStream, unix::pipe},
+    signal::unix::{SignalKind, signal},
+    sync::{Notify, Semaphore},
+    task::{LocalSet, spawn_blocking, spawn_local},
+    time::{interval, sleep, timeout},
+};
+use wire::{Ask, DRAIN, RULES, Report, Request, Running, State, Status, Told, Wanted};
+
+/// The daemon's socket, and its log, in the daemon's folder of a home.
+pub(crate) const SOCKET: &str = "socket";
+pub(crate) const LOG: &str = "log";
+
+/// How long turns that run are waited for, where nobody says.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a session may take to open: it may have to begin a journal, or to wait for one.
+const OPENING_MAX: Duration = Duration::from_secs(60);
+/// How long one whose line is cut may take to end.
+const ENDING_MAX: Duration = Duration::from_secs(10);
+/// How many connections are served at once.
+const CONNECTIONS_MAX: usize = 64;
+/// How many lines of what a session's process says on its way are told to whoever opens it.
+const REMARKS_MAX: usize = 32;
+/// How many sessions are begun again at once.
+const AGAIN_MAX: usize = 4;
+/// How long nothing is accepted where there is no descriptor for it.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The session whose lock the daemon of a home holds.
+fn session() -> SessionId {
+    SessionId::new(0, [2; 10])
+}
+
+struct Daemon {
+    home: Home,
+    since: String,
+    log: Log,
+    manager: Manager,
+    sessions: RefCell<BTreeMap<SessionId, Held>>,
+    /// Those that are being opened again.
+    opening: RefCell<BTreeSet<SessionId>>,
+    connections: Cell<usize>,
+    is_stopping: Cell<bool>,
+    /// Wakes whoever waits for a session's state, or for one that is being opened.
+    changed: Notify,
+    ended: Notify,
+}
+
+/// A session's process.
+struct Held {
+    shown: Running,
+    /// What it hears; none once it is to end where it stands.
+    life: Option<ChildStdin>,
+}
+
+impl Held {
+    /// Says something to it. Who has ended already needs to hear nothing.
+    fn say(&mut self, line: &[u8]) {
+        self.life.iter_mut().for_each(|life| drop(life.write_all(line)));
+    }
+}
+
+/// Runs the daemon of a home until it is told to end; `is_up` is called when it listens.
+///
+/// # Errors
+/// When another one runs, or the configuration or the rules have mistakes: what is wrong is said before anything begins.
+pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
+    look(home)?;
+    let folder = home.daemon();
+    make_private(&folder)?;
+    let since = SystemClock.now();
+    let holder = Holder { pid: std::process::id(), since, command: "bailey start".into() };
+    let _lock = match SessionLock::take(session(), &folder, &holder) {
+        Err(JournalError::Held { holder, .. }) => {
+            let by = holder.map_or_else(|| "another process".to_owned(), |holder| holder.to_string());
+            bail!(
+                "the daemon of this home runs already: {by}; `bailey status` shows it, `bailey stop` ends it"
+            )
+        }
+        lock => lock?,
+    };
+    let listener = wire::listen(&folder, SOCKET)?;
+    listener.set_nonblocking(true)?;
+    let listener = UnixListener::from_std(listener)?;
+    let daemon = Rc::new(Daemon {
+        home: home.clone(),
+        since: since.to_string(),
+        log: Log::open(&folder)?,
+        manager: Manager::find(),
+        sessions: RefCell::default(),
+        opening: RefCell::default(),
+        connections: Cell::new(0),
+        is_stopping: Cell::new(false),
+        changed: Notify::new(),
+        ended: Notify::new(),
+    });
+    daemon.log.note("started", json!({ "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") }));
+    let served = LocalSet::new().run_until(daemon.serve(listener, is_up)).await;
+    fs::remove_file(folder.join(SOCKET)).ok();
+    daemon.log.note("ended", json!({ "pid": std::process::id() }));
+    served
+}
+
+/// That what a session would obey can be obeyed.
+fn look(home: &Home) -> Result<()> {
+    let config = Config::load(home)?;
+    compose::policy(home, &Extensions::read(&config))?;
+    compose::catalogue(home)?;
+    Ok(())
+}
+
+impl Daemon {
+    async fn serve(self: &Rc<Self>, listener: UnixListener, is_up: impl FnOnce()) -> Result<()> {
+        let hear = |kind: SignalKind| signal(kind).context("signals cannot be heard");
+        let mut hang_up = hear(SignalKind::hangup())?;
+        let mut terminate = hear(SignalKind::terminate())?;
+        let mut interrupt = hear(SignalKind::interrupt())?;
+        sweep(&self.home);
+        let turns = Rc::new(Semaphore::new(AGAIN_MAX));
+        for record in Record::all(&self.home) {
+            let (daemon, turns) = (self.clone(), turns.clone());
+            spawn_local(async move {
+                let _turn = turns.acquire().await;
+                daemon.begin_again(record).await;
+            });
+        }
+        self.manager.tell("READY=1");
+        is_up();
+        let mut beat = interval(self.manager.beat.unwrap_or(ENDING_MAX));
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => self.accept(stream),
+                    Err(error) => {
+                        self.log.note("not_accepted", json!({ "why": error.to_string() }));
+                        sleep(PAUSE).await;
+                    }
+                },
+                _ = hang_up.recv() => drop(self.reload()),
+                _ = terminate.recv() => self.stop(PATIENCE),
+                _ = interrupt.recv() => self.stop(PATIENCE),
+                _ = beat.tick() => self.manager.tell("WATCHDOG=1"),
+                () = self.ended.notified() => return Ok(()),
+            }
+        }
+    }
+
+    fn accept(self: &Rc<Self>, stream: UnixStream) {
+        if !wire::is_owner(&stream) {
+            let peer = stream.peer_cred().ok();
+            self.log.note("refused", json!({ "uid": peer.map(|peer| peer.uid()) }));
+            return;
+        }
+        if self.connections.get() >= CONNECTIONS_MAX {
+            return self
+                .log
+                .note("refused", json!({ "why": format!("{CONNECTIONS_MAX} connections at once") }));
+        }
+        self.connections.set(self.connections.get() + 1);
+        let daemon = self.clone();
+        spawn_local(async move {
+            // Whoever went away has no use for an answer.
+            daemon.answer(stream).await.ok();
+            daemon.connections.set(daemon.connections.get() - 1);
+        });
+    }
+
+    /// Serves one connection to its end.
+    async fn answer(self: &Rc<Self>, stream: UnixStream) -> Result<()> {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let asked = match wire::hear::<Request>(&mut stream).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(request)) => wire::check(&request).map(|()| request.ask),
+                Err(error) => Err(error),
+            };
+            let told = match asked {
+                Ok(Ask::Status) => Ok(Told::Status(self.status())),
+                Ok(Ask::Reload) => self.reload(),
+                Ok(Ask::Open(wanted)) => self.open(wanted).await,
+                Ok(Ask::Stop { patience_seconds }) => {
+                    self.stop(Duration::from_secs(patience_seconds));
+                    // To the end of this process, which ends the connection.
+                    loop {
+                        wire::say(&mut stream, &Told::Stopping { working: self.working() }).await?;
+                        self.changed.notified().await;
+                    }
+                }
+                Err(error) => Err(error),
+            };
+            let is_refused = told.is_err();
+            let told = told.unwrap_or_else(|error| Told::Refused { why: format!("{error:#}") });
+            wire::say(&mut stream, &told).await?;
+            if is_refused {
+                return Ok(());
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            pid: std::process::id(),
+            since: self.since.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            stopping: self.is_stopping.get(),
+            sessions: self.sessions.borrow().values().map(|held| held.shown.clone()).collect(),
+        }
+    }
+
+    fn working(&self) -> usize {
+        self.sessions.borrow().values().filter(|held| held.shown.state.working).count()
+    }
+
+    /// Reads the configuration and the rules: with a mistake in them nothing changes. Sessions at rest that nobody looks at end,
+    /// and begin with what was read when they are wanted again.
+    fn reload(&self) -> Result<Told> {
+        if let Err(error) = look(&self.home) {
+            self.log.note("not_reloaded", json!({ "why": format!("{error:#}") }));
+            return Err(error.context("nothing was changed"));
+        }
+        self.log.note("reloaded", json!({}));
+        let mut older = 0;
+        for held in self.sessions.borrow_mut().values_mut() {
+            match held.shown.state {
+                State { working: false, questions: 0, clients: 0 } => held.say(DRAIN),
+                _ => {
+                    held.say(RULES);
+                    older += 1;
+                }
+            }
+        }
+        Ok(Told::Reloaded { older })
+    }
+
+    /// Ends: no session begins, turns that run are waited for, and what is left then ends where it stands.
+    fn stop(self: &Rc<Self>, patience: Duration) {
+        if self.is_stopping.replace(true) {
+            return;
+        }
+        self.manager.tell("STOPPING=1");
+        self.log.note("stopping", json!({ "working": self.working() }));
+        self.sessions.borrow_mut().values_mut().for_each(|held| held.say(DRAIN));
+        let daemon = self.clone();
+        spawn_local(async move {
+            // Who works is cut first, and who is about to end has some time more.
+            for (patience, cuts_all) in [(patience, false), (ENDING_MAX, true), (ENDING_MAX, true)] {
+                if timeout(patience, daemon.emptied()).await.is_ok() {
+                    break;
+                }
+                daemon.cut(cuts_all);
+            }
+            daemon.ended.notify_one();
+        });
+    }
+
+    /// Ends what works where it stands, or all.
+    fn cut(&self, all: bool) {
+        let mut sessions = self.sessions.borrow_mut();
+        for held in sessions.values_mut().filter(|held| all || held.shown.state.working) {
+            self.log.note("cut_off", json!({ "session": held.shown.session }));
+            held.life = None;
+        }
+    }
+
+    async fn emptied(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.sessions.borrow().is_empty() && self.opening.borrow().is_empty() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    async fn begin_again(self: &Rc<Self>, record: Record) {
+        let Record { session, directory, again } = record;
+        let words = ["--resume".into(), session.to_string()].into_iter().chain(again.clone()).collect();
+        let wanted = Wanted { directory, words, again, session: Some(session) };
+        match self.open(wanted).await {
+            Ok(_) => self.log.note("begun_again", json!({ "session": session })),
+            Err(error) => {
+                // What cannot be opened now is opened by its owner, who is told why.
+                record::forget(&self.home, session);
+                let why = format!("{error:#}");
+                self.log.note("not_begun_again", json!({ "session": session, "why": why }));
+            }
+        }
+    }
+
+    /// Begins a session's process, or finds it.
+    async fn open(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
+        if self.is_stopping.get() {
+            bail!("the daemon is ending; wait for that, then: bailey start");
+        }
+        let Some(session) = wanted.session else { return self.begin(wanted).await };
+        loop {
+            let changed = self.changed.notified();
+            if self.sessions.borrow().contains_key(&session) {
+                return Ok(Told::Opened { session, remarks: Vec::new() });
+            }
+            if self.opening.borrow_mut().insert(session) {
+                break;
+            }
+            changed.await;
+        }
+        let begun = self.begin(wanted).await;
+        self.opening.borrow_mut().remove(&session);
+        self.changed.notify_waiters();
+        begun
+    }
+
+    async fn begin(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
+        let Wanted { directory, words, again, session: wanted } = wanted;
+        let mut child = Command::new("/proc/self/exe")
+            .arg("--home")
+            .arg(&self.home.root)
+            .args(["--desk", "chat"])
+            .args(words)
+            .current_dir(&directory)
+            // What is typed to end the daemon is the daemon's to pass on, and the service manager is nobody else's.
+            .process_group(0)
+            .env_remove("NOTIFY_SOCKET")
+            .env_remove("WATCHDOG_USEC")
+            .env_remove("WATCHDOG_PID")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("no process can be started in `{}`", directory.display()))?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(life), Some(out), Some(err)) = pipes else { bail!("a process has no pipes") };
+        let (mut out, err) = (reader(out.into())?, reader(err.into())?);
+        let remarks = Rc::new(RefCell::new(Vec::new()));
+        let said = spawn_local(self.clone().listen(err, remarks.clone()));
+        let opened = timeout(OPENING_MAX, wire::hear::<Report>(&mut out)).await;
+        let opened = match opened {
+            // It hears of the world, and is not believed where it calls itself another session.
+            Ok(Ok(Some(Report::Ready { session, workspace }))) if self.may_be(session, wanted) => {
+                Some((session, workspace))
+            }
+            _ => None,
+        };
+        let Some((session, workspace)) = opened else {
+            drop(life);
+            child.kill().ok();
+            ended(child).await;
+            said.await.ok();
+            let why = remarks.take().join("\n");
+            let why = why.strip_prefix("error: ").unwrap_or(&why).to_owned();
+            bail!(if why.is_empty() {
+                "the session's process ended before it was open".to_owned()
+            } else {
+                why
+            });
+        };
+        let since = SystemClock.now().to_string();
+        let pid = child.id();
+        let shown = Running { session, pid, workspace, since, state: State::default() };
+        Record { session, directory, again }.keep(&self.home)?;
+        self.log.note("opened", json!({ "session": session, "pid": pid, "workspace": shown.workspace }));
+        let held = Held { shown, life: Some(life) };
+        self.sessions.borrow_mut().insert(session, held);
+        self.changed.notify_waiters();
+        spawn_local(self.clone().follow(session, out, child));
+        Ok(Told::Opened { session, remarks: remarks.take() })
+    }
+
+    fn may_be(&self, session: SessionId, wanted: Option<SessionId>) -> bool {
+        wanted.map_or_else(|| !self.sessions.borrow().contains_key(&session), |wanted| wanted == session)
+    }
+
+    /// Listens to what a session's process says to people: until it is open that is told to whoever opens it, then to the log.
+    async fn listen(self: Rc<Self>, mut err: BufReader<pipe::Receiver>, remarks: Rc<RefCell<Vec<String>>>) {
+        while let Ok(Some(line)) = wire::line(&mut err, wire::LINE_BYTES_MAX).await {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            self.log.note("said", json!({ "text": text }));
+            let mut remarks = remarks.borrow_mut();
+            if remarks.len() < REMARKS_MAX {
+                remarks.push(text);
+            }
+        }
+    }
+
+    /// Follows a session's process to its end.
+    async fn follow(self: Rc<Self>, session: SessionId, mut out: BufReader<pipe::Receiver>, child: Child) {
+        while let Ok(Some(report)) = wire::hear::<Report>(&mut out).await {
+            if let (Report::State(state), Some(held)) = (report, self.sessions.borrow_mut().get_mut(&session))
+            {
+                held.shown.state = state;
+            }
+            self.changed.notify_waiters();
+        }
+        let status = ended(child).await;
+        self.sessions.borrow_mut().remove(&session);
+        fs::remove_file(self.home.daemon().join(session.to_string())).ok();
+        if status.is_some_and(|status| status.success()) {
+            record::forget(&self.home, session);
+        }
+        let how = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
+        self.log.note("closed", json!({ "session": session, "how": how }));
+        self.changed.notify_waiters();
+    }
+}
+
+/// Removes the sockets of sessions that do not run any more.
+fn sweep(home: &Home) {
+    for entry in fs::read_dir(home.daemon()).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(|name| SessionId::parse(name).is_some()) {
+            fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
+/// Waits for the end of a process that has closed its pipes.
+async fn ended(mut child: Child) -> Option<ExitStatus> {
+    spawn_blocking(move || child.wait()).await.ok()?.ok()
+}
+
+fn reader(pipe: OwnedFd) -> io::Result<BufReader<pipe::Receiver>> {
+    Ok(BufReader::new(pipe::Receiver::from_owned_fd(pipe)?))
+}

@@ -1,0 +1,52 @@
+//! The other side of the daemon's socket: asking it.
+
+use super::wire::{self, Ask, Request, Told, VERSION};
+use crate::home::Home;
+use anyhow::{Context as _, Result, bail};
+use std::io::ErrorKind;
+use tokio::{io::BufReader, net::UnixStream};
+
+/// A way to the daemon of a home.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects; none where no daemon runs.
+    ///
+    /// # Errors
+    /// When one may run and cannot be reached.
+    pub(crate) fn connect(home: &Home) -> Result<Option<Self>> {
+        let stream = match wire::connect(&home.daemon(), super::SOCKET) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                return Ok(None);
+            }
+            stream => stream.with_context(|| {
+                format!("cannot reach the daemon at `{}`", home.daemon().join(super::SOCKET).display())
+            })?,
+        };
+        stream.set_nonblocking(true)?;
+        Ok(Some(Self { stream: BufReader::new(UnixStream::from_std(stream)?) }))
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// What the daemon refuses, in its words; or it ended before it answered.
+    pub(crate) async fn ask(&mut self, ask: Ask) -> Result<Told> {
+        wire::say(&mut self.stream, &Request { v: VERSION, ask }).await.context("the daemon has ended")?;
+        self.told().await?.context("the daemon ended before it answered")
+    }
+
+    /// What it says besides; none once it has ended.
+    ///
+    /// # Errors
+    /// As for [`Client::ask`].
+    pub(crate) async fn told(&mut self) -> Result<Option<Told>> {
+        match wire::hear(&mut self.stream).await? {
+            Some(Told::Refused { why }) => bail!(why),
+            told => Ok(told),
+        }
+    }
+}

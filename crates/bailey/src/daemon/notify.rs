@@ -1,0 +1,58 @@
+//! What a service manager is told, where one listens (sd_notify(3)): a datagram of words to the socket of `NOTIFY_SOCKET`.
+
+use std::{
+    env,
+    ffi::OsString,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            ffi::OsStrExt as _,
+            net::{SocketAddr, UnixDatagram},
+        },
+    },
+    process,
+    time::Duration,
+};
+
+/// The service manager, where there is one.
+#[derive(Debug)]
+pub(super) struct Manager {
+    socket: Option<(UnixDatagram, SocketAddr)>,
+    /// How often it wants to hear that this process lives.
+    pub(super) beat: Option<Duration>,
+}
+
+impl Manager {
+    /// Finds it in the environment.
+    pub(super) fn find() -> Self {
+        let socket = env::var_os("NOTIFY_SOCKET").and_then(|path| {
+            let socket = UnixDatagram::unbound().ok()?;
+            Some((socket, address(&path)?))
+        });
+        let beat = socket.is_some().then(beat).flatten();
+        Self { socket, beat }
+    }
+
+    /// Tells it. What it does not hear is no failure of ours.
+    pub(super) fn tell(&self, words: &str) {
+        if let Some((socket, address)) = &self.socket {
+            socket.send_to_addr(words.as_bytes(), address).ok();
+        }
+    }
+}
+
+/// A path, or a name that is in no file system, which is written with `@` before it.
+fn address(path: &OsString) -> Option<SocketAddr> {
+    match path.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name).ok(),
+        _ => SocketAddr::from_pathname(path).ok(),
+    }
+}
+
+/// Twice in the time that it is patient for, where that is for this process.
+fn beat() -> Option<Duration> {
+    let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
+    let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(process::id()));
+    let micros = number("WATCHDOG_USEC").filter(|micros| is_ours && *micros > 0)?;
+    Some(Duration::from_micros(micros / 2))
+}

@@ -1,0 +1,55 @@
+//! What runs, in files: what a killed daemon ran is begun again by the next one. A record goes when its session's process ends in
+//! order.
+
+use crate::home::{Home, write_private};
+use anyhow::Result;
+use bailey_protocol::SessionId;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The end of a record's name.
+const ENDING: &str = "json";
+
+/// How a session is begun again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) session: SessionId,
+    pub(super) directory: PathBuf,
+    /// What stands after `bailey chat --resume SESSION`.
+    pub(super) again: Vec<String>,
+}
+
+impl Record {
+    /// Keeps it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn keep(&self, home: &Home) -> Result<()> {
+        write_private(&path(home, self.session), &serde_json::to_vec(self)?)
+    }
+
+    /// All that are kept, the oldest session first. What is none is passed over.
+    pub(super) fn all(home: &Home) -> Vec<Self> {
+        let entries = fs::read_dir(home.daemon()).into_iter().flatten().flatten();
+        let is_one = |path: &PathBuf| path.extension().is_some_and(|ending| ending == ENDING);
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
+        paths.sort();
+        paths.iter().filter_map(|path| read(path)).collect()
+    }
+}
+
+/// Lets a session's record go.
+pub(super) fn forget(home: &Home, session: SessionId) {
+    fs::remove_file(path(home, session)).ok();
+}
+
+fn read(path: &Path) -> Option<Record> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn path(home: &Home, session: SessionId) -> PathBuf {
+    home.daemon().join(format!("{session}.{ENDING}"))
+}

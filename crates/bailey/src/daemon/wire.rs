@@ -1,0 +1,231 @@
+//! What goes over the sockets of a home: lines of JSON, from its owner to its owner.
+
+use anyhow::{Context as _, Result, bail};
+use bailey_protocol::{SessionId, WsPath};
+use rustix::fs::{CWD, Mode, OFlags};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{
+    fs, io,
+    os::{
+        fd::AsRawFd as _,
+        unix::{
+            fs::PermissionsExt as _,
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+
+/// The version of what is said here. Both sides are this program; another version is refused.
+pub(crate) const VERSION: u32 = 1;
+/// The longest line that anybody is listened to for, in bytes.
+pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
+/// The longest line of an event, which may hold a whole diff, in bytes.
+pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
+
+/// What the daemon is asked for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) v: u32,
+    #[serde(flatten)]
+    pub(crate) ask: Ask,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "ask")]
+pub(crate) enum Ask {
+    /// How it is, and what it runs.
+    Status,
+    /// Read the configuration and the rules again.
+    Reload,
+    /// End, once the turns that run have ended, but after so many seconds in any case.
+    Stop { patience_seconds: u64 },
+    /// Begin a session, or find the one that runs.
+    Open(Wanted),
+}
+
+/// A session that is wanted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Wanted {
+    /// Where the words were said.
+    pub(crate) directory: PathBuf,
+    /// What stands after `bailey chat`.
+    pub(crate) words: Vec<String>,
+    /// What stands there, besides the session's name, when it is begun again.
+    pub(crate) again: Vec<String>,
+    /// Which one it is, where it was there before.
+    pub(crate) session: Option<SessionId>,
+}
+
+/// What the daemon answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "told")]
+pub(crate) enum Told {
+    Status(Status),
+    /// New sessions obey what was read; so many go on with what they began with.
+    Reloaded {
+        older: usize,
+    },
+    /// It ends; so many turns are still waited for.
+    Stopping {
+        working: usize,
+    },
+    /// It runs, and listens at the socket of its name.
+    Opened {
+        session: SessionId,
+        remarks: Vec<String>,
+    },
+    /// It was not done, and why.
+    Refused {
+        why: String,
+    },
+}
+
+/// How the daemon is.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) pid: u32,
+    /// RFC 3339, UTC.
+    pub(crate) since: String,
+    pub(crate) version: String,
+    pub(crate) stopping: bool,
+    pub(crate) sessions: Vec<Running>,
+}
+
+/// A session that runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Running {
+    pub(crate) session: SessionId,
+    pub(crate) pid: u32,
+    pub(crate) workspace: WsPath,
+    /// RFC 3339, UTC.
+    pub(crate) since: String,
+    #[serde(flatten)]
+    pub(crate) state: State,
+}
+
+/// What a session does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Whether a turn runs.
+    pub(crate) working: bool,
+    /// Questions that wait for a human.
+    pub(crate) questions: usize,
+    /// Front ends that look on.
+    pub(crate) clients: usize,
+}
+
+/// What the process of a session says to the daemon.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "report")]
+pub(crate) enum Report {
+    /// It is open, and listens.
+    Ready { session: SessionId, workspace: WsPath },
+    /// This is what it does now.
+    State(State),
+}
+
+/// What the daemon says to the process of a session: come to rest, and end; read the rules again. That there is no daemon any
+/// more, the end of the pipe says.
+pub(crate) const DRAIN: &[u8] = b"drain\n";
+pub(crate) const RULES: &[u8] = b"rules\n";
+
+/// Listens at a socket in a directory that is its owner's alone.
+///
+/// # Errors
+/// When it cannot be made there.
+pub(crate) fn listen(folder: &Path, name: &str) -> Result<UnixListener> {
+    let path = folder.join(name);
+    let cannot = || format!("cannot listen at `{}`", path.display());
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(cannot),
+        _ => {}
+    }
+    let listener = short(folder, name, UnixListener::bind).with_context(cannot)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).with_context(cannot)?;
+    Ok(listener)
+}
+
+/// Connects to one.
+///
+/// # Errors
+/// When nobody listens there.
+pub(crate) fn connect(folder: &Path, name: &str) -> io::Result<UnixStream> {
+    short(folder, name, UnixStream::connect)
+}
+
+/// By a path that is short however long the folder's is: a socket's address has room for 107 bytes (unix(7)).
+fn short<T>(folder: &Path, name: &str, at: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat(CWD, folder, flags, Mode::empty())?;
+    at(Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
+}
+
+/// Whether the other side is this very user: the kernel's word (`SO_PEERCRED`, unix(7)), as it was when it connected.
+pub(crate) fn is_owner(stream: &tokio::net::UnixStream) -> bool {
+    #[cfg(feature = "controls")]
+    if crate::controls::is_open_to_all() {
+        return true;
+    }
+    let me = rustix::process::geteuid().as_raw();
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == me)
+}
+
+/// The next line, without its end; none when there is no more.
+///
+/// # Errors
+/// When it is longer than `bytes_max`, or cannot be read.
+pub(crate) async fn line(
+    reader: &mut BufReader<impl AsyncRead + Unpin>,
+    bytes_max: usize,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let bytes_most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    reader.take(bytes_most).read_until(b'\n', &mut line).await?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        return Ok(Some(line));
+    }
+    if line.len() > bytes_max {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the line is too long"));
+    }
+    // What has no end was cut off.
+    Ok(None)
+}
+
+/// Reads what a line says.
+///
+/// # Errors
+/// When it cannot be read, or is none of it.
+pub(crate) async fn hear<T: DeserializeOwned>(
+    reader: &mut BufReader<impl AsyncRead + Unpin>,
+) -> Result<Option<T>> {
+    let Some(line) = line(reader, LINE_BYTES_MAX).await? else { return Ok(None) };
+    Ok(Some(serde_json::from_slice(&line)?))
+}
+
+/// Says something on a line.
+///
+/// # Errors
+/// When nobody listens.
+pub(crate) async fn say(writer: &mut (impl AsyncWrite + Unpin), what: &impl Serialize) -> Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    Ok(writer.write_all(&line).await?)
+}
+
+/// Checks that both sides are of one version.
+///
+/// # Errors
+/// When they are not.
+pub(crate) fn check(request: &Request) -> Result<()> {
+    if request.v != VERSION {
+        bail!(
+            "the daemon is of another version than this program: end it (`bailey stop`), and start it again"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,506 @@
+//! The daemon: sessions that live on without a terminal, are come back to, survive its end, and answer nobody but their owner.
+
+use crate::{
+    attacks::actor::controls,
+    stage::{Ran, Stage},
+    terminal::Terminal,
+};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    os::unix::{
+        fs::PermissionsExt as _,
+        net::{UnixDatagram, UnixStream},
+    },
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+const CHAT: [&str; 3] = ["chat", "--model", "test/model"];
+/// How long anything here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon of a stage's home, which ends with the test.
+struct Daemon<'a>(&'a Stage);
+
+impl<'a> Daemon<'a> {
+    fn start(stage: &'a Stage) -> Self {
+        let ran = stage.ran(&["start"]);
+        assert!(ran.code == Some(0) && ran.stderr.contains("the daemon is up"), "{ran:?}");
+        Self(stage)
+    }
+
+    fn status(&self) -> Value {
+        self.0.ran(&["--json", "status"]).lines().remove(0)
+    }
+
+    /// Waits for what the daemon says of its one session.
+    fn wait(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let status = self.status();
+            if is_so(&status["sessions"][0]) {
+                return status["sessions"][0].clone();
+            }
+            assert!(Instant::now() < deadline, "{what} did not come: {status:#}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// As by kill -9; its sessions end with it.
+    fn kill(&self) {
+        let status = self.status();
+        let pids: Vec<u64> = status["sessions"].as_array().unwrap().iter().map(pid).collect();
+        end(pid(&status), "-KILL");
+        let is_there = |pid: &u64| Path::new(&format!("/proc/{pid}")).exists();
+        let deadline = Instant::now() + PATIENCE;
+        while pids.iter().any(is_there) {
+            assert!(Instant::now() < deadline, "a session outlives its daemon: {pids:?}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Daemon<'_> {
+    fn drop(&mut self) {
+        let ran = self.0.ran(&["stop", "--patience", "0"]);
+        assert!(ran.code == Some(0) || thread::panicking(), "{ran:?}");
+    }
+}
+
+fn pid(value: &Value) -> u64 {
+    value["pid"].as_u64().unwrap()
+}
+
+fn end(pid: u64, signal: &str) {
+    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+}
+
+fn chat(stage: &Stage, arguments: &[&str]) -> Option<Terminal> {
+    let mut terminal = Terminal::start(stage, arguments)?;
+    terminal.wait_for("› ");
+    Some(terminal)
+}
+
+fn held(gate: &Gate, text: &str) -> Reply {
+    Reply::Held(gate.clone(), Message::text(text))
+}
+
+/// The last words of whoever said anything, as the journal has them.
+fn answers(stage: &Stage, session: &str) -> String {
+    stage.ran(&["sessions", "show", session]).stdout
+}
+
+#[test]
+fn a_turn_goes_on_without_its_terminal_and_is_come_back_to() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let edit = Message::calls([("c1", "fs_edit", json!({ "path": "a.txt", "old": "one", "new": "two" }))]);
+    let script =
+        vec![Reply::Held(gate.clone(), edit), Reply::text("it is done"), Reply::text("you are back")];
+    let model = stage.model(script);
+    let daemon = Daemon::start(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    terminal.keys("repair it\r");
+    model.wait_for(1);
+    let running = daemon.wait("a turn", |it| it["working"] == true && it["clients"] == 1);
+    terminal.close();
+    daemon.wait("a turn without a terminal", |it| it["working"] == true && it["clients"] == 0);
+    gate.open();
+    model.wait_for(2);
+    daemon.wait("the turn's end", |it| it["working"] == false);
+    // Who comes back sees what happened meanwhile, and goes on, in the same process.
+    let name = running["session"].as_str().unwrap();
+    let mut back = Terminal::start(&stage, &["chat", "--resume", name]).unwrap();
+    back.wait_for("it is done");
+    back.keys("/diff\r");
+    back.wait_for("a.txt  +1 −1");
+    back.keys("and now?\r");
+    back.wait_for("you are back");
+    assert_eq!(daemon.status()["sessions"][0]["pid"], running["pid"]);
+    back.keys("/apply\r");
+    back.wait_for("applied: a.txt");
+    assert_eq!(stage.read("a.txt"), "two\n");
+    back.keys("\u{4}");
+    let (code, screen) = back.end();
+    assert!(code == 0 && screen.contains("changed"), "the story: {screen}");
+    // The control: without the daemon the turn ends with its terminal.
+    drop(daemon);
+    let gate = Gate::default();
+    let model = stage.model(vec![held(&gate, "never heard")]);
+    let mut alone = chat(&stage, &CHAT).unwrap();
+    alone.keys("once more\r");
+    model.wait_for(1);
+    alone.close();
+    gate.open();
+    thread::sleep(Duration::from_millis(500));
+    assert!(!answers(&stage, &last(&stage)).contains("never heard"));
+}
+
+/// The newest session's name.
+fn last(stage: &Stage) -> String {
+    stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn two_terminals_share_one_session_and_a_question() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&file, "what the notes say\n").unwrap();
+    let read = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+    let _model = stage.model(vec![read, Reply::text("seen by both"), Reply::text("heard by both")]);
+    let daemon = Daemon::start(&stage);
+    let Some(mut one) = chat(&stage, &CHAT) else { return };
+    let session = daemon.wait("the session", |it| it["clients"] == 1)["session"].clone();
+    one.keys("read it\r");
+    one.wait_for("or [n]o and why: ");
+    let asked = daemon.wait("the question", |it| it["questions"] == 1);
+    assert_eq!(asked["working"], true);
+    // The other one comes in the middle, is asked the same, and answers.
+    let mut other = Terminal::start(&stage, &["chat", "--resume", session.as_str().unwrap()]).unwrap();
+    other.wait_for("or [n]o and why: ");
+    thread::sleep(Duration::from_millis(300));
+    other.keys("y\n");
+    one.wait_for("answered elsewhere: yes");
+    one.wait_for("seen by both");
+    other.wait_for("seen by both");
+    other.keys("hello\r");
+    one.wait_for("heard by both");
+    other.wait_for("heard by both");
+    for mut terminal in [one, other] {
+        terminal.keys("\u{4}");
+        assert_eq!(terminal.end().0, 0);
+    }
+    assert_eq!(daemon.status()["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_a_killed_daemon_ran_goes_on_with_the_next() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let read = Reply::calls([("c1", "fs_read", json!({ "path": "a.txt" }))]);
+    let model = stage.model(vec![read, held(&gate, "never said"), Reply::text("finished after all")]);
+    let daemon = Daemon::start(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    terminal.keys("read it\r");
+    model.wait_for(2);
+    let session = daemon.wait("the turn", |it| it["working"] == true)["session"].clone();
+    daemon.kill();
+    let (code, screen) = terminal.end();
+    assert!(code == 1 && screen.contains("the session's process has ended"), "{screen}");
+    gate.open();
+    // Its socket lies there still, and is no daemon.
+    assert_eq!(stage.ran(&["status"]).code, Some(1));
+    let next = Daemon::start(&stage);
+    model.wait_for(3);
+    next.wait("the turn's end", |it| it["working"] == false);
+    let said = answers(&stage, session.as_str().unwrap());
+    assert!(said.contains("finished after all") && !said.contains("never said"), "{said}");
+    // What was read before was not read again.
+    let reads = stage
+        .trail()
+        .into_iter()
+        .filter(|it| it["type"] == "intent" && it["target"].as_str().is_some_and(|at| at.ends_with("a.txt")));
+    assert_eq!(reads.count(), 1);
+    std::mem::forget(daemon);
+}
+
+#[test]
+fn a_stop_waits_for_turns_and_what_it_cuts_goes_on_later() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (one, other) = (Gate::default(), Gate::default());
+    let model =
+        stage.model(vec![held(&one, "in time"), held(&other, "too late"), Reply::text("after the start")]);
+    let daemon = Daemon::start(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    terminal.keys("first\r");
+    model.wait_for(1);
+    daemon.wait("the turn", |it| it["working"] == true);
+    let stopping = stage.bailey(&["stop"]).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while daemon.status()["stopping"] != true {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(10));
+    }
+    // Meanwhile nothing new begins, and the emergency stop is another thing.
+    let refused = stage.ran(&["--json", "chat", "--model", "test/model"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("the daemon is ending"), "{refused:?}");
+    assert!(!stage.trail().iter().any(|it| it["type"] == "stopped"));
+    one.open();
+    let stopped = Ran::of(stopping.wait_with_output().unwrap());
+    assert!(
+        stopped.code == Some(0) && stopped.stderr.contains("waiting for the end of a turn"),
+        "{stopped:?}"
+    );
+    terminal.wait_for("in time");
+    assert_eq!(terminal.end().0, 1);
+    assert_eq!(stage.ran(&["stop"]).code, Some(0), "there is nothing to stop");
+
+    let session = last(&stage);
+    let daemon = Daemon::start(&stage);
+    let mut terminal = chat(&stage, &["chat", "--model", "test/model", "--resume", &session]).unwrap();
+    terminal.keys("second\r");
+    model.wait_for(2);
+    daemon.wait("the turn", |it| it["working"] == true);
+    let cut = stage.ran(&["stop", "--patience", "0"]);
+    assert_eq!(cut.code, Some(0), "{cut:?}");
+    other.open();
+    let next = Daemon::start(&stage);
+    model.wait_for(3);
+    next.wait("the turn's end", |it| it["working"] == false);
+    let said = answers(&stage, &session);
+    assert!(said.contains("after the start") && !said.contains("too late"), "{said}");
+    assert_eq!(terminal.end().0, 1);
+    std::mem::forget(daemon);
+}
+
+#[test]
+fn a_home_has_one_daemon_that_says_what_is_wrong() {
+    let stage = Stage::new(&[]);
+    let ran = stage.ran(&["status"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("bailey start"), "{ran:?}");
+    let ran = stage.ran(&["logs"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("never ran"), "{ran:?}");
+    let ran = stage.ran(&["reload"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("no daemon of this home runs"), "{ran:?}");
+    fs::create_dir_all(stage.home()).unwrap();
+    let config = stage.home().join("config.toml");
+    fs::write(&config, "no_such_key = 1\n").unwrap();
+    let ran = stage.ran(&["start"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("no_such_key"), "{ran:?}");
+    fs::remove_file(&config).unwrap();
+
+    let daemon = Daemon::start(&stage);
+    let ran = stage.ran(&["start"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("runs already"), "{ran:?}");
+    let ran = stage.ran(&["start", "--foreground"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("runs already: process"), "{ran:?}");
+    for private in ["daemon", "daemon/socket", "daemon/log"] {
+        let mode = fs::metadata(stage.home().join(private)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{private}");
+    }
+    // A reload is whole or nothing.
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    fs::write(&config, "no_such_key = 1\n").unwrap();
+    let ran = stage.ran(&["reload"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("no_such_key"), "{ran:?}");
+    end(pid(&daemon.status()), "-HUP");
+    let deadline = Instant::now() + PATIENCE;
+    let log = || stage.ran(&["--json", "logs"]).lines();
+    let times = |what: &str| log().iter().filter(|line| line["what"] == what).count();
+    while times("not_reloaded") < 2 {
+        assert!(Instant::now() < deadline, "{:?}", log());
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!((times("started"), times("reloaded")), (1, 1));
+    fs::remove_file(&config).unwrap();
+    end(pid(&daemon.status()), "-TERM");
+    while stage.ran(&["status"]).code != Some(1) {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(times("ended"), 1);
+}
+
+#[test]
+fn a_reload_reaches_the_sessions_that_run() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    let touch = || Reply::calls([("c1", "command_run", json!({ "command": "touch made.txt" }))]);
+    let script = [
+        touch(),
+        Reply::text("the first"),
+        touch(),
+        Reply::text("the second"),
+        touch(),
+        Reply::text("the third"),
+    ];
+    let model = stage.model_beside(script.into());
+    let daemon = Daemon::start(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    daemon.wait("the session", |it| it["clients"] == 1);
+    let results =
+        || model.requests().iter().filter(|request| request.body.contains("a test says no")).count();
+    terminal.keys("make it\r");
+    terminal.wait_for_in_turn(&["the first", "done in"]);
+    let rule = "[[rule]]\nname = \"no-touch\"\nanswer = \"deny\"\nreason = \"a test says no\"\nmatch = { command = [\"touch\"] }\n";
+    fs::write(stage.home().join("policy/no-touch.toml"), rule).unwrap();
+    // The control: a file that was written alone is obeyed by what begins, and not by what runs.
+    terminal.keys("make it again\r");
+    terminal.wait_for_in_turn(&["the second", "done in"]);
+    assert_eq!(results(), 0);
+    let ran = stage.ran(&["reload"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("1 session goes on"), "{ran:?}");
+    let adopted = || stage.trail().iter().filter(|it| it["type"] == "policy_adopted").count();
+    let deadline = Instant::now() + PATIENCE;
+    while adopted() < 2 {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(20));
+    }
+    terminal.keys("and again\r");
+    terminal.wait_for_in_turn(&["the third", "done in"]);
+    assert_eq!(results(), 1);
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn a_service_manager_hears_that_it_is_up_lives_and_ends() {
+    let stage = Stage::new(&[]);
+    let path = stage.folder().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut daemon = stage.bailey(&["start", "--foreground"]);
+    daemon.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000").stderr(Stdio::null());
+    let mut daemon = daemon.spawn().unwrap();
+    let heard = || {
+        let mut words = [0; 100];
+        let length = manager.recv(&mut words).unwrap();
+        String::from_utf8_lossy(&words[..length]).into_owned()
+    };
+    assert_eq!(heard(), "READY=1");
+    assert_eq!([heard(), heard()], ["WATCHDOG=1", "WATCHDOG=1"]);
+    end(daemon.id().into(), "-TERM");
+    while heard() != "STOPPING=1" {}
+    assert_eq!(daemon.wait().unwrap().code(), Some(0));
+}
+
+/// Says a line at a socket, as another user of this machine or as this one, and gives what comes back.
+fn said(socket: &Path, line: &str, user: Option<u32>) -> String {
+    let script = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(20)\ns.connect(sys.argv[1])\n\
+                  try:\n s.sendall(sys.argv[2].encode() + b'\\n')\n print(s.recv(65536).decode(), end='')\n\
+                  except OSError as e: pass\n";
+    let mut command = match user {
+        Some(user) => {
+            let mut command = Command::new("setpriv");
+            command.args([
+                &format!("--reuid={user}"),
+                &format!("--regid={user}"),
+                "--clear-groups",
+                "/usr/bin/python3",
+            ]);
+            command
+        }
+        None => Command::new("python3"),
+    };
+    let output = command.args(["-c", script]).arg(socket).arg(line).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn attack_another_user_at_the_daemons_sockets() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: another user can be played by root alone");
+        return;
+    }
+    let open = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let other = Some(54_321);
+    let ask = json!({ "v": 1, "ask": "status" }).to_string();
+    let say = json!({ "op": "sessions" }).to_string();
+    for is_control in [false, true] {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let _model = stage.model(Vec::new());
+        let program = if is_control { controls() } else { Path::new(env!("CARGO_BIN_EXE_bailey")) };
+        let mut start = Command::new(program);
+        start.args(stage.bailey(&["start"]).get_args()).env("BAILEY_CONTROL_OPEN_TO_ALL", "1");
+        assert!(start.current_dir(stage.project()).stderr(Stdio::null()).status().unwrap().success());
+        let daemon = Daemon(&stage);
+        let Some(_terminal) = chat(&stage, &CHAT) else { return };
+        let session = daemon.wait("the session", |it| it["clients"] == 1)["session"].clone();
+        let folder = stage.home().join("daemon");
+        let sockets = [(folder.join("socket"), &ask), (folder.join(session.as_str().unwrap()), &say)];
+        // What keeps others from coming here at all is taken away in both cases.
+        for place in [stage.folder(), &stage.home(), &folder] {
+            open(place, 0o755);
+        }
+        for (socket, line) in sockets {
+            open(&socket, 0o666);
+            assert!(!said(&socket, line, None).is_empty(), "its owner is answered");
+            assert_eq!(said(&socket, line, other).is_empty(), !is_control, "{}", socket.display());
+        }
+    }
+}
+
+#[test]
+fn hostile_lines_and_slow_readers_hurt_nobody_else() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let print = json!({ "command": "i=0; while [ $i -lt 60000 ]; do echo a line of some length, number $i; i=$((i+1)); done" });
+    let model =
+        stage.model(vec![Reply::calls([("c1", "command_run", print)]), Reply::text("all was printed")]);
+    let daemon = Daemon::start(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    let running = daemon.wait("the session", |it| it["clients"] == 1);
+    let socket = stage.home().join("daemon").join(running["session"].as_str().unwrap());
+    for (at, line) in
+        [(stage.home().join("daemon/socket"), "{\"v\":1,\"ask\":\"nonsense\"}"), (socket.clone(), "{}")]
+    {
+        for bytes in [line.as_bytes(), b"\xff\xfe\x00", b"[[[[[[[[", b""] {
+            let mut stream = UnixStream::connect(&at).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(bytes).unwrap();
+            stream.write_all(b"\n").unwrap();
+            let mut answer = String::new();
+            let mut reader = BufReader::new(&stream);
+            while !answer.contains("refused") && !answer.contains("\"failed\"") {
+                answer.clear();
+                assert!(reader.read_line(&mut answer).unwrap() > 0, "{}: {bytes:?}", at.display());
+            }
+        }
+        // A line without an end is not waited for beyond its limit.
+        let mut stream = UnixStream::connect(&at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(&vec![b'x'; 2 << 20]).ok();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).ok();
+    }
+    let wrong = json!({ "v": 2, "ask": "status" }).to_string();
+    assert!(said(&stage.home().join("daemon/socket"), &wrong, None).contains("another version"));
+    // One that reads nothing is cut off, and the turn does not wait for it.
+    let slow = UnixStream::connect(&socket).unwrap();
+    daemon.wait("the slow one", |it| it["clients"] == 2);
+    terminal.keys("print it\r");
+    terminal.wait_for("all was printed");
+    model.wait_for(2);
+    drop(slow);
+    daemon.wait("the slow one's end", |it| it["clients"] == 1);
+    // Too many at once are not served, and those that are go on.
+    let many: Vec<UnixStream> = (0..40).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    daemon.wait("as many as are served", |it| it["clients"] == 32);
+    drop(many);
+    daemon.wait("their ends", |it| it["clients"] == 1);
+    assert_eq!(daemon.status()["sessions"][0]["pid"], running["pid"]);
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn clear_and_alone() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let model: ModelServer = stage.model(vec![Reply::text("one"), Reply::text("two")]);
+    let daemon = Daemon::start(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    terminal.keys("of the morning\r");
+    terminal.wait_for_in_turn(&["one", "done in"]);
+    terminal.keys("/model test/other\r");
+    terminal.wait_for("bailey · test/other");
+    terminal.keys("/clear\r");
+    daemon.wait("two sessions", |_| daemon.status()["sessions"].as_array().unwrap().len() == 2);
+    terminal.wait_for("› ");
+    terminal.keys("second\r");
+    terminal.wait_for("two");
+    let second = &model.requests()[1].body;
+    assert!(second.contains("\"model\":\"other\"") && !second.contains("of the morning"), "{second}");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    // By itself it is no session of the daemon's.
+    let mut alone = chat(&stage, &["chat", "--model", "test/model", "--alone"]).unwrap();
+    assert_eq!(daemon.status()["sessions"].as_array().unwrap().len(), 2);
+    alone.keys("\u{4}");
+    assert_eq!(alone.end().0, 0);
+}
