@@ -26,6 +26,7 @@ use bailey_protocol::SessionId;
 use log::Log;
 use notify::Manager;
 use record::Record;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::{
     cell::{Cell, RefCell},
@@ -35,7 +36,7 @@ use std::{
     os::{fd::OwnedFd, unix::process::CommandExt as _},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     rc::Rc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
     io::BufReader,
@@ -63,6 +64,9 @@ const CONNECTIONS_MAX: usize = 64;
 const REMARKS_MAX: usize = 32;
 /// How many sessions are begun again at once.
 const AGAIN_MAX: usize = 4;
+/// How often a session whose process was killed is begun again within a time: one that is its own end stays as it is.
+const CRASHES_MAX: usize = 3;
+const CRASHES_WITHIN: Duration = Duration::from_secs(300);
 /// How long nothing is accepted where there is no descriptor for it.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -77,6 +81,8 @@ struct Daemon {
     log: Log,
     manager: Manager,
     sessions: RefCell<BTreeMap<SessionId, Held>>,
+    /// When processes of sessions ended that nobody told to.
+    crashes: RefCell<BTreeMap<SessionId, Vec<Instant>>>,
     /// Those that are being opened again.
     opening: RefCell<BTreeSet<SessionId>>,
     connections: Cell<usize>,
@@ -84,6 +90,17 @@ struct Daemon {
     /// Wakes whoever waits for a session's state, or for one that is being opened.
     changed: Notify,
     ended: Notify,
+}
+
+/// How sessions are ended that do not end by themselves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// Those with a turn, which hear that there is no daemon any more.
+    Working,
+    /// All, in the same way.
+    All,
+    /// All that do not hear it.
+    Killed,
 }
 
 /// A session's process.
@@ -119,6 +136,8 @@ pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
         }
         lock => lock?,
     };
+    // Before anything is started, so that all of it is in the same group.
+    bailey_sandbox::settle_group();
     let listener = wire::listen(&folder, SOCKET)?;
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
@@ -128,6 +147,7 @@ pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
         log: Log::open(&folder)?,
         manager: Manager::find(),
         sessions: RefCell::default(),
+        crashes: RefCell::default(),
         opening: RefCell::default(),
         connections: Cell::new(0),
         is_stopping: Cell::new(false),
@@ -283,22 +303,29 @@ impl Daemon {
         let daemon = self.clone();
         spawn_local(async move {
             // Who works is cut first, and who is about to end has some time more.
-            for (patience, cuts_all) in [(patience, false), (ENDING_MAX, true), (ENDING_MAX, true)] {
+            for (patience, cut) in
+                [(patience, Cut::Working), (ENDING_MAX, Cut::All), (ENDING_MAX, Cut::Killed)]
+            {
                 if timeout(patience, daemon.emptied()).await.is_ok() {
                     break;
                 }
-                daemon.cut(cuts_all);
+                daemon.cut(cut);
             }
             daemon.ended.notify_one();
         });
     }
 
-    /// Ends what works where it stands, or all.
-    fn cut(&self, all: bool) {
+    /// Ends sessions where they stand.
+    fn cut(&self, cut: Cut) {
         let mut sessions = self.sessions.borrow_mut();
-        for held in sessions.values_mut().filter(|held| all || held.shown.state.working) {
+        for held in sessions.values_mut().filter(|held| cut != Cut::Working || held.shown.state.working) {
             self.log.note("cut_off", json!({ "session": held.shown.session }));
             held.life = None;
+            if cut == Cut::Killed
+                && let Some(process) = i32::try_from(held.shown.pid).ok().and_then(Pid::from_raw)
+            {
+                kill_process(process, Signal::KILL).ok();
+            }
         }
     }
 
@@ -396,12 +423,16 @@ impl Daemon {
         let since = SystemClock.now().to_string();
         let pid = child.id();
         let shown = Running { session, pid, workspace, since, state: State::default() };
-        Record { session, directory, again }.keep(&self.home)?;
+        let record = Record { session, directory, again };
+        if let Err(error) = record.keep(&self.home) {
+            // Without it the session works, and is not begun again by itself.
+            self.log.note("not_kept", json!({ "session": session, "why": format!("{error:#}") }));
+        }
         self.log.note("opened", json!({ "session": session, "pid": pid, "workspace": shown.workspace }));
         let held = Held { shown, life: Some(life) };
         self.sessions.borrow_mut().insert(session, held);
         self.changed.notify_waiters();
-        spawn_local(self.clone().follow(session, out, child));
+        spawn_local(self.clone().follow(record, out, child));
         Ok(Told::Opened { session, remarks: remarks.take() })
     }
 
@@ -422,7 +453,8 @@ impl Daemon {
     }
 
     /// Follows a session's process to its end.
-    async fn follow(self: Rc<Self>, session: SessionId, mut out: BufReader<pipe::Receiver>, child: Child) {
+    async fn follow(self: Rc<Self>, record: Record, mut out: BufReader<pipe::Receiver>, child: Child) {
+        let session = record.session;
         while let Ok(Some(report)) = wire::hear::<Report>(&mut out).await {
             if let (Report::State(state), Some(held)) = (report, self.sessions.borrow_mut().get_mut(&session))
             {
@@ -433,12 +465,24 @@ impl Daemon {
         let status = ended(child).await;
         self.sessions.borrow_mut().remove(&session);
         fs::remove_file(self.home.daemon().join(session.to_string())).ok();
-        if status.is_some_and(|status| status.success()) {
-            record::forget(&self.home, session);
-        }
         let how = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
         self.log.note("closed", json!({ "session": session, "how": how }));
         self.changed.notify_waiters();
+        if status.is_some_and(|status| status.success()) {
+            return record::forget(&self.home, session);
+        }
+        if !self.is_stopping.get() && self.may_begin_again(session) {
+            self.begin_again(record).await;
+        }
+    }
+
+    /// Notes the end of a session's process that nobody wanted.
+    fn may_begin_again(&self, session: SessionId) -> bool {
+        let mut crashes = self.crashes.borrow_mut();
+        let of_it = crashes.entry(session).or_default();
+        of_it.retain(|at| at.elapsed() < CRASHES_WITHIN);
+        of_it.push(Instant::now());
+        of_it.len() <= CRASHES_MAX
     }
 }
 

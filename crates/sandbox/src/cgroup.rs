@@ -284,22 +284,56 @@ fn one(own: &str, mounts: &str, controller: &str) -> Option<(PathBuf, Version)> 
     may_make(&directory).then_some((directory, Version::One))
 }
 
-/// The same in version 2, when the controller is passed on to children there.
+/// Where groups of version 2 with a controller can be made: where no process sits but in groups below (the "no internal processes"
+/// of cgroups(7)). That is the root of all, or what this program's own group lies in, once that was [settled](settle_group).
 fn two(own: &str, mounts: &str, controller: &str) -> Option<(PathBuf, Version)> {
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let directory = mounted(mounts, "cgroup2", |_| true, path)?;
-    let has = |file: &str| {
-        fs::read_to_string(directory.join(file))
-            .is_ok_and(|text| text.split_whitespace().any(|name| name == controller))
-    };
-    if !has("cgroup.controllers") || !may_make(&directory) {
+    let mut directory = own_two(own, mounts)?;
+    if directory.ends_with(LEAF) {
+        directory.pop();
+    } else if directory.join("cgroup.type").exists() {
+        // A controller of threads could be passed on here all the same, and then no process could join what is below.
         return None;
     }
-    if !has("cgroup.subtree_control") {
-        // Refused while processes sit here; then it stays absent, and the limit is watched.
+    if !lists(&directory, "cgroup.controllers", controller) || !may_make(&directory) {
+        return None;
+    }
+    if !lists(&directory, "cgroup.subtree_control", controller) {
         put(&directory, "cgroup.subtree_control", &format!("+{controller}")).ok()?;
     }
     Some((directory, Version::Two))
+}
+
+/// The group of a process that settled.
+const LEAF: &str = "bailey-main";
+
+/// Moves this process, and so all that it starts, into a group below its own, where it is alone in that and may: a service
+/// manager delegated it (`Delegate=yes`). So that limits of commands can be groups beside it.
+pub fn settle_group() {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let Some(directory) = own_two(&own, &mounts) else { return };
+    let is_alone = fs::read_to_string(directory.join("cgroup.procs"))
+        .is_ok_and(|processes| processes.trim() == std::process::id().to_string());
+    // The root of all is nobody's to settle in.
+    if !is_alone || !directory.join("cgroup.type").exists() || !may_make(&directory) {
+        return;
+    }
+    let leaf = directory.join(LEAF);
+    // One that is there was left by whoever was this service before.
+    drop(fs::create_dir(&leaf));
+    // Where it cannot be, limits are watched, and each result says so.
+    drop(put(&leaf, "cgroup.procs", "0"));
+}
+
+/// This process's directory in the hierarchy of version 2.
+fn own_two(own: &str, mounts: &str) -> Option<PathBuf> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    mounted(mounts, "cgroup2", |_| true, path)
+}
+
+fn lists(directory: &Path, file: &str, controller: &str) -> bool {
+    let text = fs::read_to_string(directory.join(file));
+    text.is_ok_and(|text| text.split_whitespace().any(|name| name == controller))
 }
 
 /// Where a group's path is mounted (proc_pid_mountinfo(5)).

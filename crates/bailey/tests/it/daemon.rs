@@ -211,6 +211,38 @@ fn what_a_killed_daemon_ran_goes_on_with_the_next() {
 }
 
 #[test]
+fn a_session_whose_process_is_killed_goes_on_and_one_that_kills_itself_is_left() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let script = (0..4).map(|_| held(&gate, "never said")).chain([Reply::text("finished after all")]);
+    let model = stage.model(script.collect());
+    let daemon = Daemon::start(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    terminal.keys("do it\r");
+    // Three times it is begun again, and asks the model once more.
+    let mut last = 0;
+    for times in 1..=4 {
+        model.wait_for(times);
+        let running = daemon.wait("another process", |it| it["working"] == true && it["pid"] != last);
+        last = pid(&running);
+        end(last, "-KILL");
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while !daemon.status()["sessions"].as_array().unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "it is begun again for ever");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(terminal.end().0, 1);
+    gate.open();
+    // Its owner goes on with it.
+    let mut back =
+        Terminal::start(&stage, &["chat", "--model", "test/model", "--resume", &self::last(&stage)]).unwrap();
+    back.wait_for("finished after all");
+    back.keys("\u{4}");
+    assert_eq!(back.end().0, 0);
+}
+
+#[test]
 fn a_stop_waits_for_turns_and_what_it_cuts_goes_on_later() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let (one, other) = (Gate::default(), Gate::default());
