@@ -7,6 +7,7 @@ mod engine;
 mod image;
 mod root;
 mod sbom;
+mod service;
 mod trial;
 
 use crate::target_dir;
@@ -32,18 +33,21 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
             "--image" => wanted.image = true,
             "--twice" => wanted.twice = true,
             "--try" => wanted.trial = true,
-            other => bail!("`dist` has no option `{other}`: there are --install, --image, --twice and --try"),
+            "--service" => wanted.service = true,
+            other => match other.strip_prefix("--program=") {
+                Some(program) => wanted.program = Some(program.into()),
+                None => bail!(
+                    "`dist` has no option `{other}`: there are --install, --image, --twice, --try, --service and --program=FILE"
+                ),
+            },
         }
     }
     let out = target_dir().join("dist");
     let commit = wanted.twice.then(binary::committed).transpose()?;
-    let build = binary::Build::prepare(wanted.install)?;
-    println!("== build for {}", build.runs_on());
-    let program = build.program()?;
-    if let Some(commit) = commit {
-        println!("\n== build again, from a clone of {commit} at another path");
-        compare(&program, &build.again(&commit)?)?;
-    }
+    let program = match wanted.program {
+        Some(program) => program,
+        None => built(wanted.install, commit.as_deref())?,
+    };
     fs::create_dir_all(&out)?;
     println!("\n== artefacts in {}", out.display());
     let mut made = vec![sbom::write(&out)?];
@@ -56,6 +60,9 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     }
     made.extend(image.clone());
     checksums(&made, &out)?;
+    if wanted.service {
+        service::run(&tree, &out)?;
+    }
     if wanted.trial {
         trial::run(&tree, &out)?;
         image.map_or(Ok(()), |image| engine::run(&image))?;
@@ -70,6 +77,21 @@ struct Wanted {
     image: bool,
     twice: bool,
     trial: bool,
+    service: bool,
+    /// What is packed, where nothing is to be built.
+    program: Option<PathBuf>,
+}
+
+/// The program, built here, and for a commit once more elsewhere.
+fn built(install: bool, commit: Option<&str>) -> Result<PathBuf> {
+    let build = binary::Build::prepare(install)?;
+    println!("== build for {}", build.runs_on());
+    let program = build.program()?;
+    if let Some(commit) = commit {
+        println!("\n== build again, from a clone of {commit} at another path");
+        compare(&program, &build.again(commit)?)?;
+    }
+    Ok(program)
 }
 
 /// The version that the artefacts carry: the program's own.

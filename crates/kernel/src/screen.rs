@@ -86,6 +86,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             reasons.iter_mut().for_each(clean);
         }
         Happening::Answered { why, .. } => clean(why),
+        Happening::Said { text } => clean(text),
         Happening::Result { summary, text, .. } => {
             clean(summary);
             clean(text);

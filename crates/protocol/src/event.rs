@@ -205,6 +205,11 @@ pub enum Happening {
     },
     /// A message was accepted; it will not be lost.
     Accepted,
+    /// A person said something at another front end of the session, or at this one before it left.
+    Said {
+        /// The words, without secrets.
+        text: String,
+    },
     /// Messages that were accepted during the turn are in front of the model now.
     Heard {
         /// How many, in the order of their acceptance.

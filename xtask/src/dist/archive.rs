@@ -33,7 +33,10 @@ impl Tree {
             let text = printed(program, &["completions", shell])?;
             write(&path.join(file), &text)?;
         }
-        let own = ["README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md"].map(|name| root().join(name));
+        let unit = "bailey@.service";
+        put(&root().join("packaging").join(unit), &path.join("lib/systemd/system").join(unit), 0o644)?;
+        let own = ["README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md", "docs/daemon.md"]
+            .map(|name| root().join(name));
         for document in own.iter().chain(documents) {
             let name = document.file_name().context("a document without a name")?;
             put(document, &path.join("share/doc/bailey").join(name), 0o644)?;

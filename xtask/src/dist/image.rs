@@ -16,7 +16,7 @@ use std::{
 /// Writes `bailey-VERSION-oci.tar`.
 pub(super) fn write(tree: &Tree, out: &Path) -> Result<PathBuf> {
     let layout = Layout::new(&out.join("oci"))?;
-    let base = root::made(&["ca-certificates", "git"])?;
+    let base = root::made(root::OLD, &["ca-certificates", "git"])?;
     let program = out.join("oci-program");
     if program.exists() {
         fs::remove_dir_all(&program)?;

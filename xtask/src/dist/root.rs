@@ -10,7 +10,7 @@ use std::{
 };
 
 /// Debian 11 has glibc 2.31, the oldest that a release runs with.
-const OLD: &str = "bullseye";
+pub(super) const OLD: &str = "bullseye";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 const ENTER: &str = r#"
@@ -27,9 +27,9 @@ umount -l /.old
 exec sh -eu -c "$2"
 "#;
 
-/// A system of Debian 11 with these packages; made once, and kept in `target/`.
-pub(super) fn made(packages: &[&str]) -> Result<PathBuf> {
-    let name = if packages.is_empty() { OLD.to_owned() } else { format!("{OLD}-{}", packages.join("-")) };
+/// A system of this Debian with these packages; made once, and kept in `target/`.
+pub(super) fn made(suite: &str, packages: &[&str]) -> Result<PathBuf> {
+    let name = if packages.is_empty() { suite.to_owned() } else { format!("{suite}-{}", packages.join("-")) };
     let path = target_dir().join("dist-roots").join(name);
     if path.join("etc/debian_version").exists() && !path.join("debootstrap").exists() {
         return Ok(path);
@@ -38,13 +38,13 @@ pub(super) fn made(packages: &[&str]) -> Result<PathBuf> {
         fs::remove_dir_all(&path)?;
     }
     fs::create_dir_all(&path)?;
-    println!("debootstrap {OLD} into {}", path.display());
+    println!("debootstrap {suite} into {}", path.display());
     let mut make = Command::new("debootstrap");
     make.arg("--variant=minbase");
     if !packages.is_empty() {
         make.arg(format!("--include={}", packages.join(",")));
     }
-    make.arg(OLD);
+    make.arg(suite);
     check(make.arg(&path).arg(MIRROR).stdout(Stdio::null()))?;
     Ok(path)
 }

@@ -17,7 +17,7 @@ bailey audit verify
 
 /// Tries the tarball and the package.
 pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
-    let base = root::made(&[])?;
+    let base = root::made(root::OLD, &[])?;
     println!("\n== the tarball in a fresh Debian 11");
     let tarball = tree.tarball(out)?;
     let place = root::copy(&base, "tarball")?;
@@ -52,12 +52,12 @@ pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
     Ok(())
 }
 
-fn bring(file: &Path, root: &Path) -> Result<()> {
+pub(super) fn bring(file: &Path, root: &Path) -> Result<()> {
     fs::copy(file, root.join(name(file)?)).with_context(|| format!("cannot bring {}", file.display()))?;
     Ok(())
 }
 
-fn name(file: &Path) -> Result<String> {
+pub(super) fn name(file: &Path) -> Result<String> {
     Ok(file
         .file_name()
         .with_context(|| format!("{} of {}", file.display(), source().display()))?

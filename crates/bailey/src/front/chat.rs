@@ -409,6 +409,7 @@ impl Front<'_> {
                     self.show_message(&text);
                 }
             }
+            Happening::Said { text } => self.show_message(text),
             // Said too late for the last turn, it begins one of its own.
             Happening::Accepted if chat.doing == Doing::Nothing => {
                 chat.doing = Doing::Turn;

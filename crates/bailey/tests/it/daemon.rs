@@ -116,7 +116,7 @@ fn a_turn_goes_on_without_its_terminal_and_is_come_back_to() {
     // Who comes back sees what happened meanwhile, and goes on, in the same process.
     let name = running["session"].as_str().unwrap();
     let mut back = Terminal::start(&stage, &["chat", "--resume", name]).unwrap();
-    back.wait_for("it is done");
+    back.wait_for_in_turn(&["› repair it", "it is done"]);
     back.keys("/diff\r");
     back.wait_for("a.txt  +1 −1");
     back.keys("and now?\r");
@@ -170,7 +170,7 @@ fn two_terminals_share_one_session_and_a_question() {
     one.wait_for("seen by both");
     other.wait_for("seen by both");
     other.keys("hello\r");
-    one.wait_for("heard by both");
+    one.wait_for_in_turn(&["› hello", "heard by both"]);
     other.wait_for("heard by both");
     for mut terminal in [one, other] {
         terminal.keys("\u{4}");

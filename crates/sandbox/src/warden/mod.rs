@@ -25,6 +25,7 @@ pub use own::read_own;
 pub use scratch::remove;
 
 use crate::{
+    cgroup,
     charter::Hidden,
     config::{Config, Lease, Shape},
     facts::Namespaces,
@@ -125,6 +126,7 @@ impl Warden {
         // Looked at here too, where the error reaches somebody.
         mask::compile(&config.masks)?;
         Hidden::new(config)?;
+        cgroup::settle_group();
         let (ours, theirs) = wire::pair()?;
         let mut command = std::process::Command::new(exe);
         command.arg(ARGUMENT).env_clear();

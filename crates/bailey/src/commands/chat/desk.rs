@@ -99,6 +99,8 @@ struct Desk<'a> {
     ops: Option<mpsc::Sender<Op>>,
     clients: Clients,
     is_working: bool,
+    /// Whether something was said that is to begin a turn.
+    is_asked: bool,
     is_draining: bool,
     questions: BTreeSet<ApprovalId>,
     /// What the daemon was told last.
@@ -115,6 +117,7 @@ impl<'a> Desk<'a> {
             ops: Some(ops),
             clients: Clients::new(),
             is_working,
+            is_asked: false,
             is_draining: false,
             questions: BTreeSet::new(),
             reported: State::default(),
@@ -179,12 +182,7 @@ impl<'a> Desk<'a> {
     /// What happened goes to everybody who looks on.
     fn take(&mut self, event: &Event) {
         match &event.happening {
-            Happening::Accepted => {
-                if !self.is_working {
-                    self.clients.begin_turn();
-                }
-                self.is_working = true;
-            }
+            Happening::Accepted => (self.is_working, self.is_asked) = (true, false),
             Happening::End { .. } => (self.is_working, self.idle) = (false, Instant::now()),
             Happening::Ask { id, .. } => drop(self.questions.insert(*id)),
             Happening::Answered { id, .. } => drop(self.questions.remove(id)),
@@ -201,6 +199,10 @@ impl<'a> Desk<'a> {
             Came::Gone => return self.clients.remove(client),
         };
         let name = op.name();
+        let said = match &op {
+            Op::Say(inbound) => Some(inbound.text.clone()),
+            _ => None,
+        };
         if self.is_draining && matches!(op, Op::Say(_) | Op::Apply | Op::Undo) {
             let error = "the daemon is ending: say it again when it is back".to_owned();
             return self.clients.fail(self.printer, client, name, error);
@@ -208,7 +210,14 @@ impl<'a> Desk<'a> {
         // Never waits: the session may wait for this loop.
         if self.ops.as_ref().is_none_or(|ops| ops.try_send(op).is_err()) {
             let error = "the session is too busy to hear that; try again".to_owned();
-            self.clients.fail(self.printer, client, name, error);
+            return self.clients.fail(self.printer, client, name, error);
+        }
+        if let Some(text) = said {
+            if !self.is_working && !self.is_asked {
+                self.clients.begin_turn();
+            }
+            self.is_asked = true;
+            self.clients.said(self.printer, client, text);
         }
     }
 

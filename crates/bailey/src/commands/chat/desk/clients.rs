@@ -132,9 +132,21 @@ impl Clients {
         } else {
             self.keep(line.clone());
         }
-        let is_slow = |client: &Client| client.lines.try_send(line.clone()).is_err();
-        let slow: Vec<u64> =
-            self.connected.iter().filter(|(_, client)| is_slow(client)).map(|(number, _)| *number).collect();
+        self.send(&line, None);
+    }
+
+    /// Tells everybody else, and who comes later, what was said at one of them.
+    pub(super) fn said(&mut self, printer: &Printer, by: u64, text: String) {
+        let event = Event { v: EVENT_VERSION, seq: self.newest, happening: Happening::Said { text } };
+        let Some(line) = line(printer, &event) else { return };
+        self.keep(line.clone());
+        self.send(&line, Some(by));
+    }
+
+    fn send(&mut self, line: &Arc<str>, but: Option<u64>) {
+        let others = self.connected.iter().filter(|(number, _)| Some(**number) != but);
+        let slow = others.filter(|(_, client)| client.lines.try_send(line.clone()).is_err());
+        let slow: Vec<u64> = slow.map(|(number, _)| *number).collect();
         slow.into_iter().for_each(|number| self.remove(number));
     }
 

@@ -1,0 +1,129 @@
+//! The package in a guest whose first process is systemd: the daemon runs as a hardened service there, `bailey prove` holds under
+//! the same unit, and what is killed comes back.
+
+use super::{archive::Tree, root, trial};
+use crate::check;
+use anyhow::{Context as _, Result, bail, ensure};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// The oldest Debian with a kernel that has all the walls.
+const SUITE: &str = "bookworm";
+const PACKAGES: &[&str] = &["systemd", "systemd-sysv", "dbus", "linux-image-amd64", "ca-certificates", "git"];
+const QEMU: &str = "qemu-system-x86_64";
+/// How long the guest may take, in seconds: it is emulated.
+const SECONDS_MAX: &str = "1800";
+/// What the guest's disk holds at most.
+const DISK: &str = "3G";
+
+/// Begins once the guest is up, and ends it.
+const UNIT: &str = "\
+[Unit]
+After=basic.target
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /trial.sh
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/ttyS0
+[Install]
+WantedBy=multi-user.target
+";
+
+/// `prove@.service` is the package's unit with another program to run. Each line that begins with `--` is looked for afterwards.
+const SETUP: &str = r#"
+dpkg -i /package.deb >/dev/null
+useradd -m ann
+unit=/usr/lib/systemd/system/bailey@.service
+sed -e '/^\(Type\|NotifyAccess\|WatchdogSec\|Restart\|ExecReload\)/d' \
+    -e 's#^ExecStart=.*#ExecStart=bailey --color never prove\nType=oneshot\nStandardOutput=file:/proved#' $unit > /etc/systemd/system/prove@.service
+systemctl enable trial.service 2>/dev/null
+systemctl mask serial-getty@ttyS0.service 2>/dev/null
+passwd -d root >/dev/null
+"#;
+
+const TRIAL: &str = r#"
+as() { su ann -c "cd /home/ann && bailey --color never $1"; }
+pid() { systemctl show bailey@ann -p MainPID --value; }
+echo "-- $(systemctl --version | head -n 1), Linux $(uname -r)"
+systemd-analyze verify bailey@ann.service && echo '-- verified'
+systemd-analyze --no-pager security bailey@ann.service | tail -n 1 | sed 's/^/-- /'
+systemctl start bailey@ann && echo '-- started'
+as status | sed 's/^/-- /'
+systemctl reload bailey@ann && echo '-- reloaded'
+systemctl start prove@ann && echo '-- proved'
+grep ' held, ' /proved | sed 's/^/-- /'
+grep -A 1 -E '^(NOT HELD|untried)' /proved
+grep -E 'ended by the (memory|tasks|disk) limit' /proved | sed 's/^ */-- /'
+kill -9 "$(pid)"
+for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1; as status >/dev/null 2>&1 && break; done
+as status | sed 's/^/-- again /'
+systemctl stop bailey@ann && echo "-- stopped: $(systemctl show bailey@ann -p Result --value)"
+as logs | sed 's/^/   /'
+echo '-- end'
+systemctl poweroff
+"#;
+
+/// What must be said for it to have worked.
+const SAID: [&str; 8] = [
+    "-- verified",
+    "-- started",
+    "-- reloaded",
+    "-- proved",
+    " 0 NOT HELD",
+    "memory limit (enforced)",
+    "-- again up",
+    "-- stopped: success",
+];
+
+/// Installs the package in a guest, and tries the service.
+pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
+    println!("\n== the package's service, in a guest with systemd");
+    let place = root::copy(&root::made(SUITE, PACKAGES)?, "service")?;
+    trial::bring(&tree.debian(out)?, &place)?;
+    fs::rename(place.join(trial::name(&tree.debian(out)?)?), place.join("package.deb"))?;
+    fs::write(place.join("trial.sh"), TRIAL)?;
+    fs::write(place.join("etc/systemd/system/trial.service"), UNIT)?;
+    print!("{}", root::run(&place, SETUP)?);
+    let disk = out.join("service.img");
+    fs::remove_file(&disk).ok();
+    check(Command::new("truncate").args(["-s", DISK]).arg(&disk))?;
+    check(Command::new("mkfs.ext4").args(["-q", "-F", "-d"]).arg(&place).arg(&disk))?;
+    let said = booted(&place, &disk)?;
+    let told: Vec<&str> = said.lines().filter(|line| line.starts_with("-- ")).collect();
+    println!("{}", told.join("\n"));
+    for wanted in SAID {
+        ensure!(said.contains(wanted), "the guest never said `{wanted}`:\n{said}");
+    }
+    fs::remove_file(disk)?;
+    Ok(fs::remove_dir_all(place)?)
+}
+
+/// Runs the guest until it has ended; gives what it said on its serial line.
+fn booted(place: &Path, disk: &Path) -> Result<String> {
+    let boot = |kind: &str| -> Result<PathBuf> {
+        let found = fs::read_dir(place.join("boot"))?.flatten().map(|entry| entry.path());
+        let is_it =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(kind));
+        found.into_iter().find(is_it).with_context(|| format!("the guest's system has no {kind}"))
+    };
+    let drive = format!("file={},format=raw,if=virtio", disk.display());
+    let output = Command::new("timeout")
+        .args([SECONDS_MAX, QEMU, "-m", "2048", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none"])
+        .arg("-kernel")
+        .arg(boot("vmlinuz")?)
+        .arg("-initrd")
+        .arg(boot("initrd")?)
+        .args(["-append", "root=/dev/vda rw console=ttyS0 quiet", "-drive", &drive])
+        .stdin(Stdio::null())
+        .output()
+        .context("the guest needs QEMU: apt-get install qemu-system-x86")?;
+    let said = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    if !output.status.success() {
+        bail!("the guest ended with {}:\n{said}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(said)
+}
