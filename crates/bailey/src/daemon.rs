@@ -26,7 +26,7 @@ use bailey_protocol::SessionId;
 use log::Log;
 use notify::Manager;
 use record::Record;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 use std::{
     cell::{Cell, RefCell},
@@ -60,8 +60,11 @@ const OPENING_MAX: Duration = Duration::from_secs(60);
 const ENDING_MAX: Duration = Duration::from_secs(10);
 /// How many connections are served at once.
 const CONNECTIONS_MAX: usize = 64;
-/// How many lines of what a session's process says on its way are told to whoever opens it.
+/// How many lines of what a session's process says on its way are told to whoever opens it, and how many the log takes.
 const REMARKS_MAX: usize = 32;
+const SAID_MAX: usize = 1000;
+/// How long who connected may say nothing, and who opened a session not come to it.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How many sessions are begun again at once.
 const AGAIN_MAX: usize = 4;
 /// How often a session whose process was killed is begun again within a time: one that is its own end stays as it is.
@@ -83,8 +86,9 @@ struct Daemon {
     sessions: RefCell<BTreeMap<SessionId, Held>>,
     /// When processes of sessions ended that nobody told to.
     crashes: RefCell<BTreeMap<SessionId, Vec<Instant>>>,
-    /// Those that are being opened again.
+    /// Those that are being opened again, and how many are being opened at all.
     opening: RefCell<BTreeSet<SessionId>>,
+    beginning: Cell<usize>,
     connections: Cell<usize>,
     is_stopping: Cell<bool>,
     /// Wakes whoever waits for a session's state, or for one that is being opened.
@@ -108,9 +112,18 @@ struct Held {
     shown: Running,
     /// What it hears; none once it is to end where it stands.
     life: Option<ChildStdin>,
+    /// Whether it was asked to end.
+    is_draining: bool,
+    opened: Instant,
 }
 
 impl Held {
+    /// Asks it to come to rest, and to end then.
+    fn drain(&mut self) {
+        self.is_draining = true;
+        self.say(DRAIN);
+    }
+
     /// Says something to it. Who has ended already needs to hear nothing.
     fn say(&mut self, line: &[u8]) {
         self.life.iter_mut().for_each(|life| drop(life.write_all(line)));
@@ -149,6 +162,7 @@ pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
         sessions: RefCell::default(),
         crashes: RefCell::default(),
         opening: RefCell::default(),
+        beginning: Cell::new(0),
         connections: Cell::new(0),
         is_stopping: Cell::new(false),
         changed: Notify::new(),
@@ -181,7 +195,10 @@ impl Daemon {
             let (daemon, turns) = (self.clone(), turns.clone());
             spawn_local(async move {
                 let _turn = turns.acquire().await;
-                daemon.begin_again(record).await;
+                // What does not begin any more is the next daemon's.
+                if !daemon.is_stopping.get() {
+                    daemon.begin_again(record).await;
+                }
             });
         }
         self.manager.tell("READY=1");
@@ -212,9 +229,12 @@ impl Daemon {
             return;
         }
         if self.connections.get() >= CONNECTIONS_MAX {
-            return self
-                .log
-                .note("refused", json!({ "why": format!("{CONNECTIONS_MAX} connections at once") }));
+            let why = format!(
+                "{CONNECTIONS_MAX} others are connected to the daemon: try again when some have gone"
+            );
+            self.log.note("refused", json!({ "why": why }));
+            spawn_local(async move { wire::say(&mut { stream }, &Told::Refused { why }).await });
+            return;
         }
         self.connections.set(self.connections.get() + 1);
         let daemon = self.clone();
@@ -229,7 +249,8 @@ impl Daemon {
     async fn answer(self: &Rc<Self>, stream: UnixStream) -> Result<()> {
         let mut stream = BufReader::new(stream);
         loop {
-            let asked = match wire::hear::<Request>(&mut stream).await {
+            let heard = timeout(SILENCE_MAX, wire::hear::<Request>(&mut stream)).await;
+            let asked = match heard.unwrap_or(Ok(None)) {
                 Ok(None) => return Ok(()),
                 Ok(Some(request)) => wire::check(&request).map(|()| request.ask),
                 Err(error) => Err(error),
@@ -282,7 +303,10 @@ impl Daemon {
         let mut older = 0;
         for held in self.sessions.borrow_mut().values_mut() {
             match held.shown.state {
-                State { working: false, questions: 0, clients: 0 } => held.say(DRAIN),
+                // Who opened it a moment ago is on the way.
+                State { working: false, questions: 0, clients: 0 } if held.opened.elapsed() > SILENCE_MAX => {
+                    held.drain();
+                }
                 _ => {
                     held.say(RULES);
                     older += 1;
@@ -299,7 +323,7 @@ impl Daemon {
         }
         self.manager.tell("STOPPING=1");
         self.log.note("stopping", json!({ "working": self.working() }));
-        self.sessions.borrow_mut().values_mut().for_each(|held| held.say(DRAIN));
+        self.sessions.borrow_mut().values_mut().for_each(Held::drain);
         let daemon = self.clone();
         spawn_local(async move {
             // Who works is cut first, and who is about to end has some time more.
@@ -321,10 +345,8 @@ impl Daemon {
         for held in sessions.values_mut().filter(|held| cut != Cut::Working || held.shown.state.working) {
             self.log.note("cut_off", json!({ "session": held.shown.session }));
             held.life = None;
-            if cut == Cut::Killed
-                && let Some(process) = i32::try_from(held.shown.pid).ok().and_then(Pid::from_raw)
-            {
-                kill_process(process, Signal::KILL).ok();
+            if let Some(group) = process(held.shown.pid).filter(|_| cut == Cut::Killed) {
+                kill_process_group(group, Signal::KILL).ok();
             }
         }
     }
@@ -332,7 +354,7 @@ impl Daemon {
     async fn emptied(&self) {
         loop {
             let changed = self.changed.notified();
-            if self.sessions.borrow().is_empty() && self.opening.borrow().is_empty() {
+            if self.sessions.borrow().is_empty() && self.beginning.get() == 0 {
                 return;
             }
             changed.await;
@@ -346,8 +368,10 @@ impl Daemon {
         match self.open(wanted).await {
             Ok(_) => self.log.note("begun_again", json!({ "session": session })),
             Err(error) => {
-                // What cannot be opened now is opened by its owner, who is told why.
-                record::forget(&self.home, session);
+                // What is there may be opened another time, by its owner or the next daemon.
+                if !self.home.of_session(session, "").exists() {
+                    record::forget(&self.home, session);
+                }
                 let why = format!("{error:#}");
                 self.log.note("not_begun_again", json!({ "session": session, "why": why }));
             }
@@ -362,11 +386,12 @@ impl Daemon {
         let Some(session) = wanted.session else { return self.begin(wanted).await };
         loop {
             let changed = self.changed.notified();
-            if self.sessions.borrow().contains_key(&session) {
-                return Ok(Told::Opened { session, remarks: Vec::new() });
-            }
-            if self.opening.borrow_mut().insert(session) {
-                break;
+            // One that is about to end is waited for.
+            let is_draining = self.sessions.borrow().get(&session).map(|held| held.is_draining);
+            match is_draining {
+                Some(false) => return Ok(Told::Opened { session, remarks: Vec::new() }),
+                None if self.opening.borrow_mut().insert(session) => break,
+                Some(true) | None => {}
             }
             changed.await;
         }
@@ -377,6 +402,14 @@ impl Daemon {
     }
 
     async fn begin(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
+        self.beginning.set(self.beginning.get() + 1);
+        let begun = self.start(wanted).await;
+        self.beginning.set(self.beginning.get() - 1);
+        self.changed.notify_waiters();
+        begun
+    }
+
+    async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
         let Wanted { directory, words, again, session: wanted } = wanted;
         let mut child = Command::new("/proc/self/exe")
             .arg("--home")
@@ -409,9 +442,11 @@ impl Daemon {
         };
         let Some((session, workspace)) = opened else {
             drop(life);
-            child.kill().ok();
+            if let Some(group) = process(child.id()) {
+                kill_process_group(group, Signal::KILL).ok();
+            }
             ended(child).await;
-            said.await.ok();
+            timeout(ENDING_MAX, said).await.ok();
             let why = remarks.take().join("\n");
             let why = why.strip_prefix("error: ").unwrap_or(&why).to_owned();
             bail!(if why.is_empty() {
@@ -429,9 +464,11 @@ impl Daemon {
             self.log.note("not_kept", json!({ "session": session, "why": format!("{error:#}") }));
         }
         self.log.note("opened", json!({ "session": session, "pid": pid, "workspace": shown.workspace }));
-        let held = Held { shown, life: Some(life) };
+        let mut held = Held { shown, life: Some(life), is_draining: false, opened: Instant::now() };
+        if self.is_stopping.get() {
+            held.drain();
+        }
         self.sessions.borrow_mut().insert(session, held);
-        self.changed.notify_waiters();
         spawn_local(self.clone().follow(record, out, child));
         Ok(Told::Opened { session, remarks: remarks.take() })
     }
@@ -442,12 +479,22 @@ impl Daemon {
 
     /// Listens to what a session's process says to people: until it is open that is told to whoever opens it, then to the log.
     async fn listen(self: Rc<Self>, mut err: BufReader<pipe::Receiver>, remarks: Rc<RefCell<Vec<String>>>) {
-        while let Ok(Some(line)) = wire::line(&mut err, wire::LINE_BYTES_MAX).await {
+        let mut said = 0;
+        loop {
+            let line = match wire::line(&mut err, wire::LINE_BYTES_MAX).await {
+                Ok(Some(line)) => line,
+                // The rest of one that is too long is the next one.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => continue,
+                Ok(None) | Err(_) => return,
+            };
+            said += 1;
             let text = String::from_utf8_lossy(&line).into_owned();
-            self.log.note("said", json!({ "text": text }));
-            let mut remarks = remarks.borrow_mut();
-            if remarks.len() < REMARKS_MAX {
-                remarks.push(text);
+            // It hears of the world, and the log is the daemon's.
+            if said <= SAID_MAX {
+                self.log.note("said", json!({ "text": text }));
+            }
+            if said <= REMARKS_MAX {
+                remarks.borrow_mut().push(text);
             }
         }
     }
@@ -493,6 +540,11 @@ fn sweep(home: &Home) {
             fs::remove_file(entry.path()).ok();
         }
     }
+}
+
+/// The process of this number, which is also its group's.
+fn process(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
 }
 
 /// Waits for the end of a process that has closed its pipes.

@@ -15,6 +15,14 @@ pub(super) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (&["chat"], &[("bailey chat", "in a repository"), ("bailey chat --resume 3f2a", "go on with a session")]),
+    (
+        &["start"],
+        &[("bailey start", "then: bailey chat"), ("bailey start --foreground", "from a service manager")],
+    ),
+    (&["stop"], &[("bailey stop", ""), ("bailey stop --patience 300", "where turns take long")]),
+    (&["status"], &[("bailey status", ""), ("bailey --json status", "from a script")]),
+    (&["reload"], &[("bailey reload", "after a change of config.toml or of a rule")]),
+    (&["logs"], &[("bailey logs -f", "and what comes"), ("bailey --json logs -n 5", "from a script")]),
     (&["sessions", "list"], &[("bailey sessions list", "")]),
     (&["sessions", "show"], &[("bailey sessions show 3f2a", "by its last digits")]),
     (

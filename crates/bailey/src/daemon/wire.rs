@@ -133,13 +133,16 @@ pub(crate) enum Report {
 pub(crate) const DRAIN: &[u8] = b"drain\n";
 pub(crate) const RULES: &[u8] = b"rules\n";
 
-/// Listens at a socket in a directory that is its owner's alone.
+/// Listens at a socket in a directory that is its owner's alone. One that was left there is taken away.
 ///
 /// # Errors
-/// When it cannot be made there.
+/// When somebody listens there, or it cannot be made.
 pub(crate) fn listen(folder: &Path, name: &str) -> Result<UnixListener> {
     let path = folder.join(name);
     let cannot = || format!("cannot listen at `{}`", path.display());
+    if connect(folder, name).is_ok() {
+        bail!("another process listens at `{}`", path.display());
+    }
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(cannot),
         _ => {}

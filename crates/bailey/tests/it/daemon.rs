@@ -402,6 +402,79 @@ fn a_service_manager_hears_that_it_is_up_lives_and_ends() {
     assert_eq!(daemon.wait().unwrap().code(), Some(0));
 }
 
+/// Asks a daemon in its own words.
+fn asked(stage: &Stage, what: &Value) -> Value {
+    let mut stream = UnixStream::connect(stage.home().join("daemon/socket")).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    writeln!(stream, "{what}").unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
+}
+
+/// Opens a session: `words` besides where it works.
+fn open(stage: &Stage, words: &[&str]) -> Value {
+    let again = ["--model", "test/model"];
+    let words = [&again, words].concat();
+    let directory = stage.project();
+    let open = json!({
+        "v": 1, "ask": "open", "directory": directory, "words": words, "again": again, "session": null
+    });
+    asked(stage, &open)
+}
+
+#[test]
+fn a_stop_while_turns_are_begun_again_forgets_none() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let gate = Gate::default();
+    let model = stage.model((0..18).map(|_| held(&gate, "never said")).collect());
+    let daemon = Daemon::start(&stage);
+    for count in 1..=6 {
+        let opened = open(&stage, &[]);
+        let socket = stage.home().join("daemon").join(opened["session"].as_str().unwrap());
+        let mut stream = UnixStream::connect(socket).unwrap();
+        writeln!(stream, "{}", json!({ "op": "say", "text": "do it" })).unwrap();
+        model.wait_for(count);
+    }
+    daemon.kill();
+    let next = Daemon::start(&stage);
+    assert_eq!(stage.ran(&["stop", "--patience", "0"]).code, Some(0));
+    let last = Daemon::start(&stage);
+    let working = || {
+        let status = last.status();
+        status["sessions"].as_array().unwrap().iter().filter(|it| it["working"] == true).count()
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while working() < 6 {
+        assert!(Instant::now() < deadline, "{:#}", last.status());
+        thread::sleep(Duration::from_millis(50));
+    }
+    drop(last);
+    gate.open();
+    std::mem::forget((daemon, next));
+}
+
+#[test]
+fn a_session_that_runs_keeps_its_socket_whoever_wants_it_anew() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let _model = stage.model(Vec::new());
+    let daemon = Daemon::start(&stage);
+    let opened = open(&stage, &[]);
+    let name = opened["session"].as_str().unwrap();
+    let socket = stage.home().join("daemon").join(name);
+    let refused = open(&stage, &["--resume", name]);
+    assert!(
+        refused["told"] == "refused" && refused["why"].as_str().unwrap().contains("listens"),
+        "{refused}"
+    );
+    assert!(UnixStream::connect(&socket).is_ok());
+    // Who opened it a moment ago is on the way: a reload does not take it away.
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    thread::sleep(Duration::from_millis(500));
+    assert!(UnixStream::connect(&socket).is_ok());
+    assert_eq!(daemon.status()["sessions"].as_array().unwrap().len(), 1);
+}
+
 /// Says a line at a socket, as another user of this machine or as this one, and gives what comes back.
 fn said(socket: &Path, line: &str, user: Option<u32>) -> String {
     let script = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(20)\ns.connect(sys.argv[1])\n\

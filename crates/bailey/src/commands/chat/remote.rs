@@ -18,6 +18,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::{Event, Op, SessionId};
+use rustix::net::RecvFlags;
 use std::{
     env,
     io::{self, IsTerminal as _},
@@ -62,13 +63,8 @@ pub(super) async fn run(
         asker => asker,
     };
     let wanted = wanted(home, &chat, &seat, printer).await?;
-    let Told::Opened { session, remarks } = daemon.ask(Ask::Open(wanted)).await? else {
-        bail!("the daemon answered something else than was asked");
-    };
+    let (session, stream) = opened(home, &mut daemon, &wanted, printer).await?;
     drop(daemon);
-    remarks.iter().for_each(|remark| printer.note(remark));
-    let stream = wire::connect(&home.daemon(), &session.to_string());
-    let stream = stream.with_context(|| format!("session {session} cannot be reached"))?;
     stream.set_nonblocking(true)?;
     let history = if io::stdin().is_terminal() { History::open(&home.history()) } else { History::default() };
     // INVARIANT: from here on this process hears what a model said.
@@ -90,6 +86,33 @@ pub(super) async fn run(
     };
     let talked = front.during(talk).await;
     end(&mut front, session, seat, talked)
+}
+
+/// Opens the session and comes to it. One that was at its end is opened once more.
+async fn opened(
+    home: &Home,
+    daemon: &mut Client,
+    wanted: &Wanted,
+    printer: &Printer,
+) -> Result<(SessionId, std::os::unix::net::UnixStream)> {
+    let mut is_last = wanted.session.is_none();
+    loop {
+        let Told::Opened { session, remarks } = daemon.ask(Ask::Open(wanted.clone())).await? else {
+            bail!("the daemon answered something else than was asked");
+        };
+        remarks.iter().for_each(|remark| printer.note(remark));
+        let came = wire::connect(&home.daemon(), &session.to_string()).and_then(|stream| {
+            // Only whether anything comes, and not what.
+            let (length, _) = rustix::net::recv(&stream, &mut [0; 1], RecvFlags::PEEK)?;
+            if length > 0 { Ok(stream) } else { Err(io::ErrorKind::ConnectionReset.into()) }
+        });
+        match came {
+            Err(_) if !is_last => is_last = true,
+            came => {
+                return Ok((session, came.with_context(|| format!("session {session} cannot be reached"))?));
+            }
+        }
+    }
 }
 
 /// What the session says; until it says no more.
