@@ -34,6 +34,7 @@ use std::{
     fs, io,
     io::Write as _,
     os::{fd::OwnedFd, unix::process::CommandExt as _},
+    path::Path,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     rc::Rc,
     time::{Duration, Instant},
@@ -70,6 +71,8 @@ const AGAIN_MAX: usize = 4;
 /// How often a session whose process was killed is begun again within a time: one that is its own end stays as it is.
 const CRASHES_MAX: usize = 3;
 const CRASHES_WITHIN: Duration = Duration::from_secs(300);
+/// How long a daemon that has let its clients go may take to be gone.
+const LAST_BREATH: Duration = Duration::from_secs(1);
 /// How long nothing is accepted where there is no descriptor for it.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -140,15 +143,7 @@ pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
     make_private(&folder)?;
     let since = SystemClock.now();
     let holder = Holder { pid: std::process::id(), since, command: "bailey start".into() };
-    let _lock = match SessionLock::take(session(), &folder, &holder) {
-        Err(JournalError::Held { holder, .. }) => {
-            let by = holder.map_or_else(|| "another process".to_owned(), |holder| holder.to_string());
-            bail!(
-                "the daemon of this home runs already: {by}; `bailey status` shows it, `bailey stop` ends it"
-            )
-        }
-        lock => lock?,
-    };
+    let _lock = alone(&folder, &holder).await?;
     // Before anything is started, so that all of it is in the same group.
     bailey_sandbox::settle_group();
     let listener = wire::listen(&folder, SOCKET)?;
@@ -173,6 +168,23 @@ pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
     fs::remove_file(folder.join(SOCKET)).ok();
     daemon.log.note("ended", json!({ "pid": std::process::id() }));
     served
+}
+
+/// Takes the daemon's lock. One that is just ending is waited for.
+async fn alone(folder: &Path, holder: &Holder) -> Result<SessionLock> {
+    let begin = Instant::now();
+    loop {
+        match SessionLock::take(session(), folder, holder) {
+            Err(JournalError::Held { .. }) if begin.elapsed() < LAST_BREATH => sleep(PAUSE).await,
+            Err(JournalError::Held { holder, .. }) => {
+                let by = holder.map_or_else(|| "another process".to_owned(), |holder| holder.to_string());
+                bail!(
+                    "the daemon of this home runs already: {by}; `bailey status` shows it, `bailey stop` ends it"
+                )
+            }
+            lock => return Ok(lock?),
+        }
+    }
 }
 
 /// That what a session would obey can be obeyed.
