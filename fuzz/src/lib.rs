@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod approvals;
+mod channels;
 mod journal;
 mod redactor;
 mod secrets;
@@ -61,6 +62,8 @@ pub const TARGETS: &[Target] = &[
     target("git-index", bailey_sandbox::fuzz::index),
     target("page", bailey_sandbox::fuzz::page),
     target("keys", bailey::fuzz::keys),
+    target("telegram", channels::telegram),
+    target("chat-markup", |data| text(data, channels::markup)),
     target("markdown", |data| text(data, bailey::fuzz::markdown)),
 ];
 

@@ -18,12 +18,13 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
     ("bailey-tools", 5, &["protocol", "kernel"]),
     ("bailey-agent", 6, &["protocol", "kernel", "tools"]),
     ("bailey-runtime", 7, &["protocol", "kernel", "tools", "agent"]),
+    ("bailey-channels", 8, &[]),
     (
         "bailey",
         9,
         &[
             "protocol", "policy", "store", "secrets", "journal", "kernel", "sandbox", "egress", "llm",
-            "tools", "agent", "runtime",
+            "tools", "agent", "runtime", "channels",
         ],
     ),
 ];
@@ -89,7 +90,8 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-tools", 105),
     ("bailey-agent", 105),
     ("bailey-runtime", 105),
-    ("bailey", 200),
+    ("bailey-channels", 18),
+    ("bailey", 202),
 ];
 
 /// Checks the house.

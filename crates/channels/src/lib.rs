@@ -1,0 +1,190 @@
+//! Chat channels: what people say there and what is said to them, as one platform's requests and answers.
+//!
+//! A channel is a codec, as a model's provider is: it does no I/O, keeps no state and knows no session. Whoever runs it asks what
+//! to send ([`Call`]), sends that through the network door, which puts the key in, and gives back what came ([`Reply`]). So the
+//! next platform is one file: see [`Telegram`].
+//!
+//! What comes from the platform is foreign. People are known by what the platform vouches for ([`Sender::id`]), never by what they
+//! call themselves; words that are somebody else's ([`Message::is_quoted`]) say so.
+
+mod markup;
+mod telegram;
+
+pub use telegram::Telegram;
+
+use std::time::Duration;
+
+/// Where the key stands in a [`Call`]'s path: the network door puts it there.
+pub const KEY: &str = "{key}";
+
+/// A chat platform.
+pub trait Channel: Send + Sync {
+    /// Asks who the platform takes us for: the first call, by which a wrong key is found.
+    fn hello(&self) -> Call;
+
+    /// Who that is.
+    ///
+    /// # Errors
+    /// What is wrong with the answer.
+    fn greeted(&self, reply: &Reply) -> Result<Us, Failure>;
+
+    /// Asks for what is new after `cursor`, and waits for it on the other side; none where the platform comes by itself.
+    fn poll(&self, cursor: i64) -> Option<Call>;
+
+    /// What is new.
+    ///
+    /// # Errors
+    /// What is wrong with the answer. Single things in it that cannot be read are passed over.
+    fn news(&self, us: &Us, reply: &Reply) -> Result<News, Failure>;
+
+    /// A reply in the model's words, in the platform's markup, as pages that each fit into a message.
+    fn pages(&self, markdown: &str) -> Vec<String>;
+
+    /// Plain words in the platform's markup.
+    fn plain(&self, text: &str) -> String;
+
+    /// Says something. Doing it twice says it twice.
+    fn send(&self, to: &Conversation, post: &Post) -> Call;
+
+    /// Makes a message say something else. Doing it twice does it once.
+    fn edit(&self, to: &Conversation, message: &str, post: &Post) -> Call;
+
+    /// The name of the message that was sent or edited.
+    ///
+    /// # Errors
+    /// Why it was not.
+    fn sent(&self, reply: &Reply) -> Result<String, Failure>;
+
+    /// Tells whoever tapped a button what came of it.
+    fn tapped(&self, tap: &Tap, words: &str) -> Call;
+
+    /// Shows that somebody is at work, where the platform can.
+    fn busy(&self, to: &Conversation) -> Option<Call>;
+}
+
+/// A request to the platform's server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The path beneath the server's URL, with [`KEY`] where the key stands.
+    pub path: String,
+    /// The body, JSON.
+    pub body: String,
+    /// The longest time to the answer.
+    pub patience: Duration,
+}
+
+/// What the server answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The status code.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Who the platform takes us for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Us {
+    /// What names us there and never changes.
+    pub id: String,
+    /// What people call us there.
+    pub name: String,
+}
+
+/// What is new on a platform.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct News {
+    /// Where to go on.
+    pub cursor: i64,
+    /// In the order in which it happened.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// Something that a person did there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Arrival {
+    /// They said something.
+    Message(Message),
+    /// They tapped a button.
+    Tap(Tap),
+}
+
+/// Where something is said: a chat, or a topic of one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Conversation(pub String);
+
+/// Who says something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sender {
+    /// What the platform vouches for and nobody can choose.
+    pub id: String,
+    /// What they call themselves: for people, and for nothing else.
+    pub name: String,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Its name, unique in its conversation: the same when the platform brings it again.
+    pub key: String,
+    /// Where.
+    pub at: Conversation,
+    /// Who.
+    pub from: Sender,
+    /// The words, with what they are about where they answer another message.
+    pub text: String,
+    /// Whether the words are somebody else's, passed on.
+    pub is_quoted: bool,
+    /// Whether it is to us: it is said to us alone, names us, or answers us.
+    pub is_to_us: bool,
+    /// What came with it that is no text, in words: `a photo`.
+    pub left_out: Vec<String>,
+}
+
+/// A tapped button.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tap {
+    /// The tap's own name, by which it is answered.
+    pub id: String,
+    /// Where.
+    pub at: Conversation,
+    /// Who.
+    pub from: Sender,
+    /// What the button was made with.
+    pub data: String,
+}
+
+/// Something to say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Post {
+    /// In the platform's markup, of a length that fits.
+    pub text: String,
+    /// Beneath it.
+    pub buttons: Vec<Button>,
+}
+
+/// A button.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Button {
+    /// What stands on it.
+    pub label: String,
+    /// What a tap brings, at most 64 bytes.
+    pub data: String,
+}
+
+/// Why a call brought nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The platform wants to be left alone for so long.
+    #[error("the server asks to wait for {} s", .0.as_secs())]
+    Wait(Duration),
+    /// It may be tried again.
+    #[error("{0}")]
+    Again(String),
+    /// The platform takes us for nobody: the key is wrong.
+    #[error("{0}")]
+    Key(String),
+    /// It will never be taken.
+    #[error("{0}")]
+    Refused(String),
+}

@@ -1,0 +1,198 @@
+//! Telegram, by the Bot API (core.telegram.org/bots/api): long polling, HTML, buttons, edits.
+
+mod html;
+mod update;
+
+use crate::{Call, Channel, Conversation, Failure, KEY, News, Post, Reply, Tap, Us};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long the server waits for something new.
+const POLL: Duration = Duration::from_secs(30);
+/// How much longer than that an answer may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The most updates of one answer.
+const UPDATES_MAX: u32 = 100;
+/// The longest time that a server is left alone for because it says so.
+const WAIT_MAX: Duration = Duration::from_secs(3600);
+/// What is said to whoever tapped, in characters.
+const TOAST_CHARS_MAX: usize = 200;
+
+/// The codec of the Bot API.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Telegram;
+
+/// What every answer is wrapped in.
+#[derive(Debug, Deserialize)]
+struct Wrapped {
+    ok: bool,
+    #[serde(default)]
+    result: Value,
+    #[serde(default)]
+    error_code: u16,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    parameters: Parameters,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Parameters {
+    retry_after: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Me {
+    id: i64,
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Deserialize)]
+struct Sent {
+    message_id: i64,
+}
+
+/// Where something goes.
+#[derive(Default, Serialize)]
+struct To<'a> {
+    chat_id: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_thread_id: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<&'a str>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    words: Option<Words<'a>>,
+}
+
+#[derive(Serialize)]
+struct Words<'a> {
+    text: &'a str,
+    parse_mode: &'a str,
+    /// None of a link: to make one, Telegram asks the link's server, which would tell it whatever the model put there.
+    link_preview_options: Preview,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_markup: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Preview {
+    is_disabled: bool,
+}
+
+impl Channel for Telegram {
+    fn hello(&self) -> Call {
+        call("getMe", json!({}))
+    }
+
+    fn greeted(&self, reply: &Reply) -> Result<Us, Failure> {
+        let Me { id, username } = result(reply)?;
+        Ok(Us { id: id.to_string(), name: username })
+    }
+
+    fn poll(&self, cursor: i64) -> Option<Call> {
+        let body = json!({
+            "offset": cursor,
+            "limit": UPDATES_MAX,
+            "timeout": POLL.as_secs(),
+            "allowed_updates": ["message", "edited_message", "callback_query"],
+        });
+        Some(Call { patience: POLL + PATIENCE, ..call("getUpdates", body) })
+    }
+
+    fn news(&self, us: &Us, reply: &Reply) -> Result<News, Failure> {
+        Ok(update::news(us, result(reply)?))
+    }
+
+    fn pages(&self, markdown: &str) -> Vec<String> {
+        html::pages(markdown)
+    }
+
+    fn plain(&self, text: &str) -> String {
+        html::escaped(text)
+    }
+
+    fn send(&self, to: &Conversation, post: &Post) -> Call {
+        call("sendMessage", To { words: Some(words(post)), ..To::of(to) })
+    }
+
+    fn edit(&self, to: &Conversation, message: &str, post: &Post) -> Call {
+        let message_id = Some(message.parse().unwrap_or_default());
+        let to = To { message_id, message_thread_id: None, words: Some(words(post)), ..To::of(to) };
+        call("editMessageText", to)
+    }
+
+    fn sent(&self, reply: &Reply) -> Result<String, Failure> {
+        match result::<Sent>(reply) {
+            Ok(sent) => Ok(sent.message_id.to_string()),
+            // It says that already.
+            Err(Failure::Refused(why)) if why.contains("message is not modified") => Ok(String::new()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn tapped(&self, tap: &Tap, words: &str) -> Call {
+        let words: String = words.chars().take(TOAST_CHARS_MAX).collect();
+        call("answerCallbackQuery", json!({ "callback_query_id": tap.id, "text": words }))
+    }
+
+    fn busy(&self, to: &Conversation) -> Option<Call> {
+        Some(call("sendChatAction", To { action: Some("typing"), ..To::of(to) }))
+    }
+}
+
+fn call(method: &str, body: impl Serialize) -> Call {
+    // Strings, numbers and tables always serialise.
+    let body = serde_json::to_string(&body).unwrap_or_default();
+    Call { path: format!("/bot{KEY}/{method}"), body, patience: PATIENCE }
+}
+
+impl To<'_> {
+    /// A conversation is a chat, or `chat/topic`.
+    fn of(to: &Conversation) -> Self {
+        let (chat, topic) =
+            to.0.split_once('/').map_or((to.0.as_str(), None), |(chat, topic)| (chat, Some(topic)));
+        let message_thread_id = topic.and_then(|topic| topic.parse().ok());
+        Self { chat_id: chat.parse().unwrap_or_default(), message_thread_id, ..Self::default() }
+    }
+}
+
+fn words(post: &Post) -> Words<'_> {
+    let row = |button: &crate::Button| json!([{ "text": button.label, "callback_data": button.data }]);
+    let rows: Vec<Value> = post.buttons.iter().map(row).collect();
+    let reply_markup = (!rows.is_empty()).then(|| json!({ "inline_keyboard": rows }));
+    let link_preview_options = Preview { is_disabled: true };
+    Words { text: &post.text, parse_mode: "HTML", link_preview_options, reply_markup }
+}
+
+/// What the server answered, out of its wrapping.
+fn result<T: DeserializeOwned>(reply: &Reply) -> Result<T, Failure> {
+    let Ok(wrapped) = serde_json::from_slice::<Wrapped>(&reply.body) else {
+        return Err(Failure::Again(format!(
+            "the server answered {} and nothing that can be read",
+            reply.status
+        )));
+    };
+    if wrapped.ok {
+        let read = serde_json::from_value(wrapped.result);
+        return read.map_err(|_| Failure::Again("the server's answer cannot be read".into()));
+    }
+    let Wrapped { error_code, description, parameters, .. } = wrapped;
+    let why = format!("the server says: {description} ({error_code})");
+    Err(match (parameters.retry_after, error_code) {
+        (Some(seconds), _) => {
+            Failure::Wait(Duration::from_secs(seconds).clamp(Duration::from_secs(1), WAIT_MAX))
+        }
+        (None, 429 | 500..) => Failure::Again(why),
+        (None, 401 | 404) => Failure::Key(why),
+        // Another program asks for the same news.
+        (None, 409) => Failure::Again(why),
+        (None, _) => Failure::Refused(why),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! What the Bot API calls an update, as an arrival. Each is read by itself: one that is malformed hides no other.
+
+use crate::{Arrival, Conversation, Message, News, Sender, Tap, Us};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The longest text that is taken, in characters: Telegram's own is 4,096.
+const TEXT_CHARS_MAX: usize = 16_384;
+/// How much of a message that is answered is repeated.
+const QUOTE_CHARS_MAX: usize = 1000;
+const NAME_CHARS_MAX: usize = 64;
+
+#[derive(Deserialize)]
+struct Update {
+    message: Option<Said>,
+    edited_message: Option<Said>,
+    callback_query: Option<Tapped>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    message_id: i64,
+    message_thread_id: Option<i64>,
+    #[serde(default)]
+    is_topic_message: bool,
+    from: Option<User>,
+    chat: Chat,
+    edit_date: Option<i64>,
+    text: Option<String>,
+    caption: Option<String>,
+    reply_to_message: Option<Box<Said>>,
+    forward_origin: Option<Value>,
+    sender_chat: Option<Value>,
+    photo: Option<Value>,
+    voice: Option<Value>,
+    audio: Option<Value>,
+    video: Option<Value>,
+    video_note: Option<Value>,
+    document: Option<Value>,
+    sticker: Option<Value>,
+    location: Option<Value>,
+    contact: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: i64,
+    #[serde(default)]
+    is_bot: bool,
+    #[serde(default)]
+    first_name: String,
+    #[serde(default)]
+    last_name: Option<String>,
+    username: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Chat {
+    id: i64,
+    #[serde(rename = "type", default)]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Tapped {
+    id: String,
+    from: User,
+    message: Option<Said>,
+    data: Option<String>,
+}
+
+/// What is new, and where to go on: after the last update, whether or not it could be read.
+pub(super) fn news(us: &Us, updates: Vec<Value>) -> News {
+    let mut news = News::default();
+    for update in updates {
+        let Some(number) = update.get("update_id").and_then(Value::as_i64) else { continue };
+        news.cursor = news.cursor.max(number.saturating_add(1));
+        let Ok(update) = serde_json::from_value::<Update>(update) else { continue };
+        news.arrivals.extend(arrival(us, update));
+    }
+    news
+}
+
+fn arrival(us: &Us, update: Update) -> Option<Arrival> {
+    if let Some(tapped) = update.callback_query {
+        let message = tapped.message?;
+        return Some(Arrival::Tap(Tap {
+            id: tapped.id,
+            at: conversation(&message),
+            from: sender(&tapped.from),
+            data: tapped.data?,
+        }));
+    }
+    let said = update.message.or(update.edited_message)?;
+    message(us, said).map(Arrival::Message)
+}
+
+fn message(us: &Us, said: Said) -> Option<Message> {
+    let from = said.from.as_ref()?;
+    // A channel or an anonymous administrator is nobody in particular: whoever it is, Telegram does not say.
+    if from.is_bot || said.sender_chat.is_some() {
+        return None;
+    }
+    let at = conversation(&said);
+    let key = match said.edit_date {
+        None => format!("{}:{}", said.chat.id, said.message_id),
+        Some(date) => format!("{}:{}:{date}", said.chat.id, said.message_id),
+    };
+    let answered = said.reply_to_message.as_deref();
+    let own = said.text.as_ref().or(said.caption.as_ref()).map(String::as_str).unwrap_or_default();
+    let mention = format!("@{}", us.name);
+    let names_us = !us.name.is_empty() && own.to_lowercase().contains(&mention.to_lowercase());
+    let answers_us = answered.and_then(|it| it.from.as_ref()).is_some_and(|it| it.id.to_string() == us.id);
+    let is_to_us = said.chat.kind == "private" || names_us || answers_us;
+    let mut text: String = own.chars().take(TEXT_CHARS_MAX).collect();
+    if said.edit_date.is_some() {
+        text = format!("(I changed what I wrote.) {text}");
+    }
+    // The opening message of a topic is answered by all that is said there.
+    let answered =
+        answered.filter(|it| Some(it.message_id) != said.message_thread_id || !said.is_topic_message);
+    if let Some(quoted) = answered.and_then(|it| it.text.as_ref().or(it.caption.as_ref())) {
+        let quoted: String = quoted.chars().take(QUOTE_CHARS_MAX).collect();
+        let lines: Vec<String> = quoted.lines().map(|line| format!("> {line}")).collect();
+        text = format!("{}\n\n{text}", lines.join("\n"));
+    }
+    Some(Message {
+        key,
+        at,
+        from: sender(from),
+        text,
+        is_quoted: said.forward_origin.is_some(),
+        is_to_us,
+        left_out: left_out(&said),
+    })
+}
+
+fn left_out(said: &Said) -> Vec<String> {
+    let kinds = [
+        (&said.photo, "a photo"),
+        (&said.voice, "a voice message"),
+        (&said.audio, "a sound"),
+        (&said.video, "a video"),
+        (&said.video_note, "a video"),
+        (&said.document, "a file"),
+        (&said.sticker, "a sticker"),
+        (&said.location, "a place"),
+        (&said.contact, "a contact"),
+    ];
+    kinds.into_iter().filter(|(is_there, _)| is_there.is_some()).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// A topic is a conversation of its own; a thread of answers in a group without topics is not.
+fn conversation(said: &Said) -> Conversation {
+    match said.message_thread_id.filter(|_| said.is_topic_message) {
+        Some(topic) => Conversation(format!("{}/{topic}", said.chat.id)),
+        None => Conversation(said.chat.id.to_string()),
+    }
+}
+
+fn sender(user: &User) -> Sender {
+    let last = user.last_name.as_deref().unwrap_or_default();
+    let called = format!("{} {last}", user.first_name);
+    let called = match called.trim() {
+        "" => user.username.as_deref().unwrap_or("somebody"),
+        called => called,
+    };
+    // It stands in lines for people, who must be able to trust where it ends.
+    let plain = called.chars().filter(|c| c.is_alphanumeric() || " .-_'".contains(*c));
+    let name: String = plain.take(NAME_CHARS_MAX).collect();
+    Sender { id: user.id.to_string(), name: if name.trim().is_empty() { "somebody".into() } else { name } }
+}

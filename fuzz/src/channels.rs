@@ -1,0 +1,35 @@
+//! What a chat platform says, and what a model's words become there.
+
+use bailey_channels::{Arrival, Channel as _, Reply, Telegram, Us};
+
+/// The longest message of Telegram's, in UTF-16 units.
+const UNITS_MAX: usize = 4096;
+
+/// A server's answer to a poll. What is read of it has lines that end where they seem to.
+pub(crate) fn telegram(data: &[u8]) {
+    let us = Us { id: "99".into(), name: "bailey_bot".into() };
+    let Ok(news) = Telegram.news(&us, &Reply { status: 200, body: data.to_vec() }) else { return };
+    for arrival in news.arrivals {
+        let from = match arrival {
+            Arrival::Message(message) => message.from,
+            Arrival::Tap(tap) => tap.from,
+        };
+        assert!(from.id.parse::<i64>().is_ok(), "{from:?}");
+        assert!(!from.name.is_empty() && !from.name.chars().any(char::is_control), "{from:?}");
+    }
+}
+
+/// A model's words: pages that the server takes, each whole by itself.
+pub(crate) fn markup(text: &str) {
+    for page in Telegram.pages(text) {
+        assert!(page.encode_utf16().count() <= UNITS_MAX);
+        let mut open = Vec::new();
+        for tag in page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag) {
+            match tag.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop(), Some(name), "{page:?}"),
+                None => open.push(tag.split(' ').next().unwrap_or_default()),
+            }
+        }
+        assert!(open.is_empty(), "{open:?} in {page:?}");
+    }
+}
