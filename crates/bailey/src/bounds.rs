@@ -137,6 +137,23 @@ pub(crate) fn bind_gate(home: &Home, folder: &Path, journal: &JournalFile) -> Re
     enforce(&Confinement { reads, writes, ports: BTreeSet::new() })
 }
 
+/// The same for a channel's: it talks with one server, writes the journal and its own notes, and reads rules.
+pub(crate) fn bind_line(
+    home: &Home,
+    journal: &JournalFile,
+    server: &str,
+    notes: &[PathBuf],
+) -> Result<Vec<&'static str>> {
+    let policy = home.policy();
+    make_private(&policy)?;
+    let mut reads = rules(&policy)?;
+    reads.extend(Some(compose::organisation()).filter(|dir| dir.exists()));
+    reads.extend(certificates());
+    let writes = journal.files().into_iter().chain(notes.iter().cloned()).collect();
+    let ports = std::iter::once(server.to_owned()).chain(proxies()).filter_map(|url| port(&url)).collect();
+    enforce(&Confinement { reads, writes, ports })
+}
+
 /// The same for a front end that has what it needs open: a terminal, and a session's socket.
 pub(crate) fn bind_front() -> Result<Vec<&'static str>> {
     enforce(&Confinement::default())
@@ -167,14 +184,21 @@ fn of_client(home: &Home, config: &Settings, journal: &JournalFile) -> Result<Co
     let mut reads = rules(&policy)?;
     reads.push(home.catalogue());
     reads.extend(Some(compose::organisation()).filter(|dir| dir.exists()));
-    let certificates = CERTIFICATES.iter().filter_map(env::var_os);
-    reads.extend(certificates.flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>()));
-    let proxies = PROXIES.iter().filter_map(|name| env::var(name).ok());
+    reads.extend(certificates());
     let servers = config.providers.values().map(|provider| provider.base_url.clone());
     let witness =
         config.witness.as_ref().map(ToString::to_string).filter(|witness| !witness.starts_with("file:"));
-    let ports = servers.chain(proxies).chain(witness).filter_map(|url| port(&url)).collect();
+    let ports = servers.chain(proxies()).chain(witness).filter_map(|url| port(&url)).collect();
     Ok(Confinement { reads, writes: journal.files(), ports })
+}
+
+fn certificates() -> Vec<PathBuf> {
+    let paths = CERTIFICATES.iter().filter_map(env::var_os);
+    paths.flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>()).collect()
+}
+
+fn proxies() -> impl Iterator<Item = String> {
+    PROXIES.iter().filter_map(|name| env::var(name).ok())
 }
 
 /// The directory of the rules, and what links in it lead to.

@@ -130,6 +130,50 @@ next action on.
 
 Exit codes: 0 done or nothing to do, 1 not done, 2 the rules have mistakes or break an example, 3 not confirmed or denied.";
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Channels {
+    /// Show the configured channels, and whether they are up
+    List,
+    /// Show who may speak over them, and who asks to
+    People,
+    /// Let somebody speak over a channel: who was told this code there
+    Pair {
+        /// The channel's name in config.toml
+        channel: String,
+        /// The code that they were told
+        code: String,
+        /// What they are to this home
+        #[arg(long = "as", value_name = "ROLE", value_enum, default_value_t = PersonRole::User)]
+        role: PersonRole,
+    },
+    /// Let somebody speak over a channel no more
+    Forget {
+        /// The channel's name in config.toml
+        channel: String,
+        /// Who it is there, as `bailey channels people` shows it
+        id: String,
+    },
+    /// Private: the process that talks with a platform, beneath the daemon
+    #[command(hide = true)]
+    Run {
+        /// The channel's name
+        channel: String,
+    },
+}
+
+/// What somebody at a channel is to a home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PersonRole {
+    /// You, on your phone: answers questions, stops everything
+    Owner,
+    /// Somebody who looks after it for you: the same
+    Operator,
+    /// Somebody who gives the agent work, and answers no questions
+    User,
+    /// Somebody whose words are data to the agent and no instruction
+    Guest,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Models {
     /// Ask nobody: only show what is configured
@@ -144,6 +188,9 @@ pub(crate) struct Models {
 pub(crate) enum Command {
     /// Give the agent a task in this repository
     Run(Run),
+    /// Talk with the agent from a phone: chat channels, and who may speak there
+    #[command(subcommand)]
+    Channels(Channels),
     /// Talk with the agent about this repository
     Chat(Chat),
     /// Start the daemon of this home: sessions that live on when a terminal is closed

@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod auto_apply;
 mod budget;
+mod channels;
 mod chat;
 mod config;
 mod context;
@@ -31,7 +32,7 @@ mod version;
 pub(crate) use policy::decide;
 
 use crate::{
-    cli::{Audit, Cli, Command},
+    cli::{Audit, Channels, Cli, Command},
     compose::{self, Keys},
     config::Config,
     home::Home,
@@ -69,6 +70,8 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Status => wait(daemon::status(&home()?, printer)),
         Command::Reload => wait(daemon::reload(&home()?, printer)),
         Command::Logs { follow, lines } => wait(daemon::logs(&home()?, follow, lines, printer)),
+        Command::Channels(Channels::Run { channel }) => wait(channels::bridge(&home()?, &channel, printer)),
+        Command::Channels(command) => wait(channels::run(&home()?, command, printer)),
         Command::Chat(chat) if cli.desk => wait(chat::desk::run(&home()?, chat, printer)),
         Command::Chat(chat) => match cli.seat {
             None => wait(chat::keep()),

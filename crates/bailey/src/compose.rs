@@ -12,7 +12,7 @@ use crate::{
     bounds,
     cli::{Answering, TurnOptions},
     clock,
-    config::{Config, Step},
+    config::{Channel, Config, Step},
     extensions::Extensions,
     herald::Herald,
     home::Home,
@@ -27,7 +27,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
-use bailey_egress::{Authority, BoundKey, ForwardProxy};
+use bailey_egress::{Authority, BoundKey, ForwardProxy, LineEnd};
 use bailey_journal::{
     Answerer, BeginError, Clock as _, Fact, GuestLock, Holder, Journal, JournalFile, NewSession, Query,
     SystemClock,
@@ -35,7 +35,7 @@ use bailey_journal::{
 use bailey_kernel::{Acted, Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Tell};
 use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
-use bailey_protocol::{Action, Amendment, Answer, Event, SessionId, Status, WsPath};
+use bailey_protocol::{Action, Amendment, Answer, Digest, Event, Line as Way, SessionId, Status, WsPath};
 use bailey_runtime::{Choose, Host, Opening, Parts};
 use bailey_sandbox::{Native, Shape, Walls, Warden};
 use bailey_secrets::{Redactor, Secret, Vault};
@@ -116,7 +116,8 @@ impl Keys {
     fn gather(home: &Home, config: &Config, printer: &Printer, asks: bool) -> Result<Self> {
         let of_providers = config.providers.values().filter_map(|p| p.key_env.as_deref());
         let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
-        let named: Vec<&str> = of_providers.chain(of_commands).collect();
+        let of_channels = config.channels.values().map(|channel| channel.key_env.as_str());
+        let named: Vec<&str> = of_providers.chain(of_commands).chain(of_channels).collect();
         let mut vault = Vault::from_env(
             std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
@@ -597,6 +598,56 @@ pub(crate) async fn owner(
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let connection = registrar.connect(session, workspace, sender);
     Ok((kernel, registrar.owner(&connection), events, guest))
+}
+
+/// A channel's way to its platform, which is open as long as its action is performed.
+pub(crate) struct Opened {
+    pub(crate) kernel: Kernel,
+    pub(crate) owner: Scope,
+    pub(crate) way: Action,
+    pub(crate) line: LineEnd,
+    /// What happens there is told to nobody.
+    _events: mpsc::Receiver<Event>,
+    /// An emergency stop finds this process by it.
+    _guest: GuestLock,
+}
+
+/// The owner's own authority, with a line to a channel's platform and nothing else: no walls, no tools, no models. From here on this
+/// process is bound; besides the journal it writes `notes`.
+///
+/// # Errors
+/// When everything is stopped, or the rules or the journal cannot be read.
+pub(crate) async fn line(
+    home: &Home,
+    config: &Config,
+    keys: Keys,
+    name: &str,
+    channel: &Channel,
+    notes: &[PathBuf],
+) -> Result<Opened> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let file = JournalFile::open(&home.journal())?;
+    let guest = GuestLock::take(&home.root)?;
+    let extensions = Extensions::read(config);
+    bounds::bind_line(home, &file, channel.url(), notes)?;
+    let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
+    if let Some(since) = journal.stopped().await? {
+        return Err(BeginError::Stopped { since: since.to_string() }.into());
+    }
+    let (rules, _) = policy(home, &extensions)?;
+    let way = Way { channel: name.into(), url: channel.url().into(), key: channel.key_env.clone() };
+    let (executor, line) = models::line(config, &way, &keys, &journal)?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    registrar.register(vec![executor]);
+    let workspace = WsPath(home.channel(name).display().to_string());
+    let mut of_name = [0; 10];
+    of_name.iter_mut().zip(Digest::of(name.as_bytes()).0).for_each(|(to, from)| *to = from);
+    let session = SessionId::new(0, of_name);
+    open_owners(&journal, session, &workspace).await?;
+    let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+    let connection = registrar.connect(session, workspace, sender);
+    let owner = registrar.owner(&connection);
+    Ok(Opened { kernel, owner, way: Action::Line(way), line, _events: events, _guest: guest })
 }
 
 /// What came of a change of the rules.

@@ -6,6 +6,7 @@
 mod approvals;
 mod auto_apply;
 mod calls;
+mod channels;
 mod credentials;
 mod document;
 mod environment;
@@ -19,6 +20,7 @@ mod traffic;
 
 pub(crate) use approvals::{Approvals, Step};
 pub(crate) use auto_apply::AutoApply;
+pub(crate) use channels::{Channel, Kind};
 pub(crate) use document::Document;
 pub(crate) use environment::{known as known_variables, unknown as unknown_variables};
 pub(crate) use error::ConfigError;
@@ -84,6 +86,8 @@ pub(crate) struct Config {
     pub(crate) extensions: Vec<Declared>,
     /// When what a run changed is applied unasked; none: never.
     pub(crate) auto_apply: Option<AutoApply>,
+    /// Chat channels, by name.
+    pub(crate) channels: BTreeMap<String, Channel>,
     origins: Origins,
 }
 
@@ -196,6 +200,7 @@ struct File {
     journal: FileJournal,
     policy: FilePolicy,
     auto_apply: Option<AutoApply>,
+    channels: BTreeMap<String, Channel>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -274,6 +279,7 @@ impl Default for Config {
             witness: None,
             retention: Retention::default(),
             extensions: Vec::new(),
+            channels: BTreeMap::new(),
             origins: Origins::default(),
         }
     }
@@ -333,7 +339,10 @@ impl Config {
             journal,
             policy,
             auto_apply,
+            channels,
         } = document.read()?;
+        channels::check(document, &channels)?;
+        self.channels = channels;
         extensions::check(document, &policy.extension)?;
         auto_apply.iter().try_for_each(|auto| auto_apply::check(document, auto))?;
         self.auto_apply = auto_apply;
@@ -452,6 +461,7 @@ impl Config {
             },
             policy: FilePolicy { extension: self.extensions.clone() },
             auto_apply: self.auto_apply.clone(),
+            channels: self.channels.clone(),
         }
     }
 

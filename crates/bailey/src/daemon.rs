@@ -8,6 +8,8 @@
 //! A session's process holds the other end of a pipe: that the daemon is gone it hears at once, and ends where it stands. What
 //! it ran is begun again by the next daemon (`record.rs`), and the journal knows how far it came.
 
+pub(crate) mod bridge;
+mod channels;
 pub(crate) mod client;
 mod log;
 mod notify;
@@ -23,6 +25,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Holder, JournalError, SessionLock, SystemClock};
 use bailey_protocol::SessionId;
+use channels::Kept;
 use log::Log;
 use notify::Manager;
 use record::Record;
@@ -93,6 +96,7 @@ struct Daemon {
     opening: RefCell<BTreeSet<SessionId>>,
     beginning: Cell<usize>,
     connections: Cell<usize>,
+    channels: RefCell<Vec<Rc<Kept>>>,
     is_stopping: Cell<bool>,
     /// Wakes whoever waits for a session's state, or for one that is being opened.
     changed: Notify,
@@ -138,7 +142,7 @@ impl Held {
 /// # Errors
 /// When another one runs, or the configuration or the rules have mistakes: what is wrong is said before anything begins.
 pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
-    look(home)?;
+    let config = look(home)?;
     let folder = home.daemon();
     make_private(&folder)?;
     let since = SystemClock.now();
@@ -159,12 +163,13 @@ pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
         opening: RefCell::default(),
         beginning: Cell::new(0),
         connections: Cell::new(0),
+        channels: RefCell::default(),
         is_stopping: Cell::new(false),
         changed: Notify::new(),
         ended: Notify::new(),
     });
     daemon.log.note("started", json!({ "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") }));
-    let served = LocalSet::new().run_until(daemon.serve(listener, is_up)).await;
+    let served = LocalSet::new().run_until(daemon.serve(listener, &config, is_up)).await;
     fs::remove_file(folder.join(SOCKET)).ok();
     daemon.log.note("ended", json!({ "pid": std::process::id() }));
     served
@@ -188,15 +193,20 @@ async fn alone(folder: &Path, holder: &Holder) -> Result<SessionLock> {
 }
 
 /// That what a session would obey can be obeyed.
-fn look(home: &Home) -> Result<()> {
+fn look(home: &Home) -> Result<Config> {
     let config = Config::load(home)?;
     compose::policy(home, &Extensions::read(&config))?;
     compose::catalogue(home)?;
-    Ok(())
+    Ok(config)
 }
 
 impl Daemon {
-    async fn serve(self: &Rc<Self>, listener: UnixListener, is_up: impl FnOnce()) -> Result<()> {
+    async fn serve(
+        self: &Rc<Self>,
+        listener: UnixListener,
+        config: &Config,
+        is_up: impl FnOnce(),
+    ) -> Result<()> {
         let hear = |kind: SignalKind| signal(kind).context("signals cannot be heard");
         let mut hang_up = hear(SignalKind::hangup())?;
         let mut terminate = hear(SignalKind::terminate())?;
@@ -213,6 +223,7 @@ impl Daemon {
                 }
             });
         }
+        self.keep_channels(config);
         self.manager.tell("READY=1");
         is_up();
         let mut beat = interval(self.manager.beat.unwrap_or(ENDING_MAX));
@@ -297,6 +308,7 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION").into(),
             stopping: self.is_stopping.get(),
             sessions: self.sessions.borrow().values().map(|held| held.shown.clone()).collect(),
+            channels: self.channels.borrow().iter().map(|kept| kept.state()).collect(),
         }
     }
 
@@ -306,10 +318,13 @@ impl Daemon {
 
     /// Reads the configuration and the rules: with a mistake in them nothing changes. Sessions at rest that nobody looks at end,
     /// and begin with what was read when they are wanted again.
-    fn reload(&self) -> Result<Told> {
-        if let Err(error) = look(&self.home) {
+    fn reload(self: &Rc<Self>) -> Result<Told> {
+        let config = look(&self.home).map_err(|error| {
             self.log.note("not_reloaded", json!({ "why": format!("{error:#}") }));
-            return Err(error.context("nothing was changed"));
+            error.context("nothing was changed")
+        })?;
+        if !self.is_stopping.get() {
+            self.keep_channels(&config);
         }
         self.log.note("reloaded", json!({}));
         let mut older = 0;
@@ -347,6 +362,7 @@ impl Daemon {
                 }
                 daemon.cut(cut);
             }
+            daemon.channels.borrow().iter().for_each(|kept| kept.end());
             daemon.ended.notify_one();
         });
     }

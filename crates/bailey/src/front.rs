@@ -285,7 +285,7 @@ impl<'a> Front<'a> {
         let (asker, printer) = (self.asker, self.printer);
         let answering = async move {
             let (answer, why) = asker.ask(printer, &card).await;
-            Some(Op::Answer { id, answer, why })
+            Some(Op::Answer { id, answer, why, by: None })
         };
         self.answering = Some((id, Box::pin(answering)));
     }

@@ -4,6 +4,7 @@
 
 mod agent_file;
 mod bounds;
+mod channels;
 mod cli;
 mod clock;
 mod commands;

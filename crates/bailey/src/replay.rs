@@ -18,7 +18,7 @@ use bailey_journal::{Answerer, Bound, Clock, Fact, Journal, JournalError, Mint, 
 use bailey_kernel::{Kernel, Provider};
 use bailey_llm::{Endpoint, Wire};
 use bailey_policy::Policy;
-use bailey_protocol::{Answer, ApprovalId, Event, Happening, Inbound, Op, WsPath};
+use bailey_protocol::{Answer, ApprovalId, Event, Happening, Op, WsPath};
 use bailey_runtime::{Host, HostError, Opening, Parts};
 use bailey_sandbox::Shape;
 use player::{Player, Recording, Replayed};
@@ -121,7 +121,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                     self.answer(id).await?;
                     continue;
                 }
-                (Step::Say(text), Some(host)) => host.say(Inbound { text }, &mut ops).await,
+                (Step::Say(text), Some(host)) => host.say(text.into(), &mut ops).await,
                 (Step::GoOn, Some(host)) => host.go_on(&mut ops).await,
                 (_, None) => bail!("the session was never opened"),
             };
@@ -295,11 +295,11 @@ impl Person {
             let Some(asked) = self.recording.question(id, call.as_ref()) else {
                 // It was never asked: the comparison tells.
                 let why = "this was never asked".to_owned();
-                self.ops.send(Op::Answer { id, answer: Answer::No, why }).await.ok();
+                self.ops.send(Op::Answer { id, answer: Answer::No, why, by: None }).await.ok();
                 continue;
             };
             if let (false, Some((_, answer, why))) = (asked.waits, asked.answer) {
-                self.ops.send(Op::Answer { id, answer, why }).await.ok();
+                self.ops.send(Op::Answer { id, answer, why, by: None }).await.ok();
             }
         }
     }

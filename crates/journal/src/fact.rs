@@ -4,8 +4,8 @@
 
 use crate::{Masked, Person, Sent, Terms, budget::Span, checkpoint::PublicKey};
 use bailey_protocol::{
-    ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Status, Timestamp,
-    TokenId, TurnId, Verdict, WsPath,
+    ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Speaker, Status,
+    Timestamp, TokenId, TurnId, Verdict, WsPath,
     event::Answer,
     number::{Seq, decimal},
 };
@@ -216,6 +216,12 @@ pub enum Fact {
         turn: TurnId,
         /// Where it came from.
         labels: Labels,
+        /// Who said it, where that is not the owner at a terminal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Speaker>,
+        /// Its name where it was said, where it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
     },
     /// An effect is about to happen. Payload: the effect (of a model call: without the body).
     Intent {

@@ -1,5 +1,6 @@
 //! Who answers a question.
 
+use bailey_protocol::Speaker;
 use serde::{Deserialize, Serialize};
 
 /// A person of this machine, as the system knows them.
@@ -32,6 +33,12 @@ impl Answerer {
     #[must_use]
     pub fn owner(person: Option<Person>) -> Self {
         Self { by: "owner".into(), person }
+    }
+
+    /// Somebody at a channel.
+    #[must_use]
+    pub fn speaker(speaker: &Speaker) -> Self {
+        Self { by: speaker.line(), person: None }
     }
 
     /// Whether a human has decided.

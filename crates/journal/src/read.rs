@@ -7,7 +7,7 @@ use crate::{
     fact::Recorded,
     project::{FAMILY, title},
 };
-use bailey_protocol::{Digest, SessionId, Timestamp, Touched, WsPath};
+use bailey_protocol::{Digest, SessionId, Timestamp, Touched, WsPath, number::Seq};
 use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, params};
 
 /// A session as its projection holds it.
@@ -251,6 +251,25 @@ impl Journal {
                     })
                 })?;
                 rows.collect::<Result<Vec<_>, _>>().map_err(Into::into)
+            })
+            .await?)
+    }
+
+    /// The entry by which a message of this name was accepted in this session, where it was.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn accepted_as(&self, session: SessionId, key: &str) -> Result<Option<Seq>, JournalError> {
+        let key = self.redactor().redact(key).text.into_owned();
+        Ok(self
+            .store()
+            .glance(move |db| {
+                let mut said = db.prepare_cached(
+                    "SELECT seq FROM entry
+                     WHERE session = ?1 AND type = 'accepted' AND json_extract(CAST(body AS TEXT), '$.key') = ?2",
+                )?;
+                let seq = said.query_row(params![session.to_string(), key], |row| row.get(0).map(Seq));
+                Ok(seq.optional()?)
             })
             .await?)
     }

@@ -30,6 +30,7 @@ impl Sent {
             }
             // What passed beyond that is counted when it ends.
             Action::Relay(Relay { url, length, .. }) => (url, length.unwrap_or(0)),
+            Action::Line(way) => (&way.url, 0),
             _ => return None,
         };
         let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);

@@ -1,7 +1,7 @@
 //! Appending what is no effect: sessions, messages, observations, refusals.
 
 use crate::{Entry, Fact, Journal, JournalError, Parent, Payload, chain, project};
-use bailey_protocol::{Labels, SessionId, Timestamp, TokenId, TurnId, WsPath, number::Seq};
+use bailey_protocol::{Inbound, Labels, SessionId, Timestamp, TokenId, TurnId, WsPath, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, OptionalExtension as _, StoreError, Tx, params};
 
@@ -120,13 +120,15 @@ impl Journal {
         &self,
         session: SessionId,
         turn: TurnId,
-        text: String,
+        said: impl Into<Inbound>,
         labels: Labels,
     ) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
+        let Inbound { text, key, by, .. } = said.into();
         self.write(Grade::Normal, move |tx| {
             let clean = redactor.redact(&text).text.into_owned();
-            let entry = Entry::of(session, Fact::Accepted { turn, labels }).with(Payload::Text(text));
+            let entry =
+                Entry::of(session, Fact::Accepted { turn, labels, by, key }).with(Payload::Text(text));
             let seq = chain::append(tx, &redactor, now, &entry)?;
             project::accepted(tx, session, turn, now, &clean)?;
             Ok(seq)

@@ -123,7 +123,7 @@ impl Kernel {
         self.inner.mint.journal()
     }
 
-    /// Accepts a person's message. When this returns, the message will not be lost, and the turn's authority exists.
+    /// Accepts a person's message, whose authority is that of its connection. When this returns, the message will not be lost, and the turn's authority exists.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -132,13 +132,16 @@ impl Kernel {
         connection: &Connection,
         inbound: Inbound,
     ) -> Result<(Scope, UserMessage, TurnId), Refused> {
-        let labels = Labels::new(Integrity::User, Secrecy::Private);
+        let is_guest = inbound.by.as_ref().is_some_and(|by| by.role == Role::Guest);
+        let is_foreign = is_guest || inbound.is_quoted;
+        let integrity = if is_foreign { Integrity::External } else { Integrity::User };
+        let labels = Labels::new(integrity, Secrecy::Private);
         let turn = TurnId::new(self.unix_ms(), random()?);
-        let seq =
-            self.journal().accept(connection.session, turn, inbound.text.clone(), labels.clone()).await?;
-        let scope = self.turn_of(connection);
-        scope.tell(self.journal(), seq, Happening::Accepted).await;
         let text = self.journal().redactor().redact(&inbound.text).text.into_owned();
+        let key = inbound.key.clone();
+        let seq = self.journal().accept(connection.session, turn, inbound, labels.clone()).await?;
+        let scope = self.turn_of(connection);
+        scope.tell(self.journal(), seq, Happening::Accepted { key }).await;
         let labels = labels.from_entry(seq);
         Ok((scope, UserMessage { entry: seq, text, labels, pinned: false }, turn))
     }

@@ -38,6 +38,7 @@ mod post;
 mod price;
 mod provider;
 mod question;
+mod repeated;
 mod restore;
 mod scope;
 mod screen;

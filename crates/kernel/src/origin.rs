@@ -133,6 +133,7 @@ fn values(action: &Action) -> Vec<Value> {
             vec![Value::new(&request.url), Value::line(&request.body.lossy())]
         }
         Action::Relay(relay) => vec![Value::new(&relay.url)],
+        Action::Line(way) => vec![Value::new(&way.url)],
         Action::Tool(tool) => vec![Value::line(&tool.args)],
         Action::Adapt(adaptation) => of_own(adaptation),
         Action::Diff { .. } | Action::Merge(_) | Action::Amend(_) | Action::Model { .. } => Vec::new(),

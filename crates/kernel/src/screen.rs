@@ -86,7 +86,11 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             reasons.iter_mut().for_each(clean);
         }
         Happening::Answered { why, .. } => clean(why),
-        Happening::Said { text } => clean(text),
+        Happening::Repeated { text, .. } => clean(text),
+        Happening::Said { text, by } => {
+            clean(text);
+            by.iter_mut().for_each(clean);
+        }
         Happening::Result { summary, text, .. } => {
             clean(summary);
             clean(text);
@@ -100,7 +104,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
         Happening::Merged { conflicts, commits, .. } => conflicts.iter_mut().chain(commits).for_each(clean),
         Happening::Ask { .. }
         | Happening::Session { .. }
-        | Happening::Accepted
+        | Happening::Accepted { .. }
         | Happening::Heard { .. }
         | Happening::Sessions { .. }
         | Happening::Guide { .. }

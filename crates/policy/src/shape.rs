@@ -37,6 +37,7 @@ pub(crate) fn check(action: &Action) -> Result<(), String> {
             http(request)
         }
         Action::Relay(relay) => line(&relay.method, &relay.url),
+        Action::Line(way) => line("POST", &way.url),
         Action::Tool(tool) => arguments::of_tool(tool),
         Action::Read { .. }
         | Action::Stat { .. }
@@ -89,6 +90,7 @@ fn sizes(action: &Action) -> (usize, usize) {
             (0, [&adaptation.old, &adaptation.new].into_iter().flatten().map(|text| text.0.len()).sum())
         }
         Action::Relay(relay) => (relay.method.len() + relay.url.len(), 0),
+        Action::Line(way) => (way.channel.len() + way.url.len() + way.key.len(), 0),
         Action::Tool(tool) => (tool.name.len() + tool.args.len(), 0),
         Action::Read { .. }
         | Action::Stat { .. }
@@ -113,6 +115,7 @@ fn paths(action: &Action) -> Result<(), String> {
         Action::Model { .. }
         | Action::Http(_)
         | Action::Relay(_)
+        | Action::Line(_)
         | Action::Fetch { .. }
         | Action::Tool(_) => true,
         _ => false,

@@ -9,7 +9,7 @@ use crate::{
     url::UrlPath,
 };
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
-use bailey_protocol::{Action, HttpRequest, Kind, MergeKind, Relay, Role, ToolEffect, WsPath};
+use bailey_protocol::{Action, HttpRequest, Kind, Line, MergeKind, Relay, Role, ToolEffect, WsPath};
 
 /// What is the same for all that an action touches.
 #[derive(Debug)]
@@ -77,6 +77,12 @@ impl<'a> Subject<'a> {
                 subject.method = Some(method);
                 subject.url_path = Some(UrlPath::of(url));
             }
+            // Who opens a line may send anything over it.
+            Action::Line(Line { url, .. }) => {
+                subject.network = Some(true);
+                subject.host = Host::of(url);
+                subject.method = Some("POST");
+            }
             Action::Merge(merge) => subject.direction = Some(merge.direction),
             Action::Tool(tool) => {
                 subject.network = None;
@@ -130,6 +136,7 @@ impl<'a> Resource<'a> {
             }
             // A body that does not say how long it is may be of any length.
             Action::Relay(relay) => [nowhere(Some(relay.length.unwrap_or(u64::MAX)))].into(),
+            Action::Line(_) => [nowhere(Some(u64::MAX))].into(),
             Action::Amend(amendment) => [at(&amendment.path, false, None)].into(),
             Action::Adapt(adaptation) => {
                 let size = adaptation.new.as_ref().map_or(0, |new| new.0.len());

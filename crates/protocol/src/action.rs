@@ -68,6 +68,8 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         raw: bool,
     },
+    /// Talk with a chat channel's server, from the line's opening to its closing.
+    Line(Line),
     /// Change a rule file of the home.
     Amend(Amendment),
     /// Change the agent's own file.
@@ -81,7 +83,7 @@ pub enum Action {
 #[serde(rename_all = "snake_case")]
 #[expect(
     missing_docs,
-    reason = "each is the kind of the action of the same name; a relay's and a fetch's is `Http`"
+    reason = "each is the kind of the action of the same name; a relay's, a fetch's and a line's is `Http`"
 )]
 pub enum Kind {
     Exec,
@@ -158,7 +160,7 @@ impl Action {
             Self::Diff { .. } => Kind::Diff,
             Self::Merge(_) => Kind::Merge,
             Self::Model { .. } => Kind::Model,
-            Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } => Kind::Http,
+            Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } | Self::Line(_) => Kind::Http,
             Self::Amend(_) => Kind::Amend,
             Self::Adapt(_) => Kind::Adapt,
             Self::Tool(_) => Kind::Tool,
@@ -185,9 +187,12 @@ impl Action {
             Self::Exec(command) => [&command.cwd].into(),
             Self::Amend(amendment) => [&amendment.path].into(),
             Self::Adapt(adaptation) => [&adaptation.path].into(),
-            Self::Model { .. } | Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } | Self::Tool(_) => {
-                Vec::new()
-            }
+            Self::Model { .. }
+            | Self::Http(_)
+            | Self::Relay(_)
+            | Self::Fetch { .. }
+            | Self::Line(_)
+            | Self::Tool(_) => Vec::new(),
         }
     }
 
@@ -213,6 +218,7 @@ impl Action {
             Self::Relay(Relay { method, url, key: Some(key), .. }) => {
                 alloc::format!("{method} {url} with the key {key}")
             }
+            Self::Line(Line { channel, url, .. }) => alloc::format!("the channel {channel} at {url}"),
             Self::Amend(amendment) => amendment.path.0.clone(),
             Self::Adapt(adaptation) => adaptation.path.0.clone(),
             Self::Tool(tool) => tool.name.clone(),
@@ -436,6 +442,17 @@ pub struct Relay {
     /// The name of the secret that the door puts in, where it does: the command has a stand-in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+}
+
+/// The way to a chat channel's server. What passes over it is not kept: what is said there stands in the sessions where it is said.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Line {
+    /// The channel's name in the configuration.
+    pub channel: String,
+    /// The URL of its server; requests go to paths beneath it.
+    pub url: String,
+    /// The name of the secret that the door puts in.
+    pub key: String,
 }
 
 /// The value of a header.

@@ -204,11 +204,28 @@ pub enum Happening {
         backend: Option<String>,
     },
     /// A message was accepted; it will not be lost.
-    Accepted,
+    Accepted {
+        /// Its name where it was said, where it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+    },
+    /// A message was said again that had been accepted before: nothing begins by it.
+    Repeated {
+        /// Its name where it was said.
+        key: String,
+        /// How the turn that it belongs to ended; none: it runs, or goes on one day.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended: Option<String>,
+        /// The last that the model said in that turn.
+        text: String,
+    },
     /// A person said something at another front end of the session, or at this one before it left.
     Said {
         /// The words, without secrets.
         text: String,
+        /// Who, where that is not the owner at a terminal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// Messages that were accepted during the turn are in front of the model now.
     Heard {

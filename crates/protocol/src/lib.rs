@@ -38,7 +38,7 @@ pub mod wall;
 
 pub use action::{
     AGENT_FILE_BYTES_MAX, Action, Adaptation, Amendment, Command, FileChange, HeaderValue, HttpRequest, Kind,
-    Limits, Merge, MergeFile, MergeKind, Relay, shell_word,
+    Limits, Line, Merge, MergeFile, MergeKind, Relay, shell_word,
 };
 pub use blob::Blob;
 pub use digest::{Digest, Hasher};
@@ -50,7 +50,7 @@ pub use history::{Branch, Commit, Tip, TipResult};
 pub use id::{ApprovalId, CallId, EffectId, SandboxId, SessionId, TokenId, TurnId};
 pub use jiff::Timestamp;
 pub use label::{Integrity, Labels, Secrecy};
-pub use message::{Inbound, ToolCall, ToolSpec};
+pub use message::{Inbound, Speaker, ToolCall, ToolSpec};
 pub use money::{Money, MoneyError};
 pub use number::Seq;
 pub use op::Op;

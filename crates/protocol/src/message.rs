@@ -1,14 +1,60 @@
 //! Messages and tool calls.
 
-use crate::CallId;
-use alloc::string::String;
+use crate::{CallId, Role};
+use alloc::{
+    format,
+    string::{String, ToString as _},
+};
 use serde::{Deserialize, Serialize};
 
 /// What somebody said over a registered connection.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Inbound {
     /// The text.
     pub text: String,
+    /// The message's name where it was said, unique in its session: what was accepted under it is not accepted again, so that
+    /// whoever does not know whether it was heard can say it once more. None where nobody says a thing twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Whether the words are somebody else's, passed on by whoever says it: data, and no instruction.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_quoted: bool,
+    /// Who says it, where that is not the owner at a terminal. It comes from the connection, and from nothing that is said there.
+    #[serde(skip)]
+    pub by: Option<Speaker>,
+}
+
+impl From<&str> for Inbound {
+    fn from(text: &str) -> Self {
+        text.to_string().into()
+    }
+}
+
+impl From<String> for Inbound {
+    fn from(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+/// A person at a channel, as the owner let them in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Speaker {
+    /// The channel's name in the configuration.
+    pub channel: String,
+    /// Who it is there: what the channel vouches for, such as a number, and never a name that people give themselves.
+    pub id: String,
+    /// What they are called, for people.
+    pub name: String,
+    /// What they are to this home.
+    pub role: Role,
+}
+
+impl Speaker {
+    /// One line for people.
+    #[must_use]
+    pub fn line(&self) -> String {
+        format!("{} {} ({} {})", self.role.name(), self.name, self.channel, self.id)
+    }
 }
 
 /// A tool call as the model wrote it.

@@ -1,6 +1,6 @@
 //! What front ends send to the session host.
 
-use crate::{Answer, ApprovalId, Inbound, Seq};
+use crate::{Answer, ApprovalId, Inbound, Seq, Speaker};
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,9 @@ pub enum Op {
         answer: Answer,
         /// The human's reason; it goes to the model and to the journal.
         why: String,
+        /// Who answers, where that is not the owner at a terminal. It comes from the connection.
+        #[serde(skip)]
+        by: Option<Speaker>,
     },
     /// Ask once more what ran out before anybody answered.
     AskAgain {

@@ -2,7 +2,7 @@
 
 mod path;
 
-use crate::{Host, HostError, history, threeway::Threeway};
+use crate::{Host, HostError, history, host::who, threeway::Threeway};
 use bailey_kernel::{Acted, Applied, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
     Action, Branch, DiffReport, Happening, Merge, MergeFile, MergeKind, MergeState, Op, Report, Status, Tip,
@@ -294,15 +294,16 @@ impl Host {
                 op = ops.recv() => op,
             };
             match op {
-                Some(Op::Answer { id, answer, why }) if id == asked => {
-                    self.kernel.take_answer(&self.connection, id, answer, self.who(), &why).await?;
+                Some(Op::Answer { id, answer, why, by }) if id == asked => {
+                    let who = who(by.as_ref(), || self.who());
+                    self.kernel.take_answer(&self.connection, id, answer, who, &why).await?;
                 }
                 None | Some(Op::Cancel) => {
                     self.kernel.withdraw(&scope, asked, "cancelled").await?;
                     return Ok(None);
                 }
                 Some(
-                    Op::Answer { .. }
+                    op @ (Op::Answer { .. }
                     | Op::AskAgain { .. }
                     | Op::Say(_)
                     | Op::Pin { .. }
@@ -311,8 +312,11 @@ impl Host {
                     | Op::Apply
                     | Op::Undo
                     | Op::Sessions
-                    | Op::Model { .. },
-                ) => {}
+                    | Op::Model { .. }),
+                ) => {
+                    let error = "a question about the changes is open: answer it first".to_owned();
+                    self.kernel.tell(&scope, Happening::Failed { op: op.name().into(), error }).await?;
+                }
             }
         }
     }

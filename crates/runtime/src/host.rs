@@ -8,7 +8,9 @@ use bailey_kernel::{
     Acted, Answerer, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Printed, Refused,
     Registrar, Restored, Scope, Segment, SessionInfo, SessionLock,
 };
-use bailey_protocol::{Action, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, TurnId, WsPath};
+use bailey_protocol::{
+    Action, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
+};
 use bailey_tools::Toolbox;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
@@ -360,6 +362,7 @@ impl Host {
         while let Some(op) = ops.recv().await {
             let name = op.name();
             let done = match op {
+                Op::Say(inbound) if self.kernel.is_repeated(&self.connection, &inbound).await? => continue,
                 Op::Say(inbound) => {
                     last = self.say(inbound, ops).await.map(Some);
                     match last {
@@ -378,8 +381,9 @@ impl Host {
                     let scope = self.kernel.turn_of(&self.connection);
                     tell_sessions(&self.kernel, &scope).await.map_err(Into::into)
                 }
-                Op::Answer { id, answer, why } => {
-                    let taken = self.kernel.take_answer(&self.connection, id, answer, self.who(), &why).await;
+                Op::Answer { id, answer, why, by } => {
+                    let who = who(by.as_ref(), || self.who());
+                    let taken = self.kernel.take_answer(&self.connection, id, answer, who, &why).await;
                     taken.map_err(Into::into)
                 }
                 Op::AskAgain { id } => {
@@ -478,6 +482,11 @@ fn main_name(models: &Models) -> String {
     main.map(|model| format!("{}/{}", model.name(), model.model())).unwrap_or_default()
 }
 
+/// Who answers: somebody at a channel, or whoever sits here.
+pub(crate) fn who(by: Option<&Speaker>, here: impl FnOnce() -> Answerer) -> Answerer {
+    by.map_or_else(here, Answerer::speaker)
+}
+
 /// Tells the newest sessions of this home.
 async fn tell_sessions(kernel: &Kernel, scope: &Scope) -> Result<(), Refused> {
     let sessions = kernel.journal().sessions().await?;
@@ -505,6 +514,7 @@ impl Front<'_> {
     async fn take(&mut self, op: Op) -> Result<(), Refused> {
         match op {
             Op::Cancel => self.scope.cancel().cancel(),
+            Op::Say(inbound) if self.kernel.is_repeated(self.connection, &inbound).await? => {}
             Op::Say(inbound) => {
                 let (_, message, _) = self.kernel.accept(self.connection, inbound).await?;
                 self.news.push(message);
@@ -528,8 +538,9 @@ impl Front<'_> {
                     self.kernel.tell(self.scope, Happening::Failed { op, error }).await?;
                 }
             }
-            Op::Answer { id, answer, why } => {
-                self.kernel.take_answer(self.connection, id, answer, self.who.clone(), &why).await?;
+            Op::Answer { id, answer, why, by } => {
+                let who = who(by.as_ref(), || self.who.clone());
+                self.kernel.take_answer(self.connection, id, answer, who, &why).await?;
             }
         }
         Ok(())

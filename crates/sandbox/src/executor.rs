@@ -279,6 +279,7 @@ impl Walls {
             | Action::Http(_)
             | Action::Fetch { .. }
             | Action::Relay(_)
+            | Action::Line(_)
             | Action::Amend(_)
             | Action::Adapt(_)
             | Action::Tool(_) => {}

@@ -10,7 +10,7 @@ use bailey_kernel::{
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{
-    CallId, Card, CardPart, Digest, Event, Happening, Inbound, Profile, SessionId, Timestamp, ToolCall,
+    CallId, Card, CardPart, Digest, Event, Happening, Profile, SessionId, Timestamp, ToolCall,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{
@@ -216,7 +216,7 @@ impl Bench {
     /// # Panics
     /// When it is not accepted.
     pub async fn say(&self, text: &str) -> (Scope, UserMessage) {
-        let accepted = self.kernel.accept(&self.connection, Inbound { text: text.into() }).await.unwrap();
+        let accepted = self.kernel.accept(&self.connection, text.into()).await.unwrap();
         (accepted.0, accepted.1)
     }
 

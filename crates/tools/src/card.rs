@@ -82,6 +82,11 @@ pub fn card(question: &Question<'_>) -> Card {
             draft.optional("body", relay.length.map(|length| format!("{length} bytes")).as_deref());
             format!("Let a command's request pass: {} {}", relay.method, host(&relay.url))
         }
+        Action::Line(way) => {
+            draft.line("POST", &way.url);
+            draft.field("key", &way.key);
+            format!("Open the channel {}", way.channel)
+        }
         Action::Amend(amendment) => draft.amend(amendment),
         Action::Adapt(adaptation) => draft.adapt(adaptation),
         Action::Tool(ToolUse { name, effect, args }) => {

@@ -8,7 +8,7 @@ use bailey_agent::{Brain as _, Hands, Loop, ModelRole, Models, Route, TurnEnd};
 use bailey_journal::Fact;
 use bailey_kernel::{Context, Decoder, Encoded, ModelErrorKind, Provider, Refused, Segment, tokens};
 use bailey_llm::Wire;
-use bailey_protocol::{Happening, Inbound, Kind, ToolSpec};
+use bailey_protocol::{Happening, Kind, ToolSpec};
 use bailey_testkit::{Bench, Message, ModelServer, Reply, Setup};
 use serde_json::{Value, json};
 use std::sync::{
@@ -108,7 +108,7 @@ async fn turn(
     context: &mut Context,
     text: &str,
 ) -> Result<String, Refused> {
-    let inbound = Inbound { text: text.into() };
+    let inbound = text.into();
     let (scope, message, _) = bench.kernel.accept(&bench.connection, inbound).await.unwrap();
     hands.scope = scope;
     context.push(message);

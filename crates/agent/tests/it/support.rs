@@ -5,7 +5,7 @@ use bailey_agent::{
 };
 use bailey_kernel::{Context, Observation, Refused, Segment};
 use bailey_llm::Wire;
-use bailey_protocol::{Inbound, Limits, ToolCall};
+use bailey_protocol::{Limits, ToolCall};
 use bailey_testkit::{Bench, ModelServer, Reply, Setup, tool_call};
 use bailey_tools::{ToolConfig, Toolbox};
 use serde_json::Value;
@@ -93,7 +93,7 @@ impl Table {
 
 /// Says something in the middle of a turn, as the session host does.
 pub(crate) async fn interject(bench: &Bench, news: &News, text: &str) {
-    let inbound = Inbound { text: text.into() };
+    let inbound = text.into();
     let (_, message, _) = bench.kernel.accept(&bench.connection, inbound).await.unwrap();
     news.push(message);
 }

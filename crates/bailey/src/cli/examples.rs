@@ -14,6 +14,16 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey --json run --approve never \"explain src/main.rs\"", "from a script"),
         ],
     ),
+    (&["channels", "list"], &[("bailey channels list", "which are up, and why one is not")]),
+    (&["channels", "people"], &[("bailey channels people", "who may speak, and who asks to")]),
+    (
+        &["channels", "pair"],
+        &[
+            ("bailey channels pair telegram H7KM-2QXA --as owner", "you, on your phone"),
+            ("bailey channels pair telegram PZ4N-8WDE", "somebody who gives the agent work"),
+        ],
+    ),
+    (&["channels", "forget"], &[("bailey channels forget telegram 4711", "from now on")]),
     (&["chat"], &[("bailey chat", "in a repository"), ("bailey chat --resume 3f2a", "go on with a session")]),
     (
         &["start"],

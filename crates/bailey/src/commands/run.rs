@@ -14,7 +14,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::TurnEnd;
 use bailey_kernel::Acted;
-use bailey_protocol::{Action, Inbound, Report, StatReport, WsPath};
+use bailey_protocol::{Action, Report, StatReport, WsPath};
 use bailey_runtime::{Change, Changes, Host, HostError, Merged, Opening};
 use std::{io::Read as _, process::ExitCode};
 use tokio::sync::mpsc;
@@ -65,7 +65,7 @@ pub(super) async fn turn(
     }
     message.iter().for_each(|message| front.asked(message));
     let ended = match message {
-        Some(text) => front.during(host.say(Inbound { text }, &mut inbox)).await,
+        Some(text) => front.during(host.say(text.into(), &mut inbox)).await,
         None if host.is_interrupted() => front.during(host.go_on(&mut inbox)).await,
         // A model that has answered is not asked to answer its own answer.
         None => {

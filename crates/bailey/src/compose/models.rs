@@ -4,7 +4,7 @@ use super::Keys;
 use crate::{cli::TurnOptions, config::Config, home::Home, witness::Witness};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_agent::{Models as ByRole, Retry, Route};
-use bailey_egress::{Authority, Egress, ForwardConfig, ForwardProxy, Proxies};
+use bailey_egress::{Authority, Egress, ForwardConfig, ForwardProxy, Line, LineEnd, Proxies};
 use bailey_journal::Journal;
 use bailey_kernel::{Executor, Provider};
 use bailey_llm::{Cassette, Catalogue, Endpoint, Normaliser, Player, Recorder, Recording};
@@ -154,6 +154,25 @@ pub(crate) fn door(
         ..bailey_egress::Config::default()
     };
     Ok(Egress::new(door, keys.vault.clone(), journal.seal())?)
+}
+
+/// A channel's line, with the same limits, and where requests are given to it.
+///
+/// # Errors
+/// When its URL is none, or a proxy is of a kind that cannot be used.
+pub(super) fn line(
+    config: &Config,
+    way: &bailey_protocol::Line,
+    keys: &Keys,
+    journal: &Journal,
+) -> Result<(Arc<dyn Executor>, LineEnd)> {
+    let door = bailey_egress::Config {
+        proxies: Proxies::of(|name| std::env::var(name).ok())?,
+        connect_timeout: Duration::from_secs(config.network.connect_seconds),
+        ..bailey_egress::Config::default()
+    };
+    let (line, end) = Line::new(way.clone(), &door, keys.vault.clone(), journal.seal())?;
+    Ok((line, end))
 }
 
 /// The door of commands.

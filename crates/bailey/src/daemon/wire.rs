@@ -1,7 +1,7 @@
 //! What goes over the sockets of a home: lines of JSON, from its owner to its owner.
 
 use anyhow::{Context as _, Result, bail};
-use bailey_protocol::{SessionId, WsPath};
+use bailey_protocol::{SessionId, Speaker, WsPath};
 use rustix::fs::{CWD, Mode, OFlags};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -93,6 +93,18 @@ pub(crate) struct Status {
     pub(crate) version: String,
     pub(crate) stopping: bool,
     pub(crate) sessions: Vec<Running>,
+    #[serde(default)]
+    pub(crate) channels: Vec<ChannelState>,
+}
+
+/// How a channel is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ChannelState {
+    pub(crate) name: String,
+    /// Whether its process runs.
+    pub(crate) up: bool,
+    /// The last that its process said before it ended.
+    pub(crate) note: String,
 }
 
 /// A session that runs.
@@ -116,6 +128,12 @@ pub(crate) struct State {
     pub(crate) questions: usize,
     /// Front ends that look on.
     pub(crate) clients: usize,
+}
+
+/// The first line at a session's socket where the daemon connects for a person at a channel: whatever follows is theirs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Introduced {
+    pub(crate) introduced: Speaker,
 }
 
 /// What the process of a session says to the daemon.

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::print::{Printer, Style};
 use anyhow::Result;
-use bailey_protocol::{Happening, Inbound, Op};
+use bailey_protocol::{Happening, Op};
 use command::Command;
 use input::Input;
 use std::{
@@ -278,7 +278,7 @@ impl Front<'_> {
                 self.say(text);
             }
             Doing::Turn => {
-                self.send(Op::Say(Inbound { text: text.clone() }));
+                self.send(Op::Say(text.clone().into()));
                 self.queue(text);
             }
             Doing::Op(_) => {
@@ -291,7 +291,7 @@ impl Front<'_> {
     fn say(&mut self, text: String) {
         self.show_message(&text);
         self.is_cancelled = false;
-        self.send(Op::Say(Inbound { text }));
+        self.send(Op::Say(text.into()));
     }
 
     fn queue(&mut self, text: String) {
@@ -409,9 +409,10 @@ impl Front<'_> {
                     self.show_message(&text);
                 }
             }
-            Happening::Said { text } => self.show_message(text),
+            Happening::Said { text, by: None } => self.show_message(text),
+            Happening::Said { text, by: Some(by) } => self.show_message(&format!("{by}: {text}")),
             // Said too late for the last turn, it begins one of its own.
-            Happening::Accepted if chat.doing == Doing::Nothing => {
+            Happening::Accepted { .. } if chat.doing == Doing::Nothing => {
                 chat.doing = Doing::Turn;
                 if let Some(text) = chat.queued.pop_front() {
                     self.show_message(&text);

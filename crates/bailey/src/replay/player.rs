@@ -341,9 +341,9 @@ impl Player {
     async fn happen(&self, what: Meanwhile) {
         let before = self.journal.newest();
         let op = match what {
-            Meanwhile::Say(text) => Op::Say(bailey_protocol::Inbound { text }),
+            Meanwhile::Say(text) => Op::Say(text.into()),
             Meanwhile::Answer(recorded) => match self.recording.answer(recorded) {
-                Some((id, answer, why)) => Op::Answer { id, answer, why },
+                Some((id, answer, why)) => Op::Answer { id, answer, why, by: None },
                 None => return,
             },
         };

@@ -25,21 +25,26 @@ const CHAT: [&str; 3] = ["chat", "--model", "test/model"];
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A daemon of a stage's home, which ends with the test.
-struct Daemon<'a>(&'a Stage);
+pub(crate) struct Daemon<'a>(&'a Stage);
 
 impl<'a> Daemon<'a> {
-    fn start(stage: &'a Stage) -> Self {
+    pub(crate) fn start(stage: &'a Stage) -> Self {
         let ran = stage.ran(&["start"]);
         assert!(ran.code == Some(0) && ran.stderr.contains("the daemon is up"), "{ran:?}");
         Self(stage)
     }
 
-    fn status(&self) -> Value {
+    /// The one that another program was started as.
+    pub(crate) fn of(stage: &'a Stage) -> Self {
+        Self(stage)
+    }
+
+    pub(crate) fn status(&self) -> Value {
         self.0.ran(&["--json", "status"]).lines().remove(0)
     }
 
     /// Waits for what the daemon says of its one session.
-    fn wait(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn wait(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let status = self.status();
@@ -52,7 +57,7 @@ impl<'a> Daemon<'a> {
     }
 
     /// As by kill -9; its sessions end with it.
-    fn kill(&self) {
+    pub(crate) fn kill(&self) {
         let status = self.status();
         let pids: Vec<u64> = status["sessions"].as_array().unwrap().iter().map(pid).collect();
         end(pid(&status), "-KILL");
@@ -72,11 +77,11 @@ impl Drop for Daemon<'_> {
     }
 }
 
-fn pid(value: &Value) -> u64 {
+pub(crate) fn pid(value: &Value) -> u64 {
     value["pid"].as_u64().unwrap()
 }
 
-fn end(pid: u64, signal: &str) {
+pub(crate) fn end(pid: u64, signal: &str) {
     assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
 }
 
@@ -413,7 +418,7 @@ fn asked(stage: &Stage, what: &Value) -> Value {
 }
 
 /// Opens a session: `words` besides where it works.
-fn open(stage: &Stage, words: &[&str]) -> Value {
+pub(crate) fn open(stage: &Stage, words: &[&str]) -> Value {
     let again = ["--model", "test/model"];
     let words = [&again, words].concat();
     let directory = stage.project();

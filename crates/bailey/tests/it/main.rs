@@ -63,6 +63,7 @@ mod steps;
 mod stops;
 #[cfg(target_arch = "x86_64")]
 mod takeover;
+mod telegram;
 mod terminal;
 mod traffic;
 mod tree;

@@ -5,7 +5,7 @@
 //! `bailey-controls`, with just the binding, or just the warden's doubt, taken away.
 
 mod forge;
-mod inject;
+pub(crate) mod inject;
 
 use crate::{attacks::actor::controls, stage::Stage};
 use bailey_protocol::{Action, Blob, FileChange, Isolation, WsPath};

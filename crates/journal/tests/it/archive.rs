@@ -17,7 +17,7 @@ const SAID: &str = "a sentence that only an archive holds";
 
 async fn said(desk: &Desk, session: SessionId, text: &str) {
     let turn = TurnId::new(1, [1; 10]);
-    desk.journal.accept(session, turn, text.into(), Labels::default()).await.unwrap();
+    desk.journal.accept(session, turn, text, Labels::default()).await.unwrap();
 }
 
 /// A session of the first day with commands and words, one beside it that is used up to now, and their entries in turn.

@@ -137,7 +137,7 @@ fn dollars(nanos: u64) -> Option<Money> {
 
 async fn message(desk: &Desk, session: SessionId, turn: u8) {
     let turn = TurnId::new(1_767_000_000_000, [turn; 10]);
-    desk.journal.accept(session, turn, "more".into(), Labels::default()).await.unwrap();
+    desk.journal.accept(session, turn, "more", Labels::default()).await.unwrap();
 }
 
 /// What is rebuilt from the chain is what is there.

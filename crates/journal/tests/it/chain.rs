@@ -10,7 +10,7 @@ async fn written() -> Desk {
     let desk = desk().await;
     let session = desk.session().await;
     let turn = TurnId::new(1, [1; 10]);
-    desk.journal.accept(session, turn, "hello".into(), Labels::default()).await.unwrap();
+    desk.journal.accept(session, turn, "hello", Labels::default()).await.unwrap();
     desk.run(session, command("echo one"), Report::Nothing).await;
     desk.run(session, read("/w/a"), Report::Nothing).await;
     desk

@@ -20,7 +20,7 @@ async fn signed() -> (Desk, SessionId, PublicKey) {
     let desk = desk().await;
     let session = desk.session().await;
     let turn = TurnId::new(1, [1; 10]);
-    desk.journal.accept(session, turn, "hello".into(), Labels::default()).await.unwrap();
+    desk.journal.accept(session, turn, "hello", Labels::default()).await.unwrap();
     for name in ["one", "two", "three"] {
         desk.run(session, command(&format!("echo {name}")), Report::Nothing).await;
         desk.journal.checkpoint().await.unwrap();

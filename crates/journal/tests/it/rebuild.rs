@@ -25,7 +25,7 @@ async fn approved(desk: &Desk, sealed: Sealed, answer: Answer) {
 async fn lived(desk: &Desk) -> SessionId {
     let session = desk.session().await;
     for text in ["the first message\nand more", "another"] {
-        desk.journal.accept(session, TurnId::new(1, [1; 10]), text.into(), Labels::default()).await.unwrap();
+        desk.journal.accept(session, TurnId::new(1, [1; 10]), text, Labels::default()).await.unwrap();
     }
     desk.journal.resume_session(session, "other/model".into()).await.unwrap();
     let report = ExecReport { touched: vec![touched("/w/a"), touched("/w/b")], ..ExecReport::default() };

@@ -57,7 +57,7 @@ async fn what_is_gone_besides_what_was_removed_is_found() {
         let child = desk.child(removed, 1_000).await;
         let grandchild = desk.child(child, 1_000).await;
         for (n, id) in [(2, child), (3, grandchild)] {
-            desk.journal.accept(id, TurnId::new(n, [2; 10]), SAID.into(), Labels::default()).await.unwrap();
+            desk.journal.accept(id, TurnId::new(n, [2; 10]), SAID, Labels::default()).await.unwrap();
         }
         let left = desk.journal.sources(removed, 1_000_000).await.unwrap();
         assert!(left.iter().any(|it| it.entry.session == Some(grandchild)), "it is one family");

@@ -60,7 +60,7 @@ async fn sessions_are_listed_newest_first_with_a_title() {
     assert_eq!(ids().await, [other, one]);
     desk.clock.advance(Duration::from_secs(1));
     let say = async |text: &str| {
-        desk.journal.accept(one, TurnId::new(1, [1; 10]), text.into(), Labels::default()).await.unwrap();
+        desk.journal.accept(one, TurnId::new(1, [1; 10]), text, Labels::default()).await.unwrap();
     };
     say("fix the bug\nplease").await;
     say("and another").await;

@@ -263,7 +263,7 @@ async fn fail_closed() {
         let refused = bench.kernel.call(&scope, &context.provenance(), &tool, &call("c3")).await;
         assert!(refused.is_err(), "{refused:?}");
     }
-    let said = bench.kernel.accept(&bench.connection, bailey_protocol::Inbound { text: "more".into() }).await;
+    let said = bench.kernel.accept(&bench.connection, "more".into()).await;
     assert!(matches!(said, Err(Refused::Journal(_))));
     assert_eq!(bench.world.spans().len(), before);
 }

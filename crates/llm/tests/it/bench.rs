@@ -9,7 +9,7 @@ use bailey_kernel::{
 use bailey_llm::{Codec, Endpoint, Wire, provider};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{
-    Action, Blob, Card, FileReport, Inbound, Outcome, Report, SessionId, Status, ToolCall, ToolSpec, WsPath,
+    Action, Blob, Card, FileReport, Outcome, Report, SessionId, Status, ToolCall, ToolSpec, WsPath,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{sync::Arc, time::Duration};
@@ -89,7 +89,7 @@ impl Bench {
     }
 
     pub(crate) async fn say(&mut self, text: &str) {
-        let inbound = Inbound { text: text.into() };
+        let inbound = text.into();
         let (_, message, _) = self.kernel.accept(&self.connection, inbound).await.unwrap();
         self.context.push(message);
     }

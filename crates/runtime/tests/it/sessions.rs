@@ -37,7 +37,7 @@ async fn a_card_is_answered_over_ops_and_twice_is_once() {
         };
         let id = Front::wait(&mut events, asked).await;
         for answer in [Answer::Yes, Answer::No] {
-            ops.send(Op::Answer { id, answer, why: String::new() }).await.unwrap();
+            ops.send(Op::Answer { id, answer, why: String::new(), by: None }).await.unwrap();
         }
     };
     let (end, ()) = tokio::join!(host.say(say("deploy"), &mut heard), answering);

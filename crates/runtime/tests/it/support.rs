@@ -77,7 +77,7 @@ pub(crate) async fn session(server: &ModelServer) -> (Host, Front, TempDir) {
 }
 
 pub(crate) fn say(text: &str) -> Inbound {
-    Inbound { text: text.into() }
+    text.into()
 }
 
 impl Front {
@@ -105,6 +105,6 @@ impl Front {
             _ => None,
         };
         let id = Self::wait(events, asked).await;
-        ops.send(Op::Answer { id, answer, why: "a test".into() }).await.unwrap();
+        ops.send(Op::Answer { id, answer, why: "a test".into(), by: None }).await.unwrap();
     }
 }

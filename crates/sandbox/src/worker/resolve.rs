@@ -32,6 +32,7 @@ pub(super) fn resolve(mut action: Action, workspace: &str) -> Result<Action, Err
         | Action::Http(_)
         | Action::Fetch { .. }
         | Action::Relay(_)
+        | Action::Line(_)
         | Action::Amend(_)
         | Action::Adapt(_)
         | Action::Tool(_) => {

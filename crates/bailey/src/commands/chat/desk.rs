@@ -2,6 +2,7 @@
 //! name, any number at once and one after the other, and works on while nobody looks.
 
 mod clients;
+mod rights;
 
 use super::place;
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
 };
 use anyhow::Result;
 use bailey_kernel::Kernel;
-use bailey_protocol::{ApprovalId, Event, Happening, Op, SessionId};
+use bailey_protocol::{ApprovalId, Event, Happening, Inbound, Op, SessionId};
 use bailey_runtime::{HostError, Opening};
 use clients::{Came, Clients};
 use std::{
@@ -182,7 +183,8 @@ impl<'a> Desk<'a> {
     /// What happened goes to everybody who looks on.
     fn take(&mut self, event: &Event) {
         match &event.happening {
-            Happening::Accepted => (self.is_working, self.is_asked) = (true, false),
+            Happening::Accepted { .. } => (self.is_working, self.is_asked) = (true, false),
+            Happening::Repeated { .. } => self.is_asked = false,
             Happening::End { .. } => (self.is_working, self.idle) = (false, Instant::now()),
             Happening::Ask { id, .. } => drop(self.questions.insert(*id)),
             Happening::Answered { id, .. } => drop(self.questions.remove(id)),
@@ -195,12 +197,12 @@ impl<'a> Desk<'a> {
         self.idle = Instant::now();
         let op = match came {
             Came::Op(op) => op,
-            Came::Nonsense(error) => return self.clients.fail(self.printer, client, "op", error),
+            Came::Refused(op, why) => return self.clients.fail(self.printer, client, op, why),
             Came::Gone => return self.clients.remove(client),
         };
         let name = op.name();
         let said = match &op {
-            Op::Say(inbound) => Some(inbound.text.clone()),
+            Op::Say(inbound) => Some(inbound.clone()),
             _ => None,
         };
         if self.is_draining && matches!(op, Op::Say(_) | Op::Apply | Op::Undo) {
@@ -212,12 +214,12 @@ impl<'a> Desk<'a> {
             let error = "the session is too busy to hear that; try again".to_owned();
             return self.clients.fail(self.printer, client, name, error);
         }
-        if let Some(text) = said {
+        if let Some(Inbound { text, by, .. }) = said {
             if !self.is_working && !self.is_asked {
                 self.clients.begin_turn();
             }
             self.is_asked = true;
-            self.clients.said(self.printer, client, text);
+            self.clients.said(self.printer, client, text, by.as_ref());
         }
     }
 

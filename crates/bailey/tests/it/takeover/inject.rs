@@ -12,7 +12,7 @@ use nix::{
 use std::{fs, os::unix::fs::FileExt as _, thread, time::Duration};
 
 /// A thread that is held in a system call of its own.
-pub(super) struct Taken {
+pub(crate) struct Taken {
     thread: Pid,
     saved: user_regs_struct,
     memory: fs::File,
@@ -23,7 +23,7 @@ pub(super) struct Taken {
 
 /// The threads of a process. The kernel's list is cut short where a thread ends while it is read, so it is read until it
 /// stays the same.
-pub(super) fn threads(process: u32) -> Vec<i32> {
+pub(crate) fn threads(process: u32) -> Vec<i32> {
     let list = || -> Vec<i32> {
         let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
         tasks.map(|task| task.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
@@ -41,7 +41,7 @@ pub(super) fn threads(process: u32) -> Vec<i32> {
 
 impl Taken {
     /// Stops a thread while it waits in the kernel; `ESRCH` where it ended, another error where ptrace is not allowed.
-    pub(super) fn seize(thread: i32) -> nix::Result<Self> {
+    pub(crate) fn seize(thread: i32) -> nix::Result<Self> {
         let pid = Pid::from_raw(thread);
         for _ in 0..50 {
             ptrace::attach(pid)?;
@@ -64,14 +64,14 @@ impl Taken {
     }
 
     /// Puts bytes, and a NUL behind them, where the thread can name them.
-    pub(super) fn put(&mut self, bytes: &[u8]) -> u64 {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> u64 {
         self.free = (self.free - bytes.len() as u64 - 1) & !0xf;
         self.memory.write_all_at(&[bytes, b"\0"].concat(), self.free).unwrap();
         self.free
     }
 
     /// Has the thread make a call; what it returned.
-    pub(super) fn call(&mut self, number: c_long, [rdi, rsi, rdx, r10, r8, r9]: [u64; 6]) -> i64 {
+    pub(crate) fn call(&mut self, number: c_long, [rdi, rsi, rdx, r10, r8, r9]: [u64; 6]) -> i64 {
         let registers = user_regs_struct {
             rax: number as u64,
             // No call that could be made again.

@@ -48,11 +48,23 @@ fn killed(stage: &Stage, command: &[&str], path: &Path, from: &Tree, children: b
         assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "{command:?} did nothing");
         thread::sleep(Duration::from_micros(200));
     }
+    let below = descendants(child.id());
     if children {
         kill_below(child.id());
     }
     child.kill().unwrap();
     child.wait().unwrap();
+    // What it left alone ends, too, and may do its last work meanwhile.
+    while below.iter().any(|process| lives(*process)) {
+        assert!(Instant::now() < deadline, "{command:?} left something behind");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether a process is there and has not ended; who has to reap it may be slow.
+fn lives(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
 }
 
 /// Kills all processes below this one.

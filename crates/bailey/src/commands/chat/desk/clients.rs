@@ -1,8 +1,12 @@
 //! The front ends of one session: each hears all that happens, and what one of them says reaches the session. One that does not
 //! keep up is cut off; it may connect again, and hears what happened since the turn began.
 
-use crate::{daemon::wire, print::Printer};
-use bailey_protocol::{Event, Happening, Op, Seq, event::EVENT_VERSION};
+use super::rights;
+use crate::{
+    daemon::wire::{self, Introduced},
+    print::Printer,
+};
+use bailey_protocol::{Event, Happening, Op, Seq, Speaker, event::EVENT_VERSION};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -34,8 +38,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// What came from a front end.
 pub(super) enum Came {
     Op(Op),
-    /// What is none, and why.
-    Nonsense(String),
+    /// What was not understood or is not theirs to ask for, its name, and why.
+    Refused(&'static str, String),
     Gone,
 }
 
@@ -136,11 +140,12 @@ impl Clients {
     }
 
     /// Tells everybody else, and who comes later, what was said at one of them.
-    pub(super) fn said(&mut self, printer: &Printer, by: u64, text: String) {
-        let event = Event { v: EVENT_VERSION, seq: self.newest, happening: Happening::Said { text } };
+    pub(super) fn said(&mut self, printer: &Printer, at: u64, text: String, by: Option<&Speaker>) {
+        let happening = Happening::Said { text, by: by.map(Speaker::line) };
+        let event = Event { v: EVENT_VERSION, seq: self.newest, happening };
         let Some(line) = line(printer, &event) else { return };
         self.keep(line.clone());
-        self.send(&line, Some(by));
+        self.send(&line, Some(at));
     }
 
     fn send(&mut self, line: &Arc<str>, but: Option<u64>) {
@@ -193,12 +198,18 @@ async fn tell(mut write: OwnedWriteHalf, mut waiting: mpsc::Receiver<Arc<str>>) 
 
 async fn hear(number: u64, read: OwnedReadHalf, to_come: mpsc::Sender<(u64, Came)>) {
     let mut read = BufReader::new(read);
+    let (mut speaker, mut is_first) = (None, true);
     loop {
         let came = match wire::line(&mut read, wire::LINE_BYTES_MAX).await {
-            Ok(Some(line)) => match serde_json::from_slice(&line) {
-                Ok(op) => Came::Op(op),
-                Err(error) => Came::Nonsense(format!("that is nothing that a session does: {error}")),
-            },
+            Ok(Some(line)) => {
+                if std::mem::take(&mut is_first)
+                    && let Ok(Introduced { introduced }) = serde_json::from_slice(&line)
+                {
+                    speaker = Some(introduced);
+                    continue;
+                }
+                asked(&line, speaker.as_ref())
+            }
             Ok(None) | Err(_) => Came::Gone,
         };
         let is_gone = matches!(came, Came::Gone);
@@ -206,4 +217,17 @@ async fn hear(number: u64, read: OwnedReadHalf, to_come: mpsc::Sender<(u64, Came
             return;
         }
     }
+}
+
+fn asked(line: &[u8], speaker: Option<&Speaker>) -> Came {
+    let op: Op = match serde_json::from_slice(line) {
+        Ok(op) => op,
+        Err(error) => return Came::Refused("op", format!("that is nothing that a session does: {error}")),
+    };
+    let name = op.name();
+    let theirs = match speaker {
+        Some(speaker) => rights::of(speaker, op),
+        None => Ok(op),
+    };
+    theirs.map_or_else(|why| Came::Refused(name, why), Came::Op)
 }

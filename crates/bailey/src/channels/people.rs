@@ -1,0 +1,161 @@
+//! Who may speak over a channel: people whom the owner let in, each with a role, and who asked to be.
+
+use crate::home::{Home, write_private};
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{Clock as _, SystemClock};
+use bailey_protocol::{Role, Speaker, Timestamp};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::ErrorKind,
+    os::unix::fs::OpenOptionsExt as _,
+    path::PathBuf,
+};
+
+/// How many may wait to be let in, and for how long, in milliseconds.
+const ASKED_MAX: usize = 8;
+const ASKED_MS: i64 = 60 * 60 * 1000;
+/// What codes are made of: no two of these look alike.
+const LETTERS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+
+/// Those of one channel.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct People {
+    pub(crate) people: Vec<Person>,
+    pub(crate) asked: Vec<Asked>,
+}
+
+/// Somebody who was let in.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Person {
+    /// Who it is, as the platform vouches.
+    pub(crate) id: String,
+    /// What they called themselves then.
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) since: Timestamp,
+}
+
+/// Somebody who wrote and is not known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// What they were told to give the owner.
+    pub(crate) code: String,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) at: Timestamp,
+}
+
+impl People {
+    /// Those of a channel.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn of(home: &Home, channel: &str) -> Result<Self> {
+        let path = path(home, channel);
+        match fs::read(&path) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+        }
+    }
+
+    /// Changes them, one process after the other.
+    ///
+    /// # Errors
+    /// Those of `change`, after which nothing is changed; or the file cannot be written.
+    pub(crate) fn change<T>(
+        home: &Home,
+        channel: &str,
+        change: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let folder = home.make_channel(channel)?;
+        let lock =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join("lock"));
+        let lock: File = lock.context("the channel's lock cannot be made")?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
+        let mut people = Self::of(home, channel)?;
+        let changed = change(&mut people)?;
+        write_private(&path(home, channel), &serde_json::to_vec_pretty(&people)?)?;
+        Ok(changed)
+    }
+
+    /// Who this is to the home; none where the owner let nobody of this id in.
+    pub(crate) fn speaker(&self, channel: &str, id: &str) -> Option<Speaker> {
+        let person = self.people.iter().find(|person| person.id == id)?;
+        let Person { id, name, role, .. } = person.clone();
+        Some(Speaker { channel: channel.into(), id, name, role })
+    }
+
+    /// Notes that somebody asks to be let in: the code that they give the owner, and whether it is a new one. None where too many
+    /// wait already.
+    ///
+    /// # Errors
+    /// When there are no random numbers.
+    pub(crate) fn ask(&mut self, id: &str, name: &str) -> Result<Option<(String, bool)>> {
+        self.forget_old();
+        if let Some(asked) = self.asked.iter().find(|asked| asked.id == id) {
+            return Ok(Some((asked.code.clone(), false)));
+        }
+        if self.asked.len() >= ASKED_MAX {
+            return Ok(None);
+        }
+        let code = code()?;
+        let (id, name, at) = (id.to_owned(), name.to_owned(), SystemClock.now());
+        self.asked.push(Asked { code: code.clone(), id, name, at });
+        Ok(Some((code, true)))
+    }
+
+    /// Lets in who was told this code.
+    ///
+    /// # Errors
+    /// When nobody was, or it is too long ago.
+    pub(crate) fn pair(&mut self, code: &str, role: Role) -> Result<Person> {
+        self.forget_old();
+        let plain = |code: &str| code.replace('-', "").to_ascii_uppercase();
+        let Some(at) = self.asked.iter().position(|asked| plain(&asked.code) == plain(code)) else {
+            bail!(
+                "nobody was told the code `{code}`, or it is more than an hour ago: they write once more, and are told a new one"
+            );
+        };
+        let Asked { id, name, .. } = self.asked.remove(at);
+        let person = Person { id, name, role, since: SystemClock.now() };
+        self.people.retain(|other| other.id != person.id);
+        self.people.push(person.clone());
+        Ok(person)
+    }
+
+    /// Lets somebody in no more.
+    ///
+    /// # Errors
+    /// When nobody has this id.
+    pub(crate) fn forget(&mut self, id: &str) -> Result<Person> {
+        let at = self.people.iter().position(|person| person.id == id);
+        let at = at.with_context(|| {
+            format!("nobody with the id `{id}` was let in: `bailey channels people` names all")
+        })?;
+        Ok(self.people.remove(at))
+    }
+
+    fn forget_old(&mut self) {
+        let now = SystemClock.now().as_millisecond();
+        self.asked.retain(|asked| now - asked.at.as_millisecond() < ASKED_MS);
+    }
+}
+
+fn path(home: &Home, channel: &str) -> PathBuf {
+    home.channel(channel).join("people.json")
+}
+
+fn code() -> Result<String> {
+    let mut random = [0_u8; 8];
+    getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    let letter =
+        |byte: &u8| LETTERS.get(usize::from(*byte) % LETTERS.len()).map_or('A', |letter| char::from(*letter));
+    let mut code: String = random.iter().map(letter).collect();
+    code.insert(4, '-');
+    Ok(code)
+}

@@ -1,0 +1,139 @@
+//! `bailey channels`: who may speak over the chat channels of a home. The process that talks with a platform is here, too
+//! (`bridge.rs`); the daemon starts it.
+
+mod answer;
+mod bridge;
+mod command;
+mod guard;
+mod link;
+mod notes;
+mod talk;
+
+pub(super) use bridge::run as bridge;
+
+use crate::{
+    channels::People,
+    cli::{self, Channels},
+    config::Config,
+    daemon::{
+        client::Client,
+        wire::{Ask, Told},
+    },
+    exit::Mistyped,
+    home::Home,
+    print::{Printer, Style},
+};
+use anyhow::{Result, bail};
+use bailey_protocol::Role;
+use serde_json::json;
+use std::process::ExitCode;
+
+pub(super) async fn run(home: &Home, command: Channels, printer: &Printer) -> Result<ExitCode> {
+    let config = Config::load(home)?;
+    let known = |name: &str| match config.channels.contains_key(name) {
+        true => Ok(()),
+        false => Err(Mistyped(format!(
+            "there is no channel `{name}`: name it in config.toml as [channels.{name}]"
+        ))),
+    };
+    match command {
+        Channels::List => list(home, &config, printer).await?,
+        Channels::People => people(home, &config, printer)?,
+        Channels::Pair { channel, code, role } => {
+            known(&channel)?;
+            let role = match role {
+                cli::PersonRole::Owner => Role::Owner,
+                cli::PersonRole::Operator => Role::Operator,
+                cli::PersonRole::User => Role::User,
+                cli::PersonRole::Guest => Role::Guest,
+            };
+            let person = People::change(home, &channel, |people| people.pair(&code, role))?;
+            if printer.is_json() {
+                printer.json(
+                    &json!({ "channel": channel, "id": person.id, "name": person.name, "role": role.name() }),
+                );
+            } else {
+                let name = &person.name;
+                printer.line(format!(
+                    "{name} ({channel} {}) may speak here now, as {}",
+                    person.id,
+                    role.name()
+                ));
+            }
+        }
+        Channels::Forget { channel, id } => {
+            known(&channel)?;
+            let person = People::change(home, &channel, |people| people.forget(&id))?;
+            // Whoever speaks now is heard by connections that were made before.
+            if let Some(mut daemon) = Client::connect(home)? {
+                daemon.ask(Ask::Reload).await?;
+            }
+            printer.note(&format!("{} ({channel} {id}) may not speak here any more", person.name));
+        }
+        Channels::Run { .. } => bail!("the daemon begins the processes of channels: bailey start"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
+    let running = match Client::connect(home)? {
+        Some(mut daemon) => match daemon.ask(Ask::Status).await? {
+            Told::Status(status) => Some(status.channels),
+            _ => None,
+        },
+        None => None,
+    };
+    if config.channels.is_empty() && !printer.is_json() {
+        printer.note("no channel is configured: see docs/telegram.md");
+    }
+    for (name, channel) in &config.channels {
+        let state = running.iter().flatten().find(|state| state.name == *name);
+        let how = match (state, &running) {
+            (Some(state), _) if state.up => "up".to_owned(),
+            (Some(state), _) => format!("down: {}", state.note),
+            (None, Some(_)) => "not read yet: bailey reload".to_owned(),
+            (None, None) => "no daemon runs: bailey start".to_owned(),
+        };
+        let People { people, asked } = People::of(home, name)?;
+        if printer.is_json() {
+            printer.json(&json!({
+                "channel": name, "kind": channel.kind, "workspace": channel.workspace, "up": state.is_some_and(|it| it.up),
+                "state": how, "people": people.len(), "asked": asked.len(),
+            }));
+        } else {
+            printer.line(format!("{}  {how}", printer.paint(Style::Bold, name)));
+            printer.line(format!("  about {}; people: {}", channel.workspace.display(), people.len()));
+        }
+    }
+    Ok(())
+}
+
+fn people(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
+    for name in config.channels.keys() {
+        let People { people, asked } = People::of(home, name)?;
+        for person in people {
+            if printer.is_json() {
+                printer.json(&json!({
+                    "channel": name, "id": person.id, "name": person.name, "role": person.role.name(),
+                    "since": person.since.to_string(),
+                }));
+            } else {
+                printer.line(format!("{name}  {}  {}  {}", person.id, person.role.name(), person.name));
+            }
+        }
+        for asked in asked {
+            if printer.is_json() {
+                printer.json(&json!({
+                    "channel": name, "id": asked.id, "name": asked.name, "code": asked.code,
+                    "asked": asked.at.to_string(),
+                }));
+            } else {
+                printer.line(format!(
+                    "{name}  {}  wants to be let in: {}, with `bailey channels pair {name} {}`",
+                    asked.id, asked.name, asked.code
+                ));
+            }
+        }
+    }
+    Ok(())
+}

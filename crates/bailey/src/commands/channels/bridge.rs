@@ -1,0 +1,321 @@
+//! The process of a channel: it brings what people say on a platform to sessions, and what sessions say to people. It hears the
+//! world, so it is bound: it reaches the platform's server, the journal and its own notes, and the sessions that the daemon hands it.
+//!
+//! Nothing is lost: a message is noted before the platform may forget it, said to its session under a name by which the session knows it
+//! again, and forgotten when its answer stands on the platform. Nothing is said twice: answers are edits of a message that is there.
+
+use super::{
+    guard::{Guarded, guard},
+    link::Link,
+    notes::{Book, Open},
+    talk,
+};
+use crate::{
+    compose::{self, Keys},
+    config::{Channel as Configured, Config, Kind},
+    exit::{self, Mistyped},
+    home::{Home, make_private},
+    print::Printer,
+};
+use anyhow::{Result, bail};
+use bailey_channels::{Arrival, Call, Channel, Conversation, Failure, Message, Post, Reply, Telegram, Us};
+use bailey_egress::{LineEnd, LineError};
+use bailey_kernel::Acted;
+use bailey_secrets::Redactor;
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    io,
+    os::fd::AsFd as _,
+    process::ExitCode,
+    rc::Rc,
+    time::Duration,
+};
+use tokio::{
+    sync::mpsc,
+    task::{LocalSet, spawn_local},
+    time::{Instant, sleep, sleep_until},
+};
+
+/// How long nothing is tried after a failure, at first and at most.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How many conversations there may be, and how many arrivals may wait in one.
+const TALKS_MAX: usize = 4096;
+const WAITING_MAX: usize = 256;
+/// What is answered to a message that is a credential.
+const BLOCKED: &str = "That looks like a password or a key, so it was thrown away unread: nobody here has seen it, and it is \
+                       noted nowhere. Telegram still has it: delete your message, and change the key. Keys are set at the \
+                       machine, with `bailey secrets set`.";
+
+/// What all conversations of a channel share.
+pub(super) struct Bridge {
+    pub(super) name: String,
+    pub(super) channel: Box<dyn Channel>,
+    pub(super) us: Us,
+    pub(super) link: Link,
+    pub(super) book: Book,
+    redactor: Redactor,
+    line: LineEnd,
+    /// Until when the platform wants to be left alone.
+    rest: Cell<Option<Instant>>,
+    talks: RefCell<HashMap<Conversation, mpsc::Sender<talk::Came>>>,
+}
+
+/// Serves a channel until the daemon ends.
+pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    let config = Config::load(home)?;
+    let Some(configured) = config.channels.get(name) else {
+        return Err(Mistyped(format!("there is no channel `{name}`")).into());
+    };
+    let keys = Keys::load(home, &config, printer)?;
+    if !keys.has(&configured.key_env) {
+        let key = &configured.key_env;
+        return Err(Mistyped(format!(
+            "the key of the channel `{name}` is not set: bailey secrets set {key}"
+        ))
+        .into());
+    }
+    home.make_channel(name)?;
+    let folder = home.bridge(name);
+    make_private(&folder)?;
+    let book = Book::open(&folder)?;
+    let redactor = keys.redactor.clone();
+    let opened = compose::line(home, &config, keys, name, configured, &Book::paths(&folder)).await?;
+    let (kernel, owner, way) = (opened.kernel, opened.owner, opened.way);
+    let serve = async {
+        let bridge = Bridge {
+            name: name.to_owned(),
+            channel: codec(configured),
+            us: Us::default(),
+            link: Link::new(socket),
+            book,
+            redactor,
+            line: opened.line,
+            rest: Cell::new(None),
+            talks: RefCell::default(),
+        };
+        bridge.serve(printer).await
+    };
+    LocalSet::new()
+        .run_until(async {
+            tokio::select! {
+                acted = kernel.act(&owner, way, &[]) => match acted? {
+                    Acted::Done(output) => bail!("the channel's connection ended: {:?}", output.outcome().status),
+                    Acted::Denied(reasons) => {
+                        Err(Mistyped(format!("the rules do not let this channel be opened: {}", reasons.join("; "))).into())
+                    }
+                    Acted::Waiting(_) => Err(Mistyped(
+                        "the rules ask a human before this channel is opened, and nobody sits here: allow it in a rule".into(),
+                    )
+                    .into()),
+                },
+                served = serve => served,
+            }
+        })
+        .await
+}
+
+fn codec(configured: &Configured) -> Box<dyn Channel> {
+    match configured.kind {
+        Kind::Telegram => Box::new(Telegram),
+    }
+}
+
+impl Bridge {
+    async fn serve(mut self, printer: &Printer) -> Result<ExitCode> {
+        self.us = loop {
+            let greeted = match self.call(self.channel.hello()).await {
+                Ok(reply) => self.channel.greeted(&reply),
+                Err(error) => Err(Failure::Again(error.to_string())),
+            };
+            match greeted {
+                Ok(us) => break us,
+                Err(Failure::Key(why) | Failure::Refused(why)) => {
+                    bail!(Mistyped(format!(
+                        "the channel `{}` is not let in: {why}; set its key again",
+                        self.name
+                    )))
+                }
+                Err(failure) => self.pause(&failure, PAUSE_MIN).await,
+            }
+        };
+        printer.note(&format!("the channel {} is up, as {}", self.name, self.us.name));
+        let bridge = Rc::new(self);
+        for open in bridge.book.get(|notes| notes.open.clone()) {
+            let at = Conversation(open.at.clone());
+            bridge.pass(at, talk::Came::Message(open)).await;
+        }
+        bridge.poll(printer).await?;
+        Ok(ExitCode::from(exit::DONE))
+    }
+
+    /// Brings what is new, for ever.
+    async fn poll(self: &Rc<Self>, printer: &Printer) -> Result<()> {
+        let mut pause = PAUSE_MIN;
+        let mut is_told = false;
+        loop {
+            let cursor = self.book.get(|notes| notes.cursor);
+            let Some(poll) = self.channel.poll(cursor) else { bail!("this channel has no news to ask for") };
+            let news = match self.call(poll).await {
+                Ok(reply) => self.channel.news(&self.us, &reply),
+                Err(error) => Err(Failure::Again(error.to_string())),
+            };
+            let took = match news {
+                Ok(news) => self.take(news).await.map_err(|error| Failure::Again(format!("{error:#}"))),
+                Err(failure) => Err(failure),
+            };
+            match took {
+                Ok(()) => {
+                    if std::mem::take(&mut is_told) {
+                        printer.note("the platform answers again");
+                    }
+                    pause = PAUSE_MIN;
+                }
+                Err(Failure::Key(why)) => {
+                    bail!(Mistyped(format!("the channel is not let in any more: {why}")))
+                }
+                Err(failure) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        printer.note(&failure.to_string());
+                    }
+                    self.pause(&failure, pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    /// Notes what is new, and passes it on.
+    async fn take(self: &Rc<Self>, news: bailey_channels::News) -> Result<()> {
+        let mut came = Vec::new();
+        for arrival in news.arrivals {
+            match arrival {
+                Arrival::Tap(tap) => came.push((tap.at.clone(), talk::Came::Tap(tap))),
+                Arrival::Message(message) if message.is_to_us => came.extend(self.look_through(message)),
+                Arrival::Message(_) => {}
+            }
+        }
+        let open: Vec<Open> = came
+            .iter()
+            .filter_map(|(_, came)| match came {
+                talk::Came::Message(open) => Some(open.clone()),
+                talk::Came::Tap(_) | talk::Came::Word { .. } => None,
+            })
+            .collect();
+        if news.cursor > 0 {
+            // From the next question on the platform forgets what came before it.
+            self.book.change(|notes| {
+                notes.cursor = notes.cursor.max(news.cursor);
+                let new = open.into_iter().filter(|new| notes.open.iter().all(|old| old.key != new.key));
+                let new: Vec<Open> = new.collect();
+                notes.open.extend(new);
+            })?;
+        }
+        for (at, came) in came {
+            self.pass(at, came).await;
+        }
+        Ok(())
+    }
+
+    /// A message past the guard; or what is said instead.
+    fn look_through(&self, message: Message) -> Option<(Conversation, talk::Came)> {
+        let Message { key, at, from, text, is_quoted, left_out, .. } = message;
+        let say = |text: &str| Some((at.clone(), talk::Came::Word { to: from.clone(), text: text.into() }));
+        let mut text = match guard(&self.redactor, text) {
+            Guarded::Blocked => return say(BLOCKED),
+            Guarded::Clean(text) => text,
+            Guarded::Redacted(text) => format!("{text}\n(What looked like a credential was taken out.)"),
+        };
+        if !left_out.is_empty() {
+            let what = left_out.join(" and ");
+            if text.trim().is_empty() {
+                return say(&format!("Only text is read here: {what} was left out. Say it in words."));
+            }
+            text = format!("{text}\n(With it came {what}, which is not shown to you.)");
+        }
+        if text.trim().is_empty() {
+            return None;
+        }
+        let open = Open { key, at: at.0.clone(), id: from.id, name: from.name, text, is_quoted };
+        Some((at, talk::Came::Message(open)))
+    }
+
+    /// Gives something to its conversation.
+    async fn pass(self: &Rc<Self>, at: Conversation, came: talk::Came) {
+        let sender = {
+            let mut talks = self.talks.borrow_mut();
+            if !talks.contains_key(&at) && talks.len() >= TALKS_MAX {
+                return;
+            }
+            talks
+                .entry(at.clone())
+                .or_insert_with(|| {
+                    let (sender, inbox) = mpsc::channel(WAITING_MAX);
+                    spawn_local(talk::run(self.clone(), at, inbox));
+                    sender
+                })
+                .clone()
+        };
+        sender.send(came).await.ok();
+    }
+
+    /// Sends a request to the platform.
+    pub(super) async fn call(&self, call: Call) -> Result<Reply, LineError> {
+        let Call { path, body, patience } = call;
+        let answer = self.line.post(path, body, patience).await?;
+        Ok(Reply { status: answer.status, body: answer.body })
+    }
+
+    /// Whether the platform may be bothered now with what can wait.
+    pub(super) fn is_open(&self) -> bool {
+        self.rest.get().is_none_or(|rest| rest <= Instant::now())
+    }
+
+    /// Says something, for as long as it takes: the message's name; none where the platform will never take it. What `make` makes may
+    /// be sent more than once.
+    pub(super) async fn deliver(&self, make: impl Fn() -> Call) -> Result<String, String> {
+        let mut pause = PAUSE_MIN;
+        loop {
+            if let Some(rest) = self.rest.get() {
+                sleep_until(rest).await;
+            }
+            let sent = match self.call(make()).await {
+                Ok(reply) => self.channel.sent(&reply),
+                Err(error) => Err(Failure::Again(error.to_string())),
+            };
+            match sent {
+                Ok(message) => return Ok(message),
+                Err(Failure::Refused(why) | Failure::Key(why)) => return Err(why),
+                Err(failure) => self.pause(&failure, pause).await,
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    async fn pause(&self, failure: &Failure, pause: Duration) {
+        if let Failure::Wait(wait) = failure {
+            self.rest.set(Some(Instant::now() + *wait));
+            return sleep(*wait).await;
+        }
+        sleep(pause).await;
+    }
+
+    /// Plain words as a message. What leaves is looked through once more.
+    pub(super) fn words(&self, text: &str) -> Post {
+        let clean = self.redactor.redact(text);
+        Post { text: self.channel.plain(&clean.text), buttons: Vec::new() }
+    }
+
+    /// A model's words as pages, looked through once more.
+    pub(super) fn pages(&self, markdown: &str) -> Vec<String> {
+        self.channel.pages(&self.redactor.redact(markdown).text)
+    }
+}
+
+impl From<&Open> for bailey_channels::Sender {
+    fn from(open: &Open) -> Self {
+        Self { id: open.id.clone(), name: open.name.clone() }
+    }
+}

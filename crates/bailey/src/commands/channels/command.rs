@@ -1,0 +1,98 @@
+//! What begins with a stroke is said to Bailey and not to the agent.
+
+use crate::daemon::bridge::Page;
+
+/// A command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Command {
+    Help,
+    /// The running turn ends.
+    Stop,
+    /// Everything stops.
+    Estop,
+    /// The next message begins a new session.
+    Clear,
+    /// Keep these words in mind.
+    Pin(String),
+    Page(Page),
+    /// An open question, by the first digits of its name, is answered.
+    Answer {
+        question: String,
+        is_yes: bool,
+        why: String,
+    },
+    /// Known elsewhere, and not here yet.
+    Missing(&'static str),
+    Unknown(String),
+}
+
+pub(super) const HELP: &str = "\
+What you write is for the agent; what begins with / is for Bailey:
+/stop — end what it is doing now
+/estop — stop everything in this home until a human releases it at the machine
+/clear — begin a new session with the next message
+/pin WORDS — keep words in its mind for the whole session
+/approve [ID], /reject [ID] [WHY] — answer an open question
+/status /budget /tools /sandbox — how things are
+/help — this";
+
+impl Command {
+    /// The command of a message; none for what is said to the agent. `us` is how we are called here.
+    pub(super) fn of(text: &str, us: &str) -> Option<Self> {
+        let rest = text.trim().strip_prefix('/')?;
+        let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let (name, called) = name.split_once('@').unwrap_or((name, us));
+        let arguments = arguments.trim();
+        if !called.eq_ignore_ascii_case(us) {
+            return Some(Self::Unknown(name.into()));
+        }
+        Some(match name.to_ascii_lowercase().as_str() {
+            "help" | "start" => Self::Help,
+            "stop" | "cancel" => Self::Stop,
+            "estop" => Self::Estop,
+            "clear" | "reset" => Self::Clear,
+            "pin" if !arguments.is_empty() => Self::Pin(arguments.into()),
+            "pin" => Self::Help,
+            "status" => Self::Page(Page::Status),
+            "budget" => Self::Page(Page::Budget),
+            "tools" => Self::Page(Page::Tools),
+            "sandbox" => Self::Page(Page::Sandbox),
+            "approve" => Self::answer(arguments, true),
+            "reject" => Self::answer(arguments, false),
+            "memory" => Self::Missing("there is no memory across sessions yet"),
+            "backup" => Self::Missing("a backup is made at the machine: `bailey backup`"),
+            name => Self::Unknown(name.into()),
+        })
+    }
+
+    fn answer(arguments: &str, is_yes: bool) -> Self {
+        let (first, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
+        let is_name = first.len() >= 4 && first.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match is_name {
+            true => Self::Answer { question: first.to_ascii_lowercase(), is_yes, why: rest.trim().into() },
+            false => Self::Answer { question: String::new(), is_yes, why: arguments.into() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Command;
+    use crate::daemon::bridge::Page;
+
+    #[test]
+    fn commands_are_told_from_words() {
+        let of = |text| Command::of(text, "bailey_bot");
+        assert_eq!(of("list the files"), None);
+        assert_eq!(of("/status"), Some(Command::Page(Page::Status)));
+        assert_eq!(of(" /Stop@Bailey_Bot now"), Some(Command::Stop));
+        assert_eq!(of("/stop@other_bot"), Some(Command::Unknown("stop".into())));
+        let answer = |question: &str, is_yes, why: &str| {
+            Some(Command::Answer { question: question.into(), is_yes, why: why.into() })
+        };
+        assert_eq!(of("/approve"), answer("", true, ""));
+        assert_eq!(of("/reject 1A2b not today"), answer("1a2b", false, "not today"));
+        assert_eq!(of("/reject not on a Friday"), answer("", false, "not on a Friday"));
+        assert_eq!(of("/pin  be kind "), Some(Command::Pin("be kind".into())));
+    }
+}

@@ -1,0 +1,567 @@
+//! One conversation: its people's connections to its session, the answer that is being written, and the questions that are open.
+
+use super::{
+    answer::Answer,
+    bridge::Bridge,
+    command::{Command, HELP},
+    notes::{CardNote, Open},
+};
+use crate::{
+    daemon::{
+        bridge::{self as asked, What},
+        wire::{self, EVENT_BYTES_MAX},
+    },
+    front::short_question as short,
+};
+use anyhow::{Context as _, Result};
+use bailey_channels::{Button, Conversation, Post, Sender, Tap};
+use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Event, Happening, Inbound, Op};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::unix::net,
+    rc::Rc,
+    time::Duration,
+};
+use tokio::{
+    io::BufReader,
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::mpsc,
+    task::{JoinHandle, spawn_local},
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+/// How often an answer that grows is shown.
+const EDIT: Duration = Duration::from_millis(500);
+/// How often the platform shows that somebody is at work.
+const BUSY: Duration = Duration::from_secs(4);
+/// How long a conversation at rest keeps its session.
+const REST: Duration = Duration::from_secs(10);
+/// How long nothing is tried where a session cannot be reached.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How long whoever tapped may wait for what came of it.
+const TAPPED: Duration = Duration::from_secs(5);
+/// The longest words of a card, in characters: what is longer is not answered here, for nobody has seen all of it.
+const CARD_CHARS_MAX: usize = 3000;
+
+/// What comes to a conversation from the platform.
+#[derive(Debug)]
+pub(super) enum Came {
+    /// To be answered.
+    Message(Open),
+    Tap(Tap),
+    /// Something that Bailey has to say to somebody.
+    Word {
+        to: Sender,
+        text: String,
+    },
+}
+
+/// Somebody's connection to the session.
+struct Voice {
+    write: OwnedWriteHalf,
+    reader: JoinHandle<()>,
+}
+
+struct Talk {
+    bridge: Rc<Bridge>,
+    at: Conversation,
+    voices: BTreeMap<String, Voice>,
+    /// Whose connection tells what happens; the others' tell what they may not.
+    listener: Option<String>,
+    heard: mpsc::Receiver<(String, Option<Event>)>,
+    to_hear: mpsc::Sender<(String, Option<Event>)>,
+    answer: Answer,
+    is_working: bool,
+    /// Messages that the session has, and those that it was told of.
+    accepted: BTreeSet<String>,
+    said: BTreeSet<String>,
+    /// Taps that wait for what comes of them.
+    taps: Vec<(ApprovalId, Tap, Instant)>,
+    /// When messages that the session does not have are said again.
+    again: Option<Instant>,
+    /// Since when nothing has happened.
+    idle: Instant,
+}
+
+/// Serves a conversation for ever.
+pub(super) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::Receiver<Came>) {
+    let (to_hear, heard) = mpsc::channel(1024);
+    let shown = bridge.book.get(|notes| notes.shown.get(&at.0).cloned()).unwrap_or_default();
+    let mut talk = Talk {
+        bridge,
+        at,
+        voices: BTreeMap::new(),
+        listener: None,
+        heard,
+        to_hear,
+        answer: Answer::in_messages(shown),
+        is_working: false,
+        accepted: BTreeSet::new(),
+        said: BTreeSet::new(),
+        taps: Vec::new(),
+        again: None,
+        idle: Instant::now(),
+    };
+    let mut edit = interval(EDIT);
+    let mut busy = interval(BUSY);
+    edit.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    busy.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            came = inbox.recv() => match came {
+                Some(came) => talk.take(came).await,
+                None => return,
+            },
+            Some((who, event)) = talk.heard.recv() => talk.hear(&who, event).await,
+            _ = edit.tick() => talk.tick().await,
+            _ = busy.tick(), if talk.is_working => talk.show_busy(),
+        }
+    }
+}
+
+impl Talk {
+    async fn take(&mut self, came: Came) {
+        self.idle = Instant::now();
+        match came {
+            Came::Word { to, text } => {
+                let told = if self.voices.contains_key(&to.id) {
+                    None
+                } else {
+                    self.connect(&to).await.unwrap_or(None)
+                };
+                // A stranger is told that they are one, and nothing else.
+                let text = told.unwrap_or(text);
+                if !text.is_empty() {
+                    self.word(&text).await;
+                }
+            }
+            Came::Tap(tap) => self.tapped(tap).await,
+            Came::Message(open) => match Command::of(&open.text, &self.bridge.us.name) {
+                Some(command) => {
+                    self.command(&open, command).await;
+                    self.close(|other| other.key == open.key);
+                }
+                None => self.say(&open).await,
+            },
+        }
+    }
+
+    /// Says a message to the session, as whoever said it here.
+    async fn say(&mut self, open: &Open) {
+        let inbound = Inbound {
+            text: open.text.clone(),
+            key: Some(open.key.clone()),
+            is_quoted: open.is_quoted,
+            ..Inbound::default()
+        };
+        match self.ask(&Sender::from(open), &Op::Say(inbound)).await {
+            Ok(None) => drop(self.said.insert(open.key.clone())),
+            // A stranger, who was told so.
+            Ok(Some(told)) => {
+                if !told.is_empty() {
+                    self.word(&told).await;
+                }
+                self.close(|other| other.key == open.key);
+            }
+            Err(_) => self.again = Some(Instant::now() + AGAIN),
+        }
+    }
+
+    /// Asks the session for something, in somebody's name; what to tell them instead, where they may not speak here.
+    async fn ask(&mut self, who: &Sender, op: &Op) -> Result<Option<String>> {
+        if !self.voices.contains_key(&who.id)
+            && let Some(told) = self.connect(who).await?
+        {
+            return Ok(Some(told));
+        }
+        let voice = self.voices.get_mut(&who.id).context("there is no connection")?;
+        if let Err(error) = wire::say(&mut voice.write, op).await {
+            self.lose(&who.id);
+            return Err(error);
+        }
+        Ok(None)
+    }
+
+    async fn connect(&mut self, who: &Sender) -> Result<Option<String>> {
+        let (answer, fd) = self.bridge.link.ask(who, &self.at, What::Connection).await?;
+        match answer {
+            asked::Answer::Connected(_) => {}
+            asked::Answer::Stranger(None) => return Ok(Some(String::new())),
+            asked::Answer::Stranger(Some(code)) => return Ok(Some(stranger(&self.bridge.name, &code))),
+            asked::Answer::Denied(why) => return Ok(Some(why)),
+            asked::Answer::Refused(why) | asked::Answer::Done(why) => anyhow::bail!(why),
+        }
+        let stream = net::UnixStream::from(fd.context("no connection came")?);
+        stream.set_nonblocking(true)?;
+        let (read, write) = UnixStream::from_std(stream)?.into_split();
+        let reader = spawn_local(listen(who.id.clone(), read, self.to_hear.clone()));
+        self.voices.insert(who.id.clone(), Voice { write, reader });
+        self.listener.get_or_insert_with(|| who.id.clone());
+        Ok(None)
+    }
+
+    /// What the session says over somebody's connection.
+    async fn hear(&mut self, who: &str, event: Option<Event>) {
+        let Some(event) = event else { return self.lose(who) };
+        self.idle = Instant::now();
+        match event.happening {
+            Happening::Failed { op, error } => self.failed(who, &op, error).await,
+            happening if self.listener.as_deref() == Some(who) => self.happened(happening).await,
+            _ => {}
+        }
+    }
+
+    async fn happened(&mut self, happening: Happening) {
+        match happening {
+            Happening::Accepted { key } => {
+                if self.is_working && !self.answer.is_empty() {
+                    // What comes is about what was said now, and stands below it.
+                    self.show().await;
+                    self.answer = Answer::default();
+                }
+                self.is_working = true;
+                self.accepted.extend(key.filter(|key| self.said.contains(key)));
+                self.show_busy();
+            }
+            Happening::Repeated { key, ended, text } => match ended {
+                Some(reason) if self.said.contains(&key) => {
+                    self.accepted.insert(key);
+                    self.answer.replace(text);
+                    self.finish(&reason, None).await;
+                }
+                _ => {
+                    self.accepted.insert(key);
+                    self.is_working = true;
+                }
+            },
+            Happening::Text { text } => self.answer.write(&text),
+            Happening::Call { tool, target, .. } => self.answer.doing(format!("{tool} {target}")),
+            Happening::Ask { id, card, .. } => self.show_card(id, &card).await,
+            Happening::Answered { id, answer, why } => self.answered(id, answer, &why).await,
+            Happening::End { reason, error } => self.finish(&reason, error).await,
+            _ => {}
+        }
+    }
+
+    /// A turn is over: its answer stands whole before its messages are forgotten.
+    async fn finish(&mut self, reason: &str, error: Option<String>) {
+        self.is_working = false;
+        if let Some(error) = error {
+            self.answer.write(&format!("\n\nIt failed: {error}"));
+        } else if reason != "answered" {
+            self.answer.write(&format!("\n\n({reason})"));
+        } else if self.answer.is_empty() {
+            self.answer.write("(no words)");
+        }
+        self.answer.write("");
+        if self.accepted.is_empty() {
+            // A turn of another front end's: who did not ask is not answered.
+            let shown = self.bridge.book.get(|notes| notes.shown.get(&self.at.0).cloned());
+            self.answer = Answer::in_messages(shown.unwrap_or_default());
+            return;
+        }
+        self.show().await;
+        self.answer = Answer::default();
+        let accepted = std::mem::take(&mut self.accepted);
+        self.said.retain(|key| !accepted.contains(key));
+        let at = self.at.0.clone();
+        self.note(|notes| {
+            notes.open.retain(|open| !accepted.contains(&open.key));
+            notes.shown.remove(&at);
+        });
+    }
+
+    async fn show(&mut self) {
+        let (bridge, at) = (self.bridge.clone(), self.at.clone());
+        let note = |messages: Vec<String>| {
+            // That they cannot be noted is that they may be begun twice.
+            bridge.book.change(|notes| drop(notes.shown.insert(at.0.clone(), messages))).ok();
+        };
+        // The platform will never take it: the person deleted the conversation, or shut us out.
+        self.answer.show(&bridge, &at, note).await.ok();
+    }
+
+    async fn failed(&mut self, who: &str, op: &str, error: String) {
+        match op {
+            "say" => self.again = Some(Instant::now() + AGAIN),
+            "answer" => {
+                let taps = std::mem::take(&mut self.taps);
+                let (theirs, others) = taps.into_iter().partition(|(_, tap, _)| tap.from.id == who);
+                self.taps = others;
+                let theirs: Vec<(ApprovalId, Tap, Instant)> = theirs;
+                for (_, tap, _) in &theirs {
+                    self.toast(tap, &error);
+                }
+                if theirs.is_empty() {
+                    self.word(&error).await;
+                }
+            }
+            _ => self.word(&error).await,
+        }
+    }
+
+    async fn tick(&mut self) {
+        if self.is_working && self.answer.is_dirty() && self.bridge.is_open() && !self.accepted.is_empty() {
+            self.show().await;
+        }
+        let (late, waiting) =
+            std::mem::take(&mut self.taps).into_iter().partition(|(_, _, at)| at.elapsed() > TAPPED);
+        self.taps = waiting;
+        let late: Vec<(ApprovalId, Tap, Instant)> = late;
+        late.iter()
+            .for_each(|(_, tap, _)| self.toast(tap, "It was answered before, or cannot be answered now."));
+        if self.again.is_some_and(|again| again <= Instant::now()) {
+            self.again = None;
+            for open in self.bridge.book.open_in(&self.at) {
+                if !self.accepted.contains(&open.key) {
+                    self.say(&open).await;
+                }
+            }
+        }
+        let is_at_rest =
+            !self.is_working && self.again.is_none() && self.said.is_empty() && self.has_no_card();
+        if is_at_rest && self.idle.elapsed() > REST {
+            // The session gives its process up when nobody needs it.
+            let names: Vec<String> = self.voices.keys().cloned().collect();
+            names.iter().for_each(|who| self.drop_voice(who));
+        }
+    }
+
+    fn has_no_card(&self) -> bool {
+        self.bridge.book.get(|notes| notes.cards.values().all(|card| card.at != self.at.0))
+    }
+
+    /// A connection has ended: what was not answered is said again, over a new one.
+    fn lose(&mut self, who: &str) {
+        self.drop_voice(who);
+        if self.listener.is_none() {
+            self.is_working = false;
+            self.accepted.clear();
+            self.said.clear();
+            self.answer = Answer::in_messages(self.answer.messages());
+            self.again = Some(Instant::now() + AGAIN);
+        }
+    }
+
+    fn drop_voice(&mut self, who: &str) {
+        if let Some(voice) = self.voices.remove(who) {
+            voice.reader.abort();
+        }
+        if self.listener.as_deref() == Some(who) {
+            // The others' heard the same, and were not listened to: they begin anew, too.
+            self.listener = None;
+            std::mem::take(&mut self.voices).into_values().for_each(|voice| voice.reader.abort());
+        }
+    }
+
+    async fn command(&mut self, open: &Open, command: Command) {
+        let who = Sender::from(open);
+        let told = match command {
+            Command::Help => HELP.to_owned(),
+            Command::Missing(why) => why.to_owned(),
+            Command::Unknown(name) => format!("/{name} is not known here: /help names what is"),
+            Command::Stop => self.asked(&who, &Op::Cancel, "It is to stop.").await,
+            Command::Pin(text) => self.asked(&who, &Op::Pin { text }, "Kept in mind.").await,
+            Command::Estop => self.of_daemon(&who, What::Estop).await,
+            Command::Page(page) => self.of_daemon(&who, What::Told(page)).await,
+            Command::Clear => {
+                let told = self.of_daemon(&who, What::Clear).await;
+                let names: Vec<String> = self.voices.keys().cloned().collect();
+                names.iter().for_each(|who| self.drop_voice(who));
+                told
+            }
+            Command::Answer { question, is_yes, why } => match self.question(&question) {
+                None => "There is no such open question in this conversation.".into(),
+                Some(id) => {
+                    let answer = if is_yes { Verdict::Yes } else { Verdict::No };
+                    self.asked(&who, &Op::Answer { id, answer, why, by: None }, "").await
+                }
+            },
+        };
+        if !told.is_empty() {
+            self.word(&told).await;
+        }
+    }
+
+    async fn asked(&mut self, who: &Sender, op: &Op, done: &str) -> String {
+        match self.ask(who, op).await {
+            Ok(None) => done.to_owned(),
+            Ok(Some(told)) => told,
+            Err(error) => format!("{error:#}"),
+        }
+    }
+
+    async fn of_daemon(&self, who: &Sender, what: What) -> String {
+        match self.bridge.link.ask(who, &self.at, what).await {
+            Ok((
+                asked::Answer::Done(told) | asked::Answer::Denied(told) | asked::Answer::Refused(told),
+                _,
+            )) => told,
+            Ok((asked::Answer::Stranger(code), _)) => {
+                code.map(|code| stranger(&self.bridge.name, &code)).unwrap_or_default()
+            }
+            Ok((asked::Answer::Connected(_), _)) => String::new(),
+            Err(error) => format!("{error:#}"),
+        }
+    }
+
+    /// An open question of this conversation: by the first digits of its name, or the only one.
+    fn question(&self, first: &str) -> Option<ApprovalId> {
+        let mut found = self.bridge.book.get(|notes| {
+            let here = notes.cards.iter().filter(|(id, card)| card.at == self.at.0 && id.starts_with(first));
+            here.filter_map(|(id, _)| ApprovalId::parse(id)).collect::<Vec<_>>()
+        });
+        if found.len() == 1 { found.pop() } else { None }
+    }
+
+    async fn tapped(&mut self, tap: Tap) {
+        let Some((id, answer)) = verdict(&tap.data) else {
+            return self.toast(&tap, "That button is no question of ours.");
+        };
+        // A button of another conversation, or one that was made up, is none here.
+        let is_here = self
+            .bridge
+            .book
+            .get(|notes| notes.cards.get(&id.to_string()).is_some_and(|it| it.at == self.at.0));
+        if !is_here {
+            return self.toast(&tap, "It was answered before.");
+        }
+        let op = Op::Answer { id, answer, why: String::new(), by: None };
+        match self.ask(&tap.from.clone(), &op).await {
+            Ok(None) => self.taps.push((id, tap, Instant::now())),
+            Ok(Some(_)) => self.toast(&tap, "You are not known here, and answer nothing."),
+            Err(error) => self.toast(&tap, &format!("{error:#}")),
+        }
+    }
+
+    async fn show_card(&mut self, id: ApprovalId, card: &Card) {
+        let name = id.to_string();
+        if self.bridge.book.get(|notes| notes.cards.contains_key(&name)) {
+            return;
+        }
+        let words = words(card);
+        let is_whole = words.chars().count() <= CARD_CHARS_MAX;
+        let mut text: String = words.chars().take(CARD_CHARS_MAX).collect();
+        let button = |label: &str, mark: &str| Button { label: label.into(), data: format!("{mark}:{name}") };
+        let mut buttons = Vec::new();
+        if is_whole && !card.reasoned {
+            buttons.push(button("Yes, once", "y"));
+            if !card.once {
+                buttons.push(button("Yes, for this session", "s"));
+            }
+        } else if card.reasoned {
+            text += &format!("\n\nAn answer needs a reason: /approve {0} WHY or /reject {0} WHY", short(id));
+        } else {
+            text += &format!(
+                "\n\n…\nIt is too long to be judged here: `bailey approvals show {0}` at the machine shows all of it.",
+                short(id)
+            );
+        }
+        buttons.push(button("No", "n"));
+        if self.is_working && !self.answer.is_empty() {
+            self.show().await;
+        }
+        let post = Post { buttons, ..self.bridge.words(&text) };
+        let bridge = self.bridge.clone();
+        let Ok(message) = bridge.deliver(|| bridge.channel.send(&self.at, &post)).await else { return };
+        let note = CardNote { at: self.at.0.clone(), message, text: post.text };
+        self.note(|notes| drop(notes.cards.insert(name, note)));
+    }
+
+    async fn answered(&mut self, id: ApprovalId, answer: Verdict, why: &str) {
+        let (ours, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.taps).into_iter().partition(|(of, ..)| *of == id);
+        self.taps = others;
+        let what = match answer {
+            Verdict::Yes => "✔ yes",
+            Verdict::YesForSession => "✔ yes, for this session",
+            Verdict::YesForPattern => "✔ yes, for all of this kind",
+            Verdict::No => "✘ no",
+        };
+        ours.iter().for_each(|(_, tap, _)| self.toast(tap, what));
+        let name = id.to_string();
+        let Some(card) = self.bridge.book.get(|notes| notes.cards.get(&name).cloned()) else { return };
+        let by = ours.first().map(|(_, tap, _)| format!(", by {}", tap.from.name)).unwrap_or_default();
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let end = self.bridge.words(&format!("\n\n{what}{by}{why}"));
+        let post = Post { text: format!("{}{}", card.text, end.text), buttons: Vec::new() };
+        let bridge = self.bridge.clone();
+        bridge.deliver(|| bridge.channel.edit(&self.at, &card.message, &post)).await.ok();
+        self.note(|notes| drop(notes.cards.remove(&name)));
+    }
+
+    /// Tells whoever tapped; nobody waits for that.
+    fn toast(&self, tap: &Tap, words: &str) {
+        let (bridge, call) = (self.bridge.clone(), self.bridge.channel.tapped(tap, words));
+        spawn_local(async move { bridge.call(call).await });
+    }
+
+    fn show_busy(&self) {
+        if let Some(call) = self.bridge.channel.busy(&self.at).filter(|_| self.bridge.is_open()) {
+            let bridge = self.bridge.clone();
+            spawn_local(async move { bridge.call(call).await });
+        }
+    }
+
+    async fn word(&mut self, text: &str) {
+        let (bridge, post) = (self.bridge.clone(), self.bridge.words(text));
+        bridge.deliver(|| bridge.channel.send(&self.at, &post)).await.ok();
+    }
+
+    /// Forgets messages that are answered.
+    fn close(&self, is_closed: impl Fn(&Open) -> bool) {
+        self.note(|notes| notes.open.retain(|open| !is_closed(open)));
+    }
+
+    /// What cannot be noted now is known until this process ends, and done once more after that.
+    fn note(&self, change: impl FnOnce(&mut super::notes::Notes)) {
+        self.bridge.book.change(change).ok();
+    }
+}
+
+/// What somebody is told who is not known.
+fn stranger(channel: &str, code: &str) -> String {
+    format!(
+        "You are not known here. Whoever runs this Bailey can let you in, at the machine:\n\n\
+         bailey channels pair {channel} {code}\n\nThe code is good for an hour. Nothing that you wrote was read."
+    )
+}
+
+/// What a button says, and about which question.
+fn verdict(data: &str) -> Option<(ApprovalId, Verdict)> {
+    let (mark, id) = data.split_once(':')?;
+    let answer = match mark {
+        "y" => Verdict::Yes,
+        "s" => Verdict::YesForSession,
+        "n" => Verdict::No,
+        _ => return None,
+    };
+    Some((ApprovalId::parse(id)?, answer))
+}
+
+/// A card in words.
+fn words(card: &Card) -> String {
+    let mut lines = vec![format!("❓ {}", card.title)];
+    lines.extend(card.parts.iter().map(|part| match part {
+        CardPart::Field { name, value } => format!("{name}: {value}"),
+        CardPart::Diff { path, diff } => format!("{path}\n{diff}"),
+    }));
+    lines.extend(card.reasons.iter().map(|reason| format!("why: {reason}")));
+    lines.extend(card.origins.iter().map(|origin| format!("{}: {}", origin.value, origin.words)));
+    lines.extend(card.caveats.iter().map(|caveat| format!("⚠ {caveat}")));
+    lines.join("\n")
+}
+
+async fn listen(who: String, read: OwnedReadHalf, to_hear: mpsc::Sender<(String, Option<Event>)>) {
+    let mut read = BufReader::new(read);
+    while let Ok(Some(line)) = wire::line(&mut read, EVENT_BYTES_MAX).await {
+        let Ok(event) = serde_json::from_slice(&line) else { continue };
+        if to_hear.send((who.clone(), Some(event))).await.is_err() {
+            return;
+        }
+    }
+    to_hear.send((who, None)).await.ok();
+}

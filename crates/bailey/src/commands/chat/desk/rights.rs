@@ -1,0 +1,68 @@
+//! What somebody at a channel may ask a session for, by their role. A terminal of the owner's may all.
+
+use bailey_protocol::{Op, Role, Speaker};
+
+/// What somebody asks for, in their name; or why they may not.
+pub(super) fn of(speaker: &Speaker, op: Op) -> Result<Op, String> {
+    if !may(speaker.role, &op) {
+        return Err(format!("{} may not do that here: ask the owner", speaker.line()));
+    }
+    let by = Some(speaker.clone());
+    Ok(match op {
+        Op::Say(inbound) => Op::Say(bailey_protocol::Inbound { by, ..inbound }),
+        Op::Answer { id, answer, why, .. } => Op::Answer { id, answer, why, by },
+        other => other,
+    })
+}
+
+fn may(role: Role, op: &Op) -> bool {
+    let needed = match op {
+        Op::Say(_) => Role::Guest,
+        Op::Cancel | Op::Changes | Op::Pin { .. } | Op::Unpin { .. } => Role::User,
+        // A yes lets something happen, and the names of sessions tell what else goes on here.
+        Op::Answer { .. } | Op::AskAgain { .. } | Op::Apply | Op::Undo | Op::Model { .. } | Op::Sessions => {
+            Role::Operator
+        }
+    };
+    rank(role) >= rank(needed)
+}
+
+/// People from the least to the owner; what is no person may nothing.
+fn rank(role: Role) -> u8 {
+    match role {
+        Role::Agent | Role::Plugin => 0,
+        Role::Guest => 1,
+        Role::User => 2,
+        Role::Operator => 3,
+        Role::Owner => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+    use bailey_protocol::{Answer, ApprovalId, Op, Role, Speaker};
+
+    #[test]
+    fn only_those_who_look_after_a_home_answer_and_nobody_in_anothers_name() {
+        let speaker = |role| Speaker { channel: "t".into(), id: "7".into(), name: "Ann".into(), role };
+        let answer = || Op::Answer {
+            id: ApprovalId::new([1; 16]),
+            answer: Answer::Yes,
+            why: String::new(),
+            by: Some(speaker(Role::Owner)),
+        };
+        for role in Role::ALL {
+            let said = of(&speaker(role), Op::Say("hi".into()));
+            let answered = of(&speaker(role), answer());
+            match role {
+                Role::Owner | Role::Operator => {
+                    let Ok(Op::Answer { by, .. }) = answered else { panic!("{role:?} may answer") };
+                    assert_eq!(by, Some(speaker(role)));
+                }
+                _ => assert!(answered.is_err(), "{role:?} may not answer"),
+            }
+            assert_eq!(said.is_ok(), !matches!(role, Role::Agent | Role::Plugin), "{role:?} speaks");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What the daemon and the process of a channel say to each other: packets of JSON over a pair of sockets, with a descriptor
+//! where one is handed over.
+//!
+//! That process hears the world, and can open no Unix socket. So it reaches the sessions whose connections the daemon gives it, and
+//! speaks there as whom the daemon introduced: it can neither come to another session nor call itself the owner.
+
+use bailey_protocol::Speaker;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+/// The longest packet, in bytes.
+const PACKET_BYTES_MAX: usize = 64 << 10;
+
+/// What the process of a channel asks for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// Which question it is: answers need not come in order.
+    pub(crate) number: u64,
+    /// Who it is for, as the platform vouches, and what they call themselves.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// The conversation.
+    pub(crate) at: String,
+    pub(crate) what: What,
+}
+
+/// What is wanted for somebody in a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum What {
+    /// A connection to the conversation's session, as them.
+    Connection,
+    /// The conversation is to go on as a new session.
+    Clear,
+    /// What a command of this program prints.
+    Told(Page),
+    /// Everything stops.
+    Estop,
+}
+
+/// A page that a person may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Page {
+    Status,
+    Budget,
+    Tools,
+    Sandbox,
+}
+
+impl Page {
+    /// The command that prints it.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Status => &["status"],
+            Self::Budget => &["budget"],
+            Self::Tools => &["tools", "list"],
+            Self::Sandbox => &["sandbox", "doctor"],
+        }
+    }
+}
+
+/// What the daemon answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Answered {
+    pub(crate) number: u64,
+    pub(crate) answer: Answer,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// The connection comes with this, and speaks as them.
+    Connected(Speaker),
+    /// It was done, or is what was asked for.
+    Done(String),
+    /// They are not known. The code to give the owner, where they were not told one yet.
+    Stranger(Option<String>),
+    /// They may not.
+    Denied(String),
+    /// It cannot be done now.
+    Refused(String),
+}
+
+/// Sends one packet.
+///
+/// # Errors
+/// Of sendmsg(2).
+pub(crate) fn send(socket: impl AsFd, what: &impl Serialize, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let bytes = serde_json::to_vec(what).map_err(io::Error::other)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds: Vec<BorrowedFd<'_>> = fd.into_iter().collect();
+    if !fds.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(&fds));
+    }
+    rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives one packet; none when the other side has closed.
+///
+/// # Errors
+/// Of recvmsg(2); `InvalidData` for what was cut or is none of these.
+pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Option<OwnedFd>)>> {
+    let mut bytes = vec![0; PACKET_BYTES_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        let into = &mut [IoSliceMut::new(&mut bytes)];
+        rustix::net::recvmsg(&socket, into, &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let mut fd = None;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fd = rights.last().or(fd);
+        }
+    }
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        return Err(invalid("a packet was cut".into()));
+    }
+    let value = serde_json::from_slice(bytes.get(..received.bytes).unwrap_or_default());
+    Ok(Some((value.map_err(|error| invalid(error.to_string()))?, fd)))
+}

@@ -1,0 +1,408 @@
+//! A person at a phone: the agent over Telegram, beneath the daemon, against a server of the Bot API.
+
+mod double;
+
+use crate::{
+    attacks::actor::controls,
+    daemon::{Daemon, end, open, pid},
+    stage::Stage,
+    takeover::inject::{self, Taken},
+};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
+use double::{Fault, TOKEN, Telegram};
+use nix::{errno::Errno, libc};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+const ANN: i64 = 42;
+const BOB: i64 = 77;
+const EVE: i64 = 666;
+
+/// A home with a channel, and a model that answers in this order.
+fn at(stage: &Stage, script: Vec<Reply>) -> (Telegram, ModelServer) {
+    let telegram = Telegram::start();
+    let model = stage.model(script);
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    let channel = format!(
+        "model = \"test/model\"\n{own}\n[channels.phone]\nkind = \"telegram\"\nkey_env = \"PHONE_TOKEN\"\nworkspace = {:?}\nbase_url = {:?}\n",
+        stage.project(),
+        telegram.url()
+    );
+    fs::write(&config, channel).unwrap();
+    fs::write(stage.home().join(".env"), format!("PHONE_TOKEN={TOKEN}\n")).unwrap();
+    let mode = Command::new("chmod").arg("600").arg(stage.home().join(".env")).status().unwrap();
+    assert!(mode.success());
+    (telegram, model)
+}
+
+/// Lets somebody in, as they would be.
+fn pair(stage: &Stage, telegram: &Telegram, who: i64, name: &str, role: &str) {
+    telegram.says(who, name, who, "hello?");
+    let (_, shown) = telegram.wait_for(who, "bailey channels pair phone");
+    let code = shown.text.split("pair phone ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    let ran = stage.ran(&["channels", "pair", "phone", &code, "--as", role]);
+    assert!(ran.code == Some(0) && ran.stdout.contains(name), "{ran:?}");
+}
+
+fn bridge(stage: &Stage) -> u64 {
+    let found = Command::new("pgrep")
+        .args(["-f", &format!("{} channels run", stage.home().display())])
+        .output()
+        .unwrap();
+    String::from_utf8(found.stdout).unwrap().lines().next().unwrap().parse().unwrap()
+}
+
+/// How often a text stands among the bot's messages.
+fn times(telegram: &Telegram, chat: i64, words: &str) -> usize {
+    telegram.shown(chat).iter().map(|(_, shown)| shown.text.matches(words).count()).sum()
+}
+
+fn is_anywhere(folder: &Path, word: &str) -> Option<String> {
+    let found =
+        Command::new("grep").args(["-rlF", "--binary-files=text", word]).arg(folder).output().unwrap();
+    let found = String::from_utf8(found.stdout).unwrap();
+    (!found.is_empty()).then_some(found)
+}
+
+#[test]
+fn a_person_is_let_in_and_talks_with_the_agent() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let list = Reply::calls([("c1", "fs_list", json!({ "path": "." }))]);
+    let (telegram, model) = at(
+        &stage,
+        vec![list, Reply::text("There is **one** file: `a.txt` & <no> more."), Reply::text("again")],
+    );
+    let daemon = Daemon::start(&stage);
+    // Until somebody is let in, nobody is heard; the code is told once.
+    telegram.says(EVE, "Eve", EVE, "let me in");
+    telegram.wait_for(EVE, "You are not known here");
+    telegram.says(EVE, "Eve", EVE, "let me in!");
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    assert!(model.requests().is_empty());
+    assert_eq!(telegram.shown(EVE).len(), 1);
+
+    telegram.says(ANN, "Ann", ANN, "which files are there?");
+    let (answer, shown) = telegram.wait_for(ANN, "There is one file: a.txt & <no> more.");
+    assert!(shown.edits >= 1, "it grew: {shown:?}");
+    assert!(model.requests()[0].body.contains("which files are there?"));
+    // A second message goes on in the same session, below.
+    telegram.says(ANN, "Ann", ANN, "and now?");
+    let (second, _) = telegram.wait_for(ANN, "again");
+    assert!(second > answer);
+    assert!(model.requests()[2].body.contains("which files are there?"));
+    let session = daemon.wait("the session", |it| it["working"] == false);
+    let trail = stage.trail();
+    let said: Vec<&Value> = trail.iter().filter(|it| it["type"] == "accepted").collect();
+    assert_eq!(said.len(), 2, "{said:#?}");
+    assert_eq!(said[0]["by"]["id"], "42");
+    assert_eq!(said[0]["by"]["role"], "owner");
+    assert_eq!(said[0]["session"], session["session"]);
+
+    // What is for Bailey is not for the agent.
+    telegram.says(ANN, "Ann", ANN, "/status");
+    telegram.wait_for(ANN, "process");
+    telegram.says(ANN, "Ann", ANN, "/nonsense");
+    telegram.wait_for(ANN, "/nonsense is not known here");
+    telegram.says(ANN, "Ann", ANN, "/clear");
+    telegram.wait_for(ANN, "the next message begins a new session");
+    model.push(Reply::text("who are you?"));
+    telegram.says(ANN, "Ann", ANN, "a new one");
+    telegram.wait_for(ANN, "who are you?");
+    assert!(!model.requests()[3].body.contains("which files are there?"));
+
+    let listed = stage.ran(&["--json", "channels", "list"]).lines();
+    assert_eq!(
+        (&listed[0]["up"], &listed[0]["people"], &listed[0]["asked"]),
+        (&json!(true), &json!(1), &json!(1))
+    );
+    // Whoever is let in no more is a stranger at once.
+    assert_eq!(stage.ran(&["channels", "forget", "phone", "42"]).code, Some(0));
+    telegram.says(ANN, "Ann", ANN, "still there?");
+    telegram.wait_for(ANN, "You are not known here");
+    assert_eq!(model.requests().len(), 4);
+    telegram.check();
+    drop(daemon);
+    // The key stands where the owner put it, and nowhere else.
+    fs::remove_file(stage.home().join(".env")).unwrap();
+    assert_eq!(is_anywhere(&stage.home(), TOKEN), None);
+}
+
+#[test]
+fn a_question_is_answered_by_who_may_and_by_nobody_else() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&file, "what the notes say\n").unwrap();
+    let read = || Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+    let (telegram, model) =
+        at(&stage, vec![read(), Reply::text("it was read"), read(), Reply::text("it was not read")]);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    pair(&stage, &telegram, BOB, "Bob", "user");
+    let group = -100;
+    // A group of three: only who is known is heard, and only when it is to us.
+    telegram.says(BOB, "Bob", group, "not to you");
+    telegram.says(BOB, "Bob", group, "@bailey_bot read the notes");
+    let (card, shown) = telegram.wait_for(group, "notes.txt");
+    assert_eq!(
+        shown.buttons.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(),
+        ["Yes, once", "Yes, for this session", "No"]
+    );
+    let count = telegram.toasts().len();
+    // Who asked for the work is no owner; who is not known is nobody; and a name is nothing.
+    telegram.taps(BOB, "Bob", group, card, "Yes, once");
+    telegram.taps(EVE, "Ann", group, card, "Yes, once");
+    let wait = |count: usize| {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while telegram.toasts().len() < count {
+            assert!(Instant::now() < deadline, "{:?}", telegram.toasts());
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait(count + 2);
+    let toasts = telegram.toasts();
+    assert!(
+        toasts.iter().any(|(_, words)| words.contains("user Bob") && words.contains("may not do that")),
+        "{toasts:?}"
+    );
+    assert!(toasts.iter().any(|(_, words)| words.contains("not known here")), "{toasts:?}");
+    // By a command in words neither, and a made-up button is none.
+    telegram.says(BOB, "Bob", group, "/approve@bailey_bot");
+    telegram.says(EVE, "Eve", group, "/approve@bailey_bot");
+    telegram.taps_with(ANN, "Ann", group, card, "y:00000000000000000000000000000000");
+    wait(count + 3);
+    assert_eq!(daemon.status()["sessions"][0]["questions"], 1);
+    assert_eq!(model.requests().len(), 1);
+    // The same button in another conversation of the owner's is not this one.
+    let data = telegram.shown(group).iter().find(|(id, _)| *id == card).unwrap().1.buttons[0].1.clone();
+    telegram.taps_with(ANN, "Ann", ANN, 1, &data);
+    wait(count + 4);
+    assert_eq!(model.requests().len(), 1);
+
+    telegram.taps(ANN, "Ann", group, card, "Yes, once");
+    telegram.wait_for(group, "it was read");
+    let (_, shown) = telegram.wait(group, "the card's end", |shown| shown.text.contains("✔ yes, by Ann"));
+    assert!(shown.buttons.is_empty());
+    let trail = stage.trail();
+    let answered: Vec<&Value> = trail.iter().filter(|it| it["type"] == "answered").collect();
+    assert_eq!(answered.len(), 1, "{answered:#?}");
+    assert!(answered[0]["by"].as_str().unwrap().starts_with("owner Ann (phone 42)"), "{answered:#?}");
+
+    // A no, with a reason, in words.
+    telegram.says(BOB, "Bob", group, "@bailey_bot once more");
+    telegram.wait(group, "the second card", |shown| {
+        shown.text.contains("notes.txt") && !shown.buttons.is_empty()
+    });
+    telegram.says(ANN, "Ann", group, "/reject@bailey_bot not on a Friday");
+    telegram.wait_for(group, "it was not read");
+    telegram.wait(group, "its end", |shown| shown.text.contains("✘ no: not on a Friday"));
+    assert!(model.requests()[3].body.contains("not on a Friday"));
+    telegram.check();
+}
+
+#[test]
+fn loss_and_restarts_lose_and_repeat_nothing() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gates = [Gate::default(), Gate::default(), Gate::default()];
+    let held = |gate: &Gate, text: &str| Reply::Held(gate.clone(), Message::text(text));
+    let script = vec![
+        Reply::text("the first answer"),
+        held(&gates[0], "the second answer"),
+        held(&gates[1], "the third answer"),
+        Reply::text("the third answer"),
+        Reply::text("the fourth answer"),
+    ];
+    let (telegram, model) = at(&stage, script);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    // Everything fails once, in each way.
+    for method in ["getUpdates", "sendMessage", "editMessageText"] {
+        telegram.fail(method, [Fault::Lost, Fault::Slow(1), Fault::Broken, Fault::Unheard]);
+    }
+    telegram.says(ANN, "Ann", ANN, "one");
+    telegram.wait_for(ANN, "the first answer");
+    assert_eq!(model.requests().len(), 1);
+
+    // Its process is killed in the middle of a turn, which goes on.
+    telegram.says(ANN, "Ann", ANN, "two");
+    model.wait_for(2);
+    end(bridge(&stage), "-KILL");
+    gates[0].open();
+    telegram.wait_for(ANN, "the second answer");
+    assert_eq!(model.requests().len(), 2);
+
+    // All is killed in the middle of a turn, and a message comes while nobody is there.
+    telegram.says(ANN, "Ann", ANN, "three");
+    model.wait_for(3);
+    let process = bridge(&stage);
+    daemon.kill();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Path::new(&format!("/proc/{process}")).exists() {
+        assert!(Instant::now() < deadline, "the process of a channel outlives its daemon");
+        thread::sleep(Duration::from_millis(10));
+    }
+    gates[1].open();
+    gates[2].open();
+    assert_eq!(stage.ran(&["start"]).code, Some(0));
+    telegram.wait_for(ANN, "the third answer");
+    telegram.says(ANN, "Ann", ANN, "four");
+    telegram.wait_for(ANN, "the fourth answer");
+    thread::sleep(Duration::from_millis(700));
+    for answer in ["the first answer", "the second answer", "the third answer", "the fourth answer"] {
+        assert_eq!(times(&telegram, ANN, answer), 1, "{answer}: {:#?}", telegram.shown(ANN));
+    }
+    let said = stage.trail().into_iter().filter(|it| it["type"] == "accepted").count();
+    assert_eq!((said, model.requests().len()), (4, 5));
+    telegram.check();
+}
+
+#[test]
+fn a_key_that_somebody_sends_is_nowhere() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, model) = at(&stage, vec![Reply::text("I will push it.")]);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    let key = "ghp_Zk3Pq8Rt5Yu1Io4As6Df8Gh2Jw9Lm0Nb7Vc1";
+    telegram.says(ANN, "Ann", ANN, key);
+    telegram.wait_for(ANN, "looks like a password or a key");
+    assert!(model.requests().is_empty());
+    telegram.says(
+        ANN,
+        "Ann",
+        ANN,
+        &format!("push the branch with the words that we agreed on yesterday; the token is {key}"),
+    );
+    telegram.wait_for(ANN, "I will push it.");
+    assert!(model.requests()[0].body.contains("push the branch") && !model.requests()[0].body.contains(key));
+    // The control: what is no key is there to be found.
+    drop(daemon);
+    assert!(is_anywhere(&stage.home(), "words that we agreed").is_some());
+    assert_eq!(is_anywhere(&stage.home(), key), None);
+    telegram.check();
+}
+
+#[test]
+fn what_is_wrong_with_a_channel_is_said() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, _model) = at(&stage, Vec::new());
+    fs::write(stage.home().join(".env"), "PHONE_TOKEN=123:wrong_and_long_enough\n").unwrap();
+    let daemon = Daemon::start(&stage);
+    let state = |words: &str| {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let state = daemon.status()["channels"][0].clone();
+            if state["note"].as_str().unwrap().contains(words) {
+                return state;
+            }
+            assert!(Instant::now() < deadline, "{words}: {state}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    assert_eq!(state("is not let in")["up"], false);
+    fs::remove_file(stage.home().join(".env")).unwrap();
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    state("bailey secrets set PHONE_TOKEN");
+    assert!(telegram.calls("getUpdates") == 0);
+    // A rule that denies it is obeyed.
+    fs::write(stage.home().join(".env"), format!("PHONE_TOKEN={TOKEN}\n")).unwrap();
+    Command::new("chmod").arg("600").arg(stage.home().join(".env")).status().unwrap();
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let rule = "[[rule]]\nname = \"no-chat\"\nanswer = \"deny\"\nreason = \"no chat here\"\nmatch = { action = \"http\", host = \"127.0.0.1\" }\n";
+    fs::write(stage.home().join("policy/chat.toml"), rule).unwrap();
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    state("no chat here");
+    assert!(telegram.calls("getUpdates") == 0);
+    for (wrong, why) in [
+        ("base_url = \"http://example.com\"", "unencrypted"),
+        ("workspace = \"here\"", "whole path"),
+        ("colour = \"red\"", "colour"),
+    ] {
+        let (key, _) = wrong.split_once(' ').unwrap();
+        let config = fs::read_to_string(stage.home().join("config.toml")).unwrap();
+        let table = config.find("[channels.phone]").unwrap();
+        let lines: Vec<&str> = config[table..].lines().filter(|line| !line.starts_with(key)).collect();
+        fs::write(
+            stage.home().join("config.toml"),
+            format!("{}{}\n{wrong}\n", &config[..table], lines.join("\n")),
+        )
+        .unwrap();
+        let ran = stage.ran(&["config", "check"]);
+        assert!(ran.code == Some(2) && ran.stderr.contains(why), "{wrong}: {ran:?}");
+        fs::write(stage.home().join("config.toml"), config).unwrap();
+    }
+}
+
+/// What whoever holds a process can do: a name, and the result or the error as a negative number.
+fn calls(stage: &Stage, socket: &Path, taken: &mut Taken) -> Vec<(&'static str, i64)> {
+    let home = stage.home();
+    let mut found = Vec::new();
+    for (name, path, flags) in [
+        ("read the keys", home.join(".env"), libc::O_RDONLY),
+        ("let somebody in", home.join("channels/phone/people.json"), libc::O_WRONLY),
+        ("read what another session does", home.join("daemon/log"), libc::O_RDONLY),
+        ("write the configuration", home.join("config.toml"), libc::O_WRONLY),
+        ("read the project", stage.project().join("a.txt"), libc::O_RDONLY),
+    ] {
+        let path = taken.put(path.to_str().unwrap().as_bytes());
+        found.push((
+            name,
+            taken.call(libc::SYS_openat, [libc::AT_FDCWD as u64, path, flags as u64, 0o600, 0, 0]),
+        ));
+    }
+    let unix = taken.call(libc::SYS_socket, [libc::AF_UNIX as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0]);
+    let path = socket.to_str().unwrap().as_bytes();
+    let address = taken.put(&[&1_u16.to_ne_bytes(), path, b"\0"].concat());
+    let to = [unix as u64, address, 3 + path.len() as u64, 0, 0, 0];
+    found.push(("come to another session", if unix < 0 { unix } else { taken.call(libc::SYS_connect, to) }));
+    found
+}
+
+#[test]
+fn who_takes_a_channel_or_a_session_over_comes_to_no_other() {
+    for is_control in [false, true] {
+        let stage = Stage::new(&[("a.txt", "one\n")]);
+        let (telegram, _model) = at(&stage, Vec::new());
+        let program = if is_control { controls() } else { Path::new(env!("CARGO_BIN_EXE_bailey")) };
+        let mut start = Command::new(program);
+        start.args(stage.bailey(&["start"]).get_args()).env("BAILEY_CONTROL_UNBOUND", "1");
+        assert!(start.current_dir(stage.project()).stderr(Stdio::null()).status().unwrap().success());
+        let daemon = Daemon::of(&stage);
+        pair(&stage, &telegram, ANN, "Ann", "owner");
+        let mut others = (0..2).map(|_| {
+            let opened = open(&stage, &["-C", stage.project().to_str().unwrap()]);
+            opened["session"].as_str().unwrap().to_owned()
+        });
+        let (one, other) = (others.next().unwrap(), others.next().unwrap());
+        let status = daemon.status();
+        let process =
+            status["sessions"].as_array().unwrap().iter().find(|it| it["session"] == one).map(pid).unwrap();
+        let socket = stage.home().join("daemon").join(&other);
+        for process in [bridge(&stage), process] {
+            let process = u32::try_from(process).unwrap();
+            let mut tried = 0;
+            for thread in inject::threads(process) {
+                let mut taken = match Taken::seize(thread) {
+                    Ok(taken) => taken,
+                    Err(Errno::ESRCH) => continue,
+                    Err(error) => return println!("SKIPPED: ptrace is not allowed here ({error})"),
+                };
+                tried += 1;
+                for (name, result) in calls(&stage, &socket, &mut taken) {
+                    let is_refused = [-i64::from(libc::EACCES), -i64::from(libc::EPERM)].contains(&result);
+                    assert!(
+                        if is_control { result >= 0 } else { is_refused },
+                        "{is_control}: {process} {name}: {result}"
+                    );
+                }
+            }
+            assert!(tried > 1, "the journal's threads are there, too");
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! A server of the Bot API (core.telegram.org/bots/api) that is as strict as the real one: lengths, HTML, tokens, edits that change
+//! nothing, 429. It can fail in the ways that networks do.
+
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Condvar, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+pub(crate) const TOKEN: &str = "7654321098:AAF-q2Vx8sLrZ0TkWm4YbN6cJdHgEuPiXoQ";
+const US: i64 = 999;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What goes wrong with the next call of a method.
+#[derive(Debug, Clone)]
+pub(crate) enum Fault {
+    /// The connection is cut before anything was done.
+    Lost,
+    /// It was done, and the answer is lost.
+    Unheard,
+    /// Too many requests: so many seconds.
+    Slow(u64),
+    /// 502, with a page in HTML.
+    Broken,
+}
+
+/// A message of the bot's.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shown {
+    pub(crate) text: String,
+    /// What stands on its buttons, and what each brings.
+    pub(crate) buttons: Vec<(String, String)>,
+    pub(crate) edits: usize,
+}
+
+#[derive(Default)]
+struct State {
+    updates: VecDeque<Value>,
+    last_update: i64,
+    last_message: i64,
+    messages: BTreeMap<(i64, i64), Shown>,
+    toasts: Vec<(String, String)>,
+    faults: Vec<(String, Fault)>,
+    calls: BTreeMap<String, usize>,
+    wrong: Vec<String>,
+    is_over: bool,
+}
+
+pub(crate) struct Telegram {
+    address: SocketAddr,
+    state: Arc<(Mutex<State>, Condvar)>,
+}
+
+impl Telegram {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
+        let shared = state.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if shared.0.lock().unwrap().is_over {
+                    return;
+                }
+                let shared = shared.clone();
+                thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Self { address, state }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Somebody says something in a private chat, or in a group where the chat is another.
+    pub(crate) fn says(&self, who: i64, name: &str, chat: i64, text: &str) -> i64 {
+        self.brings(who, name, chat, &json!({ "text": text }))
+    }
+
+    pub(crate) fn brings(&self, who: i64, name: &str, chat: i64, what: &Value) -> i64 {
+        let mut state = self.state.0.lock().unwrap();
+        state.last_message += 1;
+        let id = state.last_message;
+        let kind = if chat == who { "private" } else { "supergroup" };
+        let mut message = json!({
+            "message_id": id, "date": 1, "chat": { "id": chat, "type": kind },
+            "from": { "id": who, "is_bot": false, "first_name": name },
+        });
+        message.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+        state.update(json!({ "message": message }));
+        self.state.1.notify_all();
+        id
+    }
+
+    /// Somebody taps a button of a message: the one with these words.
+    pub(crate) fn taps(&self, who: i64, name: &str, chat: i64, message: i64, label: &str) {
+        let mut state = self.state.0.lock().unwrap();
+        let shown = &state.messages[&(chat, message)];
+        let data = shown.buttons.iter().find(|(words, _)| words == label).unwrap().1.clone();
+        state.tap(who, name, chat, message, &data);
+        self.state.1.notify_all();
+    }
+
+    /// The same with words of their own.
+    pub(crate) fn taps_with(&self, who: i64, name: &str, chat: i64, message: i64, data: &str) {
+        self.state.0.lock().unwrap().tap(who, name, chat, message, data);
+        self.state.1.notify_all();
+    }
+
+    pub(crate) fn fail(&self, method: &str, faults: impl IntoIterator<Item = Fault>) {
+        let faults = faults.into_iter().map(|fault| (method.to_owned(), fault));
+        self.state.0.lock().unwrap().faults.extend(faults);
+    }
+
+    /// The bot's messages in a chat, in order.
+    pub(crate) fn shown(&self, chat: i64) -> Vec<(i64, Shown)> {
+        let state = self.state.0.lock().unwrap();
+        let here = state.messages.iter().filter(|((at, _), _)| *at == chat);
+        here.map(|((_, id), shown)| (*id, shown.clone())).collect()
+    }
+
+    pub(crate) fn toasts(&self) -> Vec<(String, String)> {
+        self.state.0.lock().unwrap().toasts.clone()
+    }
+
+    pub(crate) fn calls(&self, method: &str) -> usize {
+        self.state.0.lock().unwrap().calls.get(method).copied().unwrap_or_default()
+    }
+
+    /// Waits for a message of the bot's.
+    pub(crate) fn wait(&self, chat: i64, what: &str, is_so: impl Fn(&Shown) -> bool) -> (i64, Shown) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.check();
+            if let Some(found) = self.shown(chat).into_iter().rev().find(|(_, shown)| is_so(shown)) {
+                return found;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{what} did not come: {:#?} {:?}",
+                self.shown(chat),
+                self.toasts()
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn wait_for(&self, chat: i64, words: &str) -> (i64, Shown) {
+        self.wait(chat, words, |shown| shown.text.contains(words))
+    }
+
+    /// That nothing came which the real server would refuse.
+    pub(crate) fn check(&self) {
+        assert!(self.state.0.lock().unwrap().wrong.is_empty(), "{:#?}", self.state.0.lock().unwrap().wrong);
+    }
+}
+
+impl Drop for Telegram {
+    fn drop(&mut self) {
+        self.state.0.lock().unwrap().is_over = true;
+        self.state.1.notify_all();
+        TcpStream::connect(self.address).ok();
+    }
+}
+
+impl State {
+    fn update(&mut self, mut update: Value) {
+        self.last_update += 1;
+        update["update_id"] = self.last_update.into();
+        self.updates.push_back(update);
+    }
+
+    fn tap(&mut self, who: i64, name: &str, chat: i64, message: i64, data: &str) {
+        let id = format!("{}", self.last_update + 5000);
+        let from = json!({ "id": US, "is_bot": true, "first_name": "Bailey" });
+        let message =
+            json!({ "message_id": message, "chat": { "id": chat, "type": "private" }, "from": from });
+        let from = json!({ "id": who, "is_bot": false, "first_name": name });
+        self.update(
+            json!({ "callback_query": { "id": id, "from": from, "message": message, "data": data } }),
+        );
+    }
+
+    /// What the server answers: a result, or a code and why.
+    fn answer(&mut self, method: &str, body: &Value) -> Result<Value, (u16, String)> {
+        let bad = |why: &str| Err((400, format!("Bad Request: {why}")));
+        match method {
+            "getMe" => {
+                Ok(json!({ "id": US, "is_bot": true, "first_name": "Bailey", "username": "bailey_bot" }))
+            }
+            "sendChatAction" => Ok(true.into()),
+            "answerCallbackQuery" => {
+                let words = body["text"].as_str().unwrap_or_default();
+                if words.chars().count() > 200 {
+                    return bad("text is too long");
+                }
+                self.toasts.push((body["callback_query_id"].as_str().unwrap().into(), words.into()));
+                Ok(true.into())
+            }
+            "sendMessage" | "editMessageText" => {
+                let Some(chat) = body["chat_id"].as_i64() else { return bad("chat_id is empty") };
+                let text = body["text"].as_str().unwrap_or_default();
+                let plain =
+                    plain(text).map_err(|why| (400, format!("Bad Request: can't parse entities: {why}")))?;
+                if plain.trim().is_empty() {
+                    return bad("message text is empty");
+                }
+                if plain.encode_utf16().count() > 4096 {
+                    return bad("message is too long");
+                }
+                if body["link_preview_options"]["is_disabled"] != true {
+                    return bad("a preview was asked for");
+                }
+                let mut buttons = Vec::new();
+                for button in body["reply_markup"]["inline_keyboard"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|row| row.as_array().unwrap())
+                {
+                    let data = button["callback_data"].as_str().unwrap();
+                    if data.is_empty() || data.len() > 64 {
+                        return bad("BUTTON_DATA_INVALID");
+                    }
+                    buttons.push((button["text"].as_str().unwrap().to_owned(), data.to_owned()));
+                }
+                if method == "sendMessage" {
+                    self.last_message += 1;
+                    self.messages.insert((chat, self.last_message), Shown { text: plain, buttons, edits: 0 });
+                    return Ok(json!({ "message_id": self.last_message }));
+                }
+                let Some(id) = body["message_id"].as_i64() else { return bad("message_id is empty") };
+                let Some(shown) = self.messages.get_mut(&(chat, id)) else {
+                    return bad("message to edit not found");
+                };
+                if shown.text == plain && shown.buttons == buttons {
+                    return bad("message is not modified: specified new message content is the same");
+                }
+                *shown = Shown { text: plain, buttons, edits: shown.edits + 1 };
+                Ok(json!({ "message_id": id }))
+            }
+            other => Err((404, format!("Not Found: {other}"))),
+        }
+    }
+}
+
+/// The words of the API's HTML; why it is none.
+fn plain(html: &str) -> Result<String, String> {
+    let (mut shown, mut rest, mut open) = (String::new(), html, Vec::new());
+    while let Some(c) = rest.chars().next() {
+        let (taken, what) = match c {
+            '<' => {
+                let end = rest.find('>').ok_or("a tag has no end")?;
+                let tag = &rest[1..end];
+                if let Some(name) = tag.strip_prefix('/') {
+                    if open.pop() != Some(name.to_owned()) {
+                        return Err(format!("unexpected end tag {name}"));
+                    }
+                } else {
+                    let name = tag.split(' ').next().unwrap_or_default().to_owned();
+                    if !["b", "i", "s", "u", "code", "pre", "blockquote", "a"].contains(&name.as_str()) {
+                        return Err(format!("unsupported start tag {name}"));
+                    }
+                    open.push(name);
+                }
+                (end + 1, String::new())
+            }
+            '&' => {
+                let end = rest.find(';').ok_or("an entity has no end")?;
+                let known = [("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"), ("&quot;", "\"")];
+                let found =
+                    known.iter().find(|(entity, _)| *entity == &rest[..=end]).ok_or("an unknown entity")?;
+                (end + 1, found.1.to_owned())
+            }
+            c => (c.len_utf8(), c.to_string()),
+        };
+        shown += &what;
+        rest = &rest[taken..];
+    }
+    if open.is_empty() { Ok(shown) } else { Err(format!("{open:?} has no end tag")) }
+}
+
+fn serve(stream: TcpStream, shared: &(Mutex<State>, Condvar)) {
+    let mut write = stream.try_clone().unwrap();
+    let mut read = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        if read.read_line(&mut line).unwrap_or(0) == 0 {
+            return;
+        }
+        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        let mut length = 0;
+        loop {
+            let mut header = String::new();
+            if read.read_line(&mut header).unwrap_or(0) == 0 {
+                return;
+            }
+            if header.trim().is_empty() {
+                break;
+            }
+            if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        if read.read_exact(&mut body).is_err() {
+            return;
+        }
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let Some(answer) = exchange(&path, &body, shared) else { return };
+        let (code, body) = answer;
+        let head = format!(
+            "HTTP/1.1 {code} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        if write.write_all(head.as_bytes()).and_then(|()| write.write_all(body.as_bytes())).is_err() {
+            return;
+        }
+    }
+}
+
+/// The answer to a request; none where the connection is cut.
+fn exchange(path: &str, body: &Value, (state, changed): &(Mutex<State>, Condvar)) -> Option<(u16, String)> {
+    let error = |code: u16, why: &str| {
+        (code, json!({ "ok": false, "error_code": code, "description": why }).to_string())
+    };
+    let Some(method) = path.strip_prefix(&format!("/bot{TOKEN}/")).map(str::to_owned) else {
+        return Some(error(401, "Unauthorized"));
+    };
+    let mut held = state.lock().unwrap();
+    *held.calls.entry(method.clone()).or_default() += 1;
+    let fault = held.faults.iter().position(|(of, _)| *of == method).map(|at| held.faults.remove(at).1);
+    match fault {
+        Some(Fault::Lost) => return None,
+        Some(Fault::Slow(seconds)) => {
+            let body = json!({
+                "ok": false, "error_code": 429, "description": "Too Many Requests",
+                "parameters": { "retry_after": seconds },
+            });
+            return Some((429, body.to_string()));
+        }
+        Some(Fault::Broken) => return Some((502, "<html>Bad Gateway</html>".into())),
+        Some(Fault::Unheard) | None => {}
+    }
+    if method == "getUpdates" {
+        let offset = body["offset"].as_i64().unwrap_or_default();
+        let end = Instant::now() + Duration::from_secs(body["timeout"].as_u64().unwrap_or_default().min(50));
+        loop {
+            held.updates.retain(|update| update["update_id"].as_i64().unwrap() >= offset);
+            if !held.updates.is_empty() || Instant::now() >= end || held.is_over {
+                break;
+            }
+            held = changed.wait_timeout(held, Duration::from_millis(500)).unwrap().0;
+        }
+        if matches!(fault, Some(Fault::Unheard)) {
+            return None;
+        }
+        let updates: Vec<Value> = held.updates.iter().take(100).cloned().collect();
+        return Some((200, json!({ "ok": true, "result": updates }).to_string()));
+    }
+    let answer = held.answer(&method, body);
+    if matches!(fault, Some(Fault::Unheard)) {
+        return None;
+    }
+    Some(match answer {
+        Ok(result) => (200, json!({ "ok": true, "result": result }).to_string()),
+        Err((code, why)) => {
+            if !why.contains("not modified") && !why.contains("not found") {
+                held.wrong.push(format!("{method}: {why}: {body}"));
+            }
+            error(code, &why)
+        }
+    })
+}

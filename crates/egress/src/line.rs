@@ -1,0 +1,252 @@
+//! A standing way to one server: a chat channel's. It is one effect from its opening to its closing, in which requests go out
+//! as they come; what is said in them stands in the journal where it was said, and the outcome says how much passed.
+//!
+//! It leads to the one server that its owner configured, with the one key that belongs there, and nowhere else.
+
+use crate::{
+    Config, ConfigError,
+    config::Origin,
+    connect::{Clients, Speaks, Trust, tcp},
+    failure::Failure,
+    proxy::Connector,
+    request::Unsendable,
+};
+use bailey_kernel::{BoxFuture, Executor, Io, Output, Permit, ResolveError, Route, Seal};
+use bailey_protocol::{Action, Line as Way, Outcome, RelayReport, Report, SessionId, Status};
+use bailey_secrets::Vault;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::{Method, Request, Uri, header};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    task::JoinSet,
+    time::{Instant, timeout},
+};
+
+/// Where the key stands in the path of a [`Order`].
+pub const KEY: &str = "{key}";
+
+/// Requests that may be on their way at once, and wait for that.
+const AT_ONCE_MAX: usize = 16;
+const WAITING_MAX: usize = 64;
+
+/// A request over a line, and where its answer goes.
+#[derive(Debug)]
+struct Order {
+    path: String,
+    body: String,
+    patience: Duration,
+    answer: oneshot::Sender<Result<Answer, LineError>>,
+}
+
+/// What a server answered, whatever it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct LineError {
+    /// What, why and how to fix; without the key.
+    pub why: String,
+    /// Whether it may have arrived all the same.
+    pub may_have_arrived: bool,
+}
+
+/// Where requests are given to a [`Line`].
+#[derive(Debug, Clone)]
+pub struct LineEnd {
+    orders: mpsc::Sender<Order>,
+}
+
+impl LineEnd {
+    /// Posts `body`, JSON, to `path` beneath the server's URL, with the key in the place of [`KEY`], and waits for the answer.
+    ///
+    /// # Errors
+    /// When the line is closed, or no whole answer came within `patience`.
+    pub async fn post(&self, path: String, body: String, patience: Duration) -> Result<Answer, LineError> {
+        let (answer, answered) = oneshot::channel();
+        let closed =
+            |_| LineError { why: "the channel's connection is closed".into(), may_have_arrived: false };
+        self.orders.send(Order { path, body, patience, answer }).await.map_err(|_| closed(()))?;
+        answered.await.unwrap_or_else(|_| {
+            Err(LineError { why: "the channel's connection was closed".into(), may_have_arrived: true })
+        })
+    }
+}
+
+/// The way itself: the executor of [`Route::Line`].
+#[derive(Debug)]
+pub struct Line {
+    way: Way,
+    seal: Seal,
+    sender: Arc<Sender>,
+    orders: Mutex<mpsc::Receiver<Order>>,
+}
+
+/// What a request needs.
+#[derive(Debug)]
+struct Sender {
+    base: String,
+    origin: Origin,
+    key: String,
+    vault: Arc<Vault>,
+    connect_timeout: Duration,
+    body_bytes_max: usize,
+    clients: Clients<Connector, Full<Bytes>>,
+}
+
+impl Line {
+    /// A line to the server of `way`, that takes the permits of the journal with this seal, and where requests are given to it.
+    /// Of `config` it takes times, limits, proxies and authorities.
+    ///
+    /// # Errors
+    /// When the server's URL is none.
+    pub fn new(
+        way: Way,
+        config: &Config,
+        vault: Arc<Vault>,
+        seal: Seal,
+    ) -> Result<(Arc<Self>, LineEnd), ConfigError> {
+        let uri: Option<Uri> = way.url.parse().ok();
+        let origin =
+            uri.as_ref().and_then(Origin::of).ok_or_else(|| ConfigError::NoOrigin(way.url.clone()))?;
+        let connector = Connector::new(tcp(config.connect_timeout), Arc::new(config.proxies.matcher()));
+        let clients = Clients::new(connector, Trust::new(config.extra_authorities.clone(), Speaks::Http1));
+        let sender = Arc::new(Sender {
+            base: way.url.trim_end_matches('/').to_owned(),
+            origin,
+            key: way.key.clone(),
+            vault,
+            connect_timeout: config.connect_timeout,
+            body_bytes_max: config.body_bytes_max,
+            clients,
+        });
+        let (orders, taken) = mpsc::channel(WAITING_MAX);
+        let line = Self { way, seal, sender, orders: Mutex::new(taken) };
+        Ok((Arc::new(line), LineEnd { orders }))
+    }
+
+    /// Sends what comes until nobody can send any more; `passed` counts bytes out and back.
+    async fn serve(&self, passed: &mut (u64, u64)) {
+        let mut orders = self.orders.lock().await;
+        let mut under_way = JoinSet::new();
+        loop {
+            tokio::select! {
+                Some(done) = under_way.join_next() => {
+                    let (out, back) = done.unwrap_or_default();
+                    *passed = (passed.0 + out, passed.1 + back);
+                }
+                order = orders.recv(), if under_way.len() < AT_ONCE_MAX => {
+                    let Some(Order { path, body, patience, answer }) = order else { return };
+                    let sender = self.sender.clone();
+                    under_way.spawn(async move {
+                        let out = size(body.len());
+                        let came = sender.exchange(&path, body, patience).await;
+                        let back = came.as_ref().map_or(0, |answer| size(answer.body.len()));
+                        // Who asked may be gone.
+                        answer.send(came).ok();
+                        (out, back)
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn size(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+impl Sender {
+    async fn exchange(&self, path: &str, body: String, patience: Duration) -> Result<Answer, LineError> {
+        let before = |failure: Failure| LineError { why: failure.to_string(), may_have_arrived: false };
+        let request = self.request(path, body).map_err(|error| before(error.into()))?;
+        let client = self.clients.get(self.origin.tls).await.map_err(before)?;
+        let exchange = async {
+            let answer = client.request(request).await;
+            let answer = answer.map_err(|error| {
+                let failure = Failure::of(&self.origin, None, &error, self.connect_timeout);
+                LineError { may_have_arrived: failure.is_after_sending(), why: failure.to_string() }
+            })?;
+            let (head, mut body) = answer.into_parts();
+            let after = |failure: Failure| LineError { why: failure.to_string(), may_have_arrived: true };
+            let mut taken = Vec::new();
+            while let Some(frame) = body.frame().await {
+                let frame =
+                    frame.map_err(|error| after(Failure::Broken(self.origin.clone(), error.to_string())))?;
+                taken.extend_from_slice(frame.data_ref().map_or(&[][..], |bytes| bytes));
+                if taken.len() > self.body_bytes_max {
+                    return Err(after(Failure::TooLarge(self.origin.clone(), self.body_bytes_max)));
+                }
+            }
+            Ok(Answer { status: head.status.as_u16(), body: taken })
+        };
+        timeout(patience, exchange).await.unwrap_or_else(|_| {
+            let why = Failure::FirstByteTimeout(self.origin.clone(), patience).to_string();
+            Err(LineError { why, may_have_arrived: true })
+        })
+    }
+
+    fn request(&self, path: &str, body: String) -> Result<Request<Full<Bytes>>, Unsendable> {
+        let secret = self.vault.get(&self.key).ok_or_else(|| Unsendable::MissingSecret(self.key.clone()))?;
+        let key = secret.expose().trim();
+        // What could lead to another path, or end it, is no key.
+        if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_:.~".contains(&byte)) {
+            return Err(Unsendable::BadSecret(self.key.clone()));
+        }
+        let uri: Uri =
+            format!("{}{}", self.base, path.replace(KEY, key)).parse().map_err(|_| Unsendable::Url)?;
+        if Origin::of(&uri).as_ref() != Some(&self.origin) {
+            return Err(Unsendable::Url);
+        }
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri;
+        let json = header::HeaderValue::from_static("application/json");
+        request.headers_mut().insert(header::CONTENT_TYPE, json);
+        Ok(request)
+    }
+}
+
+impl Executor for Line {
+    fn routes(&self) -> Vec<Route> {
+        vec![Route::Line]
+    }
+
+    /// Nothing here has a path.
+    fn resolve<'a>(&'a self, _: SessionId, action: Action) -> BoxFuture<'a, Result<Action, ResolveError>> {
+        Box::pin(async move { Ok(action) })
+    }
+
+    fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            match permit.redeem(&self.seal).map(|redeemed| redeemed.effect.action) {
+                Ok(Action::Line(way)) if way == self.way => {}
+                Ok(other) => {
+                    return Output::failed(format!("this line does not lead to `{}`", other.target()));
+                }
+                Err(error) => return Output::failed(error.to_string()),
+            }
+            let began = Instant::now();
+            let mut passed = (0, 0);
+            let status = tokio::select! {
+                biased;
+                () = io.cancel.cancelled() => Status::Cancelled,
+                () = self.serve(&mut passed) => Status::Done,
+            };
+            let (out, back) = passed;
+            let rest = self.way.url.split_once("://").map_or("", |(_, rest)| rest);
+            let host = rest.split('/').next().unwrap_or_default().to_ascii_lowercase();
+            let report = RelayReport { host, sent: true, out, back, ..RelayReport::default() };
+            let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            Output::new(Outcome { status, enforced: None, duration_ms, report: Report::Relayed(report) })
+        })
+    }
+}
