@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod auto_apply;
+mod backup;
 mod budget;
 mod channels;
 mod chat;
@@ -63,13 +64,15 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Models(command) => wait(models::run(&home()?, command, printer)),
         Command::Trust(command) => trust::run(&home()?, command, printer),
-        Command::Start { foreground, detached } => {
-            wait(daemon::start(&home()?, foreground, detached, printer))
+        Command::Start { foreground, detached, held } => {
+            wait(daemon::start(&home()?, foreground, detached, held, printer))
         }
         Command::Stop { patience } => wait(daemon::stop(&home()?, patience, printer)),
         Command::Status => wait(daemon::status(&home()?, printer)),
         Command::Reload => wait(daemon::reload(&home()?, printer)),
         Command::Logs { follow, lines } => wait(daemon::logs(&home()?, follow, lines, printer)),
+        Command::Backup { to, with_keys } => wait(backup::run(&home()?, to, with_keys, printer)),
+        Command::Restore { from } => wait(backup::restore(&home()?, &from, printer)),
         Command::Channels(Channels::Run { channel }) => wait(channels::bridge(&home()?, &channel, printer)),
         Command::Channels(command) => wait(channels::run(&home()?, command, printer)),
         Command::Chat(chat) if cli.desk => wait(chat::desk::run(&home()?, chat, printer)),

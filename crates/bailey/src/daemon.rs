@@ -46,7 +46,7 @@ use tokio::{
     io::BufReader,
     net::{UnixListener, UnixStream, unix::pipe},
     signal::unix::{SignalKind, signal},
-    sync::{Notify, Semaphore},
+    sync::{Notify, Semaphore, oneshot},
     task::{LocalSet, spawn_blocking, spawn_local},
     time::{interval, sleep, timeout},
 };
@@ -137,11 +137,12 @@ impl Held {
     }
 }
 
-/// Runs the daemon of a home until it is told to end; `is_up` is called when it listens.
+/// Runs the daemon of a home until it is told to end, or, where it is held, until its standard input ends; `is_up` is called when it
+/// listens.
 ///
 /// # Errors
 /// When another one runs, or the configuration or the rules have mistakes: what is wrong is said before anything begins.
-pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
+pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result<()> {
     let config = look(home)?;
     let folder = home.daemon();
     make_private(&folder)?;
@@ -169,10 +170,23 @@ pub(crate) async fn run(home: &Home, is_up: impl FnOnce()) -> Result<()> {
         ended: Notify::new(),
     });
     daemon.log.note("started", json!({ "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") }));
-    let served = LocalSet::new().run_until(daemon.serve(listener, &config, is_up)).await;
+    let let_go = let_go(held);
+    let served = LocalSet::new().run_until(daemon.serve(listener, &config, let_go, is_up)).await;
     fs::remove_file(folder.join(SOCKET)).ok();
     daemon.log.note("ended", json!({ "pid": std::process::id() }));
     served
+}
+
+/// Hears of the end of standard input, where that is to be heard. Nothing else comes there.
+fn let_go(held: bool) -> oneshot::Receiver<()> {
+    let (say, hear) = oneshot::channel();
+    if held {
+        std::thread::spawn(move || {
+            io::copy(&mut io::stdin().lock(), &mut io::sink()).ok();
+            say.send(()).ok();
+        });
+    }
+    hear
 }
 
 /// Takes the daemon's lock. One that is just ending is waited for.
@@ -205,6 +219,7 @@ impl Daemon {
         self: &Rc<Self>,
         listener: UnixListener,
         config: &Config,
+        mut let_go: oneshot::Receiver<()>,
         is_up: impl FnOnce(),
     ) -> Result<()> {
         let hear = |kind: SignalKind| signal(kind).context("signals cannot be heard");
@@ -239,6 +254,7 @@ impl Daemon {
                 _ = hang_up.recv() => drop(self.reload()),
                 _ = terminate.recv() => self.stop(PATIENCE),
                 _ = interrupt.recv() => self.stop(PATIENCE),
+                Ok(()) = &mut let_go, if !let_go.is_terminated() => self.stop(PATIENCE),
                 _ = beat.tick() => self.manager.tell("WATCHDOG=1"),
                 () = self.ended.notified() => return Ok(()),
             }

@@ -137,6 +137,11 @@ impl Home {
         }
     }
 
+    /// Copies that it keeps of itself.
+    pub(crate) fn backups(&self) -> PathBuf {
+        self.root.join("backups")
+    }
+
     /// The messages of conversations.
     pub(crate) fn history(&self) -> PathBuf {
         self.root.join("chat-history")

@@ -165,6 +165,8 @@ pub enum Fact {
     Stopped,
     /// The owner lets things begin again.
     Released,
+    /// What came before was brought back from a copy: what the home had after it is not here. Payload: which.
+    Restored,
     /// A capability token was minted. Payload: what it is for.
     TokenMinted {
         /// Its name in the ledger.
@@ -506,6 +508,7 @@ impl Fact {
             Self::PolicyAdopted { .. } => "policy_adopted",
             Self::Stopped => "stopped",
             Self::Released => "released",
+            Self::Restored => "restored",
             Self::TokenMinted { .. } => "token_minted",
             Self::TokenNarrowed { .. } => "token_narrowed",
             Self::TokenEnded { .. } => "token_ended",

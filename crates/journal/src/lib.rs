@@ -20,6 +20,7 @@ mod chain;
 pub mod checkpoint;
 mod clean;
 mod clock;
+mod copy;
 mod extension;
 pub mod fact;
 mod finish;

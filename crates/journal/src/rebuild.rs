@@ -135,6 +135,7 @@ impl Replay {
             Fact::Genesis { .. }
             | Fact::Stopped
             | Fact::Released
+            | Fact::Restored
             | Fact::Archived { .. }
             | Fact::ArchiveRemoved { .. }
             | Fact::PolicyAdopted { .. }

@@ -7,6 +7,8 @@ use crate::{
 };
 use std::{
     fmt,
+    fs::{self, File},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
     thread::{self, JoinHandle},
@@ -192,6 +194,23 @@ impl Store {
     #[cfg(feature = "controls")]
     pub async fn careless(&self) -> Result<(), StoreError> {
         self.jobs()?.send(Job::Careless).await.map_err(|_| self.closed())
+    }
+
+    /// Writes a copy of the database as it is at one moment, while others go on; a file that is there is not replaced.
+    ///
+    /// # Errors
+    /// `StorageFull` among SQLite's: then a part of it may be there.
+    pub async fn copy_to(&self, copy: &Path) -> Result<(), StoreError> {
+        let (from, to) = (self.path().to_path_buf(), copy.to_path_buf());
+        let copied = tokio::task::spawn_blocking(move || {
+            let connection = open::read_only(&from)?;
+            let name = to.to_str().ok_or_else(|| StoreError::custom("the copy's name is not UTF-8"))?;
+            connection.execute("VACUUM INTO ?1", [name])?;
+            fs::set_permissions(&to, fs::Permissions::from_mode(0o600))
+                .and_then(|()| File::open(&to)?.sync_all())
+                .map_err(StoreError::custom)
+        });
+        copied.await.map_err(StoreError::custom)?
     }
 
     /// Checks every page, index and foreign key; an empty list means that all is well. It reads the whole

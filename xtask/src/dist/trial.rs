@@ -24,7 +24,7 @@ pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
     bring(&tarball, &place)?;
     let script = format!(
         "tar -xzf /{} --strip-components=1 -C /usr/local\n{USE}\n\
-         rm -r /usr/local/bin/bailey /usr/local/share/doc/bailey\n\
+         rm -r /usr/local/bin/bailey /usr/local/bin/bailey-boot /usr/local/share/doc/bailey\n\
          test ! -e /usr/local/bin/bailey\ntest -f /root/.bailey/journal.db && echo 'uninstalled; the home stays'",
         name(&tarball)?
     );

@@ -14,6 +14,11 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey --json run --approve never \"explain src/main.rs\"", "from a script"),
         ],
     ),
+    (
+        &["backup"],
+        &[("bailey backup", "into the home itself"), ("bailey backup /mnt/disk/bailey", "to another disk")],
+    ),
+    (&["restore"], &[("bailey restore ~/.bailey/backups/20261121T180000Z", "")]),
     (&["channels", "list"], &[("bailey channels list", "which are up, and why one is not")]),
     (&["channels", "people"], &[("bailey channels people", "who may speak, and who asks to")]),
     (

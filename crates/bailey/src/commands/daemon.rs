@@ -39,13 +39,14 @@ pub(super) async fn start(
     home: &Home,
     foreground: bool,
     detached: bool,
+    held: bool,
     printer: &Printer,
 ) -> Result<ExitCode> {
     if foreground {
         if detached {
             rustix::process::setsid().context("cannot leave the terminal")?;
         }
-        daemon::run(home, || printer.note("the daemon is up")).await?;
+        daemon::run(home, held, || printer.note("the daemon is up")).await?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(status) = asked(home).await? {

@@ -4,7 +4,7 @@
 //! its session: that one is asked to end, and killed when it does not, and takes everything inside the walls with it. Both are
 //! done at the same time, since whoever holds the journal keeps the bar waiting, and may be one of those that are to end.
 
-mod running;
+pub(super) mod running;
 
 use crate::{
     cli::Answering,

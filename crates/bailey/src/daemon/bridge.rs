@@ -54,6 +54,8 @@ pub(crate) enum Page {
     Budget,
     Tools,
     Sandbox,
+    /// A copy of the home, made in it.
+    Backup,
 }
 
 impl Page {
@@ -64,6 +66,7 @@ impl Page {
             Self::Budget => &["budget"],
             Self::Tools => &["tools", "list"],
             Self::Sandbox => &["sandbox", "doctor"],
+            Self::Backup => &["backup"],
         }
     }
 }

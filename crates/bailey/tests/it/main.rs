@@ -14,6 +14,8 @@ mod attacks;
 mod audit;
 mod auto_apply;
 mod background;
+mod backup;
+mod boot;
 mod cards;
 mod chat;
 mod clients;

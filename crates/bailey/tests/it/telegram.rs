@@ -108,6 +108,8 @@ fn a_person_is_let_in_and_talks_with_the_agent() {
     // What is for Bailey is not for the agent.
     telegram.says(ANN, "Ann", ANN, "/status");
     telegram.wait_for(ANN, "process");
+    telegram.says(ANN, "Ann", ANN, "/backup");
+    telegram.wait_for(ANN, "MiB, the journal up to entry");
     telegram.says(ANN, "Ann", ANN, "/nonsense");
     telegram.wait_for(ANN, "/nonsense is not known here");
     telegram.says(ANN, "Ann", ANN, "/clear");

@@ -34,6 +34,7 @@ What you write is for the agent; what begins with / is for Bailey:
 /pin WORDS — keep words in its mind for the whole session
 /approve [ID], /reject [ID] [WHY] — answer an open question
 /status /budget /tools /sandbox — how things are
+/backup — make a copy of this home, in it
 /help — this";
 
 impl Command {
@@ -60,7 +61,7 @@ impl Command {
             "approve" => Self::answer(arguments, true),
             "reject" => Self::answer(arguments, false),
             "memory" => Self::Missing("there is no memory across sessions yet"),
-            "backup" => Self::Missing("a backup is made at the machine: `bailey backup`"),
+            "backup" => Self::Page(Page::Backup),
             name => Self::Unknown(name.into()),
         })
     }

@@ -80,6 +80,8 @@ struct Talk {
     said: BTreeSet<String>,
     /// Taps that wait for what comes of them.
     taps: Vec<(ApprovalId, Tap, Instant)>,
+    /// Whether people were told that the session cannot be reached.
+    is_told: bool,
     /// When messages that the session does not have are said again.
     again: Option<Instant>,
     /// Since when nothing has happened.
@@ -102,6 +104,7 @@ pub(super) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::R
         accepted: BTreeSet::new(),
         said: BTreeSet::new(),
         taps: Vec::new(),
+        is_told: false,
         again: None,
         idle: Instant::now(),
     };
@@ -158,7 +161,10 @@ impl Talk {
             ..Inbound::default()
         };
         match self.ask(&Sender::from(open), &Op::Say(inbound)).await {
-            Ok(None) => drop(self.said.insert(open.key.clone())),
+            Ok(None) => {
+                self.is_told = false;
+                self.said.insert(open.key.clone());
+            }
             // A stranger, who was told so.
             Ok(Some(told)) => {
                 if !told.is_empty() {
@@ -166,7 +172,15 @@ impl Talk {
                 }
                 self.close(|other| other.key == open.key);
             }
-            Err(_) => self.again = Some(Instant::now() + AGAIN),
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_told, true) {
+                    self.word(&format!(
+                        "Not now: {error:#}\n\nIt is kept, and said as soon as that is mended."
+                    ))
+                    .await;
+                }
+                self.again = Some(Instant::now() + AGAIN);
+            }
         }
     }
 

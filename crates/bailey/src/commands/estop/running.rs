@@ -181,6 +181,16 @@ impl Sweep {
     }
 }
 
+/// What is in use now, in a line for each.
+pub(in crate::commands) fn in_use(home: &Path) -> Vec<String> {
+    let locks = FileLocks::now().unwrap_or_default();
+    let left = look(home).into_iter().map(|Use { folder, process }| {
+        let says = InUse::of(&folder, &locks).ok().flatten().and_then(|found| found.says);
+        Left { folder, process, says: says.filter(|says| Some(says.pid) == process) }
+    });
+    left.map(|left| left.to_string()).collect()
+}
+
 /// Whether a process has ended: its handle can be read then.
 fn is_gone(process: &OwnedFd) -> bool {
     let mut handles = [PollFd::new(process, PollFlags::IN)];

@@ -1,0 +1,212 @@
+//! What looks after the daemon: it starts it, begins it again, gives it up with its reasons, and lets it go.
+
+use crate::{daemon::end, stage::Stage};
+use serde_json::Value;
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Child, ChildStderr, Command, Stdio},
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The program, built beside this one's.
+fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let profile = Path::new(env!("CARGO_BIN_EXE_bailey")).parent().unwrap();
+        let name = match profile.file_name().unwrap().to_str().unwrap() {
+            "debug" => "dev",
+            name => name,
+        };
+        let built = Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--quiet",
+                "--offline",
+                "--package",
+                "bailey-boot",
+                "--profile",
+                name,
+                "--target-dir",
+            ])
+            .arg(profile.parent().unwrap())
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        profile.join("bailey-boot")
+    })
+}
+
+/// A running one, which is let go with the test.
+struct Boot {
+    child: Child,
+    said: BufReader<ChildStderr>,
+    heard: String,
+}
+
+impl Boot {
+    fn start(stage: &Stage, options: &[&str]) -> Self {
+        fs::create_dir_all(stage.home()).unwrap();
+        let mut command = Command::new(program());
+        command.arg("--home").arg(stage.home()).args(options).env_remove("BAILEY_HOME");
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        Self { child, said, heard: String::new() }
+    }
+
+    /// The next line with these words.
+    fn wait_for(&mut self, words: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "{words} was not said: {}", self.heard);
+            self.heard += &line;
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+
+    fn ended(&mut self) -> i32 {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap_or(-1);
+            }
+            assert!(Instant::now() < deadline, "it did not end: {}", self.heard);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Boot {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn status(stage: &Stage) -> Option<u64> {
+    let status: Value = stage.ran(&["--json", "status"]).lines().remove(0);
+    status["pid"].as_u64()
+}
+
+fn gone(stage: &Stage) {
+    let deadline = Instant::now() + PATIENCE;
+    while status(stage).is_some() {
+        assert!(Instant::now() < deadline, "the daemon is still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_killed_daemon_is_begun_again_and_one_that_is_let_go_ends() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let mut boot = Boot::start(&stage, &[]);
+    boot.wait_for("the daemon is up (process ");
+    let first = status(&stage).unwrap();
+    end(first, "-KILL");
+    boot.wait_for("it is begun again (1 of 3 in five minutes)");
+    boot.wait_for("the daemon is up (process ");
+    let second = status(&stage).unwrap();
+    assert_ne!(first, second);
+    // Whoever looks after it is killed: it hears that, and ends.
+    boot.child.kill().unwrap();
+    gone(&stage);
+    // One that is told to end is not begun again.
+    let mut boot = Boot::start(&stage, &[]);
+    boot.wait_for("the daemon is up (process ");
+    assert_eq!(stage.ran(&["stop"]).code, Some(0));
+    boot.wait_for("has ended, as it was told to");
+    assert_eq!(boot.ended(), 0);
+}
+
+#[test]
+fn what_no_restart_mends_is_said_at_once() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::write(stage.home().join("config.toml"), "colour = \"red\"\n").unwrap();
+    let mut boot = Boot::start(&stage, &[]);
+    boot.wait_for("no restart mends that");
+    assert!(boot.heard.contains("colour"), "{}", boot.heard);
+    assert_eq!(boot.ended(), 2);
+    for (options, why) in [
+        (&["--colour", "red"][..], "there is no option `colour`"),
+        (&["--container", "x", "--engine", "/nowhere/docker"], "it cannot be tried"),
+    ] {
+        let mut boot = Boot::start(&stage, options);
+        boot.wait_for(why);
+        assert_eq!(boot.ended(), 2);
+    }
+    fs::write(stage.home().join("boot.conf"), "\ncontainer\n").unwrap();
+    Boot::start(&stage, &[]).wait_for("boot.conf: line 2: `container` is not `name = value`");
+}
+
+/// A program in the daemon's place, for ends that the real one has no reason for.
+fn stand_in(stage: &Stage, script: &str) -> String {
+    let path = stage.folder().join("bailey-stand-in");
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn one_that_ends_again_and_again_is_given_up_with_its_reasons() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let program = stand_in(&stage, "echo the disk is on fire >&2; exit 1");
+    let mut boot = Boot::start(&stage, &["--bailey", &program]);
+    boot.wait_for("the daemon is given up: it ended 4 times in five minutes");
+    boot.wait_for("the disk is on fire");
+    boot.wait_for("bailey doctor");
+    assert_eq!(boot.ended(), 1);
+    assert_eq!(boot.heard.matches("it is begun again").count(), 3, "{}", boot.heard);
+}
+
+#[test]
+fn one_that_does_not_answer_any_more_is_killed_and_begun_again() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let mut boot = Boot::start(&stage, &[]);
+    boot.wait_for("the daemon is up (process ");
+    let first = status(&stage).unwrap();
+    // Stopped, it is there and answers nobody.
+    end(first, "-STOP");
+    boot.wait_for("it did not answer");
+    boot.wait_for("the daemon is up (process ");
+    assert_ne!(status(&stage), Some(first));
+}
+
+#[test]
+fn in_a_container_the_walls_come_first() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    // What the engine is asked for, as it comes there; in this place the walls cannot stand.
+    let engine = stand_in(
+        &stage,
+        "for word; do printf '%s\\n' \"$word\"; done; echo 'user namespaces: refused' >&2; exit 1",
+    );
+    let mut boot =
+        Boot::start(&stage, &["--container", "bailey:1", "--engine", &engine, "--mount", "/srv/work"]);
+    boot.wait_for("the walls cannot stand there, so nothing is started");
+    boot.wait_for("user namespaces: refused");
+    assert_eq!(boot.ended(), 2);
+    let home = stage.home().display().to_string();
+    for words in [
+        "seccomp=unconfined",
+        "apparmor=unconfined",
+        "systempaths=unconfined",
+        &format!("{home}:{home}"),
+        "/srv/work:/srv/work",
+        "doctor",
+    ] {
+        assert!(boot.heard.contains(words), "{words}: {}", boot.heard);
+    }
+    // Where they can, that is said.
+    let engine = stand_in(&stage, "exit 0");
+    let mut boot = Boot::start(&stage, &["--container", "bailey:1", "--engine", &engine, "--check"]);
+    boot.wait_for("the walls can stand; the daemon is: ");
+    assert_eq!(boot.ended(), 0);
+}

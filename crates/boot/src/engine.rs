@@ -1,0 +1,90 @@
+//! How the daemon is run: as a process, or in a container that lets the walls stand.
+
+use crate::settings::{Place, Settings};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    process::{self, Command, Stdio},
+};
+
+/// Takes the engine's own filters away, which forbid the stricter ones that Bailey makes for each command. As an ordinary user this is
+/// enough, and the container's processes have no capability.
+const OPTIONS: [&str; 6] = [
+    "--security-opt",
+    "seccomp=unconfined",
+    "--security-opt",
+    "apparmor=unconfined",
+    "--security-opt",
+    "systempaths=unconfined",
+];
+/// What root needs besides.
+const OF_ROOT: [&str; 4] = ["--cap-add", "SYS_ADMIN", "--cap-add", "SYS_PTRACE"];
+
+/// The daemon, which ends when its standard input does.
+pub(crate) fn daemon(settings: &Settings) -> Command {
+    bailey(settings, &["start", "--foreground", "--held"], Some(&name()))
+}
+
+/// What says which walls can stand there.
+pub(crate) fn doctor(settings: &Settings) -> Command {
+    bailey(settings, &["sandbox", "doctor"], None)
+}
+
+/// Looks whether the walls can stand where the daemon is to run.
+///
+/// # Errors
+/// Which is missing, in Bailey's words.
+pub(crate) fn walls(settings: &Settings) -> Result<(), String> {
+    let output = doctor(settings).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("it cannot be tried: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    Err(format!("the walls cannot stand there, so nothing is started ({}):\n{said}", output.status))
+}
+
+/// Ends what a client that was killed leaves: the container's processes are the engine's.
+pub(crate) fn kill(settings: &Settings) {
+    if let Place::Container { engine, .. } = &settings.place {
+        Command::new(engine).args(["rm", "--force", &name()]).output().ok();
+    }
+}
+
+fn name() -> String {
+    format!("bailey-boot-{}", process::id())
+}
+
+fn bailey(settings: &Settings, words: &[&str], name: Option<&str>) -> Command {
+    let home = settings.home.as_os_str();
+    match &settings.place {
+        Place::Process { bailey } => {
+            let mut command = Command::new(bailey);
+            command.arg("--home").arg(home).args(words);
+            command
+        }
+        Place::Container { engine, image, mounts, options } => {
+            let mut command = Command::new(engine);
+            command.args(["run", "--rm", "--interactive", "--init"]).args(OPTIONS);
+            command.args(name.iter().flat_map(|name| ["--name", name]));
+            if let Some((user, group)) = owner(&settings.home) {
+                command.args(["--user", &format!("{user}:{group}")]);
+                command.args(OF_ROOT.iter().filter(|_| user == 0));
+            }
+            command.args(["--env", "HOME"]);
+            for place in std::iter::once(&settings.home).chain(mounts) {
+                command.arg("--volume").arg(format!("{0}:{0}", place.display()));
+            }
+            command.args(options).arg(image).args(["bailey", "--home"]).arg(home).args(words);
+            command
+        }
+    }
+}
+
+/// Whose the home is: nobody else may use it.
+fn owner(home: &Path) -> Option<(u32, u32)> {
+    let about = fs::metadata(home).ok()?;
+    Some((about.uid(), about.gid()))
+}
