@@ -1,8 +1,8 @@
 //! What a project says about itself to agents: `AGENTS.md` at its root, and in each directory that the agent touches; and what
-//! the agent's own file of the home says.
+//! the agent's own file and the papers of the home say.
 
 use crate::Hands;
-use bailey_kernel::{Context, Kernel, Refused, Scope, Segment, claims};
+use bailey_kernel::{Context, Kernel, Paper, Refused, Scope, Segment, claims};
 use bailey_protocol::{ToolCall, WsPath};
 use std::{
     collections::BTreeSet,
@@ -19,13 +19,21 @@ const LOOKS_MAX: usize = 64;
 pub struct Own {
     path: WsPath,
     text: Arc<Mutex<Option<String>>>,
+    /// The papers beside it, which stay as they are as long as this process lives.
+    papers: Arc<[(Paper, WsPath, Option<String>)]>,
 }
 
 impl Own {
     /// The file, and what it holds; none where it is not there.
     #[must_use]
     pub fn new(path: WsPath, text: Option<String>) -> Self {
-        Self { path, text: Arc::new(Mutex::new(text)) }
+        Self { path, text: Arc::new(Mutex::new(text)), papers: Arc::default() }
+    }
+
+    /// The same with the papers of the home, each with where it is and what it holds; none where it is not there.
+    #[must_use]
+    pub fn beside(self, papers: impl IntoIterator<Item = (Paper, WsPath, Option<String>)>) -> Self {
+        Self { papers: papers.into_iter().collect(), ..self }
     }
 
     /// The file, absolute.
@@ -54,13 +62,13 @@ pub struct Guides {
 }
 
 impl Guides {
-    /// The same with the agent's own file, which only its person's own session is shown.
+    /// The same with the agent's own file and the papers beside it, which only its person's own session is shown.
     #[must_use]
     pub fn with(own: Option<Own>) -> Self {
         Self { own, ..Self::default() }
     }
 
-    /// Reads the agent's own file, the root's guide, and those that the context holds already, where they say something new. For the
+    /// Reads the papers and the agent's own file, the root's guide, and those that the context holds already, where they say something new. For the
     /// beginning of a turn.
     ///
     /// # Errors
@@ -82,6 +90,12 @@ impl Guides {
             }
         }
         self.looked.lock().unwrap_or_else(PoisonError::into_inner).insert(root);
+        // First, so that what they say is not labelled by what the project says.
+        for (paper, path, text) in self.own.iter().flat_map(|own| own.papers.iter()) {
+            if let Some(guide) = kernel.paper(scope, context, *paper, path, text.as_deref()).await? {
+                context.push(guide);
+            }
+        }
         if let Some(own) = &self.own
             && let Some(guide) = kernel.own_guide(scope, context, own.path(), own.text().as_deref()).await?
         {

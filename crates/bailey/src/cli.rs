@@ -8,7 +8,7 @@ mod tests;
 
 pub(crate) use crate::config::Store;
 pub(crate) use reference::reference;
-pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Tools, Trust, TrustTier};
+pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Soul, Tools, Trust, TrustTier};
 
 use crate::{exit, print::Printer};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
@@ -322,6 +322,9 @@ pub(crate) enum Command {
     /// Say whether a repository's own settings are used
     #[command(subcommand)]
     Trust(Trust),
+    /// The personality that your agent has in every session: SOUL.md of Bailey's home
+    #[command(subcommand)]
+    Soul(Soul),
     /// Show the tools that a model gets
     #[command(subcommand)]
     Tools(Tools),
@@ -418,6 +421,9 @@ pub(crate) struct Chat {
     /// Begin in a workspace that `bailey pool add` made ready
     #[arg(long, conflicts_with_all = ["resume", "no_sandbox"])]
     pub(crate) warm: bool,
+    /// Without the questions that a home's first conversation begins with
+    #[arg(long)]
+    pub(crate) no_onboarding: bool,
     /// By itself, and not beneath the daemon that runs
     #[arg(long)]
     pub(crate) alone: bool,

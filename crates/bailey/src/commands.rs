@@ -25,6 +25,7 @@ mod run;
 mod sandbox;
 mod secrets;
 mod sessions;
+mod soul;
 mod tools;
 mod trust;
 mod version;
@@ -64,6 +65,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Models(command) => wait(models::run(&home()?, command, printer)),
         Command::Trust(command) => trust::run(&home()?, command, printer),
+        Command::Soul(command) => soul::run(&home()?, &command, printer),
         Command::Start { foreground, detached, held } => {
             wait(daemon::start(&home()?, foreground, detached, held, printer))
         }

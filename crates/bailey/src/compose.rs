@@ -16,6 +16,7 @@ use crate::{
     extensions::Extensions,
     herald::Herald,
     home::Home,
+    identity::{self, Papers},
     law::{self, Law},
     person::person,
     place::Place,
@@ -325,6 +326,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let witness = session.config.witness.as_ref().map(Witness::open);
     // Bound, this process reaches none of it; and unbound, it does not look into what an agent wrote.
     let unread = Unread::of(session.home);
+    let (papers, of_papers) = papers(&session, id, place.shape, &file)?;
     let person = person();
     let escalation = escalation(&session.config.approvals.escalation)?;
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
@@ -332,6 +334,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let Place { folder, remark, shape, .. } = place;
     let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
     let (own, left_out) = unread.own();
+    let own = own.beside(papers.told()?);
     let Session { home, config, keys, workspace, opening, options, unattended, any_model, is_direct, .. } =
         session;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
@@ -352,6 +355,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let remarks = remark
         .into_iter()
         .chain(of_own)
+        .chain(of_papers)
         .chain(kept)
         .chain(clock::remark(&journal).await)
         .chain(cut_off)
@@ -432,6 +436,32 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         tokio::spawn(async move { kernel.start_extensions(&owner).await });
     }
     Ok(Open { host, kernel, events, remarks, unenforced, witness })
+}
+
+/// The papers of the home, with what is true of this session, and what a person should know of them. None where no turn will run.
+fn papers(
+    session: &Session<'_>,
+    id: SessionId,
+    shape: Shape,
+    file: &JournalFile,
+) -> Result<(Papers, Option<String>)> {
+    let Some(options) = session.options else { return Ok((Papers::default(), None)) };
+    let (stopped, sessions) = file.standing(id)?;
+    let model = options.model.as_ref().or(session.config.model.as_ref());
+    let tools = toolbox(session.config, &session.workspace).specs();
+    let text = identity::text(&identity::State {
+        config: session.config,
+        shape,
+        model: model.map(String::as_str),
+        tools: tools.iter().map(|tool| tool.name.as_str()).collect(),
+        sessions,
+        stopped,
+        is_attended: !session.unattended,
+    });
+    let text = session.keys.redactor.redact(&text).text.into_owned();
+    // A session needs what it says, and not that it is on disk.
+    let remark = identity::renew(session.home, &text).err().map(|error| format!("{error:#}"));
+    Ok((Papers::of(session.home, text), remark))
 }
 
 /// How the person's word finds another model.

@@ -5,6 +5,7 @@ mod folder;
 pub(crate) use folder::{Folder, Holds, file_system, places};
 
 use anyhow::{Context as _, Result, bail};
+use bailey_kernel::Paper;
 use bailey_protocol::SessionId;
 use std::{
     fs, io,
@@ -55,6 +56,11 @@ impl Home {
     /// What the agent is told of itself and its person: the one file here that an agent can ask to change.
     pub(crate) fn agent_file(&self) -> PathBuf {
         self.root.join("agent.toml")
+    }
+
+    /// A paper: who the agent and its person are. No agent can write it.
+    pub(crate) fn paper(&self, paper: Paper) -> PathBuf {
+        self.root.join(paper.name())
     }
 
     pub(crate) fn policy(&self) -> PathBuf {

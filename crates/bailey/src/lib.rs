@@ -20,6 +20,7 @@ mod front;
 pub mod fuzz;
 mod herald;
 mod home;
+mod identity;
 mod law;
 mod person;
 mod place;

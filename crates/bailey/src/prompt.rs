@@ -1,4 +1,4 @@
-//! A secret typed on the controlling terminal, without showing it.
+//! What is typed on the controlling terminal before there is a session: a secret, without showing it; an answer.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_secrets::Secret;
@@ -32,6 +32,34 @@ pub(crate) fn secret(question: &str, instead: &str) -> Result<Secret> {
     tcsetattr(&terminal, OptionalActions::Now, &old)?;
     terminal.write_all(b"\n")?;
     typed
+}
+
+/// The most of an answer, in bytes: what a terminal gives as one line.
+const ANSWER_BYTES_MAX: usize = 4096;
+
+/// Asks a question, answered with a line; none where the terminal was closed, or the human wants no more (Ctrl-D).
+///
+/// # Errors
+/// When there is no terminal.
+pub(crate) fn answer(question: &str) -> Result<Option<String>> {
+    let mut terminal = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/tty")
+        .context("there is no terminal to ask on")?;
+    terminal.write_all(question.as_bytes())?;
+    let (mut typed, mut byte) = (Vec::new(), [0]);
+    while typed.len() < ANSWER_BYTES_MAX {
+        if terminal.read(&mut byte)? == 0 {
+            return Ok(None);
+        }
+        if byte[0] == b'\n' {
+            break;
+        }
+        typed.push(byte[0]);
+    }
+    let text = String::from_utf8_lossy(&typed);
+    Ok(Some(text.chars().filter(|c| !c.is_control()).collect::<String>().trim().to_owned()))
 }
 
 /// One byte at a time, without echo; and without signals, so that a Ctrl-C cannot leave the terminal silent.

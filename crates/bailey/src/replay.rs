@@ -28,7 +28,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tape::{Step, Tape};
+use tape::{Step, Tape, Told};
 use tokio::sync::mpsc;
 
 /// How often a journal is copied that does not hold, because somebody may be writing to it.
@@ -111,10 +111,10 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 break;
             }
             let done = match (step, &mut host) {
-                (Step::Open { model, resumed, own, shape }, host) => {
+                (Step::Open { model, resumed, own, papers, shape }, host) => {
                     // The one before lets go of the session first.
                     drop(host.take());
-                    *host = Some(self.open(&model, resumed, own, shape).await?);
+                    *host = Some(self.open(&model, resumed, (own, papers), shape).await?);
                     continue;
                 }
                 (Step::Answer(id), _) => {
@@ -151,7 +151,13 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
     }
 
     /// The circle, over a journal of its own and the recording.
-    async fn open(&self, model: &str, resumed: bool, own: Option<String>, shape: Shape) -> Result<Host> {
+    async fn open(
+        &self,
+        model: &str,
+        resumed: bool,
+        (own, papers): (Option<String>, Told),
+        shape: Shape,
+    ) -> Result<Host> {
         let Self { home, config, tape, recording, .. } = self;
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let (journal, mint) = self.journal().await?;
@@ -164,7 +170,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         let rules = if shape == Shape::Direct { rules.without_walls() } else { rules };
         let (kernel, registrar) = Kernel::new(mint, rules, settings).await?;
         let (id, workspace) = (tape.info.id, tape.info.workspace.clone());
-        let own = Own::new(WsPath(home.agent_file().display().to_string()), own);
+        let own = Own::new(WsPath(home.agent_file().display().to_string()), own).beside(papers);
         registrar.register(vec![Arc::new(Player {
             own: own.clone(),
             recording: (*recording).clone(),

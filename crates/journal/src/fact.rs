@@ -418,13 +418,13 @@ pub enum Fact {
         /// Its entry.
         entry: Seq,
     },
-    /// What the project says about itself in this file, or the agent's own file, as the model sees it. Payload: the text.
+    /// What the project says about itself in this file, or a file of Bailey's home, as the model sees it. Payload: the text.
     Guide {
         /// The file.
         path: WsPath,
         /// The digest of what the file holds; none when it is gone.
         digest: Option<Digest>,
-        /// Whether it is the agent's own file, and not the project's.
+        /// Whether it is a file of Bailey's home (the agent's own, or a paper), and not the project's.
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         own: bool,
         /// Where it came from.

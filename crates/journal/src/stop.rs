@@ -1,9 +1,9 @@
 //! The emergency stop: while it holds, no effect of this home begins, in whatever process and after whatever restart. The
 //! transaction in which an effect begins looks.
 
-use crate::{Entry, Fact, Journal, JournalError, Mint, Payload, begin::state, chain, project};
-use bailey_protocol::Timestamp;
-use bailey_store::Grade;
+use crate::{Entry, Fact, Journal, JournalError, JournalFile, Mint, Payload, begin::state, chain, project};
+use bailey_protocol::{SessionId, Timestamp};
+use bailey_store::{Grade, params};
 
 impl Mint {
     /// Stops everything. What has begun is ended by whoever calls this; nothing else begins. Once stopped, it stays so.
@@ -43,6 +43,26 @@ impl Mint {
                 Ok(true)
             })
             .await
+    }
+}
+
+impl JournalFile {
+    /// Since when everything is stopped, if it is, and how many sessions the journal knows but this one: for whoever tells of both before any
+    /// thread begins.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn standing(&self, session: SessionId) -> Result<(Option<Timestamp>, u64), JournalError> {
+        let (since, sessions) = self.database.glance(|db| {
+            let sessions: i64 = db.query_row(
+                "SELECT count(*) FROM session WHERE id <> ?1",
+                params![session.to_string()],
+                |row| row.get(0),
+            )?;
+            Ok((state(db, project::STOPPED)?, sessions))
+        })?;
+        let since = since.map(|since| since.parse().unwrap_or_default());
+        Ok((since, u64::try_from(sessions).unwrap_or_default()))
     }
 }
 

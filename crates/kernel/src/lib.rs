@@ -65,6 +65,7 @@ pub use door::Door;
 pub use escalation::{Escalation, Tell};
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
 pub use gateway::{Gateway, Pass, StandIn, Turned, Way};
+pub use guide::Paper;
 pub use kernel::{Config, DrawCard, Kernel, Registrar, Rules};
 pub use live::Printed;
 pub use output::Output;

@@ -2,7 +2,7 @@
 //! came in during this session, as the journal has it. A value that stands in neither is the model's own, or was put together
 //! of pieces; the card says that it was not found, and no more.
 
-use crate::{Kernel, Refused};
+use crate::{Kernel, Paper, Refused};
 use bailey_journal::{Fact, Recorded};
 use bailey_protocol::{
     Action, Adaptation, Blob, CallId, Command, Effect, Kind, Origin, OriginKind, Seq, SessionId,
@@ -201,7 +201,12 @@ fn source_of(fact: &Fact, session: Option<SessionId>, done: &Done<'_>) -> Option
     match fact {
         Fact::Accepted { .. } | Fact::Pinned { .. } => Some((OriginKind::Person, "you wrote it".into())),
         Fact::Guide { path, own: true, .. } => {
-            let words = format!("{path}, which you or an earlier session wrote");
+            let who = match path.0.rsplit('/').next() {
+                Some(name) if name == Paper::Identity.name() => "Bailey wrote of itself",
+                Some(name) if Paper::ALL.iter().any(|paper| paper.name() == name) => "you wrote",
+                _ => "you or an earlier session wrote",
+            };
+            let words = format!("{path}, which {who}");
             Some((OriginKind::File, words))
         }
         Fact::Guide { path, .. } => {

@@ -131,7 +131,8 @@ impl Note {
 }
 
 /// What a project says about itself to agents, such as its `AGENTS.md`: data of the workspace, read inside the walls. Or what
-/// the agent's own file says. Made by `Kernel::guide`, `Kernel::own_guide` and `Kernel::restore` only.
+/// the agent's own file or a paper of the home says. Made by `Kernel::guide`, `Kernel::own_guide`, `Kernel::paper` and
+/// `Kernel::restore` only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guide {
     pub(crate) entry: Seq,
@@ -150,7 +151,7 @@ impl Guide {
         &self.path
     }
 
-    /// Whether it is the agent's own file, and not the project's.
+    /// Whether it is a file of Bailey's home, and not the project's.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.own

@@ -41,6 +41,14 @@ impl Database {
     pub fn files(&self) -> Vec<PathBuf> {
         ["", "-wal", "-shm"].map(|suffix| open::beside(&self.path, suffix)).into()
     }
+
+    /// Runs a closure over what the file holds now, on this thread: for whoever may start no other one yet.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn glance<T>(&self, closure: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        reader::snapshot(&self.connection, closure).map_err(|error| error.at(&self.path))
+    }
 }
 
 /// A handle to one database file; clones share its threads.

@@ -261,6 +261,8 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (&["trust", "add"], &[("bailey trust add -C src/project", "")]),
     (&["trust", "rm"], &[("bailey trust rm -C src/project", "")]),
+    (&["soul", "show"], &[("bailey soul show", "")]),
+    (&["soul", "accept"], &[("bailey soul accept", "once you have read it")]),
     (&["models"], &[("bailey models", "")]),
     (&["tools", "list"], &[("bailey tools list", "")]),
     (&["tools", "show"], &[("bailey tools show fs.edit", "")]),

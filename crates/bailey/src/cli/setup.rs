@@ -71,6 +71,14 @@ pub(crate) enum Trust {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum Soul {
+    /// Show SOUL.md, and whether it is what you accepted
+    Show,
+    /// Accept SOUL.md as it is now, or that there is none; a session begins with no other one
+    Accept,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Secrets {
     /// Store a secret; it is read from standard input, or asked for without showing it
     Set {

@@ -5,6 +5,7 @@ pub(super) mod desk;
 mod keeper;
 mod remote;
 mod seat;
+mod welcome;
 
 pub(super) use keeper::keep;
 
@@ -39,6 +40,10 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
     // Whatever becomes of the keeper, nobody is left behind who talks to a terminal that is another's.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     let seat = Seat::take(seat)?;
+    let is_somebody_there = io::stdin().is_terminal() && io::stdout().is_terminal() && !printer.is_json();
+    if seat.is_first && is_somebody_there && !chat.no_onboarding && chat.resume.is_none() {
+        welcome::welcome(home, printer)?;
+    }
     if let Some(daemon) = remote::daemon(home, &chat)? {
         return remote::run(home, chat, seat, daemon, printer).await;
     }

@@ -13,10 +13,12 @@ use crate::{
     exit,
     front::{Asker, confirm},
     home::Home,
+    identity,
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Journal, Mint, SystemClock};
+use bailey_protocol::Timestamp;
 use bailey_secrets::{Redactor, Vault};
 use running::Ending;
 use serde_json::json;
@@ -64,6 +66,7 @@ pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> 
         return Ok(ExitCode::from(exit::DENIED));
     }
     mint.release().await?;
+    tell(home, None, printer);
     printer.line("released; `bailey sessions resume` goes on with what was cut off");
     Ok(ExitCode::SUCCESS)
 }
@@ -81,8 +84,17 @@ async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<()> {
             (Redactor::new(&Vault::default()), "")
         }
     };
-    let (_, mint) = Journal::open(&home.journal(), redactor, Arc::new(SystemClock)).await?;
-    Ok(mint.stop(why).await?)
+    let (journal, mint) = Journal::open(&home.journal(), redactor, Arc::new(SystemClock)).await?;
+    mint.stop(why).await?;
+    tell(home, journal.stopped().await?, printer);
+    Ok(())
+}
+
+/// `IDENTITY.md` says it, too; the bar does not depend on it.
+fn tell(home: &Home, since: Option<Timestamp>, printer: &Printer) {
+    if let Err(error) = identity::tell_stopped(home, since) {
+        printer.warn(&format!("{error:#}"));
+    }
 }
 
 async fn mint(home: &Home, printer: &Printer) -> Result<(Journal, Mint)> {

@@ -1,14 +1,16 @@
-//! `bailey init`: a commented configuration and the default rules. It asks nothing, finds out what it can, overwrites
+//! `bailey init`: a commented configuration, the default rules, and a personality that is accepted. It asks nothing, finds out what it can, overwrites
 //! nothing, and says what comes next.
 
 use crate::{
     config::{Config, TEMPLATE},
     home::{Home, make_private},
+    identity,
     print::{Printer, Style},
     project,
     stores::Stores,
 };
 use anyhow::{Context as _, Result};
+use bailey_kernel::Paper;
 use serde_json::json;
 use std::{
     fs::OpenOptions,
@@ -41,9 +43,13 @@ pub(super) fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
         (home.config(), TEMPLATE),
         (home.policy().join("default.toml"), bailey_policy::DEFAULT_RULES),
         (home.env_file(), ENV),
+        (home.paper(Paper::Soul), identity::DEFAULT),
     ];
     for (path, content) in files {
         let made = write_new(&path, content)?;
+        if made && path == home.paper(Paper::Soul) {
+            identity::accept(home, Some(content))?;
+        }
         if printer.is_json() {
             printer.json(&json!({ "file": path, "made": made }));
         } else {

@@ -3,7 +3,7 @@
 use crate::compose::shape_of;
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Journal, Query, Recorded, SessionInfo};
-use bailey_kernel::{Answer as Said, Stop};
+use bailey_kernel::{Answer as Said, Paper, Stop};
 use bailey_protocol::{
     Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Kind, Outcome, Role, Timestamp,
     Usage, WsPath,
@@ -45,6 +45,8 @@ pub(super) enum Step {
         resumed: bool,
         /// What the agent's own file held then, as the model was told.
         own: Option<String>,
+        /// What the papers of the home held then, as the model was told.
+        papers: Told,
         /// What stood between its effects and the host.
         shape: Shape,
     },
@@ -64,6 +66,16 @@ impl Step {
             _ => None,
         }
     }
+}
+
+/// The papers of a home, and what each held.
+pub(super) type Told = Vec<(Paper, WsPath, Option<String>)>;
+
+/// The paper that an entry tells of.
+fn paper(fact: &Fact) -> Option<(Paper, &WsPath)> {
+    let Fact::Guide { path, own: true, .. } = fact else { return None };
+    let name = path.0.rsplit('/').next()?;
+    Some((Paper::ALL.into_iter().find(|paper| paper.name() == name)?, path))
 }
 
 /// A question, and how it was settled.
@@ -160,20 +172,25 @@ impl Tape {
         let mut steps = Vec::new();
         let (mut runs, mut is_new) = (false, false);
         let mut own = None;
+        let mut papers = Vec::new();
         for (place, recorded) in self.entries.iter().enumerate() {
             match &recorded.entry.fact {
                 Fact::SessionOpened { model, .. } => {
                     own = self.own_after(place, own);
-                    let shape = self.shape_after(place);
-                    steps.push(Step::Open { model: model.clone(), resumed: false, own: own.clone(), shape });
+                    papers = self.papers_after(place, papers);
+                    let (own, papers, shape) = (own.clone(), papers.clone(), self.shape_after(place));
+                    steps.push(Step::Open { model: model.clone(), resumed: false, own, papers, shape });
                 }
                 Fact::SessionResumed { model } => {
                     (runs, is_new) = (false, true);
                     own = self.own_after(place, own);
-                    let shape = self.shape_after(place);
-                    steps.push(Step::Open { model: model.clone(), resumed: true, own: own.clone(), shape });
+                    papers = self.papers_after(place, papers);
+                    let (own, papers, shape) = (own.clone(), papers.clone(), self.shape_after(place));
+                    steps.push(Step::Open { model: model.clone(), resumed: true, own, papers, shape });
                 }
-                Fact::Guide { own: true, .. } => own = self.own_text(recorded),
+                fact @ Fact::Guide { own: true, .. } if paper(fact).is_none() => {
+                    own = self.own_text(recorded)
+                }
                 Fact::Accepted { .. } if !runs => {
                     (runs, is_new) = (true, false);
                     steps.push(Step::Say(recorded.text()));
@@ -215,8 +232,26 @@ impl Tape {
             return old.map(|old| old.lossy().into_owned());
         }
         let mut before = rest().take_while(|it| !is_begun(&it.entry.fact));
-        let guide = before.find(|it| matches!(it.entry.fact, Fact::Guide { own: true, .. }));
+        let is_own = |fact: &Fact| matches!(fact, Fact::Guide { own: true, .. }) && paper(fact).is_none();
+        let guide = before.find(|it| is_own(&it.entry.fact));
         guide.map_or(last, |guide| self.own_text(guide))
+    }
+
+    /// What the papers held for the process that opened the session here: what it tells of them, or what was told last. As long as it
+    /// lives they stay as they are.
+    fn papers_after(&self, place: usize, last: Told) -> Told {
+        let rest = self.entries.iter().skip(place + 1);
+        let process = rest.take_while(|it| !matches!(it.entry.fact, Fact::SessionResumed { .. }));
+        let told = process.filter_map(|it| {
+            let (paper, path) = paper(&it.entry.fact)?;
+            Some((paper, path.clone(), self.own_text(it)))
+        });
+        let mut papers: Told = told.collect();
+        let is_told = |paper: Paper| papers.iter().any(|(told, ..)| *told == paper);
+        let before: Told = last.into_iter().filter(|(paper, ..)| !is_told(*paper)).collect();
+        papers.extend(before);
+        papers.sort_by_key(|(paper, ..)| *paper);
+        papers
     }
 
     /// What the file held that a guide tells of; none of one that was gone. What stands beneath the guide's frame is past the

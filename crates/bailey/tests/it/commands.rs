@@ -187,8 +187,8 @@ fn init_finds_what_is_there_asks_nothing_and_overwrites_nothing() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     fs::write(&config, "# mine\n").unwrap();
     let lines = init(&[], &["--json", "init"]).lines();
-    assert!(lines[..3].iter().all(|line| line["made"] == false), "{lines:?}");
-    assert!(lines[3]["next"][0].as_str().unwrap().contains("secrets set"), "{lines:?}");
+    assert!(lines[..4].iter().all(|line| line["made"] == false), "{lines:?}");
+    assert!(lines[4]["next"][0].as_str().unwrap().contains("secrets set"), "{lines:?}");
     assert_eq!(fs::read_to_string(&config).unwrap(), "# mine\n");
 }
 

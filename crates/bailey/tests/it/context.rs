@@ -62,6 +62,7 @@ fn what_is_shown_is_what_is_sent() {
             "instruction",
             "tools",
             "guide",
+            "guide",
             "person",
             "model",
             "result",
@@ -78,7 +79,9 @@ fn what_is_shown_is_what_is_sent() {
         assert!(body.contains(json!(text).to_string().trim_matches('"')), "{text}");
         assert!(segment["tokens"].as_u64().unwrap() > 0);
     }
-    assert_eq!(part(&parts, "guide")["labels"]["integrity"], "workspace");
+    let guides: Vec<&Value> = parts.iter().filter(|part| part["part"] == "guide").collect();
+    assert_eq!(guides[0]["labels"]["integrity"], "owner", "what Bailey says of itself");
+    assert_eq!(guides[1]["labels"]["integrity"], "workspace");
     assert_eq!(part(&parts, "person")["labels"]["integrity"], "user");
     let result = part(&parts, "result");
     assert_eq!(
@@ -119,7 +122,8 @@ fn guides_are_read_inside_the_walls_and_in_the_story() {
             trail.iter().find(|entry| entry["type"] == "outcome" && entry["effect"] == *effect).unwrap();
         assert!(outcome["enforced"].is_object(), "{outcome}");
     }
-    assert_eq!(trail.iter().filter(|entry| entry["type"] == "guide").count(), 2);
+    let of_project = |entry: &&Value| entry["type"] == "guide" && entry["own"] != true;
+    assert_eq!(trail.iter().filter(of_project).count(), 2);
 }
 
 #[test]

@@ -186,6 +186,7 @@ fn agent_cannot_write_its_own_law() {
     let laws = ["config.toml", "policy/default.toml", "SOUL.md", "journal.db", ".env"];
     assert_eq!(stage.ran(&["init"]).code, Some(0));
     fs::write(stage.home().join("SOUL.md"), "be kind\n").unwrap();
+    assert_eq!(stage.ran(&["soul", "accept"]).code, Some(0));
     let home = fs::canonicalize(stage.home()).unwrap();
     let paths: Vec<String> = laws.iter().map(|law| home.join(law).display().to_string()).collect();
     let program = fs::canonicalize(env!("CARGO_BIN_EXE_bailey")).unwrap().display().to_string();

@@ -35,6 +35,7 @@ mod endings;
 mod extensions;
 mod guide;
 mod house;
+mod identity;
 mod keys;
 mod law;
 mod limit;

@@ -30,6 +30,17 @@ impl Terminal {
     /// The same with a command of the binary that was made ready before. The terminal is so wide that no card is broken up, however
     /// long the names of temporary folders are.
     pub(crate) fn run(stage: &Stage, bailey: &Command) -> Option<Self> {
+        let user = stage.home().join("USER.md");
+        // A home that was asked already who its person is.
+        if bailey.get_args().any(|word| word == "chat") && !user.exists() {
+            std::fs::create_dir_all(stage.home()).unwrap();
+            std::fs::write(user, "").unwrap();
+        }
+        Self::first(stage, bailey)
+    }
+
+    /// The same over a home as it is: its first conversation begins with questions.
+    pub(crate) fn first(stage: &Stage, bailey: &Command) -> Option<Self> {
         let words = std::iter::once(bailey.get_program()).chain(bailey.get_args());
         let words: Vec<String> = words.map(|word| quoted(word.to_str().unwrap())).collect();
         let mut script = Command::new("script");

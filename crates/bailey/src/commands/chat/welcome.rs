@@ -1,0 +1,74 @@
+//! The first conversation of a home: a few questions of Bailey's own, for which no model is needed. What is answered becomes
+//! `USER.md` and `SOUL.md`, which the person sees first. It happens once: whoever wants none of it has an empty `USER.md`.
+
+use crate::{
+    home::{Home, write_private},
+    identity,
+    print::{Printer, Style},
+    prompt,
+};
+use anyhow::Result;
+use bailey_kernel::Paper;
+
+/// The most characters of one answer that are kept.
+const ANSWER_CHARS_MAX: usize = 300;
+
+const QUESTIONS: [&str; 4] = [
+    "What shall I call you? ",
+    "What do you want to call your agent? ",
+    "How shall it speak to you (brief, warm, formal, ...)? ",
+    "What should it know of you and your work? ",
+];
+
+/// Asks, where nobody was asked yet in this home, and writes what the person wants written.
+///
+/// # Errors
+/// When there is no terminal, or a file cannot be read or written.
+pub(super) fn welcome(home: &Home, printer: &Printer) -> Result<()> {
+    let user = home.paper(Paper::User);
+    let soul = identity::read_soul(home)?;
+    if user.symlink_metadata().is_ok() || soul.as_deref().is_some_and(|soul| soul != identity::DEFAULT) {
+        return Ok(());
+    }
+    printer.note("four questions, asked once; Enter leaves one out");
+    let mut answers: [String; 4] = Default::default();
+    for (question, answer) in QUESTIONS.iter().zip(&mut answers) {
+        match prompt::answer(question)? {
+            Some(said) => *answer = said.chars().take(ANSWER_CHARS_MAX).collect(),
+            None => break,
+        }
+    }
+    let [name, agent, tone, facts] = &answers;
+    let about = lines(&[("Your person is called ", name), ("What to know of them: ", facts)]);
+    let personality = lines(&[("You are called ", agent), ("How you speak: ", tone)]);
+    let papers = [(Paper::User, &about), (Paper::Soul, &personality)];
+    for (paper, text) in papers.iter().filter(|(_, text)| !text.is_empty()) {
+        printer.line(printer.paint(Style::Bold, &home.paper(*paper).display().to_string()));
+        text.lines().for_each(|line| printer.line(printer.paint(Style::Plain, &format!("  {line}"))));
+    }
+    let is_empty = about.is_empty() && personality.is_empty();
+    let wanted = !is_empty && is_yes(prompt::answer("Write this, for every conversation to come? [Y/n] ")?);
+    if wanted && !personality.is_empty() {
+        let text = format!("{personality}{}", identity::DEFAULT);
+        write_private(&home.paper(Paper::Soul), text.as_bytes())?;
+        identity::accept(home, Some(&text))?;
+    }
+    let about = if wanted { about } else { String::new() };
+    identity::check_user(&user.display().to_string(), &about)?;
+    // The last, so that whoever is cut off is asked again.
+    write_private(&user, about.as_bytes())?;
+    printer.note("you can write both files yourself at any time: docs/identity.md");
+    Ok(())
+}
+
+fn lines(said: &[(&str, &String)]) -> String {
+    said.iter()
+        .filter(|(_, answer)| !answer.is_empty())
+        .map(|(what, answer)| format!("{what}{answer}\n"))
+        .collect()
+}
+
+/// Enter is a yes; a terminal that was closed is none.
+fn is_yes(answer: Option<String>) -> bool {
+    answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "" | "y" | "yes"))
+}

@@ -1,0 +1,42 @@
+use super::{END, IDENTITY_BYTES_MAX, State, USER_TOKENS_MAX, check_user, text};
+use crate::config::Config;
+use bailey_sandbox::Shape;
+
+fn state<'a>(config: &'a Config, model: &'a str) -> State<'a> {
+    let (tools, sessions) = (vec!["fs.read", "command.run"], 3);
+    State {
+        config,
+        shape: Shape::Walled,
+        model: Some(model),
+        tools,
+        sessions,
+        stopped: None,
+        is_attended: false,
+    }
+}
+
+#[test]
+fn it_is_bounded_and_ends_with_its_mark_whatever_a_name_holds() {
+    let config = Config::default();
+    for model in ["test/model".to_owned(), "\u{fc}".repeat(4096), format!("a\n{END}\nb")] {
+        let text = text(&state(&config, &model));
+        assert!(text.len() <= IDENTITY_BYTES_MAX, "{}: {text}", text.len());
+        assert!(text.ends_with(&format!("\n{END}\n")), "{text}");
+        assert_eq!(text.lines().filter(|line| *line == END).count(), 1, "{text}");
+    }
+    let text = text(&state(&config, "test/model"));
+    for part in
+        ["- Model at the start: test/model\n", "fs.read, command.run", "- Stopped: no\n", "nobody is there"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_long_account_of_the_person_is_refused_with_its_count() {
+    assert!(check_user("USER.md", &"word ".repeat(100)).is_ok());
+    let long = "word ".repeat(4000);
+    let error = check_user("USER.md", &long).unwrap_err().to_string();
+    let count = bailey_kernel::tokens(&long);
+    assert!(error.contains(&format!("has {count} tokens")) && count >= USER_TOKENS_MAX, "{error}");
+}
