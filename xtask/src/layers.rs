@@ -91,7 +91,7 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-tools", 105),
     ("bailey-agent", 105),
     ("bailey-runtime", 105),
-    ("bailey-channels", 18),
+    ("bailey-channels", 20),
     ("bailey-boot", 0),
     ("bailey", 202),
 ];

@@ -10,16 +10,10 @@ use std::{
 
 /// Takes the engine's own filters away, which forbid the stricter ones that Bailey makes for each command. As an ordinary user this is
 /// enough, and the container's processes have no capability.
-const OPTIONS: [&str; 6] = [
-    "--security-opt",
-    "seccomp=unconfined",
-    "--security-opt",
-    "apparmor=unconfined",
-    "--security-opt",
-    "systempaths=unconfined",
-];
+const OPTIONS: &str = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined \
+                       --security-opt systempaths=unconfined";
 /// What root needs besides.
-const OF_ROOT: [&str; 4] = ["--cap-add", "SYS_ADMIN", "--cap-add", "SYS_PTRACE"];
+const OF_ROOT: &str = "--cap-add SYS_ADMIN --cap-add SYS_PTRACE";
 
 /// The daemon, which ends when its standard input does.
 pub(crate) fn daemon(settings: &Settings) -> Command {
@@ -67,11 +61,11 @@ fn bailey(settings: &Settings, words: &[&str], name: Option<&str>) -> Command {
         }
         Place::Container { engine, image, mounts, options } => {
             let mut command = Command::new(engine);
-            command.args(["run", "--rm", "--interactive", "--init"]).args(OPTIONS);
+            command.args(["run", "--rm", "--interactive", "--init"]).args(OPTIONS.split(' '));
             command.args(name.iter().flat_map(|name| ["--name", name]));
             if let Some((user, group)) = owner(&settings.home) {
                 command.args(["--user", &format!("{user}:{group}")]);
-                command.args(OF_ROOT.iter().filter(|_| user == 0));
+                command.args(OF_ROOT.split(' ').filter(|_| user == 0));
             }
             command.args(["--env", "HOME"]);
             for place in std::iter::once(&settings.home).chain(mounts) {

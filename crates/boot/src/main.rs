@@ -140,7 +140,6 @@ fn explain(settings: &Settings, ends: &VecDeque<(Instant, String)>) {
 fn once(settings: &Settings) -> io::Result<Option<(String, bool)>> {
     let mut command = engine::daemon(settings);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    // Held to the end of this process: its end is how the daemon hears of ours.
     let held = child.stdin.take();
     let said = Arc::new(Mutex::new(VecDeque::new()));
     let listener = child.stderr.take().map(|stderr| {
