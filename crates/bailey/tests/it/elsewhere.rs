@@ -22,7 +22,7 @@ struct Tmux<'a> {
 impl<'a> Tmux<'a> {
     /// `bailey chat` in a pane of 80 by 24; none, with a line that says so, where there is no tmux.
     fn chat(stage: &'a Stage, environment: &str) -> Option<Self> {
-        let bailey = stage.bailey(&["chat", "--model", "test/model"]);
+        let bailey = stage.bailey(&["chat", "--no-onboarding", "--model", "test/model"]);
         let words = std::iter::once(bailey.get_program()).chain(bailey.get_args());
         let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
         let tmux = Self { stage };
@@ -212,7 +212,7 @@ fn over_ssh_a_conversation_works_and_a_lost_connection_ends_it() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let model = stage.model(script());
     let Some((_far, mut command)) = ssh(&stage) else { return };
-    let bailey = stage.bailey(&["chat", "--model", "test/model"]);
+    let bailey = stage.bailey(&["chat", "--no-onboarding", "--model", "test/model"]);
     let words = std::iter::once(bailey.get_program()).chain(bailey.get_args());
     let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
     let line = format!("cd '{}' && LC_ALL=C.UTF-8 exec {}", stage.project().display(), words.join(" "));
