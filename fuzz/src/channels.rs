@@ -8,7 +8,7 @@ const UNITS_MAX: usize = 4096;
 /// A server's answer to a poll. What is read of it has lines that end where they seem to.
 pub(crate) fn telegram(data: &[u8]) {
     let us = Us { id: "99".into(), name: "bailey_bot".into() };
-    let Ok(news) = Telegram.news(&us, &Reply { status: 200, body: data.to_vec() }) else { return };
+    let Ok(news) = Telegram.news(&us, 0, &Reply { status: 200, body: data.to_vec() }) else { return };
     for arrival in news.arrivals {
         let from = match arrival {
             Arrival::Message(message) => message.from,

@@ -187,6 +187,17 @@ fn install_packages() -> Result<()> {
     {
         println!("pip brought no openai");
     }
+    let doubles = target_dir().join("doubles");
+    if !doubles.join("mockpost").exists()
+        && !Command::new("python3")
+            .args(["-m", "pip", "install", "--quiet", "--target"])
+            .arg(&doubles)
+            .arg("mockpost==0.3.0")
+            .status()
+            .is_ok_and(|status| status.success())
+    {
+        println!("pip brought no mockpost");
+    }
     if !cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
         check(&mut cargo(&["install", "--locked", "--quiet", "cargo-deny", "--version", "0.20.2"]))?;
     }

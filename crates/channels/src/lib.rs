@@ -31,11 +31,11 @@ pub trait Channel: Send + Sync {
     /// Asks for what is new after `cursor`, and waits for it on the other side; none where the platform comes by itself.
     fn poll(&self, cursor: i64) -> Option<Call>;
 
-    /// What is new.
+    /// What is new after `cursor`; what a server brings again from before is not.
     ///
     /// # Errors
     /// What is wrong with the answer. Single things in it that cannot be read are passed over.
-    fn news(&self, us: &Us, reply: &Reply) -> Result<News, Failure>;
+    fn news(&self, us: &Us, cursor: i64, reply: &Reply) -> Result<News, Failure>;
 
     /// A reply in the model's words, in the platform's markup, as pages that each fit into a message.
     fn pages(&self, markdown: &str) -> Vec<String>;

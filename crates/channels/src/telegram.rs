@@ -103,8 +103,8 @@ impl Channel for Telegram {
         Some(Call { patience: POLL + PATIENCE, ..call("getUpdates", body) })
     }
 
-    fn news(&self, us: &Us, reply: &Reply) -> Result<News, Failure> {
-        Ok(update::news(us, result(reply)?))
+    fn news(&self, us: &Us, cursor: i64, reply: &Reply) -> Result<News, Failure> {
+        Ok(update::news(us, cursor, result(reply)?))
     }
 
     fn pages(&self, markdown: &str) -> Vec<String> {

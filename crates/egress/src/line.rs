@@ -24,7 +24,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Where the key stands in the path of a [`Order`].
+/// Where the key stands in the path of a request.
 pub const KEY: &str = "{key}";
 
 /// Requests that may be on their way at once, and wait for that.

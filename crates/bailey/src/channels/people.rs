@@ -90,6 +90,14 @@ impl People {
         Some(Speaker { channel: channel.into(), id, name, role })
     }
 
+    /// Whether there is nothing to note when this one asks: they were told their code already, or too many wait.
+    pub(crate) fn is_noted(&self, id: &str) -> bool {
+        let now = SystemClock.now().as_millisecond();
+        let is_fresh = |asked: &&Asked| now - asked.at.as_millisecond() < ASKED_MS;
+        let fresh: Vec<&Asked> = self.asked.iter().filter(is_fresh).collect();
+        fresh.len() >= ASKED_MAX || fresh.iter().any(|asked| asked.id == id)
+    }
+
     /// Notes that somebody asks to be let in: the code that they give the owner, and whether it is a new one. None where too many
     /// wait already.
     ///
@@ -109,11 +117,11 @@ impl People {
         Ok(Some((code, true)))
     }
 
-    /// Lets in who was told this code.
+    /// Lets in who was told this code; and whether they were somebody else to this home before.
     ///
     /// # Errors
     /// When nobody was, or it is too long ago.
-    pub(crate) fn pair(&mut self, code: &str, role: Role) -> Result<Person> {
+    pub(crate) fn pair(&mut self, code: &str, role: Role) -> Result<(Person, bool)> {
         self.forget_old();
         let plain = |code: &str| code.replace('-', "").to_ascii_uppercase();
         let Some(at) = self.asked.iter().position(|asked| plain(&asked.code) == plain(code)) else {
@@ -123,9 +131,11 @@ impl People {
         };
         let Asked { id, name, .. } = self.asked.remove(at);
         let person = Person { id, name, role, since: SystemClock.now() };
+        let before = self.people.len();
         self.people.retain(|other| other.id != person.id);
+        let was_known = self.people.len() < before;
         self.people.push(person.clone());
-        Ok(person)
+        Ok((person, was_known))
     }
 
     /// Lets somebody in no more.

@@ -47,7 +47,11 @@ pub(super) async fn run(home: &Home, command: Channels, printer: &Printer) -> Re
                 cli::PersonRole::User => Role::User,
                 cli::PersonRole::Guest => Role::Guest,
             };
-            let person = People::change(home, &channel, |people| people.pair(&code, role))?;
+            let (person, was_known) = People::change(home, &channel, |people| people.pair(&code, role))?;
+            if was_known {
+                // Connections of before go by what they were then.
+                anew(home).await?;
+            }
             if printer.is_json() {
                 printer.json(
                     &json!({ "channel": channel, "id": person.id, "name": person.name, "role": role.name() }),
@@ -64,15 +68,20 @@ pub(super) async fn run(home: &Home, command: Channels, printer: &Printer) -> Re
         Channels::Forget { channel, id } => {
             known(&channel)?;
             let person = People::change(home, &channel, |people| people.forget(&id))?;
-            // Whoever speaks now is heard by connections that were made before.
-            if let Some(mut daemon) = Client::connect(home)? {
-                daemon.ask(Ask::Reload).await?;
-            }
+            anew(home).await?;
             printer.note(&format!("{} ({channel} {id}) may not speak here any more", person.name));
         }
         Channels::Run { .. } => bail!("the daemon begins the processes of channels: bailey start"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has the channels begin anew, where the daemon runs: connections that were made before are those of before.
+async fn anew(home: &Home) -> Result<()> {
+    if let Some(mut daemon) = Client::connect(home)? {
+        daemon.ask(Ask::Reload).await?;
+    }
+    Ok(())
 }
 
 async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {

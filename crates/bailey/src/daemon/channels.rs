@@ -42,6 +42,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// One that lived so long begins anew at once.
 const LIVED: Duration = Duration::from_secs(300);
+/// How long a channel may take to say that everything stops.
+const LAST_WORD: Duration = Duration::from_millis(300);
 /// How much of what it asks for is looked after at once.
 const AT_ONCE_MAX: usize = 16;
 /// What a page may take, and how much of it is told, in bytes.
@@ -181,12 +183,17 @@ impl Daemon {
 
     /// What somebody at a channel asks for, by who they are to the owner.
     async fn serve_channel(
-        self: &Rc<Self>,
+        self: Rc<Self>,
         name: &str,
         channel: &Channel,
         asked: Asked,
     ) -> Result<(Answer, Option<net::UnixStream>)> {
-        let Some(speaker) = People::of(&self.home, name)?.speaker(name, &asked.id) else {
+        let people = People::of(&self.home, name)?;
+        let Some(speaker) = people.speaker(name, &asked.id) else {
+            // Whoever writes again and again writes nothing here.
+            if people.is_noted(&asked.id) {
+                return Ok((Answer::Stranger(None), None));
+            }
             let code = People::change(&self.home, name, |people| people.ask(&asked.id, &asked.name))?;
             let new = code.filter(|(_, is_new)| *is_new).map(|(code, _)| code);
             if new.is_some() {
@@ -210,11 +217,18 @@ impl Daemon {
             What::Estop => {
                 self.log.note("estop", json!({ "by": speaker.line() }));
                 let reason = format!("by {}", speaker.line());
-                // It ends whatever holds a session, this daemon among them, so nobody waits for it.
                 let mut command = self.command();
                 command.args(["estop", "--reason", &reason]).stdout(Stdio::null());
-                command.process_group(0).spawn().context("the emergency stop cannot be started")?;
-                Ok((Answer::Done("everything stops".into()), None))
+                spawn_local(async move {
+                    // The channel's process ends with all others, and is to say that it does.
+                    sleep(LAST_WORD).await;
+                    let stopped = tokio::task::spawn_blocking(move || command.status()).await;
+                    if !stopped.is_ok_and(|status| status.is_ok_and(|status| status.success())) {
+                        self.log.note("not_stopped", json!({}));
+                    }
+                });
+                let told = "everything stops; nothing begins until `bailey estop --release` at the machine";
+                Ok((Answer::Done(told.into()), None))
             }
         }
     }

@@ -14,6 +14,7 @@ use nix::{errno::Errno, libc};
 use serde_json::{Value, json};
 use std::{
     fs,
+    net::TcpListener,
     path::Path,
     process::{Command, Stdio},
     thread,
@@ -256,12 +257,58 @@ fn loss_and_restarts_lose_and_repeat_nothing() {
     telegram.wait_for(ANN, "the third answer");
     telegram.says(ANN, "Ann", ANN, "four");
     telegram.wait_for(ANN, "the fourth answer");
+    // And a server that forgot what it brought brings all of it again.
+    telegram.fail("getUpdates", [Fault::Again, Fault::Again]);
+    let asked = telegram.calls("getUpdates");
+    telegram.brings(EVE, "Eve", EVE, &json!({ "text": "wake up" }));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while telegram.calls("getUpdates") < asked + 3 {
+        assert!(Instant::now() < deadline, "nobody asks for news any more");
+        thread::sleep(Duration::from_millis(20));
+    }
     thread::sleep(Duration::from_millis(700));
     for answer in ["the first answer", "the second answer", "the third answer", "the fourth answer"] {
         assert_eq!(times(&telegram, ANN, answer), 1, "{answer}: {:#?}", telegram.shown(ANN));
     }
     let said = stage.trail().into_iter().filter(|it| it["type"] == "accepted").count();
     assert_eq!((said, model.requests().len()), (4, 5));
+    telegram.check();
+}
+
+#[test]
+fn an_emergency_stop_from_a_phone_ends_everything_and_not_by_anybody() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let (telegram, model) = at(&stage, vec![Reply::Held(gate.clone(), Message::text("never said"))]);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    pair(&stage, &telegram, BOB, "Bob", "user");
+    telegram.says(ANN, "Ann", ANN, "work");
+    model.wait_for(1);
+    telegram.says(BOB, "Bob", BOB, "/estop");
+    telegram.wait_for(BOB, "for those who look after this home");
+    telegram.says(EVE, "Eve", EVE, "/estop");
+    telegram.wait_for(EVE, "You are not known here");
+    daemon.wait("the turn goes on", |it| it["working"] == true);
+    telegram.says(ANN, "Ann", ANN, "/estop");
+    telegram.wait_for(ANN, "everything stops");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let stopped = || stage.trail().into_iter().filter(|it| it["type"] == "stopped").count();
+    while stopped() == 0 {
+        assert!(Instant::now() < deadline, "nothing was stopped");
+        thread::sleep(Duration::from_millis(20));
+    }
+    gate.open();
+    thread::sleep(Duration::from_millis(700));
+    assert_eq!(times(&telegram, ANN, "never said"), 0);
+    let listed = stage.ran(&["--json", "channels", "list"]).lines();
+    assert!(
+        listed[0]["up"] == false || listed[0]["state"].as_str().unwrap().contains("stopped"),
+        "{listed:#?}"
+    );
+    // Nothing begins any more.
+    let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "x"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
     telegram.check();
 }
 
@@ -288,6 +335,112 @@ fn a_key_that_somebody_sends_is_nowhere() {
     assert!(is_anywhere(&stage.home(), "words that we agreed").is_some());
     assert_eq!(is_anywhere(&stage.home(), key), None);
     telegram.check();
+}
+
+/// A server that others wrote (mockpost, from PyPI). It waits for nothing and brings everything again and again.
+struct Other {
+    child: std::process::Child,
+    url: String,
+}
+
+impl Other {
+    fn start(stage: &Stage) -> Option<Self> {
+        let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/doubles");
+        if !packages.join("mockpost").is_dir() {
+            println!(
+                "SKIPPED: mockpost is not in target/doubles (`cargo xtask test --all --install` brings it)"
+            );
+            return None;
+        }
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let port = free();
+        let mut command = Command::new("python3");
+        command.args(["-c", "from mockpost.cli import main; main()"]).env("PYTHONPATH", packages);
+        command
+            .env("MOCKPOST_HOST", "127.0.0.1")
+            .env("MOCKPOST_HTTP_PORT", &port)
+            .env("MOCKPOST_SMTP_PORT", free());
+        command.env("MOCKPOST_DB_PATH", stage.folder().join("mockpost.db")).current_dir(stage.folder());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let other = Self { child, url: format!("http://127.0.0.1:{port}") };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while other.curl(&["/health"]).is_none() {
+            assert!(Instant::now() < deadline, "mockpost does not start");
+            thread::sleep(Duration::from_millis(100));
+        }
+        Some(other)
+    }
+
+    fn curl(&self, arguments: &[&str]) -> Option<Value> {
+        let (path, rest) = arguments.split_first().unwrap();
+        let url = format!("{}{path}", self.url);
+        let output = Command::new("curl").args(["--silent", "--fail", &url]).args(rest).output().unwrap();
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap_or_default())
+    }
+
+    fn says(&self, text: &str) {
+        let message = json!({ "chat_id": 42, "text": text, "from_user": "ann" }).to_string();
+        let json = [
+            "/telegram/client/sendMessage",
+            "--header",
+            "content-type: application/json",
+            "--data",
+            &message,
+        ];
+        assert!(self.curl(&json).is_some(), "mockpost takes no message");
+    }
+
+    /// What the bot said, the newest first.
+    fn shown(&self) -> Vec<String> {
+        let messages = self.curl(&["/api/messages"]).unwrap_or_default();
+        let all =
+            messages.as_array().or_else(|| messages["messages"].as_array()).cloned().unwrap_or_default();
+        let ours = all.into_iter().filter(|it| it["direction"] == "outbound");
+        ours.map(|it| it["body"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    fn wait_for(&self, words: &str) -> String {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(found) = self.shown().into_iter().find(|shown| shown.contains(words)) {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "{words}: {:?}", self.shown());
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[test]
+fn a_server_that_others_wrote_is_spoken_with_and_answered_once() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let Some(other) = Other::start(&stage) else { return };
+    let (ours, model) = at(&stage, vec![Reply::text("the answer")]);
+    let config = fs::read_to_string(stage.home().join("config.toml")).unwrap();
+    let config = config.replace(&ours.url(), &format!("{}/telegram", other.url));
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let _daemon = Daemon::start(&stage);
+    other.says("hello?");
+    let told = other.wait_for("pair phone");
+    let code = told.split("pair phone ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    assert_eq!(stage.ran(&["channels", "pair", "phone", &code]).code, Some(0));
+    other.says("a question");
+    other.wait_for("the answer");
+    thread::sleep(Duration::from_secs(4));
+    assert_eq!(
+        other.shown().iter().filter(|shown| shown.contains("the answer")).count(),
+        1,
+        "{:?}",
+        other.shown()
+    );
+    assert_eq!(model.requests().len(), 1);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn said(text: &str) -> Value {
 }
 
 fn heard(update: &Value) -> Message {
-    let news = Telegram.news(&us(), &reply(&json!([update]))).unwrap();
+    let news = Telegram.news(&us(), 0, &reply(&json!([update]))).unwrap();
     let [Arrival::Message(message)] = &news.arrivals[..] else { panic!("{news:?}") };
     message.clone()
 }
@@ -103,12 +103,14 @@ fn what_cannot_be_read_hides_nothing_else_and_is_passed_by() {
         { "update_id": 3, "message": anonymous }, { "update_id": 4, "message": bot },
         { "update_id": 6, "message": said("heard") }, { "update_id": 5, "callback_query": { "id": 1 } },
     ]);
-    let news = Telegram.news(&us(), &reply(&updates)).unwrap();
+    let news = Telegram.news(&us(), 0, &reply(&updates)).unwrap();
     assert_eq!(news.cursor, 7);
+    let again = Telegram.news(&us(), 7, &reply(&updates)).unwrap();
+    assert!(again.arrivals.is_empty(), "what is from before is not new: {again:?}");
     assert!(matches!(&news.arrivals[..], [Arrival::Message(message)] if message.text == "heard"), "{news:?}");
     for body in ["", "[]", "null", "{\"ok\":true,\"result\":{}}", "{\"ok\":true}", "\u{0}"] {
         let reply = Reply { status: 200, body: body.into() };
-        assert!(matches!(Telegram.news(&us(), &reply), Err(Failure::Again(_))), "{body:?}");
+        assert!(matches!(Telegram.news(&us(), 0, &reply), Err(Failure::Again(_))), "{body:?}");
     }
 }
 
@@ -116,7 +118,7 @@ fn what_cannot_be_read_hides_nothing_else_and_is_passed_by() {
 fn a_tap_brings_its_data() {
     let tap = json!({ "update_id": 1, "callback_query": {
         "id": "77", "from": { "id": 8, "first_name": "Bob" }, "message": said("a card"), "data": "y:1" } });
-    let news = Telegram.news(&us(), &reply(&json!([tap]))).unwrap();
+    let news = Telegram.news(&us(), 0, &reply(&json!([tap]))).unwrap();
     let [Arrival::Tap(tap)] = &news.arrivals[..] else { panic!("{news:?}") };
     assert_eq!((tap.from.id.as_str(), tap.at.0.as_str(), tap.data.as_str()), ("8", "42", "y:1"));
 }
@@ -236,6 +238,6 @@ proptest! {
 
     #[test]
     fn whatever_a_server_says_is_read_or_passed_by(body in proptest::collection::vec(any::<u8>(), 0..400)) {
-        Telegram.news(&us(), &Reply { status: 200, body }).ok();
+        Telegram.news(&us(), 0, &Reply { status: 200, body }).ok();
     }
 }

@@ -70,10 +70,13 @@ struct Tapped {
 }
 
 /// What is new, and where to go on: after the last update, whether or not it could be read.
-pub(super) fn news(us: &Us, updates: Vec<Value>) -> News {
+pub(super) fn news(us: &Us, cursor: i64, updates: Vec<Value>) -> News {
     let mut news = News::default();
     for update in updates {
         let Some(number) = update.get("update_id").and_then(Value::as_i64) else { continue };
+        if number < cursor {
+            continue;
+        }
         news.cursor = news.cursor.max(number.saturating_add(1));
         let Ok(update) = serde_json::from_value::<Update>(update) else { continue };
         news.arrivals.extend(arrival(us, update));

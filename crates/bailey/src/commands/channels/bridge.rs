@@ -157,9 +157,10 @@ impl Bridge {
         let mut is_told = false;
         loop {
             let cursor = self.book.get(|notes| notes.cursor);
+            let asked = Instant::now();
             let Some(poll) = self.channel.poll(cursor) else { bail!("this channel has no news to ask for") };
             let news = match self.call(poll).await {
-                Ok(reply) => self.channel.news(&self.us, &reply),
+                Ok(reply) => self.channel.news(&self.us, cursor, &reply),
                 Err(error) => Err(Failure::Again(error.to_string())),
             };
             let took = match news {
@@ -172,6 +173,10 @@ impl Bridge {
                         printer.note("the platform answers again");
                     }
                     pause = PAUSE_MIN;
+                    // Not every server waits until there is something new.
+                    if self.book.get(|notes| notes.cursor) == cursor {
+                        sleep_until(asked + PAUSE_MIN).await;
+                    }
                 }
                 Err(Failure::Key(why)) => {
                     bail!(Mistyped(format!("the channel is not let in any more: {why}")))

@@ -6,6 +6,7 @@
 use anyhow::{Context as _, Result};
 use bailey_channels::Conversation;
 use bailey_protocol::Digest;
+use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::{
     cell::{Cell, RefCell},
@@ -86,6 +87,9 @@ impl Book {
         };
         let [one, other] = Self::paths(folder);
         let files = [open(one)?, open(other)?];
+        // The process before this one may be about to end, and the notes are one's at a time.
+        rustix::fs::flock(&files[0], FlockOperation::LockExclusive)
+            .context("the channel's notes cannot be locked")?;
         let [one, other] = [read(&files[0]), read(&files[1])];
         let number = |notes: &Option<Notes>| notes.as_ref().map(|notes| notes.number);
         let (next, newest) = if number(&one) > number(&other) { (1, one) } else { (0, other) };

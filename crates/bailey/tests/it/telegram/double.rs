@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     Slow(u64),
     /// 502, with a page in HTML.
     Broken,
+    /// All that there ever was comes again.
+    Again,
 }
 
 /// A message of the bot's.
@@ -40,6 +42,7 @@ pub(crate) struct Shown {
 #[derive(Default)]
 struct State {
     updates: VecDeque<Value>,
+    all: Vec<Value>,
     last_update: i64,
     last_message: i64,
     messages: BTreeMap<(i64, i64), Shown>,
@@ -172,6 +175,7 @@ impl State {
     fn update(&mut self, mut update: Value) {
         self.last_update += 1;
         update["update_id"] = self.last_update.into();
+        self.all.push(update.clone());
         self.updates.push_back(update);
     }
 
@@ -345,6 +349,9 @@ fn exchange(path: &str, body: &Value, (state, changed): &(Mutex<State>, Condvar)
             return Some((429, body.to_string()));
         }
         Some(Fault::Broken) => return Some((502, "<html>Bad Gateway</html>".into())),
+        Some(Fault::Again) => {
+            return Some((200, json!({ "ok": true, "result": held.all }).to_string()));
+        }
         Some(Fault::Unheard) | None => {}
     }
     if method == "getUpdates" {
