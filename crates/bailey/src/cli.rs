@@ -140,6 +140,43 @@ next action on.
 
 Exit codes: 0 done or nothing to do, 1 not done, 2 the rules have mistakes or break an example, 3 not confirmed or denied.";
 
+const CRON_HELP: &str = "\
+Five fields of crontab(5): minute, hour, day of the month, month, day of the week, in this machine's local time; `*`, `1,15`, `mon-fri`, `*/10`, and @hourly, @daily, @weekly, @monthly,
+@yearly. What was due while no daemon ran is done once when the next one starts. Each time is a session of its own, under your rules; a question waits for you (`bailey approvals`).";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Schedule {
+    /// Write a task down
+    #[command(after_help = CRON_HELP)]
+    Add {
+        /// What it is called
+        name: String,
+        /// When, as crontab(5) has it
+        #[arg(long, value_name = "FIELDS")]
+        cron: String,
+        /// What the agent is told
+        task: String,
+        /// The project [default: the one you are in]
+        #[arg(short = 'C', long, value_name = "DIR")]
+        directory: Option<PathBuf>,
+        /// The model, PROVIDER/NAME
+        #[arg(long)]
+        model: Option<String>,
+    },
+    /// Show all, with the next time of each
+    List,
+    /// Do one now
+    Run {
+        /// What it is called
+        name: String,
+    },
+    /// Do one no more
+    Rm {
+        /// What it is called
+        name: String,
+    },
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Channels {
     /// Show the configured channels, and whether they are up
@@ -198,6 +235,9 @@ pub(crate) struct Models {
 pub(crate) enum Command {
     /// Give the agent a task in this repository
     Run(Run),
+    /// Tasks that are done by the clock, beneath the daemon
+    #[command(subcommand)]
+    Schedule(Schedule),
     /// Copy this home: its journal, settings, rules and people, in files that everybody can check
     #[command(after_help = BACKUP_HELP)]
     Backup {

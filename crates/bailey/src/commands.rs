@@ -23,6 +23,7 @@ mod ps;
 mod replay;
 mod run;
 mod sandbox;
+mod schedule;
 mod secrets;
 mod sessions;
 mod soul;
@@ -75,6 +76,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Logs { follow, lines } => wait(daemon::logs(&home()?, follow, lines, printer)),
         Command::Backup { to, with_keys } => wait(backup::run(&home()?, to, with_keys, printer)),
         Command::Restore { from } => wait(backup::restore(&home()?, &from, printer)),
+        Command::Schedule(asked) => wait(schedule::run(&home()?, asked, printer)),
         Command::Channels(Channels::Run { channel }) => wait(channels::bridge(&home()?, &channel, printer)),
         Command::Channels(command) => wait(channels::run(&home()?, command, printer)),
         Command::Chat(chat) if cli.desk => wait(chat::desk::run(&home()?, chat, printer)),

@@ -86,6 +86,8 @@ pub(crate) struct Config {
     pub(crate) extensions: Vec<Declared>,
     /// When what a run changed is applied unasked; none: never.
     pub(crate) auto_apply: Option<AutoApply>,
+    /// Whether the daemon makes a copy of the home each day.
+    pub(crate) daily_backup: bool,
     /// Chat channels, by name.
     pub(crate) channels: BTreeMap<String, Channel>,
     origins: Origins,
@@ -201,6 +203,13 @@ struct File {
     policy: FilePolicy,
     auto_apply: Option<AutoApply>,
     channels: BTreeMap<String, Channel>,
+    backup: FileBackup,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileBackup {
+    daily: bool,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -279,6 +288,7 @@ impl Default for Config {
             witness: None,
             retention: Retention::default(),
             extensions: Vec::new(),
+            daily_backup: false,
             channels: BTreeMap::new(),
             origins: Origins::default(),
         }
@@ -340,7 +350,9 @@ impl Config {
             policy,
             auto_apply,
             channels,
+            backup,
         } = document.read()?;
+        self.daily_backup = backup.daily;
         channels::check(document, &channels)?;
         self.channels = channels;
         extensions::check(document, &policy.extension)?;
@@ -462,6 +474,7 @@ impl Config {
             policy: FilePolicy { extension: self.extensions.clone() },
             auto_apply: self.auto_apply.clone(),
             channels: self.channels.clone(),
+            backup: FileBackup { daily: self.daily_backup },
         }
     }
 

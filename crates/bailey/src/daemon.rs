@@ -14,6 +14,7 @@ pub(crate) mod client;
 mod log;
 mod notify;
 mod record;
+mod schedules;
 pub(crate) mod wire;
 
 use crate::{
@@ -98,6 +99,8 @@ struct Daemon {
     connections: Cell<usize>,
     channels: RefCell<Vec<Rc<Kept>>>,
     is_stopping: Cell<bool>,
+    /// Whether the home is copied each day.
+    is_daily: Cell<bool>,
     /// Wakes whoever waits for a session's state, or for one that is being opened.
     changed: Notify,
     ended: Notify,
@@ -166,6 +169,7 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
         connections: Cell::new(0),
         channels: RefCell::default(),
         is_stopping: Cell::new(false),
+        is_daily: Cell::new(config.daily_backup),
         changed: Notify::new(),
         ended: Notify::new(),
     });
@@ -239,6 +243,7 @@ impl Daemon {
             });
         }
         self.keep_channels(config);
+        spawn_local(self.clone().keep_time());
         self.manager.tell("READY=1");
         is_up();
         let mut beat = interval(self.manager.beat.unwrap_or(ENDING_MAX));
@@ -298,6 +303,7 @@ impl Daemon {
                 Ok(Ask::Status) => Ok(Told::Status(self.status())),
                 Ok(Ask::Reload) => self.reload(),
                 Ok(Ask::Open(wanted)) => self.open(wanted).await,
+                Ok(Ask::Run { schedule }) => self.run_schedule(&schedule).await,
                 Ok(Ask::Stop { patience_seconds }) => {
                     self.stop(Duration::from_secs(patience_seconds));
                     // To the end of this process, which ends the connection.
@@ -339,6 +345,7 @@ impl Daemon {
             self.log.note("not_reloaded", json!({ "why": format!("{error:#}") }));
             error.context("nothing was changed")
         })?;
+        self.is_daily.set(config.daily_backup);
         if !self.is_stopping.get() {
             self.keep_channels(&config);
         }

@@ -30,6 +30,7 @@ mod project;
 mod prompt;
 mod replay;
 mod retention;
+mod schedules;
 mod stores;
 mod trust;
 mod web;

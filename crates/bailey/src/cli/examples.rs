@@ -19,6 +19,13 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &[("bailey backup", "into the home itself"), ("bailey backup /mnt/disk/bailey", "to another disk")],
     ),
     (&["restore"], &[("bailey restore ~/.bailey/backups/20261121T180000Z", "")]),
+    (
+        &["schedule", "add"],
+        &[("bailey schedule add tests --cron \"30 7 * * mon-fri\" \"run the tests and say what fails\"", "")],
+    ),
+    (&["schedule", "list"], &[("bailey schedule list", "")]),
+    (&["schedule", "run"], &[("bailey schedule run tests", "now")]),
+    (&["schedule", "rm"], &[("bailey schedule rm tests", "")]),
     (&["channels", "list"], &[("bailey channels list", "which are up, and why one is not")]),
     (&["channels", "people"], &[("bailey channels people", "who may speak, and who asks to")]),
     (

@@ -157,7 +157,10 @@ fn is_left_out(path: &Path, with_keys: bool) -> bool {
 
 /// Removes all copies of the home's own but the newest; how many.
 fn remove_old(home: &Home) -> Result<usize> {
-    let is_copy = |path: &PathBuf| path.join(sums::NAME).is_file();
+    // One that another process is just making is none yet.
+    let is_whole =
+        |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+    let is_copy = |path: &PathBuf| is_whole(path) && path.join(sums::NAME).is_file();
     let mut copies: Vec<PathBuf> =
         fs::read_dir(home.backups())?.flatten().map(|entry| entry.path()).filter(is_copy).collect();
     copies.sort();

@@ -281,11 +281,14 @@ impl Daemon {
         command
     }
 
-    async fn page(&self, words: &[&str]) -> Result<String> {
+    pub(super) async fn page(&self, words: &[&str]) -> Result<String> {
         let mut command = self.command();
         command.args(words).stderr(Stdio::null());
         let printed = tokio::task::spawn_blocking(move || command.output());
         let printed = timeout(PAGE_MAX, printed).await.context("it took too long")???;
+        if !printed.status.success() && printed.stdout.is_empty() {
+            bail!("`bailey {}` failed ({})", words.join(" "), printed.status);
+        }
         let text = String::from_utf8_lossy(&printed.stdout).into_owned();
         let cut = text.char_indices().map(|(at, _)| at).find(|at| *at >= PAGE_BYTES_MAX);
         Ok(match cut {

@@ -45,6 +45,8 @@ pub(crate) enum Ask {
     Stop { patience_seconds: u64 },
     /// Begin a session, or find the one that runs.
     Open(Wanted),
+    /// Begin a schedule's task now.
+    Run { schedule: String },
 }
 
 /// A session that is wanted.

@@ -234,6 +234,52 @@ fn what_is_damaged_or_hostile_changes_nothing() {
 }
 
 #[test]
+fn the_daemon_makes_a_copy_each_day() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "of the morning");
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{own}\n[backup]\ndaily = true\n")).unwrap();
+    let backups = stage.home().join("backups");
+    let copies = || {
+        let entries = fs::read_dir(&backups).into_iter().flatten().flatten();
+        // One that is just being made has a name that begins with a dot.
+        let whole = entries.filter(|it| !it.file_name().to_string_lossy().starts_with('.'));
+        whole.map(|it| it.path()).collect::<Vec<_>>()
+    };
+    let wait = |count: usize| {
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while copies().iter().filter(|copy| copy.join("SHA256SUMS").exists()).count() < count {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "no copy came: {:?} {}",
+                copies(),
+                stage.ran(&["logs"]).stdout
+            );
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let daemon = Daemon::start(&stage);
+    wait(1);
+    drop(daemon);
+    let copy = copies().remove(0);
+    // One of today is enough; one of yesterday is not.
+    drop(Daemon::start(&stage));
+    assert_eq!(copies().len(), 1);
+    let yesterday = backups.join("20200101T000000Z");
+    fs::rename(&copy, &yesterday).unwrap();
+    assert!(
+        Command::new("touch").args(["--date", "25 hours ago"]).arg(&yesterday).status().unwrap().success()
+    );
+    let daemon = Daemon::start(&stage);
+    wait(2);
+    drop(daemon);
+    task(&stage, "of the evening");
+    assert_eq!(stage.ran(&["restore", yesterday.to_str().unwrap()]).code, Some(0));
+    assert_eq!(titles(&stage), ["of the morning"]);
+}
+
+#[test]
 fn a_home_in_use_is_not_replaced() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     task(&stage, "once");

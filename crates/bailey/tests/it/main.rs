@@ -57,6 +57,7 @@ mod retention;
 mod review;
 mod reviews;
 mod run;
+mod schedules;
 mod secrets;
 mod sessions;
 mod several;

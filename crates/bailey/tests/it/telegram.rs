@@ -289,6 +289,22 @@ fn an_emergency_stop_from_a_phone_ends_everything_and_not_by_anybody() {
     telegram.wait_for(BOB, "for those who look after this home");
     telegram.says(EVE, "Eve", EVE, "/estop");
     telegram.wait_for(EVE, "You are not known here");
+    // What the owner passes on of somebody else's is no command of the owner's.
+    telegram.brings(
+        ANN,
+        "Ann",
+        ANN,
+        &json!({ "text": "/estop", "forward_origin": { "type": "hidden_user" } }),
+    );
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let forwarded = || {
+        let said = |it: &Value| it["type"] == "accepted" && it["labels"]["integrity"] == "external";
+        stage.trail().into_iter().filter(said).count()
+    };
+    while forwarded() == 0 {
+        assert!(Instant::now() < deadline, "what was passed on is not there as data: {:#?}", stage.trail());
+        thread::sleep(Duration::from_millis(50));
+    }
     daemon.wait("the turn goes on", |it| it["working"] == true);
     telegram.says(ANN, "Ann", ANN, "/estop");
     telegram.wait_for(ANN, "everything stops");

@@ -54,6 +54,10 @@ fn a_message_has_a_sender_a_place_and_a_name() {
     answer["reply_to_message"] = said("one\ntwo");
     assert_eq!(heard(&json!({ "update_id": 9, "message": answer })).text, "> one\n> two\n\nyes");
 
+    let mut command = said("/reject not today");
+    command["reply_to_message"] = said("a card");
+    assert_eq!(heard(&json!({ "update_id": 9, "message": command })).text, "/reject not today");
+
     let mut photo = said("");
     photo["text"] = Value::Null;
     photo["caption"] = "look".into();

@@ -122,6 +122,8 @@ fn message(us: &Us, said: Said) -> Option<Message> {
     // The opening message of a topic is answered by all that is said there.
     let answered =
         answered.filter(|it| Some(it.message_id) != said.message_thread_id || !said.is_topic_message);
+    // A command is one also where it answers a message.
+    let answered = answered.filter(|_| !own.starts_with('/'));
     if let Some(quoted) = answered.and_then(|it| it.text.as_ref().or(it.caption.as_ref())) {
         let quoted: String = quoted.chars().take(QUOTE_CHARS_MAX).collect();
         let lines: Vec<String> = quoted.lines().map(|line| format!("> {line}")).collect();

@@ -143,11 +143,12 @@ impl Talk {
             }
             Came::Tap(tap) => self.tapped(tap).await,
             Came::Message(open) => match Command::of(&open.text, &self.bridge.us.name) {
-                Some(command) => {
+                // What somebody else wrote commands nothing, whoever passes it on.
+                Some(command) if !open.is_quoted => {
                     self.command(&open, command).await;
                     self.close(|other| other.key == open.key);
                 }
-                None => self.say(&open).await,
+                _ => self.say(&open).await,
             },
         }
     }
@@ -351,12 +352,12 @@ impl Talk {
     /// A connection has ended: what was not answered is said again, over a new one.
     fn lose(&mut self, who: &str) {
         self.drop_voice(who);
+        self.again = Some(Instant::now() + AGAIN);
         if self.listener.is_none() {
             self.is_working = false;
             self.accepted.clear();
             self.said.clear();
             self.answer = Answer::in_messages(self.answer.messages());
-            self.again = Some(Instant::now() + AGAIN);
         }
     }
 

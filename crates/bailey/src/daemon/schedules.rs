@@ -1,0 +1,133 @@
+//! The daemon's clock: what is due begins as a session of its own, said under the name of its moment, so that it is done once however
+//! often the daemon ends in between.
+
+use super::{
+    Daemon,
+    wire::{self, Introduced, Told, Wanted},
+};
+use crate::{
+    home::Home,
+    schedules::{Schedule, Schedules},
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{Clock as _, SystemClock};
+use bailey_protocol::{Event, Happening, Inbound, Op, Role, SessionId, Speaker, Timestamp};
+use serde_json::json;
+use std::{fs, rc::Rc, time::Duration};
+use tokio::{
+    io::BufReader,
+    net::UnixStream,
+    time::{sleep, timeout},
+};
+
+/// How often is looked at the clock: a minute is a schedule's smallest step.
+const LOOK: Duration = Duration::from_secs(15);
+/// How old the newest copy of a home may become, and how long nothing is tried where one could not be made.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const AGAIN: Duration = Duration::from_secs(60);
+/// How long a session may take to take its task.
+const ACCEPTED_MAX: Duration = Duration::from_secs(60);
+/// What its people are at.
+const CHANNEL: &str = "schedule";
+
+impl Daemon {
+    /// Does what is due, until the daemon stops.
+    pub(super) async fn keep_time(self: Rc<Self>) {
+        while !self.is_stopping.get() {
+            let due = Schedules::of(&self.home).map(|schedules| {
+                let now = SystemClock.now();
+                let due = |(name, schedule): (String, Schedule)| {
+                    let (moment, missed) = schedule.due(now)?;
+                    Some((name, schedule, moment, missed))
+                };
+                schedules.0.into_iter().filter_map(due).collect::<Vec<_>>()
+            });
+            match due {
+                Ok(due) => {
+                    for (name, schedule, moment, missed) in due {
+                        if missed > 0 {
+                            self.log.note("missed", json!({ "schedule": name, "times": missed }));
+                        }
+                        if let Err(error) = self.begin_task(&name, schedule, moment).await {
+                            let why = format!("{error:#}");
+                            self.log.note("not_begun", json!({ "schedule": name, "why": why }));
+                        }
+                    }
+                }
+                Err(error) => self.log.note("no_schedules", json!({ "why": format!("{error:#}") })),
+            }
+            if self.is_daily.get() && is_old(&self.home) {
+                match self.page(&["backup"]).await {
+                    Ok(told) => self.log.note("copied", json!({ "told": told.trim() })),
+                    Err(error) => self.log.note("not_copied", json!({ "why": format!("{error:#}") })),
+                }
+                sleep(AGAIN).await;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Begins a schedule's task now.
+    pub(super) async fn run_schedule(self: &Rc<Self>, name: &str) -> Result<Told> {
+        let schedule = Schedules::of(&self.home)?.get(name)?.clone();
+        let session = self.begin_task(name, schedule, SystemClock.now()).await?;
+        Ok(Told::Opened { session, remarks: Vec::new() })
+    }
+
+    async fn begin_task(
+        self: &Rc<Self>,
+        name: &str,
+        schedule: Schedule,
+        moment: Timestamp,
+    ) -> Result<SessionId> {
+        let Schedule { task, directory, model, .. } = schedule;
+        let again: Vec<String> = model.into_iter().flat_map(|model| ["--model".to_owned(), model]).collect();
+        let place = ["-C".to_owned(), directory.display().to_string()];
+        let words = again.iter().cloned().chain(place).collect();
+        let Told::Opened { session, .. } =
+            self.open(Wanted { directory, words, again, session: None }).await?
+        else {
+            bail!("the session was not opened");
+        };
+        let speaker =
+            Speaker { channel: CHANNEL.into(), id: name.into(), name: name.into(), role: Role::User };
+        let key = format!("{CHANNEL}:{name}:{moment}");
+        timeout(ACCEPTED_MAX, self.give(session, speaker, task, key))
+            .await
+            .context("the session did not take its task in time")??;
+        // The last, so that who is cut off before does it again: a session that took it and is not named here is none's.
+        Schedules::change(&self.home, |schedules| {
+            let schedule = schedules.get(name)?;
+            schedule.since = schedule.since.max(moment);
+            schedule.session = Some(session);
+            Ok(())
+        })?;
+        self.log.note("begun", json!({ "schedule": name, "session": session, "moment": moment.to_string() }));
+        Ok(session)
+    }
+
+    /// Says a task to a session, and waits until it is in the journal.
+    async fn give(&self, session: SessionId, introduced: Speaker, text: String, key: String) -> Result<()> {
+        let stream = wire::connect(&self.home.daemon(), &session.to_string())?;
+        stream.set_nonblocking(true)?;
+        let mut stream = BufReader::new(UnixStream::from_std(stream)?);
+        wire::say(&mut stream, &Introduced { introduced }).await?;
+        let inbound = Inbound { text, key: Some(key), ..Inbound::default() };
+        wire::say(&mut stream, &Op::Say(inbound)).await?;
+        while let Some(line) = wire::line(&mut stream, wire::EVENT_BYTES_MAX).await? {
+            match serde_json::from_slice::<Event>(&line).map(|event| event.happening) {
+                Ok(Happening::Accepted { .. } | Happening::Repeated { .. }) => return Ok(()),
+                Ok(Happening::Failed { error, .. }) => bail!(error),
+                _ => {}
+            }
+        }
+        bail!("the session ended before it took its task")
+    }
+}
+
+/// Whether the home's newest copy is of another day, or there is none.
+fn is_old(home: &Home) -> bool {
+    let copies = fs::read_dir(home.backups()).into_iter().flatten().flatten();
+    let made = copies.filter_map(|copy| copy.metadata().ok()?.modified().ok());
+    made.max().is_none_or(|newest| newest.elapsed().is_ok_and(|age| age >= DAY))
+}

@@ -1,0 +1,126 @@
+//! Tasks that are done by the clock: what the owner wrote down with `bailey schedule`, and when it comes.
+
+mod cron;
+
+pub(crate) use cron::Cron;
+
+use crate::home::{Home, write_private};
+use anyhow::{Context as _, Result, bail};
+use bailey_protocol::{SessionId, Timestamp};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    fs::{self, OpenOptions},
+    io::ErrorKind,
+    os::unix::fs::OpenOptionsExt as _,
+    path::PathBuf,
+};
+
+/// The most that a home may have, and the longest name.
+const SCHEDULES_MAX: usize = 100;
+const NAME_CHARS_MAX: usize = 40;
+
+/// One of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Schedule {
+    /// When, in the local time of this machine.
+    pub(crate) cron: Cron,
+    /// What the agent is told.
+    pub(crate) task: String,
+    /// The project.
+    pub(crate) directory: PathBuf,
+    /// The model, where that is not the configured one.
+    pub(crate) model: Option<String>,
+    /// The moment that was done last, or when it was written down: what was due after it and until now is done once.
+    pub(crate) since: Timestamp,
+    /// The session of the last time.
+    pub(crate) session: Option<SessionId>,
+}
+
+/// All of a home, by name.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Schedules(pub(crate) BTreeMap<String, Schedule>);
+
+impl Schedules {
+    /// Those of a home.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn of(home: &Home) -> Result<Self> {
+        let path = path(home);
+        match fs::read(&path) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+        }
+    }
+
+    /// Changes them, one process after the other.
+    ///
+    /// # Errors
+    /// Those of `change`, after which nothing is changed; or the file cannot be written.
+    pub(crate) fn change<T>(home: &Home, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let lock = home.root.join("schedules.lock");
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(lock);
+        let lock = lock.context("the lock of the schedules cannot be made")?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
+        let mut schedules = Self::of(home)?;
+        let changed = change(&mut schedules)?;
+        write_private(&path(home), &serde_json::to_vec_pretty(&schedules)?)?;
+        Ok(changed)
+    }
+
+    /// Writes a new one down.
+    ///
+    /// # Errors
+    /// When there is one of this name, the name is none, or there are too many.
+    pub(crate) fn add(&mut self, name: &str, schedule: Schedule) -> Result<()> {
+        let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_fit) {
+            bail!("`{name}` is no name of a schedule: {NAME_CHARS_MAX} of a-z, 0-9, `-` and `_` at most");
+        }
+        if self.0.contains_key(name) {
+            bail!("there is a schedule `{name}` already: remove it first (`bailey schedule rm {name}`)");
+        }
+        if self.0.len() >= SCHEDULES_MAX {
+            bail!("there are {SCHEDULES_MAX} schedules, which is the most");
+        }
+        self.0.insert(name.to_owned(), schedule);
+        Ok(())
+    }
+
+    /// The one of this name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn get(&mut self, name: &str) -> Result<&mut Schedule> {
+        self.0
+            .get_mut(name)
+            .with_context(|| format!("there is no schedule `{name}`: `bailey schedule list` names all"))
+    }
+}
+
+impl Schedule {
+    /// The newest moment after `since` at which it was due, up to `now`; and how many there were before it.
+    pub(crate) fn due(&self, now: Timestamp) -> Option<(Timestamp, usize)> {
+        let (mut last, mut missed) = (self.cron.after(self.since)?, 0);
+        if last > now {
+            return None;
+        }
+        // A daemon that was away for a year has nothing to count.
+        while missed < 1000 {
+            match self.cron.after(last) {
+                Some(next) if next <= now => (last, missed) = (next, missed + 1),
+                _ => break,
+            }
+        }
+        Some((last, missed))
+    }
+}
+
+fn path(home: &Home) -> PathBuf {
+    home.root.join("schedules.json")
+}

@@ -1,0 +1,112 @@
+//! Tasks by the clock: each is done once, also what was due while nobody was there.
+
+use crate::{daemon::Daemon, stage::Stage};
+use bailey_testkit::{ModelServer, Reply};
+use serde_json::Value;
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn home(stage: &Stage, script: Vec<Reply>) -> ModelServer {
+    let model = stage.model(script);
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("model = \"test/model\"\n{own}")).unwrap();
+    model
+}
+
+fn add(stage: &Stage, name: &str, cron: &str, task: &str) {
+    let ran = stage.ran(&["schedule", "add", name, "--cron", cron, task]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+fn listed(stage: &Stage) -> Vec<Value> {
+    stage.ran(&["--json", "schedule", "list"]).lines()
+}
+
+fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not come");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// As if it had been written down at another time.
+fn since(stage: &Stage, moment: &str) {
+    let path = stage.home().join("schedules.json");
+    let mut value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for schedule in value.as_object_mut().unwrap().values_mut() {
+        schedule["since"] = moment.into();
+    }
+    fs::write(path, value.to_string()).unwrap();
+}
+
+#[test]
+fn what_was_due_while_nobody_was_there_is_done_once() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let model = home(&stage, vec![Reply::text("all is well")]);
+    add(&stage, "yearly", "0 0 1 1 *", "look around");
+    assert!(listed(&stage)[0]["session"].is_null());
+    since(&stage, "2020-06-01T00:00:00Z");
+    let daemon = Daemon::start(&stage);
+    model.wait_for(1);
+    assert!(model.requests()[0].body.contains("look around"));
+    wait("its note", || !listed(&stage)[0]["session"].is_null());
+    let session = listed(&stage)[0]["session"].as_str().unwrap().to_owned();
+    assert!(stage.ran(&["sessions", "show", &session]).stdout.contains("look around"));
+    let logs = stage.ran(&["logs"]).stdout;
+    assert!(logs.contains("missed") && logs.contains("times "), "{logs}");
+    // Killed and begun again, it is not done again.
+    daemon.kill();
+    assert_eq!(stage.ran(&["start"]).code, Some(0));
+    thread::sleep(Duration::from_secs(2));
+    let said: Vec<Value> = stage.trail().into_iter().filter(|it| it["type"] == "accepted").collect();
+    assert_eq!(said.len(), 1, "{said:#?}");
+    assert_eq!((&said[0]["by"]["channel"], &said[0]["by"]["role"]), (&"schedule".into(), &"user".into()));
+    assert!(said[0]["key"].as_str().unwrap().starts_with("schedule:yearly:20"), "{said:#?}");
+}
+
+#[test]
+fn one_is_done_now_and_by_the_minute() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let model = home(&stage, vec![Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+    let without = stage.ran(&["schedule", "run", "mine"]);
+    assert!(without.code == Some(1) && without.stderr.contains("bailey start"), "{without:?}");
+    let _daemon = Daemon::start(&stage);
+    add(&stage, "mine", "@yearly", "by hand");
+    let ran = stage.ran(&["schedule", "run", "mine"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("has begun"), "{ran:?}");
+    model.wait_for(1);
+    add(&stage, "often", "* * * * *", "by the clock");
+    let begun = Instant::now();
+    model.wait_for(2);
+    assert!(model.requests()[1].body.contains("by the clock"));
+    println!("the next minute came after {} s", begun.elapsed().as_secs());
+    let removed = stage.ran(&["schedule", "rm", "often"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert_eq!(listed(&stage).len(), 1);
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let _model = home(&stage, Vec::new());
+    add(&stage, "mine", "@daily", "x");
+    for (words, code, why) in [
+        (&["add", "mine", "--cron", "@daily", "y"][..], 1, "already"),
+        (&["add", "a b", "--cron", "@daily", "y"], 1, "is no name of a schedule"),
+        (&["add", "other", "--cron", "61 * * * *", "y"], 2, "`61` is no minute"),
+        (&["add", "other", "--cron", "0 0 30 2 *", "y"], 2, "is never due"),
+        (&["rm", "other"], 1, "there is no schedule `other`"),
+    ] {
+        let ran = stage.ran(&[&["schedule"], words].concat());
+        assert!(ran.code == Some(code) && ran.stderr.contains(why), "{words:?}: {ran:?}");
+    }
+    fs::write(stage.home().join("schedules.json"), "{").unwrap();
+    let ran = stage.ran(&["schedule", "list"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("is damaged"), "{ran:?}");
+}
