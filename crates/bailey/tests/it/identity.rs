@@ -312,6 +312,37 @@ fn a_home_s_first_conversation_asks_once_shows_and_writes() {
 }
 
 #[test]
+fn who_said_too_much_at_first_is_told_so_and_is_asked_again() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let _model = stage.model(one());
+    let chat = stage.bailey(&["chat", "--model", "test/model"]);
+    let Some(mut terminal) = Terminal::first(&stage, &chat) else { return };
+    // Each of these characters is a token.
+    let much = "a1".repeat(150);
+    for (question, answer) in [
+        ("What shall I call you?", much.as_str()),
+        ("call your agent?", "Bea"),
+        ("How shall it speak", ""),
+        ("What should it know", much.as_str()),
+        ("[Y/n]", ""),
+    ] {
+        terminal.wait_for(question);
+        terminal.keys(&format!("{answer}\n"));
+    }
+    let (code, screen) = terminal.end();
+    assert_ne!(code, 0, "{screen}");
+    assert!(screen.contains("shorten it to fewer than 500"), "{screen}");
+    assert!(!paper(&stage, "USER.md").exists() && !paper(&stage, "SOUL.md").exists(), "neither is written");
+
+    let Some(mut terminal) = Terminal::first(&stage, &chat) else { return };
+    terminal.wait_for("What shall I call you?");
+    terminal.keys("\x04");
+    terminal.wait_for("› ");
+    terminal.keys("/quit\r");
+    terminal.end();
+}
+
+#[test]
 fn who_answers_nothing_or_no_is_not_asked_again_and_who_wants_no_question_gets_none() {
     for (answers, is_no) in [(["", "", "", ""], false), (["Ann", "Bea", "", ""], true)] {
         let stage = Stage::new(&[("a.txt", "a\n")]);

@@ -40,6 +40,11 @@ impl Answer {
         self.is_dirty = true;
     }
 
+    /// Nothing more comes.
+    pub(super) fn end(&mut self) {
+        (self.doing, self.is_dirty) = (None, true);
+    }
+
     /// All that it says is this.
     pub(super) fn replace(&mut self, text: String) {
         (self.text, self.doing, self.is_dirty) = (text, None, true);

@@ -271,7 +271,7 @@ impl Talk {
         } else if self.answer.is_empty() {
             self.answer.write("(no words)");
         }
-        self.answer.write("");
+        self.answer.end();
         if self.accepted.is_empty() {
             // A turn of another front end's: who did not ask is not answered.
             let shown = self.bridge.book.get(|notes| notes.shown.get(&self.at.0).cloned());

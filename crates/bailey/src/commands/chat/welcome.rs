@@ -48,14 +48,14 @@ pub(super) fn welcome(home: &Home, printer: &Printer) -> Result<()> {
     }
     let is_empty = about.is_empty() && personality.is_empty();
     let wanted = !is_empty && is_yes(prompt::answer("Write this, for every conversation to come? [Y/n] ")?);
+    let about = if wanted { about } else { String::new() };
+    // Before anything is written: whoever said too much is asked again.
+    identity::check_user(&user.display().to_string(), &about)?;
     if wanted && !personality.is_empty() {
         let text = format!("{personality}{}", identity::DEFAULT);
         write_private(&home.paper(Paper::Soul), text.as_bytes())?;
         identity::accept(home, Some(&text))?;
     }
-    let about = if wanted { about } else { String::new() };
-    identity::check_user(&user.display().to_string(), &about)?;
-    // The last, so that whoever is cut off is asked again.
     write_private(&user, about.as_bytes())?;
     printer.note("you can write both files yourself at any time: docs/identity.md");
     Ok(())
