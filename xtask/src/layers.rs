@@ -19,13 +19,14 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
     ("bailey-agent", 6, &["protocol", "kernel", "tools"]),
     ("bailey-runtime", 7, &["protocol", "kernel", "tools", "agent"]),
     ("bailey-channels", 8, &[]),
+    ("bailey-gateway", 8, &["protocol"]),
     ("bailey-boot", 9, &[]),
     (
         "bailey",
         9,
         &[
             "protocol", "policy", "store", "secrets", "journal", "kernel", "sandbox", "egress", "llm",
-            "tools", "agent", "runtime", "channels",
+            "tools", "agent", "runtime", "channels", "gateway",
         ],
     ),
 ];
@@ -92,6 +93,7 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-agent", 105),
     ("bailey-runtime", 105),
     ("bailey-channels", 20),
+    ("bailey-gateway", 68),
     ("bailey-boot", 0),
     ("bailey", 202),
 ];

@@ -26,6 +26,8 @@ const PACKAGES: &[&str] = &[
     "e2fsprogs",
     "qemu-system-x86",
     "docker.io",
+    "chromium",
+    "fonts-dejavu-core",
 ];
 
 /// What a full run on a clean checkout leaves on the disk, in GiB.
@@ -162,18 +164,21 @@ fn install_packages() -> Result<()> {
         apt(&[&["install", "-y", "-qq", "--no-install-recommends"], missing.as_slice()].concat())?;
     }
     // What needs it is skipped without it, and says so.
-    let deno = target_dir().join("npm");
-    if !deno.join("node_modules/deno").exists() {
-        std::fs::create_dir_all(&deno)?;
+    let npm = target_dir().join("npm");
+    let modules = ["deno@2", "playwright-core@1.65.1", "axe-core@4"];
+    let name = |module: &str| module.split('@').next().unwrap_or_default().to_owned();
+    // All at once, for npm takes away what it was not asked for.
+    if !modules.iter().all(|module| npm.join("node_modules").join(name(module)).exists()) {
+        std::fs::create_dir_all(&npm)?;
         let install = ["install", "--silent", "--no-save", "--prefix"];
         if !Command::new("npm")
             .args(install)
-            .arg(&deno)
-            .arg("deno@2")
+            .arg(&npm)
+            .args(modules)
             .status()
             .is_ok_and(|status| status.success())
         {
-            println!("npm brought no deno");
+            println!("npm brought not all of {modules:?}");
         }
     }
     let openai = target_dir().join("pip");
@@ -216,6 +221,8 @@ fn is_installed(package: &str) -> bool {
         "qemu-system-x86" => "qemu-system-x86_64",
         "docker.io" => "dockerd",
         "dropbear-bin" => "dropbear",
+        // No program, but a browser without any font ends.
+        "fonts-dejavu-core" => return std::path::Path::new("/usr/share/fonts/truetype/dejavu").exists(),
         other => other,
     };
     Command::new("sh")

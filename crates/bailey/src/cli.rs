@@ -208,6 +208,31 @@ pub(crate) enum Channels {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Page {
+    /// Print a link that lets one browser in, once
+    Link,
+    /// Show who is let in
+    List,
+    /// Print a token by which a collector reads figures at `/metrics`
+    Token {
+        /// What it is called
+        name: String,
+    },
+    /// Let one in no more; what it has open ends at once
+    Revoke {
+        /// Its number, as `bailey page list` shows it
+        #[arg(value_name = "NUMBER")]
+        login: Option<u64>,
+        /// All of them
+        #[arg(long, conflicts_with = "login")]
+        all: bool,
+    },
+    /// Private: the process that hears browsers, beneath the daemon
+    #[command(hide = true)]
+    Serve,
+}
+
 /// What somebody at a channel is to a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PersonRole {
@@ -258,6 +283,9 @@ pub(crate) enum Command {
     /// Talk with the agent from a phone: chat channels, and who may speak there
     #[command(subcommand)]
     Channels(Channels),
+    /// Work with the agent in a browser: who is let in at the page
+    #[command(subcommand)]
+    Page(Page),
     /// Talk with the agent about this repository
     Chat(Chat),
     /// Start the daemon of this home: sessions that live on when a terminal is closed
@@ -745,7 +773,7 @@ pub(crate) struct Replay {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Update {
-    /// The new text of a rule file; the home's file of the same name is replaced, or it is one more
+    /// The new text of a rule file, or `-`: standard input; the home's file of the same name is replaced, or it is one more
     #[arg(required_unless_present = "remove", conflicts_with = "remove")]
     pub(crate) file: Option<PathBuf>,
     /// The name of the home's rule file, where it is another one

@@ -16,6 +16,7 @@ mod hunks;
 mod init;
 mod man;
 mod models;
+mod page;
 mod policy;
 mod pool;
 mod prove;
@@ -78,6 +79,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Restore { from } => wait(backup::restore(&home()?, &from, printer)),
         Command::Schedule(asked) => wait(schedule::run(&home()?, asked, printer)),
         Command::Channels(Channels::Run { channel }) => wait(channels::bridge(&home()?, &channel, printer)),
+        Command::Page(command) => wait(page::run(&home()?, command, printer)),
         Command::Channels(command) => wait(channels::run(&home()?, command, printer)),
         Command::Chat(chat) if cli.desk => wait(chat::desk::run(&home()?, chat, printer)),
         Command::Chat(chat) => match cli.seat {

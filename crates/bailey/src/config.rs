@@ -15,6 +15,7 @@ mod extensions;
 mod keys;
 mod models;
 mod origin;
+mod page;
 mod project;
 mod traffic;
 
@@ -27,6 +28,7 @@ pub(crate) use error::ConfigError;
 pub(crate) use extensions::Declared;
 pub(crate) use models::{ModelsByUse, Provider};
 pub(crate) use origin::Origin;
+pub(crate) use page::Page;
 
 use crate::{home::Home, witness::Witness};
 use anyhow::Result;
@@ -90,6 +92,8 @@ pub(crate) struct Config {
     pub(crate) daily_backup: bool,
     /// Chat channels, by name.
     pub(crate) channels: BTreeMap<String, Channel>,
+    /// The page for a browser.
+    pub(crate) page: Page,
     origins: Origins,
 }
 
@@ -203,6 +207,7 @@ struct File {
     policy: FilePolicy,
     auto_apply: Option<AutoApply>,
     channels: BTreeMap<String, Channel>,
+    page: Page,
     backup: FileBackup,
 }
 
@@ -290,6 +295,7 @@ impl Default for Config {
             extensions: Vec::new(),
             daily_backup: false,
             channels: BTreeMap::new(),
+            page: Page::default(),
             origins: Origins::default(),
         }
     }
@@ -350,11 +356,14 @@ impl Config {
             policy,
             auto_apply,
             channels,
+            page,
             backup,
         } = document.read()?;
         self.daily_backup = backup.daily;
         channels::check(document, &channels)?;
         self.channels = channels;
+        page::check(document, &page)?;
+        self.page = page;
         extensions::check(document, &policy.extension)?;
         auto_apply.iter().try_for_each(|auto| auto_apply::check(document, auto))?;
         self.auto_apply = auto_apply;
@@ -474,6 +483,7 @@ impl Config {
             policy: FilePolicy { extension: self.extensions.clone() },
             auto_apply: self.auto_apply.clone(),
             channels: self.channels.clone(),
+            page: self.page.clone(),
             backup: FileBackup { daily: self.daily_backup },
         }
     }

@@ -18,6 +18,8 @@ const TRUSTING: &str = "BAILEY_CONTROL_TRUSTING";
 const UNBOUND: &str = "BAILEY_CONTROL_UNBOUND";
 /// `1`: the emergency stop takes for the process that runs a session whoever the session's lock says it is.
 const HEARSAY: &str = "BAILEY_CONTROL_HEARSAY";
+/// Walls of the page that are left away, with commas between: `origins`, `bearer`, `limit`.
+const PAGE_WITHOUT: &str = "BAILEY_CONTROL_PAGE_WITHOUT";
 /// `1`: the daemon and the processes of its sessions answer every user of this machine.
 const OPEN_TO_ALL: &str = "BAILEY_CONTROL_OPEN_TO_ALL";
 /// A directory to take the organisation's rules from.
@@ -99,6 +101,11 @@ pub(crate) fn hearsay(mut found: InUse) -> InUse {
         found.processes = found.says.iter().map(|says| says.pid).collect();
     }
     found
+}
+
+/// Whether this wall of the page is left away.
+pub(crate) fn is_page_without(wall: &str) -> bool {
+    env::var(PAGE_WITHOUT).is_ok_and(|walls| walls.split(',').any(|name| name == wall))
 }
 
 /// Whether a peer's user is not asked for.

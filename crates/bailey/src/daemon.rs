@@ -8,11 +8,15 @@
 //! A session's process holds the other end of a pipe: that the daemon is gone it hears at once, and ends where it stands. What
 //! it ran is begun again by the next daemon (`record.rs`), and the journal knows how far it came.
 
+mod attached;
 pub(crate) mod bridge;
 mod channels;
 pub(crate) mod client;
+pub(crate) mod link;
 mod log;
+mod metrics;
 mod notify;
+pub(crate) mod page;
 mod record;
 mod schedules;
 pub(crate) mod wire;
@@ -24,9 +28,9 @@ use crate::{
     home::{Home, make_private},
 };
 use anyhow::{Context as _, Result, bail};
+use attached::Kept;
 use bailey_journal::{Clock as _, Holder, JournalError, SessionLock, SystemClock};
 use bailey_protocol::SessionId;
-use channels::Kept;
 use log::Log;
 use notify::Manager;
 use record::Record;
@@ -98,6 +102,8 @@ struct Daemon {
     beginning: Cell<usize>,
     connections: Cell<usize>,
     channels: RefCell<Vec<Rc<Kept>>>,
+    page: RefCell<Option<Rc<page::Page>>>,
+    turns: Cell<u64>,
     is_stopping: Cell<bool>,
     /// Whether the home is copied each day.
     is_daily: Cell<bool>,
@@ -168,6 +174,8 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
         beginning: Cell::new(0),
         connections: Cell::new(0),
         channels: RefCell::default(),
+        page: RefCell::default(),
+        turns: Cell::new(0),
         is_stopping: Cell::new(false),
         is_daily: Cell::new(config.daily_backup),
         changed: Notify::new(),
@@ -243,6 +251,7 @@ impl Daemon {
             });
         }
         self.keep_channels(config);
+        self.keep_page(&config.page);
         spawn_local(self.clone().keep_time());
         self.manager.tell("READY=1");
         is_up();
@@ -304,6 +313,8 @@ impl Daemon {
                 Ok(Ask::Reload) => self.reload(),
                 Ok(Ask::Open(wanted)) => self.open(wanted).await,
                 Ok(Ask::Run { schedule }) => self.run_schedule(&schedule).await,
+                Ok(Ask::Link) => self.link(),
+                Ok(Ask::Revoke { login }) => self.revoke(login),
                 Ok(Ask::Stop { patience_seconds }) => {
                     self.stop(Duration::from_secs(patience_seconds));
                     // To the end of this process, which ends the connection.
@@ -331,6 +342,7 @@ impl Daemon {
             stopping: self.is_stopping.get(),
             sessions: self.sessions.borrow().values().map(|held| held.shown.clone()).collect(),
             channels: self.channels.borrow().iter().map(|kept| kept.state()).collect(),
+            page: self.page.borrow().as_ref().map(|page| page.state()),
         }
     }
 
@@ -348,6 +360,7 @@ impl Daemon {
         self.is_daily.set(config.daily_backup);
         if !self.is_stopping.get() {
             self.keep_channels(&config);
+            self.keep_page(&config.page);
         }
         self.log.note("reloaded", json!({}));
         let mut older = 0;
@@ -386,6 +399,7 @@ impl Daemon {
                 daemon.cut(cut);
             }
             daemon.channels.borrow().iter().for_each(|kept| kept.end());
+            daemon.page.borrow().iter().for_each(|page| page.end());
             daemon.ended.notify_one();
         });
     }
@@ -556,6 +570,8 @@ impl Daemon {
         while let Ok(Some(report)) = wire::hear::<Report>(&mut out).await {
             if let (Report::State(state), Some(held)) = (report, self.sessions.borrow_mut().get_mut(&session))
             {
+                // A turn has ended.
+                self.turns.set(self.turns.get() + u64::from(held.shown.state.working && !state.working));
                 held.shown.state = state;
             }
             self.changed.notify_waiters();

@@ -124,6 +124,11 @@ impl Home {
         self.root.join("daemon")
     }
 
+    /// Who is let in at the page.
+    pub(crate) fn page(&self) -> PathBuf {
+        self.root.join("page")
+    }
+
     /// Where a workspace that was made ready ahead is noted.
     pub(crate) fn ready(&self, session: SessionId) -> PathBuf {
         self.root.join("pool").join(format!("{session}.json"))

@@ -22,6 +22,7 @@ mod herald;
 mod home;
 mod identity;
 mod law;
+mod page;
 mod person;
 mod place;
 mod print;

@@ -26,6 +26,19 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["schedule", "list"], &[("bailey schedule list", "")]),
     (&["schedule", "run"], &[("bailey schedule run tests", "now")]),
     (&["schedule", "rm"], &[("bailey schedule rm tests", "")]),
+    (&["page", "link"], &[("bailey page link", "open what it prints, within five minutes")]),
+    (&["page", "list"], &[("bailey page list", "who is let in, and since when")]),
+    (
+        &["page", "token"],
+        &[("bailey page token grafana > /etc/prometheus/bailey.token", "for a collector of figures")],
+    ),
+    (
+        &["page", "revoke"],
+        &[
+            ("bailey page revoke 3", "one, by its number; what it has open ends at once"),
+            ("bailey page revoke --all", "everybody"),
+        ],
+    ),
     (&["channels", "list"], &[("bailey channels list", "which are up, and why one is not")]),
     (&["channels", "people"], &[("bailey channels people", "who may speak, and who asks to")]),
     (

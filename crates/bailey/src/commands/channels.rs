@@ -5,7 +5,6 @@ mod answer;
 mod bridge;
 mod command;
 mod guard;
-mod link;
 mod notes;
 mod talk;
 

@@ -1,8 +1,8 @@
-//! What the daemon and the process of a channel say to each other: packets of JSON over a pair of sockets, with a descriptor
-//! where one is handed over.
+//! What the daemon and a process that hears the world for it say to each other: packets of JSON over a pair of sockets, with a
+//! descriptor where one is handed over.
 //!
-//! That process hears the world, and can open no Unix socket. So it reaches the sessions whose connections the daemon gives it, and
-//! speaks there as whom the daemon introduced: it can neither come to another session nor call itself the owner.
+//! That process, a channel's or the page's, can open no Unix socket. So it reaches the sessions whose connections the daemon gives
+//! it, and speaks there as whom the daemon introduced: it can neither come to another session nor call itself the owner.
 
 use bailey_protocol::Speaker;
 use rustix::net::{
@@ -19,11 +19,17 @@ use std::{
 /// The longest packet, in bytes.
 const PACKET_BYTES_MAX: usize = 64 << 10;
 
+/// A question, or its answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Packet<T> {
+    /// Which question it is: answers need not come in order.
+    pub(crate) number: u64,
+    pub(crate) it: T,
+}
+
 /// What the process of a channel asks for.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
-    /// Which question it is: answers need not come in order.
-    pub(crate) number: u64,
     /// Who it is for, as the platform vouches, and what they call themselves.
     pub(crate) id: String,
     pub(crate) name: String,
@@ -72,12 +78,6 @@ impl Page {
 }
 
 /// What the daemon answers.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Answered {
-    pub(crate) number: u64,
-    pub(crate) answer: Answer,
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {

@@ -47,6 +47,10 @@ pub(crate) enum Ask {
     Open(Wanted),
     /// Begin a schedule's task now.
     Run { schedule: String },
+    /// A link by which one browser is let in.
+    Link,
+    /// Let one at the page in no more; without a number, all.
+    Revoke { login: Option<u64> },
 }
 
 /// A session that is wanted.
@@ -80,6 +84,14 @@ pub(crate) enum Told {
         session: SessionId,
         remarks: Vec<String>,
     },
+    /// It lets one browser in, within five minutes.
+    Link {
+        url: String,
+    },
+    /// So many are let in no more.
+    Revoked {
+        count: usize,
+    },
     /// It was not done, and why.
     Refused {
         why: String,
@@ -97,6 +109,18 @@ pub(crate) struct Status {
     pub(crate) sessions: Vec<Running>,
     #[serde(default)]
     pub(crate) channels: Vec<ChannelState>,
+    #[serde(default)]
+    pub(crate) page: Option<PageState>,
+}
+
+/// How the page is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PageState {
+    pub(crate) url: String,
+    /// Whether its process runs.
+    pub(crate) up: bool,
+    /// The last that its process said before it ended.
+    pub(crate) note: String,
 }
 
 /// How a channel is.

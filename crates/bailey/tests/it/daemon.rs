@@ -22,7 +22,7 @@ use std::{
 
 const CHAT: [&str; 3] = ["chat", "--model", "test/model"];
 /// How long anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A daemon of a stage's home, which ends with the test.
 pub(crate) struct Daemon<'a>(&'a Stage);

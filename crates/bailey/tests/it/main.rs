@@ -44,6 +44,7 @@ mod models;
 mod names;
 mod offered;
 mod organisation;
+mod page;
 mod pins;
 mod pool;
 mod progress;

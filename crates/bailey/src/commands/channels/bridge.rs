@@ -6,19 +6,24 @@
 
 use super::{
     guard::{Guarded, guard},
-    link::Link,
     notes::{Book, Open},
     talk,
 };
 use crate::{
     compose::{self, Keys},
     config::{Channel as Configured, Config, Kind},
+    daemon::{
+        bridge::{Answer, Asked, What},
+        link::Link,
+    },
     exit::{self, Mistyped},
     home::{Home, make_private},
     print::Printer,
 };
 use anyhow::{Result, bail};
-use bailey_channels::{Arrival, Call, Channel, Conversation, Failure, Message, Post, Reply, Telegram, Us};
+use bailey_channels::{
+    Arrival, Call, Channel, Conversation, Failure, Message, Post, Reply, Sender, Telegram, Us,
+};
 use bailey_egress::{LineEnd, LineError};
 use bailey_kernel::Acted;
 use bailey_secrets::Redactor;
@@ -26,7 +31,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
     io,
-    os::fd::AsFd as _,
+    os::fd::{AsFd as _, OwnedFd},
     process::ExitCode,
     rc::Rc,
     time::Duration,
@@ -53,7 +58,7 @@ pub(super) struct Bridge {
     pub(super) name: String,
     pub(super) channel: Box<dyn Channel>,
     pub(super) us: Us,
-    pub(super) link: Link,
+    link: Link<Answer>,
     pub(super) book: Book,
     redactor: Redactor,
     line: LineEnd,
@@ -266,6 +271,16 @@ impl Bridge {
         sender.send(came).await.ok();
     }
 
+    /// Asks the daemon for something, for somebody in a conversation.
+    pub(super) async fn ask(
+        &self,
+        who: &Sender,
+        at: &Conversation,
+        what: What,
+    ) -> Result<(Answer, Option<OwnedFd>)> {
+        self.link.ask(&Asked { id: who.id.clone(), name: who.name.clone(), at: at.0.clone(), what }).await
+    }
+
     /// Sends a request to the platform.
     pub(super) async fn call(&self, call: Call) -> Result<Reply, LineError> {
         let Call { path, body, patience } = call;
@@ -319,7 +334,7 @@ impl Bridge {
     }
 }
 
-impl From<&Open> for bailey_channels::Sender {
+impl From<&Open> for Sender {
     fn from(open: &Open) -> Self {
         Self { id: open.id.clone(), name: open.name.clone() }
     }

@@ -201,7 +201,7 @@ impl Talk {
     }
 
     async fn connect(&mut self, who: &Sender) -> Result<Option<String>> {
-        let (answer, fd) = self.bridge.link.ask(who, &self.at, What::Connection).await?;
+        let (answer, fd) = self.bridge.ask(who, &self.at, What::Connection).await?;
         match answer {
             asked::Answer::Connected(_) => {}
             asked::Answer::Stranger(None) => return Ok(Some(String::new())),
@@ -410,7 +410,7 @@ impl Talk {
     }
 
     async fn of_daemon(&self, who: &Sender, what: What) -> String {
-        match self.bridge.link.ask(who, &self.at, what).await {
+        match self.bridge.ask(who, &self.at, what).await {
             Ok((
                 asked::Answer::Done(told) | asked::Answer::Denied(told) | asked::Answer::Refused(told),
                 _,

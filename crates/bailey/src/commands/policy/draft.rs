@@ -14,10 +14,16 @@ use bailey_policy::{
     file::{Format, Parsed, RuleFileError, Texts},
 };
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 /// What a home without rule files goes by.
 pub(crate) const DEFAULT: &str = "default.toml";
+
+/// The longest rule file over standard input, in bytes.
+const STDIN_BYTES_MAX: u64 = 1 << 20;
 
 /// The rule files of the home, and what they would become.
 #[derive(Debug, Clone)]
@@ -54,8 +60,20 @@ impl Draft {
         Ok(())
     }
 
-    /// Lays a rule file over them under this name, or its own; the name.
+    /// Lays a rule file over them under this name, or its own; the name. `-` is what comes over standard input.
     pub(crate) fn lay_as(&mut self, path: &Path, name: Option<&str>) -> Result<String> {
+        if path == Path::new("-") {
+            let missing = || Mistyped("say what the file is called in the home: --name NAME.toml".into());
+            let name = name.ok_or_else(missing)?;
+            let mut text = String::new();
+            let read = std::io::stdin().take(STDIN_BYTES_MAX + 1).read_to_string(&mut text);
+            read.context("standard input cannot be read as text")?;
+            if text.len() as u64 > STDIN_BYTES_MAX {
+                bail!("standard input has more than {} KiB: that is no rule file", STDIN_BYTES_MAX >> 10);
+            }
+            self.new.put(name, name, text);
+            return Ok(name.to_owned());
+        }
         let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let name = name.map_or(own, str::to_owned);
         let mut alone = Texts::default();

@@ -7,6 +7,7 @@ use crate::{
     print::Printer,
 };
 use bailey_protocol::{Event, Happening, Op, Seq, Speaker, event::EVENT_VERSION};
+use serde::Serialize;
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -52,6 +53,9 @@ pub(super) struct Clients {
     kept: VecDeque<Arc<str>>,
     kept_bytes: usize,
     newest: Seq,
+    /// Which run of a session's process this is, and the number of its last line: a front end that was cut off says how far it came.
+    run: String,
+    lines: u64,
     came: mpsc::Receiver<(u64, Came)>,
     to_come: mpsc::Sender<(u64, Came)>,
 }
@@ -72,6 +76,8 @@ impl Clients {
             kept: VecDeque::new(),
             kept_bytes: 0,
             newest: Seq(0),
+            run: run(),
+            lines: 0,
             came,
             to_come,
         }
@@ -130,7 +136,7 @@ impl Clients {
     /// Tells everybody.
     pub(super) fn tell(&mut self, printer: &Printer, event: &Event) {
         self.newest = event.seq;
-        let Some(line) = line(printer, event) else { return };
+        let Some(line) = self.numbered(printer, event) else { return };
         if matches!(event.happening, Happening::Session { .. }) {
             self.opened = Some(line.clone());
         } else {
@@ -143,9 +149,14 @@ impl Clients {
     pub(super) fn said(&mut self, printer: &Printer, at: u64, text: String, by: Option<&Speaker>) {
         let happening = Happening::Said { text, by: by.map(Speaker::line) };
         let event = Event { v: EVENT_VERSION, seq: self.newest, happening };
-        let Some(line) = line(printer, &event) else { return };
+        let Some(line) = self.numbered(printer, &event) else { return };
         self.keep(line.clone());
         self.send(&line, Some(at));
+    }
+
+    fn numbered(&mut self, printer: &Printer, event: &Event) -> Option<Arc<str>> {
+        self.lines += 1;
+        line(printer, &Numbered { event, run: &self.run, line: self.lines })
     }
 
     fn send(&mut self, line: &Arc<str>, but: Option<u64>) {
@@ -183,9 +194,25 @@ impl Clients {
     }
 }
 
-/// An event as a line, without secrets.
-fn line(printer: &Printer, event: &Event) -> Option<Arc<str>> {
+/// An event that all front ends hear, and its place among them.
+#[derive(Serialize)]
+struct Numbered<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    run: &'a str,
+    line: u64,
+}
+
+/// Something as a line, without secrets.
+fn line(printer: &Printer, event: &impl Serialize) -> Option<Arc<str>> {
     Some((printer.json_line(event).ok()? + "\n").into())
+}
+
+/// A name that no other run has. Without random numbers it is this process's, and a front end may hear something twice.
+fn run() -> String {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).ok();
+    format!("{:016x}", u64::from_ne_bytes(random) ^ u64::from(std::process::id()))
 }
 
 async fn tell(mut write: OwnedWriteHalf, mut waiting: mpsc::Receiver<Arc<str>>) {

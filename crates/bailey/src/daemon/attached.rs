@@ -1,0 +1,221 @@
+//! Processes that hear the world for the daemon: each is begun again when it ends, and asks over a line of packets for what it may
+//! not do itself.
+
+use super::{
+    Daemon,
+    bridge::{self, Packet},
+    ended, process, reader,
+    wire::ChannelState,
+};
+use crate::exit;
+use anyhow::{Context as _, Result};
+use rustix::{
+    net::{AddressFamily, Shutdown, SocketFlags, SocketType},
+    process::{Signal, kill_process_group},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::{net, process::CommandExt as _},
+    },
+    process::{Command, Stdio},
+    rc::Rc,
+    time::Duration,
+};
+use tokio::{
+    io::Interest,
+    net::UnixStream,
+    sync::Semaphore,
+    task::spawn_local,
+    time::{Instant, sleep, timeout},
+};
+
+/// How long one is left before it is begun again, at first and at most.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// One that lived so long begins anew at once.
+const LIVED: Duration = Duration::from_secs(300);
+/// How much of what it asks for is looked after at once.
+const AT_ONCE_MAX: usize = 16;
+
+/// One that is kept up.
+pub(super) struct Kept {
+    /// What it is, for the log.
+    kind: &'static str,
+    state: RefCell<ChannelState>,
+    /// The daemon's end; none while no process runs.
+    socket: RefCell<Option<Rc<UnixStream>>>,
+    /// Whether it is to be begun no more, or at once.
+    is_over: Cell<bool>,
+    is_anew: Cell<bool>,
+}
+
+impl Kept {
+    pub(super) fn new(kind: &'static str, name: &str) -> Self {
+        let state = ChannelState { name: name.to_owned(), up: false, note: "begins".into() };
+        Self {
+            kind,
+            state: RefCell::new(state),
+            socket: RefCell::default(),
+            is_over: Cell::default(),
+            is_anew: Cell::default(),
+        }
+    }
+
+    pub(super) fn state(&self) -> ChannelState {
+        self.state.borrow().clone()
+    }
+
+    /// Ends its process, where it stands: what it was about lies in its notes.
+    pub(super) fn end(&self) {
+        self.is_over.set(true);
+        self.cut();
+    }
+
+    /// Ends its process, and begins the next one at once.
+    pub(super) fn begin_anew(&self) {
+        self.is_anew.set(true);
+        self.cut();
+    }
+
+    fn cut(&self) {
+        if let Some(socket) = self.socket.borrow_mut().take() {
+            rustix::net::shutdown(&*socket, Shutdown::Both).ok();
+        }
+    }
+
+    fn is(&self, up: bool, note: String) {
+        let mut state = self.state.borrow_mut();
+        (state.up, state.note) = (up, note);
+    }
+}
+
+impl Daemon {
+    /// Keeps a process of this program up: `greet` says to each what it is to hear first, `serve` answers what it asks.
+    pub(super) fn keep_up<Q, A, F>(
+        self: &Rc<Self>,
+        kept: Rc<Kept>,
+        words: Vec<String>,
+        greet: impl Fn(&UnixStream) -> io::Result<()> + 'static,
+        serve: impl Fn(Rc<Self>, Q) -> F + 'static,
+    ) where
+        Q: DeserializeOwned + 'static,
+        A: Serialize,
+        F: Future<Output = (A, Option<OwnedFd>)> + 'static,
+    {
+        let daemon = self.clone();
+        spawn_local(async move {
+            let name = kept.state().name;
+            let log = |what: &str, why: &str| {
+                daemon.log.note(&format!("{}_{what}", kept.kind), json!({ "channel": name, "why": why }));
+            };
+            let mut pause = PAUSE_MIN;
+            while !kept.is_over.get() && !daemon.is_stopping.get() {
+                let begun = Instant::now();
+                let why = match daemon.attach(&kept, &words, &greet, &serve).await {
+                    Ok(code) if code == Some(i32::from(exit::WRONG)) => {
+                        // Its last words say why; the owner mends it and says so.
+                        kept.state.borrow_mut().up = false;
+                        return log("given_up", &kept.state().note);
+                    }
+                    Ok(_) => "its process ended".to_owned(),
+                    Err(error) => format!("{error:#}"),
+                };
+                kept.is(false, why.clone());
+                if kept.is_over.get() || daemon.is_stopping.get() {
+                    return;
+                }
+                if kept.is_anew.take() {
+                    continue;
+                }
+                log("ended", &why);
+                pause = if begun.elapsed() > LIVED { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
+                sleep(pause).await;
+            }
+        });
+    }
+
+    /// Runs such a process to its end: its exit code.
+    async fn attach<Q, A, F>(
+        self: &Rc<Self>,
+        kept: &Rc<Kept>,
+        words: &[String],
+        greet: impl Fn(&UnixStream) -> io::Result<()>,
+        serve: &impl Fn(Rc<Self>, Q) -> F,
+    ) -> Result<Option<i32>>
+    where
+        Q: DeserializeOwned,
+        A: Serialize,
+        F: Future<Output = (A, Option<OwnedFd>)> + 'static,
+    {
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        let mut child = Command::new("/proc/self/exe")
+            .arg("--home")
+            .arg(&self.home.root)
+            .args(words)
+            .current_dir("/")
+            .process_group(0)
+            .env_remove("NOTIFY_SOCKET")
+            .env_remove("WATCHDOG_USEC")
+            .env_remove("WATCHDOG_PID")
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("no process can be started")?;
+        let err = child.stderr.take().context("a process has no pipes")?;
+        let group = process(child.id());
+        let remarks = Rc::new(RefCell::new(Vec::new()));
+        let said = spawn_local(self.clone().listen(reader(err.into())?, remarks.clone()));
+        let socket = Rc::new(UnixStream::from_std(net::UnixStream::from(ours))?);
+        greet(&socket)?;
+        *kept.socket.borrow_mut() = Some(socket.clone());
+        kept.is(true, String::new());
+        let begun = json!({ "channel": kept.state().name, "pid": child.id() });
+        self.log.note(&format!("{}_begun", kept.kind), begun);
+        let turns = Rc::new(Semaphore::new(AT_ONCE_MAX));
+        while let Some(Packet { number, it }) = receive(&socket).await {
+            let (socket, turns, answering) = (socket.clone(), turns.clone(), serve(self.clone(), it));
+            spawn_local(async move {
+                let _turn = turns.acquire().await;
+                let (it, fd) = answering.await;
+                // Who has ended needs no answer.
+                bridge::send(&*socket, &Packet { number, it }, fd.as_ref().map(|fd| fd.as_fd())).ok();
+            });
+        }
+        kept.socket.borrow_mut().take();
+        drop(socket);
+        // It ends with its line; who does not is none any more.
+        let status = match timeout(super::ENDING_MAX, ended(child)).await {
+            Ok(status) => status,
+            Err(_) => {
+                group.map(|group| kill_process_group(group, Signal::KILL));
+                None
+            }
+        };
+        timeout(super::ENDING_MAX, said).await.ok();
+        if let Some(last) = remarks.borrow().last() {
+            kept.state.borrow_mut().note = last.strip_prefix("error: ").unwrap_or(last).to_owned();
+        }
+        Ok(status.and_then(|status| status.code()))
+    }
+}
+
+/// The next question of such a process; none when it has ended, or says what is none.
+async fn receive<Q: DeserializeOwned>(socket: &UnixStream) -> Option<Packet<Q>> {
+    loop {
+        socket.readable().await.ok()?;
+        let received = socket.try_io(Interest::READABLE, || bridge::receive::<Packet<Q>>(socket));
+        match received {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            received => return received.ok()?.map(|(packet, _)| packet),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Figures of the daemon for a collector, in the text format of Prometheus (exposition format 0.0.4). Names and numbers only: no
+//! words of anybody's, no path, no session.
+
+use super::Daemon;
+use std::{fmt::Write as _, fs};
+
+impl Daemon {
+    /// The figures of now.
+    pub(super) fn metrics(&self) -> String {
+        let status = self.status();
+        let sessions = &status.sessions;
+        let working = sessions.iter().filter(|held| held.state.working).count();
+        let mut page = Page(String::new());
+        page.put(
+            "bailey_info",
+            "gauge",
+            "Which version runs.",
+            &format!("{{version=\"{}\"}}", status.version),
+            1,
+        );
+        page.put(
+            "bailey_sessions",
+            "gauge",
+            "Sessions whose processes run, by what they do.",
+            "{state=\"working\"}",
+            working,
+        );
+        page.more("bailey_sessions", "{state=\"resting\"}", sessions.len() - working);
+        let questions: usize = sessions.iter().map(|held| held.state.questions).sum();
+        page.put(
+            "bailey_questions",
+            "gauge",
+            "Questions that wait for a human, in sessions that run.",
+            "",
+            questions,
+        );
+        let clients: usize = sessions.iter().map(|held| held.state.clients).sum();
+        page.put("bailey_clients", "gauge", "Front ends that look on at sessions.", "", clients);
+        page.put(
+            "bailey_turns_total",
+            "counter",
+            "Turns that ended since the daemon began.",
+            "",
+            self.turns.get(),
+        );
+        let crashes: usize = self.crashes.borrow().values().map(Vec::len).sum();
+        page.put(
+            "bailey_crashes",
+            "gauge",
+            "Ends of sessions' processes that nobody wanted, in the last five minutes.",
+            "",
+            crashes,
+        );
+        for (number, channel) in status.channels.iter().enumerate() {
+            let label = format!("{{channel=\"{}\"}}", channel.name);
+            if number == 0 {
+                page.put(
+                    "bailey_channel_up",
+                    "gauge",
+                    "Whether a channel's process runs.",
+                    &label,
+                    u8::from(channel.up),
+                );
+            } else {
+                page.more("bailey_channel_up", &label, u8::from(channel.up));
+            }
+        }
+        let processes = sessions.iter().map(|held| held.pid);
+        let bytes: u64 = processes.filter_map(resident_bytes).sum();
+        let help = "Memory that is resident, without what lies behind the walls.";
+        page.put(
+            "bailey_resident_bytes",
+            "gauge",
+            help,
+            "{of=\"daemon\"}",
+            resident_bytes(status.pid).unwrap_or(0),
+        );
+        page.more("bailey_resident_bytes", "{of=\"sessions\"}", bytes);
+        let journal = ["journal.db", "journal.db-wal"].map(|name| self.home.root.join(name));
+        let bytes: u64 =
+            journal.iter().filter_map(|path| fs::metadata(path).ok()).map(|about| about.len()).sum();
+        page.put("bailey_journal_bytes", "gauge", "The journal's files.", "", bytes);
+        page.0
+    }
+}
+
+struct Page(String);
+
+impl Page {
+    fn put(&mut self, name: &str, kind: &str, help: &str, labels: &str, value: impl std::fmt::Display) {
+        // Writing to a string does not fail.
+        writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
+        self.more(name, labels, value);
+    }
+
+    fn more(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        writeln!(self.0, "{name}{labels} {value}").ok();
+    }
+}
+
+/// From proc(5); none where the process is gone.
+fn resident_bytes(pid: u32) -> Option<u64> {
+    let about = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let kibibytes = about.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?;
+    Some(kibibytes.parse::<u64>().ok()? << 10)
+}

@@ -1,0 +1,424 @@
+//! The page: what its process asks for, in whose name. That process parses what browsers send, and has no power of its own: whatever
+//! it asks for comes with a bearer, and is done for who that is, or not at all.
+
+use super::{
+    Daemon,
+    attached::Kept,
+    bridge::{self, Packet},
+    wire::{self, Introduced, PageState, Told, Wanted},
+};
+use crate::{
+    config,
+    page::{self, Kind, Login, Logins, PORT},
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_gateway::{Act, Answer, Ask, View, Wish};
+use bailey_protocol::{Digest, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, VecDeque},
+    io::{self, ErrorKind, Write as _},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    os::fd::{AsFd as _, OwnedFd},
+    path::Path,
+    process::{Command, Stdio},
+    rc::Rc,
+    time::{Duration, Instant},
+};
+use tokio::{
+    task::{spawn_blocking, spawn_local},
+    time::sleep,
+};
+
+/// How long a code is good for, and how many of them there are at once.
+const CODE_LIVES: Duration = Duration::from_secs(300);
+const CODES_MAX: usize = 8;
+/// How much may be guessed wrong within a time.
+const WRONG_MAX: usize = 10;
+const WRONG_WITHIN: Duration = Duration::from_secs(60);
+/// How long what a browser sees or has done may take.
+const DOING_MAX: Duration = Duration::from_secs(300);
+/// The longest text that is passed on to a command.
+const WORD_BYTES_MAX: usize = 32 << 10;
+
+/// What the page's process hears first; its listener comes with it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Greeting {
+    pub(crate) port: u16,
+    pub(crate) shown_as: Option<String>,
+}
+
+/// The page that is up.
+pub(super) struct Page {
+    kept: Rc<Kept>,
+    settings: config::Page,
+    at: SocketAddr,
+    /// Digests of codes that nobody showed yet, and since when they are good.
+    codes: RefCell<BTreeMap<Digest, Instant>>,
+    /// When something wrong was shown.
+    wrong: RefCell<VecDeque<Instant>>,
+}
+
+impl Page {
+    pub(super) fn state(&self) -> PageState {
+        let state = self.kept.state();
+        PageState { url: self.url(), up: state.up, note: state.note }
+    }
+
+    pub(super) fn end(&self) {
+        self.kept.end();
+    }
+
+    fn url(&self) -> String {
+        let shown_as = self.settings.shown_as.clone();
+        shown_as.unwrap_or_else(|| format!("http://{}", self.at)).trim_end_matches('/').to_owned()
+    }
+
+    /// Counts something wrong; or how long nothing more is looked at.
+    fn is_wrong(&self) -> Answer {
+        match self.is_locked() {
+            Some(wait) => wait,
+            None => {
+                self.wrong.borrow_mut().push_back(Instant::now());
+                Answer::Unknown
+            }
+        }
+    }
+
+    fn is_locked(&self) -> Option<Answer> {
+        #[cfg(feature = "controls")]
+        if crate::controls::is_page_without("limit") {
+            return None;
+        }
+        let mut wrong = self.wrong.borrow_mut();
+        wrong.retain(|at| at.elapsed() < WRONG_WITHIN);
+        let oldest = wrong.front().filter(|_| wrong.len() >= WRONG_MAX)?;
+        Some(Answer::Later((WRONG_WITHIN - oldest.elapsed()).as_secs() + 1))
+    }
+}
+
+impl Daemon {
+    /// Has the page up where its owner wants it, or somebody is let in; and where it is up, as the configuration says.
+    pub(super) fn keep_page(self: &Rc<Self>, settings: &config::Page) {
+        let is_wanted = settings.listen.is_some()
+            || self.page.borrow().is_some()
+            || Logins::of(&self.home).is_ok_and(|logins| !logins.logins.is_empty());
+        if !is_wanted || self.page.borrow().as_ref().is_some_and(|page| page.settings == *settings) {
+            return;
+        }
+        if let Err(error) = self.open_page(settings) {
+            self.log.note("no_page", json!({ "why": format!("{error:#}") }));
+        }
+    }
+
+    fn open_page(self: &Rc<Self>, settings: &config::Page) -> Result<()> {
+        if let Some(before) = self.page.borrow_mut().take() {
+            before.end();
+        }
+        let mut logins = Logins::of(&self.home)?;
+        let listener = listen(settings.listen, logins.port)?;
+        let at = listener.local_addr()?;
+        if logins.port != Some(at.port()) {
+            logins.port = Some(at.port());
+            logins.keep(&self.home)?;
+        }
+        let greeting = Greeting { port: at.port(), shown_as: settings.shown_as.clone() };
+        let kept = Rc::new(Kept::new("page", &at.to_string()));
+        *self.page.borrow_mut() = Some(Rc::new(Page {
+            kept: kept.clone(),
+            settings: settings.clone(),
+            at,
+            codes: RefCell::default(),
+            wrong: RefCell::default(),
+        }));
+        let greet = move |socket: &_| {
+            let packet = Packet { number: 0, it: &greeting };
+            bridge::send(socket, &packet, Some(listener.as_fd()))
+        };
+        let serve = |daemon: Rc<Self>, ask: Ask| async move {
+            let answered = daemon.serve_page(ask).await;
+            answered.unwrap_or_else(|error| (Answer::Refused(format!("{error:#}")), None))
+        };
+        self.keep_up(kept, ["page", "serve"].map(str::to_owned).into(), greet, serve);
+        Ok(())
+    }
+
+    /// A link by which one browser is let in, once; the page is up from now on.
+    pub(super) fn link(self: &Rc<Self>) -> Result<Told> {
+        if self.is_stopping.get() {
+            bail!("the daemon is ending; wait for that, then: bailey start");
+        }
+        if self.page.borrow().is_none() {
+            let config = config::Config::load(&self.home)?;
+            self.open_page(&config.page)?;
+        }
+        let page = self.page.borrow().clone().context("there is no page")?;
+        let code = page::random()?;
+        let mut codes = page.codes.borrow_mut();
+        codes.retain(|_, since| since.elapsed() < CODE_LIVES);
+        if codes.len() >= CODES_MAX {
+            bail!("{CODES_MAX} links are open already: use one, or wait for five minutes");
+        }
+        codes.insert(Digest::of(code.as_bytes()), Instant::now());
+        self.log.note("link", json!({}));
+        // What stands behind the `#` never leaves the browser by itself: it is in no request, and so in nobody's log.
+        Ok(Told::Link { url: format!("{}/#code={code}", page.url()) })
+    }
+
+    /// Lets one in no more, or all. What they have open ends at once.
+    pub(super) fn revoke(self: &Rc<Self>, number: Option<u64>) -> Result<Told> {
+        let mut logins = Logins::of(&self.home)?;
+        let revoked = logins.revoke(number);
+        logins.keep(&self.home)?;
+        if let Some(page) = &*self.page.borrow() {
+            page.codes.borrow_mut().clear();
+            // Whatever it holds for whomever is gone with it; who is still let in comes back.
+            page.kept.begin_anew();
+        }
+        self.log.note("revoked", json!({ "login": number, "count": revoked }));
+        Ok(Told::Revoked { count: revoked })
+    }
+
+    /// What is asked for at the page.
+    async fn serve_page(self: Rc<Self>, Ask { bearer, wish }: Ask) -> Result<(Answer, Option<OwnedFd>)> {
+        let page = self.page.borrow().clone().context("there is no page")?;
+        let login = match wish {
+            Wish::Health => return Ok((Answer::Done("ok\n".into()), None)),
+            Wish::Login(code, name) => return Ok((self.let_in(&page, &code.code, &name)?, None)),
+            _ => match self.known(&bearer)? {
+                Some(login) => login,
+                None => return Ok((page.is_wrong(), None)),
+            },
+        };
+        if login.kind == Kind::Metrics && wish != Wish::Metrics {
+            return Ok((Answer::Refused("this one may read figures, and nothing else".into()), None));
+        }
+        match wish {
+            Wish::Metrics => Ok((Answer::Done(self.metrics()), None)),
+            Wish::Logout => {
+                self.revoke(Some(login.number))?;
+                Ok((Answer::Done(String::new()), None))
+            }
+            Wish::See(view) => Ok((Answer::Opened, Some(self.show(&words_of(&view), None, false)?))),
+            Wish::Do(act) => {
+                self.log.note("asked_at_page", json!({ "login": login.number, "act": name(&act) }));
+                let (words, input) = words_to_do(act)?;
+                Ok((Answer::Opened, Some(self.show(&words, input, true)?)))
+            }
+            Wish::Begin { directory, model } => {
+                let session = self.begin_at_page(&directory, model).await?;
+                Ok((Answer::Done(session.to_string()), None))
+            }
+            Wish::Join(session) => Ok((Answer::Opened, Some(self.join(session, &login).await?))),
+            Wish::Health | Wish::Login(..) => bail!("that was answered"),
+        }
+    }
+
+    /// A bearer for a code, which is good once.
+    fn let_in(&self, page: &Page, code: &str, name: &str) -> Result<Answer> {
+        if let Some(wait) = page.is_locked() {
+            return Ok(wait);
+        }
+        let since = page.codes.borrow_mut().remove(&Digest::of(code.as_bytes()));
+        if since.is_none_or(|since| since.elapsed() >= CODE_LIVES) {
+            self.log.note("wrong_code", json!({}));
+            return Ok(page.is_wrong());
+        }
+        let mut logins = Logins::of(&self.home)?;
+        let bearer = logins.add(Kind::Browser, name)?;
+        logins.keep(&self.home)?;
+        self.log.note("let_in", json!({ "name": name }));
+        Ok(Answer::Done(bearer))
+    }
+
+    fn known(&self, bearer: &str) -> Result<Option<Login>> {
+        #[cfg(feature = "controls")]
+        if crate::controls::is_page_without("bearer") {
+            return Ok(Some(Login::anybody()));
+        }
+        let mut logins = Logins::of(&self.home)?;
+        let Some((login, is_news)) = logins.of_bearer(bearer) else { return Ok(None) };
+        if is_news {
+            logins.keep(&self.home)?;
+        }
+        Ok(Some(login))
+    }
+
+    /// What a command of this program prints, as a pipe; with what it remarks to people, where that is wanted.
+    fn show(&self, words: &[String], input: Option<String>, remarks: bool) -> Result<OwnedFd> {
+        let (out, into) = io::pipe().context("no pipe can be made")?;
+        let mut command: Command = self.command();
+        command.arg("--json").args(words).current_dir("/");
+        command.stderr(if remarks { into.try_clone()?.into() } else { Stdio::null() }).stdout(into);
+        if input.is_some() {
+            command.stdin(Stdio::piped());
+        }
+        let mut child = command.spawn().context("no process can be started")?;
+        drop(command);
+        let stdin = child.stdin.take();
+        let told = spawn_blocking(move || {
+            if let (Some(mut stdin), Some(text)) = (stdin, input) {
+                // Who does not read to the end says why.
+                stdin.write_all(text.as_bytes()).ok();
+            }
+        });
+        spawn_local(async move {
+            told.await.ok();
+            let end = Instant::now() + DOING_MAX;
+            // Its reader may go away at any time, which ends it.
+            while child.try_wait().is_ok_and(|status| status.is_none()) {
+                if Instant::now() > end {
+                    child.kill().ok();
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        });
+        Ok(out.into())
+    }
+
+    async fn begin_at_page(self: &Rc<Self>, directory: &str, model: Option<String>) -> Result<SessionId> {
+        let place = Path::new(directory);
+        if !place.is_absolute() || !place.is_dir() {
+            bail!("`{directory}` is no directory on this machine: write the whole path of a project");
+        }
+        if let Some(model) = model.as_deref().filter(|model| model.starts_with('-') || !model.contains('/')) {
+            bail!("`{model}` is no model: write PROVIDER/NAME");
+        }
+        let again: Vec<String> = model.into_iter().flat_map(|model| ["--model".to_owned(), model]).collect();
+        let words = again.iter().cloned().chain(["-C".to_owned(), directory.to_owned()]).collect();
+        let wanted = Wanted { directory: place.to_path_buf(), words, again, session: None };
+        match self.open(wanted).await? {
+            Told::Opened { session, .. } => Ok(session),
+            _ => bail!("the session was not opened"),
+        }
+    }
+
+    /// A connection to a session, introduced as theirs.
+    async fn join(self: &Rc<Self>, session: SessionId, login: &Login) -> Result<OwnedFd> {
+        let words = ["--resume".to_owned(), session.to_string()].into();
+        let wanted = Wanted { directory: "/".into(), words, again: Vec::new(), session: Some(session) };
+        self.open(wanted).await?;
+        let mut stream = wire::connect(&self.home.daemon(), &session.to_string())
+            .with_context(|| format!("session {session} cannot be reached"))?;
+        let mut line = serde_json::to_vec(&Introduced { introduced: login.speaker() })?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        Ok(stream.into())
+    }
+}
+
+/// Listens where the owner says; or where it was last, or usually is, or anywhere.
+fn listen(wanted: Option<SocketAddr>, before: Option<u16>) -> Result<TcpListener> {
+    if let Some(at) = wanted {
+        return TcpListener::bind(at).with_context(|| {
+            format!("the page cannot listen at {at}: `page.listen` in config.toml says where")
+        });
+    }
+    let mut last = None;
+    for port in before.into_iter().chain([PORT, 0]) {
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => last = Some(error),
+            listener => return listener.context("the page cannot listen"),
+        }
+    }
+    bail!("the page finds no port to listen at: {last:?}")
+}
+
+/// The command that shows it.
+fn words_of(view: &View) -> Vec<String> {
+    let words: &[&str] = match view {
+        View::Status => &["status"],
+        View::Sessions => &["sessions", "list"],
+        View::Session(session) => {
+            return ["sessions", "show", &session.to_string()].map(str::to_owned).into();
+        }
+        View::Approvals => &["approvals", "list"],
+        View::Approval(id) => return ["approvals", "show", &id.to_string()].map(str::to_owned).into(),
+        View::Rules => &["policy", "show"],
+        View::Audit => &["audit", "log", "--last", "200"],
+        View::Verify => &["audit", "verify"],
+        View::Schedules => &["schedule", "list"],
+        View::Budget => &["budget"],
+        View::Settings => &["config", "show", "--origin"],
+        View::Logs => &["logs", "--lines", "200"],
+        View::Models => &["models", "--offline"],
+        View::Tools => &["tools", "list"],
+        View::Walls => &["sandbox", "doctor"],
+        View::People => &["channels", "people"],
+        View::Browsers => &["page", "list"],
+    };
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn name(act: &Act) -> &'static str {
+    match act {
+        Act::Approve { .. } => "approve",
+        Act::Reject { .. } => "reject",
+        Act::TryRules { .. } => "try_rules",
+        Act::UpdateRules { .. } => "update_rules",
+        Act::AddSchedule { .. } => "add_schedule",
+        Act::RunSchedule { .. } => "run_schedule",
+        Act::RemoveSchedule { .. } => "remove_schedule",
+        Act::Backup => "backup",
+        Act::Estop { .. } => "estop",
+    }
+}
+
+/// The command that does it, and what it reads. What a browser said is never taken for a flag: it stands behind an `=`, or behind
+/// `--`.
+fn words_to_do(act: Act) -> Result<(Vec<String>, Option<String>)> {
+    let fixed = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    let mut input = None;
+    let words = match act {
+        Act::Approve { id, reason } => {
+            let mut words = fixed(&["approvals", "approve", &id.to_string()]);
+            words.push(format!("--reason={reason}"));
+            words
+        }
+        Act::Reject { id, reason } => {
+            let mut words = fixed(&["approvals", "reject", &id.to_string()]);
+            words.push(format!("--reason={reason}"));
+            words
+        }
+        Act::TryRules { name, text } => {
+            input = Some(text);
+            let mut words = fixed(&["policy", "update", "-", "--dry-run"]);
+            words.push(format!("--name={name}"));
+            words
+        }
+        Act::UpdateRules { name, text, confirm } => {
+            input = Some(text);
+            let mut words = fixed(&["policy", "update", "-"]);
+            words.push(format!("--name={name}"));
+            words.extend(
+                Some(confirm).filter(|phrase| !phrase.is_empty()).map(|phrase| format!("--confirm={phrase}")),
+            );
+            words
+        }
+        Act::AddSchedule { name, when, task, directory } => {
+            let mut words = fixed(&["schedule", "add"]);
+            words.extend([
+                format!("--cron={when}"),
+                format!("--directory={directory}"),
+                "--".into(),
+                name,
+                task,
+            ]);
+            words
+        }
+        Act::RunSchedule { name } => fixed(&["schedule", "run", "--", &name]),
+        Act::RemoveSchedule { name } => fixed(&["schedule", "rm", "--", &name]),
+        Act::Backup => fixed(&["backup"]),
+        Act::Estop { reason } => {
+            let mut words = fixed(&["estop"]);
+            words.push(format!("--reason={reason}"));
+            words
+        }
+    };
+    if words.iter().any(|word| word.len() > WORD_BYTES_MAX || word.contains('\0')) {
+        bail!("that is too long, or no text");
+    }
+    Ok((words, input))
+}

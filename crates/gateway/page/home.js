@@ -1,0 +1,81 @@
+// What this page asks of its home, and what it shows for being let in. Nothing else here knows the bearer.
+
+const KEY = "bailey.bearer";
+
+export class Refused extends Error {
+  constructor(status, why) {
+    super(why);
+    this.status = status;
+  }
+}
+
+export const isIn = () => localStorage.getItem(KEY) !== null;
+
+export function leave() {
+  localStorage.removeItem(KEY);
+  window.dispatchEvent(new Event("left"));
+}
+
+async function ask(path, { body, signal } = {}) {
+  const headers = {};
+  const bearer = localStorage.getItem(KEY);
+  if (bearer) headers.authorization = `Bearer ${bearer}`;
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, {
+      method: body === undefined ? "GET" : "POST",
+      headers,
+      signal,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "omit",
+      cache: "no-store",
+      redirect: "error",
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, "The daemon does not answer. Does it run? On its machine: bailey status");
+  }
+  if (response.ok) return response;
+  const told = await response.json().catch(() => ({}));
+  // Somebody else may be let in meanwhile, in another tab.
+  if (response.status === 401 && bearer && bearer === localStorage.getItem(KEY)) leave();
+  throw new Refused(response.status, told.error ?? `refused (${response.status})`);
+}
+
+// Shows a one-time code, and keeps what it is exchanged for.
+export async function enter(code) {
+  const { done } = await (await ask("/api/login", { body: { code } })).json();
+  localStorage.setItem(KEY, done);
+}
+
+// Lines of JSON, as they come, and what a command remarks to people between them.
+export async function* lines(path, options) {
+  const reader = (await ask(path, options)).body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const parts = (rest + value).split("\n");
+      rest = parts.pop();
+      for (const part of parts) if (part) yield part.startsWith("{") ? JSON.parse(part) : { remark: part };
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+// All lines of a view; an error among them is one.
+export async function list(path, options) {
+  const all = [];
+  for await (const line of lines(path, options)) {
+    if (line.type === "error") throw new Refused(409, line.error);
+    all.push(line);
+  }
+  return all;
+}
+
+export const act = (body) => list("/api/do", { body });
+
+export const post = async (path, body) => (await (await ask(path, { body })).json()).done;

@@ -1,0 +1,83 @@
+// The page: who is let in, and which view is shown.
+
+import { el, fill, say, trouble } from "./dom.js";
+import * as home from "./home.js";
+import { chat, chats } from "./chat.js";
+import * as views from "./views.js";
+
+const main = document.getElementById("main");
+const nav = document.getElementById("nav");
+
+const VIEWS = [
+  ["", "Chat", chats],
+  ["approvals", "Approvals", views.approvals],
+  ["sessions", "Sessions", views.sessions],
+  ["permissions", "Permissions", views.permissions],
+  ["audit", "Audit", views.audit],
+  ["schedules", "Schedules", views.schedules],
+  ["budgets", "Budgets", views.budgets],
+  ["settings", "Settings", views.settings],
+  ["logs", "Logs", views.logs],
+];
+
+// Ends what the view before was about.
+let leaving = new AbortController();
+
+function navigation(current) {
+  nav.hidden = !home.isIn();
+  const link = ([path, name]) =>
+    el("li", {}, el("a", { href: `#/${path}`, "aria-current": path === current ? "page" : null }, name));
+  nav.replaceChildren(el("ul", {}, VIEWS.map(link)));
+}
+
+async function show() {
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  const code = /^#code=([0-9a-f]+)$/.exec(location.hash)?.[1];
+  if (code) {
+    // It is good once, and is to stand in no history.
+    history.replaceState(null, "", "#/");
+    try {
+      await home.enter(code);
+    } catch (error) {
+      return door(error);
+    }
+  }
+  if (!home.isIn()) return door();
+  const [path, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const [, name, view] = VIEWS.find(([known]) => known === path) ?? [null, "Chat", path === "chat" ? chat : chats];
+  navigation(path === "chat" ? "" : path);
+  document.title = `${name} · Bailey`;
+  const section = el("div", { class: "view", "aria-busy": "true" });
+  main.replaceChildren(section);
+  try {
+    await view(section, signal, ...rest.map(decodeURIComponent));
+  } catch (error) {
+    if (!signal.aborted && home.isIn()) fill(section, trouble(error));
+  }
+  section.removeAttribute("aria-busy");
+}
+
+function door(error) {
+  navigation(null);
+  document.title = "Bailey";
+  main.replaceChildren(
+    el(
+      "section",
+      { class: "door" },
+      el("h1", {}, "Who is there?"),
+      el("p", {}, "This page lets in whoever has a link of the owner's. On the machine that Bailey runs on:"),
+      el("pre", { class: "code" }, el("code", {}, "bailey page link")),
+      el("p", {}, "The link is good once, for five minutes."),
+      error ? trouble(error.status === 401 ? "That link is no good any more. Make another one." : error) : null,
+    ),
+  );
+}
+
+window.addEventListener("hashchange", show);
+window.addEventListener("left", () => {
+  say("You are let in no more.");
+  show();
+});
+show();

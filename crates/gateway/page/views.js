@@ -1,0 +1,324 @@
+// All that is not a conversation: what waits, what was done, what is allowed, what is set.
+
+import { button, diff, el, field, fill, say, short, table, time, trouble } from "./dom.js";
+import { Ask } from "./chat.js";
+import * as home from "./home.js";
+
+const title = (view, text, ...more) => fill(view, el("div", { class: "bar" }, el("h1", {}, text), more));
+
+// A place for what came of something that was asked for.
+function outcome() {
+  const node = el("div", { class: "outcome", role: "status" });
+  return {
+    node,
+    async of(work, done) {
+      node.replaceChildren(el("p", { class: "dim" }, "One moment…"));
+      try {
+        const came = await work();
+        node.replaceChildren();
+        fill(node, done(came) ?? el("p", {}, "Done."));
+      } catch (error) {
+        node.replaceChildren(trouble(error));
+      }
+    },
+  };
+}
+
+const again = () => window.dispatchEvent(new Event("hashchange"));
+
+export async function approvals(view, signal) {
+  title(view, "Approvals");
+  const questions = await home.list("/api/approvals", { signal });
+  if (questions.length === 0) return fill(view, el("p", { class: "none" }, "Nothing waits for you."));
+  for (const question of questions) {
+    const { id, session, card, target, standing } = question;
+    const about = el("p", { class: "dim" }, el("a", { href: `#/chat/${session}` }, `Session ${short(session)}`), ` · ${standing}`);
+    if (!card || standing !== "open") {
+      fill(view, el("section", { class: "card" }, el("h2", {}, card?.title ?? target), about));
+      continue;
+    }
+    // What lasts longer than once is answered in the conversation itself.
+    const ask = new Ask({ ...card, once: true, pattern: null }, async (answer, why) => {
+      try {
+        await home.act({ act: answer === "no" ? "reject" : "approve", id, reason: why });
+        ask.answered(answer, why);
+      } catch (error) {
+        fill(ask.outcome, trouble(error));
+      }
+    });
+    ask.node.prepend(about);
+    fill(view, ask.node);
+  }
+  return undefined;
+}
+
+const WHAT = {
+  accepted: (entry, payload) => [entry.by ? `${entry.by.name} said` : "You said", payload],
+  reply: (entry, payload) => [`${entry.provider}/${entry.model} answered`, replied(payload)],
+  intent: (entry) => [`${entry.admitted}: ${entry.kind}`, `${entry.target}\n${(entry.reasons ?? []).join("\n")}`],
+  outcome: (entry) => [`it ended: ${entry.status}`, entry.reason ?? ""],
+  denied: (entry) => [`refused: ${entry.kind}`, `${entry.target}\n${(entry.reasons ?? []).join("\n")}`],
+  observation: (entry, payload) => [`${entry.tool} told the agent`, payload],
+  asked: (entry) => ["a human is asked", entry.target ?? ""],
+  answered: (entry) => [`a human said ${entry.answer ?? ""}`, entry.why ?? ""],
+  guide: (entry) => ["the agent was told", entry.path],
+  turn_ended: (entry) => ["the turn ended", entry.reason],
+};
+
+const GROUPS = {
+  read: (entry) => ["guide", "observation"].includes(entry.type) || (entry.type === "intent" && ["read", "stat", "list", "search"].includes(entry.kind)),
+  decided: (entry) => ["intent", "denied", "asked", "answered"].includes(entry.type),
+  refused: (entry) => entry.type === "denied",
+  left: (entry) => entry.type === "intent" && ["model", "http"].includes(entry.kind),
+};
+
+function replied(payload) {
+  const { text = "", calls = [] } = JSON.parse(payload || "{}");
+  return [text, ...calls.map((call) => `${call.name} ${call.arguments}`)].filter(Boolean).join("\n");
+}
+
+const oneLine = (text) => {
+  const [line] = text.trim().split("\n");
+  return line.length > 90 ? `${line.slice(0, 90)}…` : line;
+};
+
+function origin(entry) {
+  const { integrity, secrecy, sources = [] } = entry.labels ?? {};
+  if (!integrity) return null;
+  const from = sources.length ? `, from entries ${sources.join(", ")}` : "";
+  return el("p", { class: "dim" }, `${integrity}, ${secrecy}${from}`);
+}
+
+export async function sessions(view, signal, id) {
+  if (id) return timeline(view, signal, id);
+  title(view, "Sessions");
+  const all = await home.list("/api/sessions", { signal });
+  const row = (it) => [
+    el("a", { href: `#/sessions/${it.id}` }, it.title || short(it.id)),
+    it.workspace,
+    it.model,
+    it.tokens_used,
+    time(it.updated),
+  ];
+  return fill(view, table("All sessions", ["What", "Project", "Model", "Tokens", "Last"], all.map(row), "There are none."));
+}
+
+async function timeline(view, signal, id) {
+  const open = el("a", { class: "button", href: `#/chat/${id}` }, "Conversation");
+  title(view, `Timeline of ${short(id)}`, open);
+  const entries = await home.list(`/api/sessions/${id}`, { signal });
+  const list = el("ol", { class: "timeline" });
+  // What an outcome is the outcome of.
+  const targets = new Map(entries.filter(({ entry }) => entry.type === "intent").map(({ entry }) => [entry.effect, entry.target]));
+  const draw = (group) => {
+    const wanted = entries.filter(({ entry }) => !group || GROUPS[group](entry));
+    list.replaceChildren(
+      ...wanted.map(({ entry, payload }) => {
+        const [what, more] = WHAT[entry.type]?.(entry, payload) ?? [entry.type.replaceAll("_", " "), ""];
+        const kind = entry.type === "denied" ? "bad" : entry.type === "asked" ? "ask" : "";
+        const about = oneLine(entry.target ?? targets.get(entry.effect) ?? more);
+        const head = [el("span", { class: `badge ${kind}` }, entry.seq), ` ${what} `, el("code", {}, about), " ", el("span", { class: "dim" }, time(entry.time))];
+        if (!more) return el("li", {}, el("p", {}, head), origin(entry));
+        const body = el("pre", { class: "code", tabindex: "0", role: "region", "aria-label": `Entry ${entry.seq}` }, more);
+        return el("li", {}, el("details", {}, el("summary", {}, head), body, origin(entry)));
+      }),
+    );
+    if (wanted.length === 0) list.replaceChildren(el("li", { class: "none" }, "Nothing of that."));
+    say(`${wanted.length} entries`);
+  };
+  const choice = el(
+    "select",
+    { onchange: () => draw(choice.value) },
+    el("option", { value: "" }, "everything"),
+    Object.keys(GROUPS).map((value) => el("option", { value }, `what was ${value}`.replace("was left", "left this machine"))),
+  );
+  fill(view, field("Show", choice), list);
+  draw("");
+}
+
+export async function permissions(view, signal) {
+  title(view, "Permissions");
+  const rules = await home.list("/api/rules", { signal });
+  const met = (matches) =>
+    Object.entries(matches ?? {})
+      .filter(([, value]) => value !== null && value?.length !== 0)
+      .map(([key, value]) => `${key}: ${Array.isArray(value) ? value.join(", ") : value}`)
+      .join("; ");
+  const row = (rule) => [
+    el("span", { class: `badge ${{ deny: "bad", review: "ask", allow: "ok" }[rule.answer] ?? ""}` }, rule.answer),
+    rule.name,
+    rule.text ?? "",
+    el("code", {}, met(rule.matches)),
+    rule.tier.replace("_", "-"),
+  ];
+  fill(view, table("Rules in force", ["Answer", "Rule", "Why", "What it is about", "Whose"], rules.map(row), "There are none."));
+
+  const name = el("input", { required: true, placeholder: "mine.toml" });
+  const text = el("textarea", { rows: "10", spellcheck: "false", required: true, placeholder: '[[rule]]\nname = "no-curl"\nanswer = "deny"\nmatch = { action = ["exec"], command = ["curl"] }' });
+  const phrase = el("input", { autocomplete: "off" });
+  const came = outcome();
+  const shown = (lines) => {
+    const row = (it) => [el("span", { class: `badge ${it.mark === "breaking" ? "bad" : "ask"}` }, it.mark ?? "changed"), it.entry, it.action, el("code", {}, it.target), `${it.was} → ${it.would}`];
+    const changed = lines.filter((line) => line.was);
+    const sum = lines.find((line) => line.judged !== undefined);
+    return [
+      lines.filter((line) => line.remark).map((line) => el("p", { class: "trouble" }, line.remark)),
+      lines.filter((line) => line.diff).map((line) => [diff(line.diff), line.warnings.map((it) => el("p", { class: "trouble" }, it))]),
+      sum && el("p", {}, `Of ${sum.judged} recorded decisions ${sum.changed} would be others; ${sum.breaking} that were allowed would not be.`),
+      changed.length > 0 && table("What would be decided otherwise", ["Mark", "Entry", "What", "Of what", "Decision"], changed.map(row), ""),
+      lines.some((line) => line.ok) && el("p", {}, el("span", { class: "badge ok" }, "in force")),
+    ];
+  };
+  const body = (act) => ({ act, name: name.value.trim(), text: text.value });
+  const form = el(
+    "form",
+    {
+      class: "begin",
+      onsubmit: (event) => {
+        event.preventDefault();
+        const confirm = phrase.value.trim();
+        came.of(
+          () => home.act({ ...body("update_rules"), confirm }),
+          (lines) => {
+            if (lines.some((line) => line.ok)) setTimeout(again, 1500);
+            return shown(lines);
+          },
+        );
+      },
+    },
+    el("h2", {}, "Change a rule file"),
+    el("p", { class: "dim" }, "It is tried against what the journal recorded. Built-in rules and your organisation's stay as they are."),
+    field("Name of the file", name),
+    field("Its whole text", text),
+    field("The phrase, where the change needs one", phrase),
+    el(
+      "div",
+      { class: "tools" },
+      button("Show what would change", () =>
+        form.reportValidity() &&
+        came.of(
+          () => home.act(body("try_rules")),
+          (lines) => {
+            phrase.value = "";
+            const needed = lines.find((line) => line.dry_run)?.confirm;
+            return [...shown(lines), needed ? el("p", {}, "It needs the phrase: ", el("code", {}, needed)) : null];
+          },
+        )),
+      el("button", { type: "submit", class: "strong" }, "Change the rules"),
+    ),
+    came.node,
+  );
+  fill(view, form);
+}
+
+export async function audit(view, signal) {
+  const verified = outcome();
+  const verify = button("Verify the journal", () =>
+    verified.of(
+      () => home.list("/api/verify", { signal }),
+      ([it]) => el("p", {}, el("span", { class: `badge ${it.ok ? "ok" : "bad"}` }, it.ok ? "whole" : "damaged"), ` ${it.entries} entries; root ${it.root}`),
+    ), "strong");
+  title(view, "Audit", verify);
+  fill(view, verified.node);
+  const entries = await home.list("/api/audit", { signal });
+  const row = ({ entry = {}, ...rest }) => {
+    const it = entry.seq ? entry : rest;
+    const what = it.target ?? it.tool ?? it.path ?? it.reason ?? "";
+    const session = it.session ? el("a", { href: `#/sessions/${it.session}` }, short(it.session)) : "";
+    return [it.seq, time(it.time), session, it.type?.replaceAll("_", " "), el("code", {}, what)];
+  };
+  fill(view, table("The newest entries", ["Entry", "When", "Session", "What", "Of what"], entries.reverse().map(row), "The journal is empty."));
+}
+
+export async function schedules(view, signal) {
+  title(view, "Schedules");
+  const all = await home.list("/api/schedules", { signal });
+  const came = outcome();
+  const row = (it) => [
+    it.name,
+    el("code", {}, it.cron),
+    time(it.next),
+    it.task,
+    it.session ? el("a", { href: `#/chat/${it.session}` }, short(it.session)) : "",
+    el(
+      "div",
+      { class: "tools" },
+      button(`Run ${it.name} now`, () => came.of(() => home.act({ act: "run_schedule", name: it.name }), ([told]) => (location.hash = `#/chat/${told.session}`, null))),
+      button(`Remove ${it.name}`, () => came.of(() => home.act({ act: "remove_schedule", name: it.name }), () => (again(), null)), "danger"),
+    ),
+  ];
+  fill(view, table("Tasks by the clock", ["Name", "When", "Next", "What", "Last session", "Do"], all.map(row), "There are none."), came.node);
+  const [name, when, task, directory] = ["nightly", "0 3 * * *", "update the dependencies and make the tests pass", "/home/me/project"].map((placeholder) => el("input", { required: true, placeholder }));
+  const form = el(
+    "form",
+    {
+      class: "begin",
+      onsubmit: (event) => {
+        event.preventDefault();
+        const body = { act: "add_schedule", name: name.value, when: when.value, task: task.value, directory: directory.value };
+        came.of(() => home.act(body), () => (again(), null));
+      },
+    },
+    el("h2", {}, "Another one"),
+    field("Name", name),
+    field("When, in the five fields of cron", when),
+    field("What the agent is told", task),
+    field("Project", directory),
+    el("button", { type: "submit", class: "strong" }, "Add"),
+  );
+  fill(view, form);
+}
+
+export async function budgets(view, signal) {
+  title(view, "Budgets");
+  const [it = { today: [], limits: [] }] = await home.list("/api/budget", { signal });
+  const used = it.today.map((line) => [line.unit, line.used]);
+  const limits = it.limits.map((line) => [line.span, line.unit, line.limit]);
+  fill(
+    view,
+    table("Used up today", ["Of what", "How much"], used, "Nothing was used up today."),
+    table("Limits", ["Of each", "Of what", "How much"], limits, "There are no limits."),
+    el("p", { class: "dim" }, "Limits stand in config.toml, under [limits]."),
+  );
+}
+
+export async function settings(view, signal) {
+  title(view, "Settings");
+  const [all, walls, browsers, people, tools] = await Promise.all(
+    ["settings", "walls", "browsers", "people", "tools"].map((name) => home.list(`/api/${name}`, { signal }).catch((error) => error)),
+  );
+  const part = (lines, show) => fill(view, lines instanceof Error ? trouble(lines) : show(lines));
+  part(browsers, (lines) => table("Who is let in at this page", ["Number", "What", "Name", "Since", "Seen"], lines.map((it) => [it.login, it.kind, it.name, time(it.since), time(it.seen)]), "Nobody."));
+  fill(view, el("div", { class: "tools" }, button("Log this browser out", async () => {
+    await home.post("/api/logout", {}).catch(() => {});
+    home.leave();
+  }, "danger")));
+  part(people, (lines) => table("Who may speak over chat channels", ["Channel", "Name", "Role"], lines.map((it) => [it.channel, it.name, it.role ?? "asks to be let in"]), "Nobody: there are no channels, or nobody was let in."));
+  part(walls, (lines) => table("Walls on this machine", ["Check", "Grade", "What was found"], lines.map((it) => [it.check ?? it.wall ?? "", el("span", { class: `badge ${it.grade === "ok" ? "ok" : "ask"}` }, it.grade ?? ""), it.says ?? JSON.stringify(it)]), "Nothing is known of them."));
+  part(tools, (lines) => table("Tools of the agent", ["Tool", "What it does"], lines.map((it) => [el("code", {}, it.name), it.summary]), "There are none."));
+  part(all, (lines) => table("All settings, and where each comes from", ["Setting", "Value", "From"], lines.map((it) => [el("code", {}, it.key), el("code", {}, JSON.stringify(it.value)), it.origin]), "There are none."));
+}
+
+export async function logs(view, signal) {
+  const came = outcome();
+  const reason = el("input", { autocomplete: "off" });
+  title(view, "Logs");
+  const [status, lines] = await Promise.all([home.list("/api/status", { signal }), home.list("/api/logs", { signal })]);
+  const it = status[0] ?? {};
+  fill(
+    view,
+    el("p", {}, `Bailey ${it.version}, process ${it.pid}, since `, time(it.since), `; ${it.sessions?.length ?? 0} sessions run.`),
+    table("Channels", ["Name", "State", "Last word"], (it.channels ?? []).map((one) => [one.name, one.up ? "up" : "down", one.note]), "There are no channels."),
+    el(
+      "section",
+      { class: "card" },
+      el("h2", {}, "Stop everything"),
+      el("p", { class: "dim" }, "All that any agent of this home does ends at once. Nothing begins until it is released at the machine itself."),
+      field("Why", reason),
+      el("div", { class: "tools" }, button("Stop everything", () => came.of(() => home.act({ act: "estop", reason: reason.value }), () => null), "danger"), button("Make a copy of the home", () => came.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n"))))),
+      came.node,
+    ),
+  );
+  const row = ({ at, what, ...more }) => [time(at), what.replaceAll("_", " "), el("code", {}, Object.entries(more).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" "))];
+  fill(view, table("What happened to the daemon", ["When", "What", "More"], lines.reverse().map(row), "Nothing yet."));
+}

@@ -1,0 +1,222 @@
+//! From a request to its answer.
+
+use crate::{
+    Gateway,
+    ask::{Act, Answer, Ask, Code, Wish},
+    assets,
+    guard::Refusal,
+    route::{self, Route},
+    stream::{self, Relay},
+};
+use bailey_protocol::Op;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Either, Full, Limited};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Incoming,
+    header::{
+        AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+        USER_AGENT,
+    },
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use std::{os::fd::OwnedFd, time::Duration};
+use tokio::{sync::oneshot, time::timeout};
+
+/// How long a body may be, in bytes, and how long it may take.
+const BODY_BYTES_MAX: usize = 256 << 10;
+const BODY_MAX: Duration = Duration::from_secs(20);
+/// How much of how a browser calls itself is told.
+const NAME_CHARS_MAX: usize = 60;
+
+const JSON: &str = "application/json";
+const LINES: &str = "application/x-ndjson";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Nothing but this page's own files and connections; no frame around it; no address of it told to anybody.
+const HEADERS: [(&str, &str); 7] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+];
+
+pub(crate) type Body = Either<Full<Bytes>, Relay>;
+
+/// A request's body, read as what it is to be.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Begin {
+    directory: String,
+    #[serde(default)]
+    model: Option<String>,
+}
+
+impl Gateway {
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let mut response = match self.find(request).await {
+            Ok(response) => response,
+            Err((status, why)) => text(status, &why),
+        };
+        let headers = response.headers_mut();
+        for (name, value) in HEADERS {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        response
+    }
+
+    async fn find(&self, request: Request<Incoming>) -> Result<Response<Body>, (StatusCode, String)> {
+        let (head, body) = request.into_parts();
+        self.origins.check(&head.method, &head.headers).map_err(owned)?;
+        if head.method == Method::GET
+            && let Some(asset) = assets::find(head.uri.path())
+        {
+            let mut response = full(StatusCode::OK, asset.kind, asset.text);
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+            return Ok(response);
+        }
+        let Some(route) = route::read(&head.method, head.uri.path(), head.uri.query()) else {
+            return Err((StatusCode::NOT_FOUND, "there is nothing here".into()));
+        };
+        // No request without one comes any further, whatever it asks for.
+        let bearer = match &route {
+            Route::Health | Route::Login => String::new(),
+            _ => bearer(&head.headers).ok_or((StatusCode::UNAUTHORIZED, String::new()))?,
+        };
+        let wish = match route {
+            Route::Health => Wish::Health,
+            Route::Login => Wish::Login(read::<Code>(body).await?, name(&head.headers)),
+            Route::Wish(wish) => wish,
+            Route::Act => Wish::Do(read::<Act>(body).await?),
+            Route::Begin => {
+                let Begin { directory, model } = read(body).await?;
+                Wish::Begin { directory, model }
+            }
+            Route::Op(stream) => {
+                let op = read::<Op>(body).await?;
+                let said = self.streams.say(&stream, &bearer, &op);
+                said.map_err(|why| (StatusCode::CONFLICT, why.to_owned()))?;
+                return Ok(full(StatusCode::ACCEPTED, JSON, "{}"));
+            }
+            Route::Events(session, after) => {
+                let socket = self.open(bearer.clone(), Wish::Join(session)).await?;
+                let relay = stream::join(&self.streams, socket, bearer, after);
+                return Ok(relayed(relay.map_err(|error| unavailable(&error.to_string()))?));
+            }
+        };
+        match &wish {
+            Wish::See(_) | Wish::Do(_) => {
+                let pipe = self.open(bearer, wish).await?;
+                Ok(relayed(stream::read(pipe).map_err(|error| unavailable(&error.to_string()))?))
+            }
+            Wish::Metrics | Wish::Health => Ok(full(StatusCode::OK, TEXT, self.done(bearer, wish).await?)),
+            _ => {
+                let text = serde_json::json!({ "done": self.done(bearer, wish).await? });
+                Ok(full(StatusCode::OK, JSON, text.to_string()))
+            }
+        }
+    }
+
+    async fn done(&self, bearer: String, wish: Wish) -> Result<String, (StatusCode, String)> {
+        match self.ask(bearer, wish).await? {
+            (Answer::Done(text), _) => Ok(text),
+            (answer, _) => Err(refusal(answer)),
+        }
+    }
+
+    async fn open(&self, bearer: String, wish: Wish) -> Result<OwnedFd, (StatusCode, String)> {
+        match self.ask(bearer, wish).await? {
+            (Answer::Opened, Some(fd)) => Ok(fd),
+            (answer, _) => Err(refusal(answer)),
+        }
+    }
+
+    async fn ask(
+        &self,
+        bearer: String,
+        wish: Wish,
+    ) -> Result<(Answer, Option<OwnedFd>), (StatusCode, String)> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || unavailable("the daemon has ended");
+        self.asks.send((Ask { bearer, wish }, answer)).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())
+    }
+}
+
+/// What stands in `authorization: Bearer …`. Two of them are none.
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    value.to_str().ok()?.strip_prefix("Bearer ").map(str::to_owned)
+}
+
+/// How a browser calls itself, for a list that a person reads.
+fn name(headers: &HeaderMap) -> String {
+    let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    agent.chars().take(NAME_CHARS_MAX).collect()
+}
+
+async fn read<T: DeserializeOwned>(body: Incoming) -> Result<T, (StatusCode, String)> {
+    let body = timeout(BODY_MAX, Limited::new(body, BODY_BYTES_MAX).collect());
+    let body = body.await.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "it took too long".to_owned()))?;
+    let body = body.map_err(|error| (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()))?.to_bytes();
+    serde_json::from_slice(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
+}
+
+fn refusal(answer: Answer) -> (StatusCode, String) {
+    match answer {
+        Answer::Unknown => (StatusCode::UNAUTHORIZED, String::new()),
+        Answer::Later(seconds) => (StatusCode::TOO_MANY_REQUESTS, seconds.to_string()),
+        Answer::Refused(why) => (StatusCode::CONFLICT, why),
+        Answer::Done(_) | Answer::Opened => unavailable("the daemon answered something else than was asked"),
+    }
+}
+
+fn unavailable(why: &str) -> (StatusCode, String) {
+    (StatusCode::SERVICE_UNAVAILABLE, why.to_owned())
+}
+
+fn owned((status, why): Refusal) -> (StatusCode, String) {
+    (status, why.to_owned())
+}
+
+/// A refusal in words. What a client sent is in none of them but for the place of a mistake in its JSON.
+fn text(status: StatusCode, why: &str) -> Response<Body> {
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        let mut response = text_of(status, "too much was guessed wrong: wait");
+        response.headers_mut().extend(HeaderValue::from_str(why).ok().map(|value| (RETRY_AFTER, value)));
+        return response;
+    }
+    let why = match status {
+        StatusCode::UNAUTHORIZED => "log in: `bailey page link` prints a link",
+        _ => why,
+    };
+    text_of(status, why)
+}
+
+fn text_of(status: StatusCode, why: &str) -> Response<Body> {
+    full(status, JSON, serde_json::json!({ "error": why }).to_string())
+}
+
+fn full(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+    with(status, kind, Either::Left(Full::new(body.into())))
+}
+
+fn relayed(relay: Relay) -> Response<Body> {
+    with(StatusCode::OK, LINES, Either::Right(relay))
+}
+
+fn with(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

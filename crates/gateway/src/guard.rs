@@ -1,0 +1,140 @@
+//! Who may ask at all: requests for this page's own address, from this page.
+
+use hyper::{
+    Method, StatusCode,
+    header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN},
+};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The addresses that the page is known by. A browser that was led here under another name (DNS rebinding), or by another page, is
+/// refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origins {
+    /// As `Host` gives them, in small letters.
+    hosts: Vec<String>,
+    /// As `Origin` gives them (RFC 6454), in small letters.
+    origins: Vec<String>,
+}
+
+impl Origins {
+    /// Of a listener on this machine's loopback at `port`, and of the URL under which a proxy of the owner's shows it, where there is
+    /// one.
+    #[must_use]
+    pub fn new(port: u16, shown_as: Option<&str>) -> Self {
+        let mut hosts: Vec<String> =
+            ["127.0.0.1", "[::1]", "localhost"].iter().map(|host| format!("{host}:{port}")).collect();
+        let mut origins: Vec<String> = hosts.iter().map(|host| format!("http://{host}")).collect();
+        if let Some(url) = shown_as {
+            let url = url.trim_end_matches('/').to_ascii_lowercase();
+            hosts.extend(url.split_once("://").map(|(_, host)| host.to_owned()));
+            origins.push(url);
+        }
+        Self { hosts, origins }
+    }
+
+    /// Whatever a request says.
+    #[cfg(feature = "controls")]
+    #[must_use]
+    pub fn all() -> Self {
+        Self { hosts: Vec::new(), origins: Vec::new() }
+    }
+
+    /// Looks at a request's head, before anything else is done with it.
+    ///
+    /// # Errors
+    /// The status that it is refused with, and why.
+    pub(crate) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+        #[cfg(feature = "controls")]
+        if self.hosts.is_empty() {
+            return Ok(());
+        }
+        let [host] = values(headers, &HOST)[..] else {
+            return Err((StatusCode::BAD_REQUEST, "a request names one host"));
+        };
+        if !self.hosts.contains(&host.to_ascii_lowercase()) {
+            return Err((StatusCode::MISDIRECTED_REQUEST, "this is not the page of that host"));
+        }
+        if values(headers, &ORIGIN).iter().any(|origin| !self.origins.contains(&origin.to_ascii_lowercase()))
+        {
+            return Err((StatusCode::FORBIDDEN, "another page may ask for nothing here"));
+        }
+        // `none` is an address that the person typed, or a link outside of any page.
+        let mut sites = values(headers, &SEC_FETCH_SITE).into_iter();
+        if !sites.all(|site| site == "same-origin" || site == "none" && method == Method::GET) {
+            return Err((StatusCode::FORBIDDEN, "another page may ask for nothing here"));
+        }
+        if method == Method::POST {
+            let types = values(headers, &CONTENT_TYPE);
+            if !matches!(types[..], ["application/json"]) {
+                return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "say it as application/json"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A status, and why.
+pub(crate) type Refusal = (StatusCode, &'static str);
+
+/// All values of a header; one that is no text is none of any.
+fn values<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Vec<&'h str> {
+    headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Origins;
+    use hyper::{
+        Method,
+        header::{HeaderMap, HeaderName, HeaderValue},
+    };
+
+    fn refused(origins: &Origins, method: &Method, heads: &[(&str, &str)]) -> Option<u16> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in heads {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        origins.check(method, &headers).err().map(|(status, _)| status.as_u16())
+    }
+
+    #[test]
+    fn only_this_page_asks_under_its_own_name() {
+        let here = Origins::new(7411, Some("https://Bailey.example.org/"));
+        let json = ("content-type", "application/json");
+        let host = ("host", "127.0.0.1:7411");
+        for (what, method, heads, status) in [
+            ("a person's address", Method::GET, vec![host, ("sec-fetch-site", "none")], None),
+            ("a program", Method::GET, vec![host], None),
+            ("the page", Method::POST, vec![host, json, ("origin", "http://127.0.0.1:7411")], None),
+            ("by name", Method::GET, vec![("host", "LOCALHOST:7411")], None),
+            ("over version 6", Method::GET, vec![("host", "[::1]:7411")], None),
+            (
+                "behind a proxy",
+                Method::POST,
+                vec![("host", "bailey.example.org"), json, ("origin", "https://bailey.example.org")],
+                None,
+            ),
+            ("rebinding", Method::GET, vec![("host", "evil.example:7411")], Some(421)),
+            ("another port", Method::GET, vec![("host", "127.0.0.1:80")], Some(421)),
+            ("no host", Method::GET, vec![], Some(400)),
+            ("two hosts", Method::GET, vec![host, ("host", "evil.example")], Some(400)),
+            ("another page", Method::POST, vec![host, json, ("origin", "https://evil.example")], Some(403)),
+            ("a page from a file", Method::POST, vec![host, json, ("origin", "null")], Some(403)),
+            (
+                "the same host elsewhere",
+                Method::GET,
+                vec![host, ("origin", "http://127.0.0.1:80")],
+                Some(403),
+            ),
+            ("an image elsewhere", Method::GET, vec![host, ("sec-fetch-site", "cross-site")], Some(403)),
+            ("another port's page", Method::GET, vec![host, ("sec-fetch-site", "same-site")], Some(403)),
+            ("a form", Method::POST, vec![host, ("content-type", "text/plain")], Some(415)),
+            ("a form without a type", Method::POST, vec![host], Some(415)),
+            ("a typed post", Method::POST, vec![host, json, ("sec-fetch-site", "none")], Some(403)),
+        ] {
+            assert_eq!(refused(&here, &method, &heads), status, "{what}");
+        }
+    }
+}

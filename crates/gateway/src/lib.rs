@@ -1,0 +1,86 @@
+//! The page: what a browser may ask of a home, over HTTP/1.1.
+//!
+//! Here requests are understood and nothing is decided: each that is well formed becomes an [`Ask`] with the *bearer* that came
+//! with it, and whoever runs this looks at the bearer first. So the process that parses what any browser, page or program on the
+//! machine sends has no power of its own.
+//!
+//! A bearer comes in the header `authorization` (RFC 6750) and never in a cookie: a browser sends cookies by itself, also for other
+//! pages, and to every port of a host. Requests for another host, or from another page, are refused besides ([`Origins`]).
+//!
+//! What comes is bounded: connections, headers, bodies and the time that each may take. What goes out waits for its reader, and who
+//! does not read is cut off where the events come from; a page that comes back says after which line.
+
+mod answer;
+mod ask;
+mod assets;
+mod guard;
+mod route;
+mod stream;
+
+pub use ask::{Act, Answer, Ask, Code, View, Wish};
+pub use guard::Origins;
+
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
+use stream::Streams;
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, mpsc, oneshot},
+    time::sleep,
+};
+
+/// How many connections are open at once.
+const CONNECTIONS_MAX: usize = 128;
+/// How long the head of a request may take, which is also how long a connection is kept for the next.
+const HEAD_MAX: Duration = Duration::from_secs(20);
+/// How much of a head is read, in bytes.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// How long nothing is accepted where there is no descriptor for it.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A question, and where its answer goes. A descriptor comes with [`Answer::Opened`].
+pub type Asked = (Ask, oneshot::Sender<(Answer, Option<OwnedFd>)>);
+
+/// What all requests share.
+struct Gateway {
+    origins: Origins,
+    asks: mpsc::Sender<Asked>,
+    streams: Streams,
+}
+
+/// Serves what connects to `listener`, for ever. Questions go to `asks`.
+///
+/// # Errors
+/// None that a client can bring about: when nobody takes questions any more.
+pub async fn serve(listener: TcpListener, origins: Origins, asks: mpsc::Sender<Asked>) -> io::Result<()> {
+    let gateway = Arc::new(Gateway { origins, asks, streams: Streams::default() });
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return Ok(()) };
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(_) => {
+                    sleep(PAUSE).await;
+                    continue;
+                }
+            },
+            () = gateway.asks.closed() => return Ok(()),
+        };
+        // Pieces of a model's text are small, and are to be seen at once.
+        stream.set_nodelay(true).ok();
+        let gateway = gateway.clone();
+        tokio::spawn(async move {
+            let served = service_fn(|request: hyper::Request<Incoming>| {
+                let gateway = gateway.clone();
+                async move { Ok::<_, std::convert::Infallible>(gateway.answer(request).await) }
+            });
+            let mut connection = http1::Builder::new();
+            connection.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
+            // What is wrong with a connection is its client's to see.
+            connection.serve_connection(TokioIo::new(stream), served).await.ok();
+            drop(place);
+        });
+    }
+}
