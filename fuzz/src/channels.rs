@@ -1,6 +1,6 @@
 //! What a chat platform says, and what a model's words become there.
 
-use bailey_channels::{Arrival, Channel as _, Reply, Telegram, Us};
+use bailey_channels::{Arrival, Channel as _, Reply, Telegram, Us, Webhook};
 
 /// The longest message of Telegram's, in UTF-16 units.
 const UNITS_MAX: usize = 4096;
@@ -16,6 +16,23 @@ pub(crate) fn telegram(data: &[u8]) {
         };
         assert!(from.id.parse::<i64>().is_ok(), "{from:?}");
         assert!(!from.name.is_empty() && !from.name.chars().any(char::is_control), "{from:?}");
+    }
+}
+
+/// What somebody's server brings. Whoever speaks has a name that ends where it seems to.
+pub(crate) fn webhook(data: &[u8]) {
+    let Ok(news) = Webhook.news(&Us::default(), 0, &Reply { status: 200, body: data.to_vec() }) else {
+        return;
+    };
+    assert_eq!(news.arrivals.len(), 1);
+    for arrival in news.arrivals {
+        let (from, at) = match arrival {
+            Arrival::Message(message) => (message.from, message.at),
+            Arrival::Tap(tap) => (tap.from, tap.at),
+        };
+        for name in [from.id, from.name, at.0] {
+            assert!(!name.is_empty() && !name.chars().any(char::is_control), "{name:?}");
+        }
     }
 }
 

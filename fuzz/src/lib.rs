@@ -63,6 +63,9 @@ pub const TARGETS: &[Target] = &[
     target("page", bailey_sandbox::fuzz::page),
     target("keys", bailey::fuzz::keys),
     target("telegram", channels::telegram),
+    target("webhook", channels::webhook),
+    target("request", |data| text(data, bailey_gateway::fuzz::request)),
+    target("act", bailey::fuzz::act),
     target("chat-markup", |data| text(data, channels::markup)),
     target("markdown", |data| text(data, bailey::fuzz::markdown)),
 ];

@@ -12,6 +12,7 @@ mod attached;
 pub(crate) mod bridge;
 mod channels;
 pub(crate) mod client;
+mod inbox;
 pub(crate) mod link;
 mod log;
 mod metrics;

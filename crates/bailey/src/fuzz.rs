@@ -4,11 +4,15 @@
 pub use crate::front::fuzz::{card, keys, markdown};
 
 use crate::{
+    cli::{Approvals, Cli, Command, Policy, Schedule},
     commands::decide::{self, Asked},
     config::{Config, Document},
+    daemon::page,
     home::Home,
 };
+use bailey_gateway::Act;
 use bailey_policy::is_tool_name;
+use clap::{Parser as _, error::ErrorKind};
 use serde_json::Value;
 use std::path::Path;
 
@@ -49,6 +53,44 @@ pub fn line(bytes: &[u8]) {
             }
         }
         Ok(Asked::Hello | Asked::Observe { .. } | Asked::End) => {}
+    }
+}
+
+/// What a browser wants done. Whatever it says, that command is what the words are, and none of them is a flag of its own.
+pub fn act(bytes: &[u8]) {
+    let Ok(act) = serde_json::from_slice::<Act>(bytes) else { return };
+    let wanted = page::name(&act);
+    let Ok((words, _)) = page::words_to_do(act) else { return };
+    let words = ["bailey", "--json"].map(str::to_owned).into_iter().chain(words);
+    match Cli::try_parse_from(words) {
+        Ok(cli) => {
+            assert!(cli.home.is_none(), "another home");
+            let is_it = match cli.command {
+                Command::Approvals(Approvals::Approve { session, pattern, .. }) => {
+                    assert!(!session && !pattern, "for longer than once");
+                    wanted == "approve"
+                }
+                Command::Approvals(Approvals::Reject { .. }) => wanted == "reject",
+                Command::Policy(Policy::Update(update)) => {
+                    assert!(update.remove.is_none());
+                    wanted == if update.dry_run { "try_rules" } else { "update_rules" }
+                }
+                Command::Schedule(Schedule::Add { .. }) => wanted == "add_schedule",
+                Command::Schedule(Schedule::Run { .. }) => wanted == "run_schedule",
+                Command::Schedule(Schedule::Rm { .. }) => wanted == "remove_schedule",
+                Command::Backup { to, with_keys } => to.is_none() && !with_keys && wanted == "backup",
+                Command::Estop { release, .. } => !release && wanted == "estop",
+                _ => false,
+            };
+            assert!(is_it, "{wanted} became another command");
+        }
+        Err(error) => assert!(
+            !matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::UnknownArgument
+            ),
+            "{error}"
+        ),
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) use folder::{Folder, Holds, file_system, places};
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::Paper;
 use bailey_protocol::SessionId;
+use serde::de::DeserializeOwned;
 use std::{
     fs, io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
@@ -156,6 +157,20 @@ impl Home {
     /// The messages of conversations.
     pub(crate) fn history(&self) -> PathBuf {
         self.root.join("chat-history")
+    }
+}
+
+/// What a file of the home's holds as JSON; nothing yet where there is none.
+///
+/// # Errors
+/// When it cannot be read, or is damaged.
+pub(crate) fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T> {
+    match fs::read(path) {
+        Ok(bytes) => {
+            serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+        Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
     }
 }
 

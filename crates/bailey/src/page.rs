@@ -1,12 +1,12 @@
 //! Who is let in at the page: browsers that showed a one-time code of the owner's, and collectors of figures. Of what each shows for
 //! being one of them, its *bearer*, only the digest is kept.
 
-use crate::home::{Home, make_private, write_private};
+use crate::home::{Home, make_private, read_json, write_private};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Digest, Role, Speaker, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::{fs, io::ErrorKind, path::PathBuf};
+use std::path::PathBuf;
 
 /// The port that is listened at where nobody says and nobody else does.
 pub(crate) const PORT: u16 = 7411;
@@ -59,14 +59,7 @@ impl Logins {
     /// # Errors
     /// When the file cannot be read; nobody is let in then.
     pub(crate) fn of(home: &Home) -> Result<Self> {
-        let path = path(home);
-        match fs::read(&path) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
-        }
+        read_json(&path(home))
     }
 
     /// # Errors

@@ -4,18 +4,12 @@ mod cron;
 
 pub(crate) use cron::Cron;
 
-use crate::home::{Home, write_private};
+use crate::home::{Home, read_json, write_private};
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::{SessionId, Timestamp};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    fs::{self, OpenOptions},
-    io::ErrorKind,
-    os::unix::fs::OpenOptionsExt as _,
-    path::PathBuf,
-};
+use std::{collections::BTreeMap, fs::OpenOptions, os::unix::fs::OpenOptionsExt as _, path::PathBuf};
 
 /// The most that a home may have, and the longest name.
 const SCHEDULES_MAX: usize = 100;
@@ -48,14 +42,7 @@ impl Schedules {
     /// # Errors
     /// When the file cannot be read.
     pub(crate) fn of(home: &Home) -> Result<Self> {
-        let path = path(home);
-        match fs::read(&path) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
-        }
+        read_json(&path(home))
     }
 
     /// Changes them, one process after the other.

@@ -2,15 +2,17 @@
 //!
 //! A channel is a codec, as a model's provider is: it does no I/O, keeps no state and knows no session. Whoever runs it asks what
 //! to send ([`Call`]), sends that through the network door, which puts the key in, and gives back what came ([`Reply`]). So the
-//! next platform is one file: see [`Telegram`].
+//! next platform is one file: see [`Telegram`], which is asked for news, and [`Webhook`], which brings them.
 //!
 //! What comes from the platform is foreign. People are known by what the platform vouches for ([`Sender::id`]), never by what they
 //! call themselves; words that are somebody else's ([`Message::is_quoted`]) say so.
 
 mod markup;
 mod telegram;
+mod webhook;
 
 pub use telegram::Telegram;
+pub use webhook::Webhook;
 
 use std::time::Duration;
 
@@ -19,8 +21,8 @@ pub const KEY: &str = "{key}";
 
 /// A chat platform.
 pub trait Channel: Send + Sync {
-    /// Asks who the platform takes us for: the first call, by which a wrong key is found.
-    fn hello(&self) -> Call;
+    /// Asks who the platform takes us for: the first call, by which a wrong key is found; none where it takes us for nobody.
+    fn hello(&self) -> Option<Call>;
 
     /// Who that is.
     ///
@@ -31,7 +33,7 @@ pub trait Channel: Send + Sync {
     /// Asks for what is new after `cursor`, and waits for it on the other side; none where the platform comes by itself.
     fn poll(&self, cursor: i64) -> Option<Call>;
 
-    /// What is new after `cursor`; what a server brings again from before is not.
+    /// What is new after `cursor`; what a server brings again from before is not. Where the platform comes by itself, what it brought.
     ///
     /// # Errors
     /// What is wrong with the answer. Single things in it that cannot be read are passed over.

@@ -84,8 +84,8 @@ struct Preview {
 }
 
 impl Channel for Telegram {
-    fn hello(&self) -> Call {
-        call("getMe", json!({}))
+    fn hello(&self) -> Option<Call> {
+        Some(call("getMe", json!({})))
     }
 
     fn greeted(&self, reply: &Reply) -> Result<Us, Failure> {

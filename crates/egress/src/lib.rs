@@ -21,6 +21,7 @@ mod connect;
 mod failure;
 mod proxy;
 mod request;
+mod signature;
 
 pub use config::{Config, ConfigError, Endpoint};
 pub use door::Egress;

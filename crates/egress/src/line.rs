@@ -1,7 +1,8 @@
 //! A standing way to one server: a chat channel's. It is one effect from its opening to its closing, in which requests go out
 //! as they come; what is said in them stands in the journal where it was said, and the outcome says how much passed.
 //!
-//! It leads to the one server that its owner configured, with the one key that belongs there, and nowhere else.
+//! It leads to the one server that its owner configured, with the one key that belongs there, and nowhere else. A request in whose
+//! path the key has no place is signed with it, as Standard Webhooks has it.
 
 use crate::{
     Config, ConfigError,
@@ -10,14 +11,18 @@ use crate::{
     failure::Failure,
     proxy::Connector,
     request::Unsendable,
+    signature,
 };
 use bailey_kernel::{BoxFuture, Executor, Io, Output, Permit, ResolveError, Route, Seal};
-use bailey_protocol::{Action, Line as Way, Outcome, RelayReport, Report, SessionId, Status};
+use bailey_protocol::{Action, Digest, Line as Way, Outcome, RelayReport, Report, SessionId, Status};
 use bailey_secrets::Vault;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Method, Request, Uri, header};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 use tokio::{
     sync::{Mutex, mpsc, oneshot},
     task::JoinSet,
@@ -63,9 +68,17 @@ pub struct LineError {
 #[derive(Debug, Clone)]
 pub struct LineEnd {
     orders: mpsc::Sender<Order>,
+    sender: Arc<Sender>,
 }
 
 impl LineEnd {
+    /// Whether somebody who has the key too signed this, as Standard Webhooks has it; `timestamp` in seconds since 1970.
+    #[must_use]
+    pub fn is_signed(&self, id: &str, timestamp: u64, body: &[u8], signatures: &str) -> bool {
+        let Some(secret) = self.sender.vault.get(&self.sender.key) else { return false };
+        signature::is_signed(secret.expose(), id, timestamp, body, signatures)
+    }
+
     /// Posts `body`, JSON, to `path` beneath the server's URL, with the key in the place of [`KEY`], and waits for the answer.
     ///
     /// # Errors
@@ -129,8 +142,9 @@ impl Line {
             clients,
         });
         let (orders, taken) = mpsc::channel(WAITING_MAX);
+        let end = LineEnd { orders, sender: sender.clone() };
         let line = Self { way, seal, sender, orders: Mutex::new(taken) };
-        Ok((Arc::new(line), LineEnd { orders }))
+        Ok((Arc::new(line), end))
     }
 
     /// Sends what comes until nobody can send any more; `passed` counts bytes out and back.
@@ -197,8 +211,9 @@ impl Sender {
     fn request(&self, path: &str, body: String) -> Result<Request<Full<Bytes>>, Unsendable> {
         let secret = self.vault.get(&self.key).ok_or_else(|| Unsendable::MissingSecret(self.key.clone()))?;
         let key = secret.expose().trim();
+        let is_signed = !path.contains(KEY);
         // What could lead to another path, or end it, is no key.
-        if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_:.~".contains(&byte)) {
+        if !is_signed && !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_:.~".contains(&byte)) {
             return Err(Unsendable::BadSecret(self.key.clone()));
         }
         let uri: Uri =
@@ -206,12 +221,26 @@ impl Sender {
         if Origin::of(&uri).as_ref() != Some(&self.origin) {
             return Err(Unsendable::Url);
         }
+        let signed = if is_signed { Some(self.signed(key, &body)?) } else { None };
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         let json = header::HeaderValue::from_static("application/json");
         request.headers_mut().insert(header::CONTENT_TYPE, json);
+        for (name, value) in signed.into_iter().flatten() {
+            let value = header::HeaderValue::from_str(&value).map_err(|_| Unsendable::Url)?;
+            request.headers_mut().insert(header::HeaderName::from_static(name), value);
+        }
         Ok(request)
+    }
+
+    /// The headers of a signed body. The same body has the same name, so that a receiver knows one that is sent again.
+    fn signed(&self, key: &str, body: &str) -> Result<[(&'static str, String); 3], Unsendable> {
+        let id = format!("msg_{}", Digest::of(body.as_bytes()));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let signature = signature::sign(key, &id, now, body.as_bytes());
+        let signature = signature.ok_or_else(|| Unsendable::BadSecret(self.key.clone()))?;
+        Ok([("webhook-id", id), ("webhook-timestamp", now.to_string()), ("webhook-signature", signature)])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Gateway,
-    ask::{Act, Answer, Ask, Code, Wish},
+    ask::{Act, Answer, Ask, Code, Delivery, Wish},
     assets,
     guard::Refusal,
     route::{self, Route},
@@ -28,6 +28,9 @@ const BODY_BYTES_MAX: usize = 256 << 10;
 const BODY_MAX: Duration = Duration::from_secs(20);
 /// How much of how a browser calls itself is told.
 const NAME_CHARS_MAX: usize = 60;
+
+/// The headers of a delivery, as Standard Webhooks names them.
+const HOOK: [&str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 
 const JSON: &str = "application/json";
 const LINES: &str = "application/x-ndjson";
@@ -88,7 +91,7 @@ impl Gateway {
         };
         // No request without one comes any further, whatever it asks for.
         let bearer = match &route {
-            Route::Health | Route::Login => String::new(),
+            Route::Health | Route::Login | Route::Hook(_) => String::new(),
             _ => bearer(&head.headers).ok_or((StatusCode::UNAUTHORIZED, String::new()))?,
         };
         let wish = match route {
@@ -99,6 +102,13 @@ impl Gateway {
             Route::Begin => {
                 let Begin { directory, model } = read(body).await?;
                 Wish::Begin { directory, model }
+            }
+            Route::Hook(channel) => {
+                let [id, timestamp, signature] = HOOK.map(|name| text_in(&head.headers, name));
+                let timestamp = timestamp.parse().unwrap_or(0);
+                let body = String::from_utf8(all(body).await?.into())
+                    .map_err(|_| (StatusCode::BAD_REQUEST, "that is no text".to_owned()))?;
+                Wish::Deliver(Delivery { channel, id, timestamp, signature, body })
             }
             Route::Op(stream) => {
                 let op = read::<Op>(body).await?;
@@ -160,14 +170,22 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
 
 /// How a browser calls itself, for a list that a person reads.
 fn name(headers: &HeaderMap) -> String {
-    let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-    agent.chars().take(NAME_CHARS_MAX).collect()
+    text_in(headers, USER_AGENT.as_str()).chars().take(NAME_CHARS_MAX).collect()
+}
+
+/// What a header says; nothing where it is not there, or no text.
+fn text_in(headers: &HeaderMap, name: &str) -> String {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+async fn all(body: Incoming) -> Result<Bytes, (StatusCode, String)> {
+    let body = timeout(BODY_MAX, Limited::new(body, BODY_BYTES_MAX).collect());
+    let body = body.await.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "it took too long".to_owned()))?;
+    Ok(body.map_err(|error| (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()))?.to_bytes())
 }
 
 async fn read<T: DeserializeOwned>(body: Incoming) -> Result<T, (StatusCode, String)> {
-    let body = timeout(BODY_MAX, Limited::new(body, BODY_BYTES_MAX).collect());
-    let body = body.await.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "it took too long".to_owned()))?;
-    let body = body.map_err(|error| (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()))?.to_bytes();
+    let body = all(body).await?;
     serde_json::from_slice(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
 }
 
@@ -191,7 +209,7 @@ fn owned((status, why): Refusal) -> (StatusCode, String) {
 /// A refusal in words. What a client sent is in none of them but for the place of a mistake in its JSON.
 fn text(status: StatusCode, why: &str) -> Response<Body> {
     if status == StatusCode::TOO_MANY_REQUESTS {
-        let mut response = text_of(status, "too much was guessed wrong: wait");
+        let mut response = text_of(status, "not now, or too much was guessed wrong: wait");
         response.headers_mut().extend(HeaderValue::from_str(why).ok().map(|value| (RETRY_AFTER, value)));
         return response;
     }

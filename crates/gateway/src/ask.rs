@@ -20,7 +20,22 @@ pub struct Code {
     pub code: String,
 }
 
-/// What a browser wants.
+/// What a server says to a channel, as it came: nobody has looked at the signature yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// The channel's name in the configuration.
+    pub channel: String,
+    /// The headers of Standard Webhooks.
+    pub id: String,
+    /// In seconds since 1970.
+    pub timestamp: u64,
+    /// All of them, with spaces between.
+    pub signature: String,
+    /// The body.
+    pub body: String,
+}
+
+/// What a browser wants, or a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wish {
@@ -42,6 +57,8 @@ pub enum Wish {
     },
     /// To look on at a session, and to speak there: [`Answer::Opened`], and the descriptor is a socket with lines of events and ops.
     Join(SessionId),
+    /// That a channel takes this: [`Answer::Done`] when it will not be lost. The signature stands for a bearer.
+    Deliver(Delivery),
     /// Whether the daemon answers: [`Answer::Done`]. No bearer is needed for it.
     Health,
     /// Figures for a collector, in the text format of Prometheus: [`Answer::Done`].

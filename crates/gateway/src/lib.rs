@@ -17,7 +17,22 @@ mod guard;
 mod route;
 mod stream;
 
-pub use ask::{Act, Answer, Ask, Code, View, Wish};
+/// Entries into private parsers, for the targets in `fuzz/`.
+#[cfg(feature = "fuzz")]
+pub mod fuzz {
+    use crate::route;
+    use hyper::{Method, Uri};
+
+    /// The first line of a request, as `METHOD TARGET`.
+    pub fn request(line: &str) {
+        let Some((method, target)) = line.split_once(' ') else { return };
+        let (Ok(method), Ok(uri)) = (method.parse::<Method>(), target.parse::<Uri>()) else { return };
+        let found = route::read(&method, uri.path(), uri.query());
+        assert!(found.is_none() || method == Method::GET || method == Method::POST);
+    }
+}
+
+pub use ask::{Act, Answer, Ask, Code, Delivery, View, Wish};
 pub use guard::Origins;
 
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};

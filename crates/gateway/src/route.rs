@@ -21,6 +21,8 @@ pub(crate) enum Route {
     Act,
     /// A new session; in the body.
     Begin,
+    /// Something for the channel of this name; in the body.
+    Hook(String),
 }
 
 /// The last line that a page has.
@@ -40,6 +42,7 @@ pub(crate) fn read(method: &Method, path: &str, query: Option<&str>) -> Option<R
         (&Method::POST, ["api", "logout"]) => Route::Wish(Wish::Logout),
         (&Method::POST, ["api", "do"]) => Route::Act,
         (&Method::POST, ["api", "sessions"]) => Route::Begin,
+        (&Method::POST, ["hooks", name]) => Route::Hook((*name).to_owned()),
         (&Method::GET, ["api", "sessions", id, "events"]) => {
             Route::Events(SessionId::parse(id)?, query.and_then(after))
         }

@@ -1,14 +1,13 @@
 //! Who may speak over a channel: people whom the owner let in, each with a role, and who asked to be.
 
-use crate::home::{Home, write_private};
+use crate::home::{Home, read_json, write_private};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Role, Speaker, Timestamp};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::{self, File, OpenOptions},
-    io::ErrorKind,
+    fs::{File, OpenOptions},
     os::unix::fs::OpenOptionsExt as _,
     path::PathBuf,
 };
@@ -53,14 +52,7 @@ impl People {
     /// # Errors
     /// When the file cannot be read.
     pub(crate) fn of(home: &Home, channel: &str) -> Result<Self> {
-        let path = path(home, channel);
-        match fs::read(&path) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
-        }
+        read_json(&path(home, channel))
     }
 
     /// Changes them, one process after the other.

@@ -29,6 +29,8 @@ pub(crate) struct Channel {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     Telegram,
+    /// A server of the owner's own.
+    Webhook,
 }
 
 impl Channel {
@@ -36,6 +38,7 @@ impl Channel {
     pub(crate) fn url(&self) -> &str {
         let usual = match self.kind {
             Kind::Telegram => "https://api.telegram.org",
+            Kind::Webhook => "",
         };
         self.base_url.as_deref().unwrap_or(usual)
     }
@@ -55,6 +58,9 @@ pub(super) fn check(document: &Document, channels: &BTreeMap<String, Channel>) -
                 "`{name}` is no name of a channel: {NAME_CHARS_MAX} of a-z, 0-9, `-` and `_` at most"
             );
             return Err(document.mistake(&format!("channels.{}", super::document::bare(name)), message));
+        }
+        if channel.kind == Kind::Webhook && channel.base_url.is_none() {
+            return Err(document.mistake(&at("base_url"), "name the server that answers are sent to"));
         }
         if let Err(why) = models::is_url(channel.url()) {
             let message = format!("`{}` is no URL of a server: {why}", channel.url());

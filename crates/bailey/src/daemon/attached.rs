@@ -4,7 +4,9 @@
 use super::{
     Daemon,
     bridge::{self, Packet},
-    ended, process, reader,
+    ended,
+    inbox::Inbox,
+    process, reader,
     wire::ChannelState,
 };
 use crate::exit;
@@ -52,6 +54,7 @@ pub(super) struct Kept {
     /// Whether it is to be begun no more, or at once.
     is_over: Cell<bool>,
     is_anew: Cell<bool>,
+    pub(super) inbox: Inbox,
 }
 
 impl Kept {
@@ -63,6 +66,7 @@ impl Kept {
             socket: RefCell::default(),
             is_over: Cell::default(),
             is_anew: Cell::default(),
+            inbox: Inbox::default(),
         }
     }
 

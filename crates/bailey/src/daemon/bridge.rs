@@ -4,6 +4,7 @@
 //! That process, a channel's or the page's, can open no Unix socket. So it reaches the sessions whose connections the daemon gives
 //! it, and speaks there as whom the daemon introduced: it can neither come to another session nor call itself the owner.
 
+use bailey_gateway::Delivery;
 use bailey_protocol::Speaker;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -27,7 +28,7 @@ pub(crate) struct Packet<T> {
     pub(crate) it: T,
 }
 
-/// What the process of a channel asks for.
+/// Something for somebody.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
     /// Who it is for, as the platform vouches, and what they call themselves.
@@ -36,6 +37,28 @@ pub(crate) struct Asked {
     /// The conversation.
     pub(crate) at: String,
     pub(crate) what: What,
+}
+
+/// What the process of a channel asks for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Need {
+    /// Something for somebody.
+    Person(Asked),
+    /// What a server delivers next, for as long as it takes; and what became of the one before.
+    Delivery(Option<Taken>),
+}
+
+/// What became of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Taken {
+    /// It is noted, and will not be lost.
+    Noted,
+    /// Nobody who has the key signed it, or not lately.
+    Unsigned,
+    /// It says nothing that is understood.
+    Wrong(String),
 }
 
 /// What is wanted for somebody in a conversation.
@@ -91,6 +114,14 @@ pub(crate) enum Answer {
     Denied(String),
     /// It cannot be done now.
     Refused(String),
+}
+
+/// What a [`Need`] is met with.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Given {
+    Person(Answer),
+    Delivery(Delivery),
 }
 
 /// Sends one packet.

@@ -3,7 +3,7 @@
 use super::{
     Daemon,
     attached::Kept,
-    bridge::{Answer, Asked, What},
+    bridge::{Answer, Asked, Given, Need, What},
     wire::{self, Introduced, Told, Wanted},
 };
 use crate::{
@@ -40,13 +40,22 @@ impl Daemon {
         for (name, channel) in &config.channels {
             let one = Rc::new(Kept::new("channel", name));
             kept.push(one.clone());
+            let inbox = one.clone();
             let words = ["channels", "run", name].map(str::to_owned);
             let (name, channel) = (name.clone(), channel.clone());
-            let serve = move |daemon: Rc<Self>, asked: Asked| {
-                let (name, channel) = (name.clone(), channel.clone());
+            let serve = move |daemon: Rc<Self>, need: Need| {
+                let (name, channel, kept) = (name.clone(), channel.clone(), inbox.clone());
                 async move {
+                    let asked = match need {
+                        Need::Person(asked) => asked,
+                        Need::Delivery(taken) => {
+                            return (Given::Delivery(kept.inbox.next(taken).await), None);
+                        }
+                    };
                     let answered = daemon.serve_channel(&name, &channel, asked).await;
-                    answered.unwrap_or_else(|error| (Answer::Refused(format!("{error:#}")), None))
+                    let (answer, fd) =
+                        answered.unwrap_or_else(|error| (Answer::Refused(format!("{error:#}")), None));
+                    (Given::Person(answer), fd)
                 }
             };
             self.keep_up(one, words.into(), |_| Ok(()), serve);

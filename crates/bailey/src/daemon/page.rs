@@ -186,6 +186,14 @@ impl Daemon {
         let page = self.page.borrow().clone().context("there is no page")?;
         let login = match wish {
             Wish::Health => return Ok((Answer::Done("ok\n".into()), None)),
+            Wish::Deliver(delivery) => {
+                let mut channels = self.channels.borrow().clone().into_iter();
+                let Some(channel) = channels.find(|kept| kept.state().name == delivery.channel) else {
+                    // Whoever may not know learns no names.
+                    return Ok((Answer::Unknown, None));
+                };
+                return Ok((channel.inbox.deliver(delivery).await, None));
+            }
             Wish::Login(code, name) => return Ok((self.let_in(&page, &code.code, &name)?, None)),
             _ => match self.known(&bearer)? {
                 Some(login) => login,
@@ -212,7 +220,7 @@ impl Daemon {
                 Ok((Answer::Done(session.to_string()), None))
             }
             Wish::Join(session) => Ok((Answer::Opened, Some(self.join(session, &login).await?))),
-            Wish::Health | Wish::Login(..) => bail!("that was answered"),
+            Wish::Health | Wish::Login(..) | Wish::Deliver(_) => bail!("that was answered"),
         }
     }
 
@@ -352,7 +360,8 @@ fn words_of(view: &View) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-fn name(act: &Act) -> &'static str {
+/// What it is called.
+pub(crate) fn name(act: &Act) -> &'static str {
     match act {
         Act::Approve { .. } => "approve",
         Act::Reject { .. } => "reject",
@@ -368,7 +377,7 @@ fn name(act: &Act) -> &'static str {
 
 /// The command that does it, and what it reads. What a browser said is never taken for a flag: it stands behind an `=`, or behind
 /// `--`.
-fn words_to_do(act: Act) -> Result<(Vec<String>, Option<String>)> {
+pub(crate) fn words_to_do(act: Act) -> Result<(Vec<String>, Option<String>)> {
     let fixed = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let mut input = None;
     let words = match act {

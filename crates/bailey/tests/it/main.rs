@@ -73,4 +73,5 @@ mod terminal;
 mod traffic;
 mod tree;
 mod web;
+mod webhook;
 mod workspace;

@@ -25,8 +25,8 @@ struct Page {
 
 /// What came back.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
     body: String,
 }
@@ -56,7 +56,7 @@ fn code(link: &str) -> &str {
 }
 
 /// The home wants its page anywhere: tests run beside each other.
-fn anywhere(stage: &Stage) {
+pub(crate) fn anywhere(stage: &Stage) {
     let config = stage.home().join("config.toml");
     let own = fs::read_to_string(&config).unwrap_or_default();
     fs::write(config, format!("{own}\n[page]\nlisten = \"127.0.0.1:0\"\n")).unwrap();
@@ -86,7 +86,7 @@ fn heard(mut stream: TcpStream) -> Answer {
     Answer { status, head: head.into(), body: body.into() }
 }
 
-fn ask(port: u16, line: &str, heads: &[String], body: Option<&Value>) -> Answer {
+pub(crate) fn ask(port: u16, line: &str, heads: &[String], body: Option<&Value>) -> Answer {
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut request = format!("{line} HTTP/1.1\r\nconnection: close\r\n");
     heads.iter().for_each(|head| request.push_str(&format!("{head}\r\n")));
@@ -150,7 +150,7 @@ fn event(lines: &mut BufReader<TcpStream>, kind: &str) -> Value {
     }
 }
 
-fn started(stage: &Stage, program: &Path, without: &str) {
+pub(crate) fn started(stage: &Stage, program: &Path, without: &str) {
     let mut start = Command::new(program);
     start.args(stage.bailey(&["start"]).get_args()).env("BAILEY_CONTROL_PAGE_WITHOUT", without);
     assert!(start.current_dir(stage.project()).stderr(Stdio::null()).status().unwrap().success());
@@ -468,7 +468,7 @@ fn where_others_could_come_to_it_it_does_not_listen() {
 }
 
 /// Conversations that are begun without a word about the model.
-fn default_model(stage: &Stage) {
+pub(crate) fn default_model(stage: &Stage) {
     let config = stage.home().join("config.toml");
     let own = fs::read_to_string(&config).unwrap();
     fs::write(config, format!("model = \"test/model\"\n{own}")).unwrap();

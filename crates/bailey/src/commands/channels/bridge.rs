@@ -13,7 +13,7 @@ use crate::{
     compose::{self, Keys},
     config::{Channel as Configured, Config, Kind},
     daemon::{
-        bridge::{Answer, Asked, What},
+        bridge::{Answer, Asked, Given, Need, Taken, What},
         link::Link,
     },
     exit::{self, Mistyped},
@@ -22,9 +22,10 @@ use crate::{
 };
 use anyhow::{Result, bail};
 use bailey_channels::{
-    Arrival, Call, Channel, Conversation, Failure, Message, Post, Reply, Sender, Telegram, Us,
+    Arrival, Call, Channel, Conversation, Failure, Message, Post, Reply, Sender, Telegram, Us, Webhook,
 };
 use bailey_egress::{LineEnd, LineError};
+use bailey_gateway::Delivery;
 use bailey_kernel::Acted;
 use bailey_secrets::Redactor;
 use std::{
@@ -34,7 +35,7 @@ use std::{
     os::fd::{AsFd as _, OwnedFd},
     process::ExitCode,
     rc::Rc,
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{
     sync::mpsc,
@@ -48,9 +49,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How many conversations there may be, and how many arrivals may wait in one.
 const TALKS_MAX: usize = 4096;
 const WAITING_MAX: usize = 256;
+/// How far the time of a delivery may be from this machine's, in seconds.
+const FRESH_SECONDS: u64 = 300;
 /// What is answered to a message that is a credential.
 const BLOCKED: &str = "That looks like a password or a key, so it was thrown away unread: nobody here has seen it, and it is \
-                       noted nowhere. Telegram still has it: delete your message, and change the key. Keys are set at the \
+                       noted nowhere. The platform still has it: delete your message, and change the key. Keys are set at the \
                        machine, with `bailey secrets set`.";
 
 /// What all conversations of a channel share.
@@ -58,7 +61,7 @@ pub(super) struct Bridge {
     pub(super) name: String,
     pub(super) channel: Box<dyn Channel>,
     pub(super) us: Us,
-    link: Link<Answer>,
+    link: Link<Given>,
     pub(super) book: Book,
     redactor: Redactor,
     line: LineEnd,
@@ -125,13 +128,15 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
 fn codec(configured: &Configured) -> Box<dyn Channel> {
     match configured.kind {
         Kind::Telegram => Box::new(Telegram),
+        Kind::Webhook => Box::new(Webhook),
     }
 }
 
 impl Bridge {
     async fn serve(mut self, printer: &Printer) -> Result<ExitCode> {
         self.us = loop {
-            let greeted = match self.call(self.channel.hello()).await {
+            let Some(hello) = self.channel.hello() else { break Us::default() };
+            let greeted = match self.call(hello).await {
                 Ok(reply) => self.channel.greeted(&reply),
                 Err(error) => Err(Failure::Again(error.to_string())),
             };
@@ -146,7 +151,8 @@ impl Bridge {
                 Err(failure) => self.pause(&failure, PAUSE_MIN).await,
             }
         };
-        printer.note(&format!("the channel {} is up, as {}", self.name, self.us.name));
+        let us = if self.us.name.is_empty() { "itself" } else { &self.us.name };
+        printer.note(&format!("the channel {} is up, as {us}", self.name));
         let bridge = Rc::new(self);
         for open in bridge.book.get(|notes| notes.open.clone()) {
             let at = Conversation(open.at.clone());
@@ -163,13 +169,13 @@ impl Bridge {
         loop {
             let cursor = self.book.get(|notes| notes.cursor);
             let asked = Instant::now();
-            let Some(poll) = self.channel.poll(cursor) else { bail!("this channel has no news to ask for") };
+            let Some(poll) = self.channel.poll(cursor) else { return self.take_deliveries().await };
             let news = match self.call(poll).await {
                 Ok(reply) => self.channel.news(&self.us, cursor, &reply),
                 Err(error) => Err(Failure::Again(error.to_string())),
             };
             let took = match news {
-                Ok(news) => self.take(news).await.map_err(|error| Failure::Again(format!("{error:#}"))),
+                Ok(news) => self.take(news, None).await.map_err(|error| Failure::Again(format!("{error:#}"))),
                 Err(failure) => Err(failure),
             };
             match took {
@@ -197,8 +203,53 @@ impl Bridge {
         }
     }
 
-    /// Notes what is new, and passes it on.
-    async fn take(self: &Rc<Self>, news: bailey_channels::News) -> Result<()> {
+    /// Takes what servers deliver, for ever.
+    async fn take_deliveries(self: &Rc<Self>) -> Result<()> {
+        let mut taken = None;
+        loop {
+            let (Given::Delivery(delivery), _) = self.link.ask(&Need::Delivery(taken)).await? else {
+                bail!("the daemon answered something else than was asked");
+            };
+            taken = Some(self.take_delivery(delivery).await?);
+        }
+    }
+
+    async fn take_delivery(self: &Rc<Self>, delivery: Delivery) -> Result<Taken> {
+        let Delivery { id, timestamp, signature, body, .. } = delivery;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let is_signed = self.line.is_signed(&id, timestamp, body.as_bytes(), &signature);
+        #[cfg(feature = "controls")]
+        let is_signed = is_signed || crate::controls::is_page_without("signature");
+        if !is_signed || now.abs_diff(timestamp) > FRESH_SECONDS {
+            return Ok(Taken::Unsigned);
+        }
+        // What was taken already is taken: its server did not hear it, or somebody else says it again.
+        let is_known = self.book.get(|notes| notes.delivered.contains_key(&id));
+        #[cfg(feature = "controls")]
+        let is_known = is_known && !crate::controls::is_page_without("replay");
+        if is_known {
+            return Ok(Taken::Noted);
+        }
+        let reply = Reply { status: 200, body: body.into() };
+        let mut news = match self.channel.news(&self.us, 0, &reply) {
+            Ok(news) => news,
+            Err(failure) => return Ok(Taken::Wrong(failure.to_string())),
+        };
+        for arrival in &mut news.arrivals {
+            if let Arrival::Message(message) = arrival {
+                message.key.clone_from(&id);
+            }
+        }
+        self.take(news, Some((id, timestamp))).await?;
+        Ok(Taken::Noted)
+    }
+
+    /// Notes what is new, with the delivery that brought it, and passes it on.
+    async fn take(
+        self: &Rc<Self>,
+        news: bailey_channels::News,
+        delivery: Option<(String, u64)>,
+    ) -> Result<()> {
         let mut came = Vec::new();
         for arrival in news.arrivals {
             match arrival {
@@ -221,6 +272,11 @@ impl Bridge {
                 let new = open.into_iter().filter(|new| notes.open.iter().all(|old| old.key != new.key));
                 let new: Vec<Open> = new.collect();
                 notes.open.extend(new);
+                if let Some((id, timestamp)) = delivery {
+                    // An older one is refused for its age.
+                    notes.delivered.retain(|_, at| at.abs_diff(timestamp) <= 4 * FRESH_SECONDS);
+                    notes.delivered.insert(id, timestamp);
+                }
             })?;
         }
         for (at, came) in came {
@@ -278,7 +334,11 @@ impl Bridge {
         at: &Conversation,
         what: What,
     ) -> Result<(Answer, Option<OwnedFd>)> {
-        self.link.ask(&Asked { id: who.id.clone(), name: who.name.clone(), at: at.0.clone(), what }).await
+        let asked = Asked { id: who.id.clone(), name: who.name.clone(), at: at.0.clone(), what };
+        match self.link.ask(&Need::Person(asked)).await? {
+            (Given::Person(answer), fd) => Ok((answer, fd)),
+            _ => bail!("the daemon answered something else than was asked"),
+        }
     }
 
     /// Sends a request to the platform.

@@ -32,6 +32,9 @@ pub(super) struct Notes {
     pub(super) open: Vec<Open>,
     /// The messages of ours that an answer stands in, by conversation.
     pub(super) shown: BTreeMap<String, Vec<String>>,
+    /// What was delivered lately, with its time in seconds since 1970.
+    #[serde(default)]
+    pub(super) delivered: BTreeMap<String, u64>,
     /// The messages of ours with questions that are open, by question.
     pub(super) cards: BTreeMap<String, CardNote>,
 }

@@ -1,0 +1,60 @@
+//! What servers deliver to a channel: each delivery waits here until the channel's process has noted it, or found it wrong, and its
+//! server hears that.
+
+use super::bridge::Taken;
+use bailey_gateway::{Answer, Delivery};
+use std::{cell::RefCell, collections::VecDeque, time::Duration};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::timeout,
+};
+
+/// How many wait at once, and for how long.
+const WAITING_MAX: usize = 64;
+const WAIT_MAX: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+pub(super) struct Inbox {
+    waiting: RefCell<VecDeque<(Delivery, oneshot::Sender<Taken>)>>,
+    /// The one that the process looks at.
+    taken: RefCell<Option<oneshot::Sender<Taken>>>,
+    came: Notify,
+}
+
+impl Inbox {
+    /// Delivers something: what its server is told. Whoever is told that it failed delivers it again.
+    pub(super) async fn deliver(&self, delivery: Delivery) -> Answer {
+        let (tell, told) = oneshot::channel();
+        {
+            let mut waiting = self.waiting.borrow_mut();
+            waiting.retain(|(_, asker)| !asker.is_closed());
+            if waiting.len() >= WAITING_MAX {
+                return Answer::Later(1);
+            }
+            waiting.push_back((delivery, tell));
+        }
+        self.came.notify_one();
+        match timeout(WAIT_MAX, told).await {
+            Ok(Ok(Taken::Noted)) => Answer::Done(String::new()),
+            Ok(Ok(Taken::Unsigned)) => Answer::Unknown,
+            Ok(Ok(Taken::Wrong(why))) => Answer::Refused(why),
+            // Its process ended, or was not there.
+            Ok(Err(_)) | Err(_) => Answer::Later(5),
+        }
+    }
+
+    /// The next one, for the channel's process, which says what became of the one before.
+    pub(super) async fn next(&self, taken: Option<Taken>) -> Delivery {
+        // Without a word about it a new process asks: the one before is delivered again.
+        let before = self.taken.borrow_mut().take();
+        before.zip(taken).map(|(asker, taken)| asker.send(taken));
+        loop {
+            let next = self.waiting.borrow_mut().pop_front();
+            if let Some((delivery, asker)) = next.filter(|(_, asker)| !asker.is_closed()) {
+                *self.taken.borrow_mut() = Some(asker);
+                return delivery;
+            }
+            self.came.notified().await;
+        }
+    }
+}

@@ -1,0 +1,44 @@
+"""A server that speaks with a channel by signed messages, as Standard Webhooks has them. With `sign` it prints the headers of one."""
+
+import base64
+import hashlib
+import hmac
+import http.server
+import json
+import sys
+
+
+def signature(key, name, time, body):
+    key = base64.b64decode(key.removeprefix("whsec_"))
+    mac = hmac.new(key, f"{name}.{time}.".encode() + body, hashlib.sha256)
+    return "v1," + base64.b64encode(mac.digest()).decode()
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    count = 0
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        name, time = self.headers["webhook-id"], self.headers["webhook-timestamp"]
+        is_signed = self.headers["webhook-signature"] == signature(KEY, name, time, body)
+        Server.count += 1
+        print(json.dumps({"signed": is_signed, "path": self.path, "id": name, "body": json.loads(body)}), flush=True)
+        answer = json.dumps({"id": f"m{Server.count}"}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+if sys.argv[1] == "sign":
+    _, _, key, name, time = sys.argv
+    print(signature(key, name, time, sys.stdin.buffer.read()))
+else:
+    KEY = sys.argv[2]
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    print(server.server_port, flush=True)
+    server.serve_forever()

@@ -1,0 +1,249 @@
+//! A channel that a server of one's own brings messages to: signed both ways, and nothing twice.
+
+use crate::{
+    attacks::actor::controls,
+    daemon::{Daemon, PATIENCE},
+    page::{anywhere, ask, default_model, started},
+    stage::Stage,
+};
+use bailey_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+const KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/webhook.py");
+
+/// A server of somebody's, in another language.
+struct Server {
+    child: Child,
+    port: u16,
+    posts: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let mut child =
+            Command::new("python3").args([SCRIPT, "serve", KEY]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut port = String::new();
+        out.read_line(&mut port).unwrap();
+        let posts: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let heard = posts.clone();
+        thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                heard.lock().unwrap().push(serde_json::from_str(&line).unwrap());
+            }
+        });
+        Self { child, port: port.trim().parse().unwrap(), posts }
+    }
+
+    fn posts(&self) -> Vec<Value> {
+        self.posts.lock().unwrap().clone()
+    }
+
+    /// Waits for something to be shown that has this in it.
+    fn wait_for(&self, words: &str) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(post) =
+                self.posts().into_iter().rfind(|post| post["body"].to_string().contains(words))
+            {
+                return post;
+            }
+            assert!(Instant::now() < deadline, "`{words}` did not come: {:#?}", self.posts());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn at(stage: &Stage, script: Vec<Reply>) -> (Server, ModelServer) {
+    let server = Server::start();
+    let model = stage.model(script);
+    default_model(stage);
+    anywhere(stage);
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    let channel = format!(
+        "{own}\n[channels.ci]\nkind = \"webhook\"\nkey_env = \"CI_KEY\"\nworkspace = {:?}\nbase_url = \"http://127.0.0.1:{}/answers\"\n",
+        stage.project(),
+        server.port
+    );
+    fs::write(&config, channel).unwrap();
+    let keys = stage.home().join(".env");
+    fs::write(&keys, format!("CI_KEY={KEY}\n")).unwrap();
+    fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
+    (server, model)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
+}
+
+fn signature(key: &str, id: &str, time: u64, body: &str) -> String {
+    let mut sign = Command::new("python3")
+        .args([SCRIPT, "sign", key, id, &time.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    sign.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+    String::from_utf8(sign.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
+}
+
+fn page(stage: &Stage) -> u16 {
+    let status = stage.ran(&["--json", "status"]).lines().remove(0);
+    status["page"]["url"].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap()
+}
+
+/// Delivers a body as it is signed; the status.
+fn deliver_as(port: u16, channel: &str, (id, time, signature): (&str, u64, &str), body: &Value) -> u16 {
+    let heads = [
+        format!("host: 127.0.0.1:{port}"),
+        "content-type: application/json".into(),
+        format!("webhook-id: {id}"),
+        format!("webhook-timestamp: {time}"),
+        format!("webhook-signature: {signature}"),
+    ];
+    ask(port, &format!("POST /hooks/{channel}"), &heads, Some(body)).status
+}
+
+fn deliver(port: u16, id: &str, body: &Value) -> u16 {
+    let time = now();
+    deliver_as(port, "ci", (id, time, &signature(KEY, id, time, &body.to_string())), body)
+}
+
+fn says(who: &str, text: &str) -> Value {
+    json!({ "conversation": "build 7", "from": { "id": who, "name": who }, "text": text })
+}
+
+/// Lets somebody in, as they would be.
+fn pair(stage: &Stage, server: &Server, port: u16, who: &str, role: &str) {
+    assert_eq!(deliver(port, &format!("pair-{who}"), &says(who, "hello?")), 200);
+    let shown = server.wait_for("bailey channels pair ci");
+    let text = shown["body"]["text"].as_str().unwrap().to_owned();
+    let code = text.split("pair ci ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    let ran = stage.ran(&["channels", "pair", "ci", &code, "--as", role]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn a_server_brings_a_message_and_is_sent_the_answer_and_the_question() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&file, "what the notes say\n").unwrap();
+    let read = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+    let (server, model) = at(&stage, vec![read, Reply::text("the notes are read")]);
+    let _daemon = Daemon::start(&stage);
+    let port = page(&stage);
+    pair(&stage, &server, port, "ann", "owner");
+    assert_eq!(deliver(port, "one", &says("ann", "read the notes")), 200);
+    let card = server.wait_for("notes.txt");
+    let yes = card["body"]["choices"][0]["chosen"].as_str().unwrap_or_else(|| panic!("{card}")).to_owned();
+    let chosen = json!({ "conversation": "build 7", "from": { "id": "eve" }, "chosen": yes });
+    deliver(port, "two", &chosen);
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(model.requests().len(), 1, "who is not let in answers nothing");
+    let chosen = json!({ "conversation": "build 7", "from": { "id": "ann" }, "chosen": yes });
+    assert_eq!(deliver(port, "three", &chosen), 200);
+    server.wait_for("the notes are read");
+    for post in server.posts() {
+        assert_eq!(
+            (post["signed"].clone(), post["path"].clone()),
+            (json!(true), json!("/answers")),
+            "{post}"
+        );
+        assert!(!post.to_string().contains(KEY), "the key is in no message");
+    }
+    let log = stage.ran(&["--json", "audit", "log", "-n", "200"]).stdout;
+    assert!(!log.contains(KEY));
+}
+
+#[test]
+fn what_nobody_signed_or_long_ago_or_before_is_nothing() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (server, model) = at(&stage, Vec::new());
+    (0..8).for_each(|_| model.push(Reply::text("heard")));
+    for (without, program) in
+        [("", Path::new(env!("CARGO_BIN_EXE_bailey"))), ("signature", controls()), ("replay", controls())]
+    {
+        started(&stage, program, without);
+        let _daemon = Daemon::of(&stage);
+        let port = page(&stage);
+        if without.is_empty() {
+            pair(&stage, &server, port, "ann", "owner");
+        }
+        let body = says("ann", &format!("hello {without}"));
+        let (time, text) = (now(), body.to_string());
+        let right = |id: &str, time| signature(KEY, id, time, &text);
+        let other = signature("whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "forged", time, &text);
+        let before = model.requests().len();
+        let forged = deliver_as(port, "ci", ("forged", time, &other), &body);
+        assert_eq!(forged, if without == "signature" { 200 } else { 401 });
+        for (what, of) in [
+            ("an old one", ("old", time - 3600, right("old", time - 3600))),
+            ("one to come", ("late", time + 3600, right("late", time + 3600))),
+        ] {
+            assert_eq!(deliver_as(port, "ci", (of.0, of.1, &of.2), &body), 401, "{what}");
+        }
+        assert_eq!(deliver_as(port, "none", ("x", time, &right("x", time)), &body), 401, "no such channel");
+        if without == "signature" {
+            model.wait_for(before + 1);
+            continue;
+        }
+        assert_eq!(model.requests().len(), before, "nothing of it was heard");
+
+        // The same once more, as who listened in, or a server that did not hear the answer, would send it.
+        let id = format!("msg-{without}");
+        let signed = right(&id, time);
+        assert_eq!(deliver_as(port, "ci", (&id, time, &signed), &body), 200);
+        model.wait_for(before + 1);
+        let deadline = Instant::now() + PATIENCE;
+        let shown = || server.posts().iter().filter(|post| post["body"]["text"] == "heard").count();
+        let so_far = if without.is_empty() { 0 } else { 1 };
+        while shown() <= so_far {
+            assert!(Instant::now() < deadline, "{:#?}", server.posts());
+            thread::sleep(Duration::from_millis(20));
+        }
+        thread::sleep(Duration::from_millis(700));
+        let posts = server.posts().len();
+        for _ in 0..3 {
+            assert_eq!(
+                deliver_as(port, "ci", (&id, time, &signed), &body),
+                200,
+                "a server may stop repeating it"
+            );
+        }
+        thread::sleep(Duration::from_millis(1500));
+        assert_eq!(server.posts().len() > posts, without == "replay", "{:#?}", server.posts());
+        assert_eq!(model.requests().len(), before + 1, "and no turn begins by it in any case");
+    }
+    assert_eq!(deliver_wrong(&stage), [409, 409, 415]);
+}
+
+/// What is signed and says nothing.
+fn deliver_wrong(stage: &Stage) -> [u16; 3] {
+    let _daemon = Daemon::start(stage);
+    let port = page(stage);
+    let empty = deliver(port, "w1", &json!({}));
+    let both = json!({ "conversation": "c", "from": { "id": "ann" }, "text": "x", "chosen": "y" });
+    let both = deliver(port, "w2", &both);
+    let heads = [format!("host: 127.0.0.1:{port}"), "content-type: text/plain".into()];
+    [empty, both, ask(port, "POST /hooks/ci", &heads, Some(&json!({}))).status]
+}

@@ -1,0 +1,214 @@
+//! A server of the owner's own that passes messages on: JSON, signed both ways as Standard Webhooks has it. The server vouches for who
+//! speaks; the signature vouches for the server, and is looked at before anything here is.
+
+use crate::{Arrival, Call, Channel, Conversation, Failure, Message, News, Post, Reply, Sender, Tap, Us};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::time::Duration;
+
+/// How long a server may take to its answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest text of one message to it, in characters, and of a name that it says, in bytes.
+const PAGE_CHARS_MAX: usize = 30_000;
+const NAME_BYTES_MAX: usize = 200;
+
+/// Any server that speaks this.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Webhook;
+
+/// What comes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Came {
+    conversation: String,
+    from: From,
+    /// They said this; or,
+    text: Option<String>,
+    /// they chose this of what a question offered.
+    chosen: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct From {
+    id: String,
+    #[serde(default)]
+    name: String,
+}
+
+/// What the server answers to a message.
+#[derive(Debug, Deserialize)]
+struct Taken {
+    id: String,
+}
+
+/// Something to be shown.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    conversation: &'a str,
+    /// The message that it takes the place of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    /// Markdown.
+    text: &'a str,
+    choices: Vec<Choice<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Choice<'a> {
+    label: &'a str,
+    chosen: &'a str,
+}
+
+fn call(body: &impl Serialize) -> Call {
+    // Strings alone: there is nothing in it that JSON does not have.
+    Call { path: String::new(), body: serde_json::to_string(body).unwrap_or_default(), patience: PATIENCE }
+}
+
+fn shown(to: &Conversation, message: Option<&str>, post: &Post) -> Call {
+    let choices = post.buttons.iter().map(|it| Choice { label: &it.label, chosen: &it.data }).collect();
+    call(&Shown { conversation: &to.0, message, text: &post.text, choices })
+}
+
+impl Channel for Webhook {
+    fn hello(&self) -> Option<Call> {
+        None
+    }
+
+    fn greeted(&self, _: &Reply) -> Result<Us, Failure> {
+        Ok(Us::default())
+    }
+
+    fn poll(&self, _: i64) -> Option<Call> {
+        None
+    }
+
+    /// Of what was delivered; its name is the delivery's.
+    fn news(&self, _: &Us, _: i64, reply: &Reply) -> Result<News, Failure> {
+        let came: Came =
+            serde_json::from_slice(&reply.body).map_err(|error| Failure::Refused(error.to_string()))?;
+        let Came { conversation, from, text, chosen } = came;
+        let is_name = |name: &String| name.len() <= NAME_BYTES_MAX && !name.chars().any(char::is_control);
+        if ![&conversation, &from.id, &from.name].into_iter().all(is_name)
+            || conversation.is_empty()
+            || from.id.is_empty()
+        {
+            let why = format!("`conversation` and `from.id` are names of 1 to {NAME_BYTES_MAX} bytes");
+            return Err(Failure::Refused(why));
+        }
+        let name = if from.name.is_empty() { from.id.clone() } else { from.name };
+        let (at, from) = (Conversation(conversation), Sender { id: from.id, name });
+        let arrival = match (text, chosen) {
+            (Some(text), None) => Arrival::Message(Message {
+                key: String::new(),
+                at,
+                from,
+                text,
+                is_quoted: false,
+                is_to_us: true,
+                left_out: Vec::new(),
+            }),
+            (None, Some(data)) => Arrival::Tap(Tap { id: String::new(), at, from, data }),
+            _ => return Err(Failure::Refused("there is either `text` or `chosen`".into())),
+        };
+        Ok(News { cursor: 1, arrivals: vec![arrival] })
+    }
+
+    fn pages(&self, markdown: &str) -> Vec<String> {
+        let characters: Vec<char> = markdown.chars().collect();
+        characters.chunks(PAGE_CHARS_MAX).map(|page| page.iter().collect()).collect()
+    }
+
+    fn plain(&self, text: &str) -> String {
+        text.to_owned()
+    }
+
+    fn send(&self, to: &Conversation, post: &Post) -> Call {
+        shown(to, None, post)
+    }
+
+    fn edit(&self, to: &Conversation, message: &str, post: &Post) -> Call {
+        shown(to, Some(message), post)
+    }
+
+    fn sent(&self, reply: &Reply) -> Result<String, Failure> {
+        match reply.status {
+            200..=299 => {
+                let taken: Taken = serde_json::from_slice(&reply.body).map_err(|_| {
+                    Failure::Refused("the server took it, and did not say under which `id`".into())
+                })?;
+                Ok(taken.id)
+            }
+            401 | 403 => Err(Failure::Key(format!("the server refuses the signature ({})", reply.status))),
+            429 | 500..=599 => Err(Failure::Again(format!("the server answered {}", reply.status))),
+            status => Err(Failure::Refused(format!("the server answered {status}"))),
+        }
+    }
+
+    fn tapped(&self, tap: &Tap, words: &str) -> Call {
+        call(&json!({ "conversation": tap.at.0, "to": tap.from.id, "notice": words }))
+    }
+
+    fn busy(&self, _: &Conversation) -> Option<Call> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Webhook;
+    use crate::{Arrival, Channel as _, Failure, Post, Reply, Us};
+
+    fn came(body: &str) -> Result<Arrival, Failure> {
+        let reply = Reply { status: 200, body: body.into() };
+        Webhook.news(&Us::default(), 0, &reply).map(|mut news| news.arrivals.remove(0))
+    }
+
+    #[test]
+    fn a_message_and_a_choice_are_read_and_nothing_else_is() {
+        let said = came(r#"{"conversation":"c","from":{"id":"7","name":"Ann"},"text":"hello"}"#).unwrap();
+        let Arrival::Message(message) = said else { panic!("{said:?}") };
+        assert_eq!((message.text.as_str(), message.from.name.as_str()), ("hello", "Ann"));
+        let chosen = came(r#"{"conversation":"c","from":{"id":"7"},"chosen":"y:1"}"#).unwrap();
+        assert!(matches!(chosen, Arrival::Tap(tap) if tap.data == "y:1" && tap.from.name == "7"));
+        for wrong in [
+            "",
+            "[]",
+            r#"{"conversation":"c","from":{"id":"7"}}"#,
+            r#"{"conversation":"","from":{"id":"7"},"text":"x"}"#,
+            r#"{"conversation":"c","from":{"id":""},"text":"x"}"#,
+            r#"{"conversation":"c","from":{"id":7},"text":"x"}"#,
+            r#"{"conversation":"c","from":{"id":"7","name":"A\nB"},"text":"x"}"#,
+            r#"{"conversation":"c","from":{"id":"7"},"text":"x","chosen":"y"}"#,
+        ] {
+            assert!(came(wrong).is_err(), "{wrong}");
+        }
+        assert!(
+            came(&format!(r#"{{"conversation":"{}","from":{{"id":"7"}},"text":"x"}}"#, "c".repeat(201)))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn what_a_server_answers_is_told_apart() {
+        let sent = |status, body: &str| Webhook.sent(&Reply { status, body: body.into() });
+        assert_eq!(sent(200, r#"{"id":"m1"}"#).unwrap(), "m1");
+        assert!(matches!(sent(200, ""), Err(Failure::Refused(_))));
+        assert!(matches!(sent(401, ""), Err(Failure::Key(_))));
+        assert!(matches!(sent(503, ""), Err(Failure::Again(_))));
+        assert!(matches!(sent(404, ""), Err(Failure::Refused(_))));
+    }
+
+    #[test]
+    fn an_edit_names_its_message_and_pages_fit() {
+        let to = crate::Conversation("c".into());
+        let post = Post { text: "x".into(), ..Post::default() };
+        assert!(!Webhook.send(&to, &post).body.contains("message"));
+        assert!(Webhook.edit(&to, "m1", &post).body.contains(r#""message":"m1""#));
+        let pages = Webhook.pages(&"é".repeat(70_000));
+        assert_eq!(
+            pages.iter().map(|page| page.chars().count()).collect::<Vec<_>>(),
+            [30_000, 30_000, 10_000]
+        );
+        assert!(Webhook.pages("").is_empty());
+    }
+}
