@@ -13,6 +13,7 @@ mod layers;
 mod metadata;
 mod mutants;
 mod prove;
+mod soak;
 mod test;
 
 use anyhow::{Result, bail};
@@ -33,6 +34,8 @@ cargo xtask TASK
                   the same of an apply, or an undo, of files and commits
   kill --random N kill it N times at random moments while several sessions run, apply and undo
   kill --power N  take the power N times from a guest in QEMU that runs it (both: --seed N)
+  soak            a daemon with 50 sessions for half an hour, while processes are killed, the model is down and the disk
+                  is full (--minutes N, --sessions N, --program FILE; as root with a disk of its own)
   bench [PART]    how long things take, side by side with bubblewrap, posix_spawn, raw SQLite and other proxies
   dist            a tarball, a Debian package, a bill of materials and their digests, in target/dist
                   (--install a linker for older systems, --image an OCI image, --twice build again and compare,
@@ -70,6 +73,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         // The client of `bench door`.
         ["asks", words @ ..] => bench::asks(words),
         ["dist", options @ ..] => dist::run(options),
+        ["soak", options @ ..] => soak::run(options),
         ["fuzz", options @ ..] => fuzz::run(options),
         // The first process of a guest of `kill --power`.
         ["guest", mode] => kill::power::guest::run(mode),

@@ -308,11 +308,17 @@ impl Host {
         inbound: Inbound,
         ops: &mut mpsc::Receiver<Op>,
     ) -> Result<TurnEnd, HostError> {
+        let (scope, turn) = self.accept(inbound).await?;
+        self.turn(scope, Some(turn), ops).await
+    }
+
+    /// Takes a message in; where it cannot be, no turn begins.
+    async fn accept(&mut self, inbound: Inbound) -> Result<(Scope, TurnId), HostError> {
         // First, so that what the project says stands before what the person says.
         self.read_guides().await?;
         let (scope, message, turn) = self.kernel.accept(&self.connection, inbound).await?;
         self.context.push(message);
-        self.turn(scope, Some(turn), ops).await
+        Ok((scope, turn))
     }
 
     /// Goes on with a turn that another process did not finish.
@@ -364,7 +370,14 @@ impl Host {
             let done = match op {
                 Op::Say(inbound) if self.kernel.is_repeated(&self.connection, &inbound).await? => continue,
                 Op::Say(inbound) => {
-                    last = self.say(inbound, ops).await.map(Some);
+                    last = match self.accept(inbound).await {
+                        Ok((scope, turn)) => self.turn(scope, Some(turn), ops).await.map(Some),
+                        // It is said no more, and whoever said it hears that. A turn's end tells itself.
+                        Err(error) => {
+                            self.tell_failed(name, &error).await?;
+                            Err(error)
+                        }
+                    };
                     match last {
                         // Without a journal nothing goes on, and nothing can be told.
                         Err(HostError::Journal(_) | HostError::Refused(Refused::Journal(_))) => return last,
@@ -394,12 +407,15 @@ impl Host {
                 Op::Cancel => continue,
             };
             if let Err(error) = done {
-                let scope = self.kernel.turn_of(&self.connection);
-                let happening = Happening::Failed { op: name.into(), error: error.to_string() };
-                self.kernel.tell(&scope, happening).await?;
+                self.tell_failed(name, &error).await?;
             }
         }
         last
+    }
+
+    async fn tell_failed(&self, op: &str, error: &HostError) -> Result<(), Refused> {
+        let scope = self.kernel.turn_of(&self.connection);
+        self.kernel.tell(&scope, Happening::Failed { op: op.into(), error: error.to_string() }).await
     }
 
     async fn apply_now(&self, ops: &mut mpsc::Receiver<Op>) -> Result<(), HostError> {

@@ -614,3 +614,48 @@ fn clear_and_alone() {
     alone.keys("\u{4}");
     assert_eq!(alone.end().0, 0);
 }
+
+#[test]
+fn who_says_something_while_the_disk_is_full_hears_that_it_was_not_taken() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    fs::create_dir_all(stage.home()).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64m,mode=700", "none"])
+        .arg(stage.home())
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        return println!("SKIPPED: no small file system can be mounted here");
+    }
+    let _model = stage.model(vec![Reply::text("before"), Reply::text("after")]);
+    {
+        let _daemon = Daemon::start(&stage);
+        let opened = open(&stage, &["-C", stage.project().to_str().unwrap()]);
+        let socket = stage.home().join("daemon").join(opened["session"].as_str().unwrap());
+        let mut session = BufReader::new(UnixStream::connect(socket).unwrap());
+        session.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut say = |session: &mut BufReader<UnixStream>, key: &str, until: &[&str]| {
+            let line = json!({ "op": "say", "text": "hello", "key": key });
+            session.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
+            loop {
+                let mut line = String::new();
+                assert!(session.read_line(&mut line).unwrap() > 0, "the session ended");
+                let event: Value = serde_json::from_str(&line).unwrap();
+                if until.contains(&event["type"].as_str().unwrap()) {
+                    return event;
+                }
+            }
+        };
+        assert_eq!(say(&mut session, "one", &["end"])["reason"], "answered");
+        let filler = stage.home().join("filler");
+        let mut file = fs::File::create(&filler).unwrap();
+        while file.write_all(&[7; 4096]).is_ok() {}
+        let heard = say(&mut session, "two", &["accepted", "end", "failed"]);
+        assert_eq!((heard["type"].clone(), heard["op"].clone()), (json!("failed"), json!("say")), "{heard}");
+        assert!(heard["error"].as_str().unwrap().contains("space"), "{heard}");
+        drop(file);
+        fs::remove_file(filler).unwrap();
+        // Under the same name: it was not accepted, so it is not known.
+        assert_eq!(say(&mut session, "two", &["end"])["reason"], "answered");
+    }
+    assert!(Command::new("umount").arg("-l").arg(stage.home()).status().unwrap().success());
+}

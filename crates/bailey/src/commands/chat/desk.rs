@@ -185,6 +185,7 @@ impl<'a> Desk<'a> {
         match &event.happening {
             Happening::Accepted { .. } => (self.is_working, self.is_asked) = (true, false),
             Happening::Repeated { .. } => self.is_asked = false,
+            Happening::Failed { op, .. } if op == "say" => self.is_asked = false,
             Happening::End { .. } => (self.is_working, self.idle) = (false, Instant::now()),
             Happening::Ask { id, .. } => drop(self.questions.insert(*id)),
             Happening::Answered { id, .. } => drop(self.questions.remove(id)),
