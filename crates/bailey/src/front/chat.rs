@@ -65,6 +65,8 @@ pub(crate) struct Chat {
     /// What `/model` offers.
     models: Vec<String>,
     pub(super) doing: Doing,
+    /// Whether the message that began the turn was taken.
+    is_taken: bool,
     /// Said during the turn, and not seen by the model yet.
     queued: VecDeque<String>,
     /// Said while the session could not take it.
@@ -92,6 +94,7 @@ impl Chat {
             history,
             models,
             doing: Doing::Nothing,
+            is_taken: false,
             queued: VecDeque::new(),
             held: VecDeque::new(),
             hint: String::new(),
@@ -274,7 +277,7 @@ impl Front<'_> {
         let Some(chat) = &mut self.chat else { return };
         match chat.doing {
             Doing::Nothing => {
-                chat.doing = Doing::Turn;
+                (chat.doing, chat.is_taken) = (Doing::Turn, false);
                 self.say(text);
             }
             Doing::Turn => {
@@ -411,10 +414,11 @@ impl Front<'_> {
             }
             Happening::Said { text, by: None } => self.show_message(text),
             Happening::Said { text, by: Some(by) } => self.show_message(&format!("{by}: {text}")),
-            // Said too late for the last turn, it begins one of its own.
-            Happening::Accepted { .. } if chat.doing == Doing::Nothing => {
-                chat.doing = Doing::Turn;
-                if let Some(text) = chat.queued.pop_front() {
+            Happening::Accepted { .. } => {
+                // Said too late for the last turn, it begins one of its own.
+                let is_late = chat.doing == Doing::Nothing;
+                (chat.doing, chat.is_taken) = (if is_late { Doing::Turn } else { chat.doing }, true);
+                if let Some(text) = is_late.then(|| chat.queued.pop_front()).flatten() {
                     self.show_message(&text);
                 }
             }
@@ -440,6 +444,13 @@ impl Front<'_> {
                     .iter()
                     .for_each(|kept| self.note(Style::Yellow, &format!("  kept as it is: {kept}")));
                 self.rested();
+            }
+            Happening::Failed { op, error } if op == "say" => {
+                let is_begun = chat.doing == Doing::Turn && chat.is_taken;
+                self.note(Style::Yellow, &format!("  your message was not taken: {error}"));
+                if !is_begun {
+                    self.rested();
+                }
             }
             Happening::Failed { op, error } => {
                 if chat.leaving.is_none() {

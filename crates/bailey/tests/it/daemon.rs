@@ -633,7 +633,7 @@ fn who_says_something_while_the_disk_is_full_hears_that_it_was_not_taken() {
         let socket = stage.home().join("daemon").join(opened["session"].as_str().unwrap());
         let mut session = BufReader::new(UnixStream::connect(socket).unwrap());
         session.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut say = |session: &mut BufReader<UnixStream>, key: &str, until: &[&str]| {
+        let say = |session: &mut BufReader<UnixStream>, key: &str, until: &[&str]| {
             let line = json!({ "op": "say", "text": "hello", "key": key });
             session.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
             loop {
