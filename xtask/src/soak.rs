@@ -39,6 +39,8 @@ const REST: Duration = Duration::from_secs(180);
 struct Yard {
     folder: PathBuf,
     bailey: PathBuf,
+    /// Turns that have ended.
+    turns: AtomicU64,
     /// The model answers nothing but errors until then, in seconds since the beginning.
     outage_until: AtomicU64,
     begun: Instant,
@@ -151,6 +153,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let yard = Arc::new(Yard {
         folder: folder.path().to_owned(),
         bailey,
+        turns: AtomicU64::new(0),
         outage_until: AtomicU64::new(0),
         begun: Instant::now(),
         is_over: AtomicBool::new(false),
@@ -218,26 +221,33 @@ fn soak(yard: &Arc<Yard>, disk: &faults::Disk, time: Duration, sessions: usize) 
     flat(&held)
 }
 
-/// What the daemon's process, and those of its sessions, hold now, in KiB; none while it is not there.
-fn look(yard: &Yard) -> Option<(u64, u64, usize)> {
-    let status = yard.lines(&["--json", "status"]).ok()?.pop()?;
-    let daemon = resident_kib(&status["pid"])?;
-    let sessions = status["sessions"].as_array()?;
-    let all: u64 = sessions.iter().filter_map(|session| resident_kib(&session["pid"])).sum();
-    println!(
-        "{:>5} s  daemon {:>6} KiB  {:>3} sessions {:>8} KiB  journal {:>7} KiB",
-        yard.seconds(),
-        daemon,
-        sessions.len(),
-        all,
-        fs::metadata(yard.home().join("journal.db")).map_or(0, |about| about.len() >> 10),
-    );
-    Some((daemon, all, sessions.len()))
+/// What is held at one moment, in KiB, after so many turns.
+struct Held {
+    daemon: u64,
+    journal: u64,
+    turns: u64,
 }
 
-fn resident_kib(pid: &Value) -> Option<u64> {
-    let about = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    about.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()
+/// Looks at it, unless the daemon is not there.
+fn look(yard: &Yard) -> Option<Held> {
+    let status = yard.lines(&["--json", "status"]).ok()?.pop()?;
+    let daemon = held_kib(&status["pid"])?;
+    let sessions = status["sessions"].as_array()?;
+    let all: u64 = sessions.iter().filter_map(|session| held_kib(&session["pid"])).sum();
+    let journal = fs::metadata(yard.home().join("journal.db")).map_or(0, |about| about.len() >> 10);
+    let turns = yard.turns.load(Ordering::Relaxed);
+    println!(
+        "{:>5} s {turns:>6} turns  daemon {daemon:>6} KiB  {:>3} sessions {all:>8} KiB  journal {journal:>8} KiB",
+        yard.seconds(),
+        sessions.len(),
+    );
+    Some(Held { daemon, journal, turns })
+}
+
+/// What a process holds, with its share of what it has in common with others.
+fn held_kib(pid: &Value) -> Option<u64> {
+    let about = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    about.lines().find_map(|line| line.strip_prefix("Pss:"))?.split_whitespace().next()?.parse().ok()
 }
 
 /// That each task was accepted once, its command begun once at most, and its turn ended with an answer.
@@ -291,21 +301,32 @@ fn tell(yard: &Yard, tallies: &[Tally], broken: &BTreeMap<&'static str, usize>, 
     println!("after {} s", yard.seconds());
 }
 
-fn flat(held: &[(u64, u64, usize)]) -> Result<()> {
+/// That the daemon does not grow, and that a turn takes no more of the journal the more there were before it.
+fn flat(held: &[Held]) -> Result<()> {
     let third = held.len() / 3;
     if third == 0 {
         println!("too short to say anything about memory");
         return Ok(());
     }
-    let most = |part: &[(u64, u64, usize)]| part.iter().map(|(daemon, ..)| *daemon).max().unwrap_or(0);
     let (_, rest) = held.split_at(third);
     let (middle, last) = rest.split_at(third);
-    let (middle, last) = (most(middle), most(last));
+    let most = |part: &[Held]| part.iter().map(|held| held.daemon).max().unwrap_or(0);
+    let each = |part: &[Held]| match part {
+        [first, .., last] => (last.journal - first.journal) as f64 / (last.turns - first.turns).max(1) as f64,
+        _ => 0.0,
+    };
+    let (before, after) = (most(middle), most(last));
     ensure!(
-        last <= middle + middle * GROWTH_PERCENT / 100 + GROWTH_KIB,
-        "the daemon grows: {middle} KiB in the second third, {last} KiB in the last"
+        after <= before + before * GROWTH_PERCENT / 100 + GROWTH_KIB,
+        "the daemon grows: {before} KiB in the second third, {after} KiB in the last"
     );
-    println!("memory is flat: {middle} KiB in the second third, {last} KiB in the last");
+    println!("memory is flat: {before} KiB in the second third, {after} KiB in the last");
+    let (before, after) = (each(middle), each(last));
+    ensure!(
+        after <= before * (100 + GROWTH_PERCENT) as f64 / 100.0 + 1.0,
+        "a turn takes more and more: {before:.1} KiB of the journal in the second third, {after:.1} KiB in the last"
+    );
+    println!("so is the journal: {before:.1} KiB for a turn in the second third, {after:.1} KiB in the last");
     Ok(())
 }
 

@@ -64,7 +64,8 @@ impl Context {
         &self.segments
     }
 
-    /// The join of everything that ever was in it: what was left out has led to what followed.
+    /// The join of everything that ever was in it: what was left out has led to what followed. Its sources are the last
+    /// reply, which names those of before, and what came since.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.labels
@@ -82,7 +83,11 @@ impl Context {
         if let Segment::Guide(new) = &segment {
             self.segments.retain(|old| !matches!(old, Segment::Guide(old) if old.path == new.path));
         }
-        self.labels = self.labels.clone().join(segment.labels());
+        let labels = std::mem::take(&mut self.labels);
+        self.labels = match &segment {
+            Segment::Reply(reply) => labels.into_entry(reply.entry, &reply.labels),
+            _ => labels.join(segment.labels()),
+        };
         self.segments.push(segment);
     }
 
@@ -122,7 +127,7 @@ impl Context {
         let gone = |segment: &Segment| replaced.contains(&segment.entry());
         let place = self.segments.iter().position(gone).unwrap_or(self.segments.len());
         self.segments.retain(|segment| !gone(segment));
-        self.labels = self.labels.clone().join(&note.labels);
+        self.labels = std::mem::take(&mut self.labels).into_entry(note.entry, &note.labels);
         self.segments.insert(place.min(self.segments.len()), Segment::Note(note));
     }
 

@@ -10,10 +10,11 @@ use bailey_kernel::{
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{
-    CallId, Card, CardPart, Digest, Event, Happening, Profile, SessionId, Timestamp, ToolCall,
+    CallId, Card, CardPart, Digest, Event, Happening, Labels, Profile, Seq, SessionId, Timestamp, ToolCall,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -273,6 +274,24 @@ impl Bench {
         entries.into_iter().map(|recorded| recorded.entry.fact).filter(|fact| fact.name() == name).collect()
     }
 
+    /// All entries that led to what has these labels: its sources, and theirs.
+    ///
+    /// # Panics
+    /// When the journal cannot be read.
+    pub async fn led_to(&self, labels: &Labels) -> BTreeSet<Seq> {
+        let entries = self.entries().await;
+        let of = |seq: Seq| entries.iter().find(|recorded| recorded.entry.seq == seq);
+        let mut found = BTreeSet::new();
+        let mut next = Vec::from_iter(labels.sources.clone());
+        while let Some(seq) = next.pop() {
+            if found.insert(seq) {
+                let labels = of(seq).and_then(|recorded| labels_of(&recorded.entry.fact));
+                next.extend(labels.into_iter().flat_map(|labels| &labels.sources));
+            }
+        }
+        found
+    }
+
     /// What front ends were told since the last look.
     pub fn happened(&mut self) -> Vec<Happening> {
         let mut all = Vec::new();
@@ -313,4 +332,18 @@ fn config(setup: &Setup) -> Config {
 #[must_use]
 pub fn tool_call(id: &str, name: &str, arguments: &serde_json::Value) -> ToolCall {
     ToolCall { id: CallId(id.into()), name: name.into(), arguments: arguments.to_string() }
+}
+
+/// The labels of what an entry brought in.
+fn labels_of(fact: &Fact) -> Option<&Labels> {
+    match fact {
+        Fact::Accepted { labels, .. }
+        | Fact::Pinned { labels }
+        | Fact::Guide { labels, .. }
+        | Fact::Delegated { labels, .. }
+        | Fact::Reply { labels, .. }
+        | Fact::Observation { labels, .. }
+        | Fact::Summary { labels, .. } => Some(labels),
+        _ => None,
+    }
 }

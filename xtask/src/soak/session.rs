@@ -28,6 +28,13 @@ pub(super) struct Tally {
     pub(super) failed: usize,
 }
 
+impl Tally {
+    fn ended(&mut self, yard: &Yard, begun: Instant) {
+        self.turns.push(begun.elapsed());
+        yard.turns.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// How a turn ended.
 enum End {
     Answered,
@@ -50,7 +57,7 @@ pub(super) fn run(yard: &Yard, number: usize) -> Result<Tally> {
                 Ok(End::Answered) => break,
                 Ok(End::Failed) => {
                     tally.failed += 1;
-                    tally.turns.push(begun.elapsed());
+                    tally.ended(yard, begun);
                 }
                 Err(_) => {
                     try_number += 1;
@@ -62,7 +69,7 @@ pub(super) fn run(yard: &Yard, number: usize) -> Result<Tally> {
             }
             thread::sleep(AGAIN);
         }
-        tally.turns.push(begun.elapsed());
+        tally.ended(yard, begun);
         task += 1;
         thread::sleep(PAUSE);
     }

@@ -243,7 +243,7 @@ async fn what_it_said_lies_apart_and_what_it_saw_labels_its_answer() {
     assert_eq!(names(own), ["delegated", "reply", "observation", "reply"]);
     assert!(names(table.bench.session).contains(&"token_ended"), "its token is over");
     let looked = of(own).find(|it| it.entry.fact.name() == "observation").unwrap().entry.seq;
-    assert!(seen.labels().sources.contains(&looked), "{:?}", seen.labels());
+    assert!(table.bench.led_to(seen.labels()).await.contains(&looked), "{:?}", seen.labels());
     assert!(table.bench.journal.session(&own.to_string()).await.is_err(), "nobody goes on with it");
     table.bench.journal.conversation(&own.to_string()).await.unwrap();
     // Its session's removal is its own.

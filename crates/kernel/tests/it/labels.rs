@@ -54,8 +54,37 @@ async fn a_reply_carries_the_join_of_its_context() {
     let before = context.labels().clone();
     context.push(reply);
     assert_eq!(context.labels().integrity, Integrity::Workspace);
-    assert!(context.labels().sources.is_superset(&before.sources));
-    assert_eq!(context.labels().sources.len(), before.sources.len() + 1);
+    let Some(replied) = bench.entries().await.into_iter().rfind(|it| it.entry.fact.name() == "reply") else {
+        panic!("no reply")
+    };
+    // The reply stands for all that its model saw, as its own labels in the journal say.
+    assert_eq!(Vec::from_iter(context.labels().sources.clone()), [replied.entry.seq]);
     let Some(Fact::Reply { labels, .. }) = bench.facts("reply").await.pop() else { panic!("no reply") };
     assert_eq!(labels, before);
+}
+
+#[tokio::test]
+async fn a_long_session_names_each_entry_once_and_all_of_them_by_way_of_its_replies() {
+    const ROUNDS: usize = 12;
+    let server = ModelServer::always(Reply::text("I read it"));
+    let bench = Bench::new(Setup::default().model(&server)).await;
+    bench.world.put("a", "x");
+    let (scope, mut context) = bench.context("go").await;
+    let provider = bench.provider(&server, Wire::OpenAiChat, 100);
+    for _ in 0..ROUNDS {
+        context.push(done(&bench, &scope, &context, &Toy::read("a")).await);
+        context.push(bench.kernel.converse(&scope, &context, &*provider, &[]).await.unwrap());
+    }
+    let most = intent_labels(&bench).await.iter().map(|labels| labels.sources.len()).max();
+    assert!(most <= Some(4), "{most:?}");
+    let led = bench.led_to(context.labels()).await;
+    let brought = bench.entries().await.into_iter().filter(|recorded| {
+        matches!(
+            recorded.entry.fact,
+            Fact::Accepted { .. } | Fact::Observation { .. } | Fact::Reply { .. } | Fact::Guide { .. }
+        )
+    });
+    let brought: Vec<_> = brought.map(|recorded| recorded.entry.seq).collect();
+    assert_eq!(brought.len(), 1 + 2 * ROUNDS);
+    assert!(brought.iter().all(|seq| led.contains(seq)), "{led:?}");
 }
