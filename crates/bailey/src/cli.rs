@@ -42,9 +42,9 @@ pub(crate) struct Cli {
     /// Bailey's home [default: $BAILEY_HOME, or ~/.bailey]
     #[arg(long, global = true, help_heading = GENERAL, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// Private: the process that serves one session of a conversation, and the descriptor of what is left to the next one
-    #[arg(long, hide = true, value_name = "FD")]
-    pub(crate) seat: Option<i32>,
+    /// Private: the process that serves one session of a conversation, and the descriptors of what is left to the next one
+    #[arg(long, hide = true, value_name = "FD,FD")]
+    pub(crate) seat: Option<String>,
     /// Private: the process that serves a session beneath the daemon
     #[arg(long, hide = true)]
     pub(crate) desk: bool,

@@ -84,7 +84,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Chat(chat) if cli.desk => wait(chat::desk::run(&home()?, chat, printer)),
         Command::Chat(chat) => match cli.seat {
             None => wait(chat::keep()),
-            Some(seat) => wait(chat::run(&home()?, chat, seat, printer)),
+            Some(seat) => wait(chat::run(&home()?, chat, &seat, printer)),
         },
         Command::Replay(asked) => wait(replay::run(&home()?, asked, printer)),
         Command::Policy(command) => wait(policy::run(&home()?, command, printer)),

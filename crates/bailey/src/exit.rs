@@ -39,6 +39,8 @@ pub(crate) const TERMINATED: u8 = 143;
 
 /// Of the process of one session of a conversation: the next one is wanted. Only who started it sees this.
 pub(crate) const NEXT: u8 = 10;
+/// Of the same: it was cut off from its session, and another one is to come back to it.
+pub(crate) const AGAIN: u8 = 11;
 
 /// Ends the program where it stands; the warden takes everything inside the walls with it. The terminal is left as it
 /// was found.

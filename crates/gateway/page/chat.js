@@ -343,6 +343,9 @@ class Conversation {
         for (const node of this.log.querySelectorAll(".sent")) node.classList.remove("sent");
         this.said.clear();
         break;
+      case "going_on":
+        this.isWorking = true;
+        break;
       case "text":
         this.write(event.text);
         return;

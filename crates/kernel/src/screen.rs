@@ -105,6 +105,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
         Happening::Ask { .. }
         | Happening::Session { .. }
         | Happening::Accepted { .. }
+        | Happening::GoingOn
         | Happening::Heard { .. }
         | Happening::Sessions { .. }
         | Happening::Guide { .. }

@@ -219,6 +219,8 @@ pub enum Happening {
         /// The last that the model said in that turn.
         text: String,
     },
+    /// A turn that another process did not finish goes on.
+    GoingOn,
     /// A person said something at another front end of the session, or at this one before it left.
     Said {
         /// The words, without secrets.

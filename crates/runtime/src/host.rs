@@ -326,8 +326,9 @@ impl Host {
     /// # Errors
     /// When the turn failed; the session can go on.
     pub async fn go_on(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<TurnEnd, HostError> {
-        self.read_guides().await?;
         let scope = self.kernel.turn_of(&self.connection);
+        self.kernel.tell(&scope, Happening::GoingOn).await?;
+        self.read_guides().await?;
         self.turn(scope, None, ops).await
     }
 

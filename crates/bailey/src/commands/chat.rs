@@ -36,7 +36,7 @@ use tokio::sync::mpsc;
 const OPS_WAITING_MAX: usize = 64;
 
 /// Serves one session of a conversation.
-pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Printer) -> Result<ExitCode> {
+pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Printer) -> Result<ExitCode> {
     // Whatever becomes of the keeper, nobody is left behind who talks to a terminal that is another's.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     let seat = Seat::take(seat)?;
@@ -44,7 +44,11 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: i32, printer: &Print
     if seat.is_first && is_somebody_there && !chat.no_onboarding && chat.resume.is_none() {
         welcome::welcome(home, printer)?;
     }
-    if let Some(daemon) = remote::daemon(home, &chat)? {
+    let daemon = match seat.lost {
+        Some(session) => Some(remote::back(home, session, printer).await?),
+        None => remote::daemon(home, &chat)?,
+    };
+    if let Some(daemon) = daemon {
         return remote::run(home, chat, seat, daemon, printer).await;
     }
     let (root, workspace, opening) = place(home, &chat, seat.is_first, printer).await?;

@@ -422,6 +422,7 @@ impl Front<'_> {
                     self.show_message(&text);
                 }
             }
+            Happening::GoingOn => (chat.doing, chat.is_taken) = (Doing::Turn, true),
             Happening::End { .. } => self.rested(),
             Happening::Diff { .. } if chat.doing == Doing::Op("apply") => {}
             Happening::Diff { diff, commits, .. } => {

@@ -44,14 +44,14 @@ fn program() -> &'static Path {
 }
 
 /// A running one, which is let go with the test.
-struct Boot {
+pub(crate) struct Boot {
     child: Child,
     said: BufReader<ChildStderr>,
     heard: String,
 }
 
 impl Boot {
-    fn start(stage: &Stage, options: &[&str]) -> Self {
+    pub(crate) fn start(stage: &Stage, options: &[&str]) -> Self {
         fs::create_dir_all(stage.home()).unwrap();
         let mut command = Command::new(program());
         command.arg("--home").arg(stage.home()).args(options).env_remove("BAILEY_HOME");
@@ -61,7 +61,7 @@ impl Boot {
     }
 
     /// The next line with these words.
-    fn wait_for(&mut self, words: &str) -> String {
+    pub(crate) fn wait_for(&mut self, words: &str) -> String {
         loop {
             let mut line = String::new();
             assert!(self.said.read_line(&mut line).unwrap() > 0, "{words} was not said: {}", self.heard);

@@ -196,8 +196,7 @@ fn what_a_killed_daemon_ran_goes_on_with_the_next() {
     model.wait_for(2);
     let session = daemon.wait("the turn", |it| it["working"] == true)["session"].clone();
     daemon.kill();
-    let (code, screen) = terminal.end();
-    assert!(code == 1 && screen.contains("the session's process has ended"), "{screen}");
+    terminal.wait_for("cut off from the session");
     gate.open();
     // Its socket lies there still, and is no daemon.
     assert_eq!(stage.ran(&["status"]).code, Some(1));
@@ -206,6 +205,11 @@ fn what_a_killed_daemon_ran_goes_on_with_the_next() {
     next.wait("the turn's end", |it| it["working"] == false);
     let said = answers(&stage, session.as_str().unwrap());
     assert!(said.contains("finished after all") && !said.contains("never said"), "{said}");
+    // The terminal came back to it by itself, and once that daemon ends in order, it waits for no other.
+    terminal.wait_for("finished after all");
+    assert_eq!(stage.ran(&["stop"]).code, Some(0));
+    let (code, screen) = terminal.end();
+    assert!(code == 1 && screen.contains("the session's process has ended"), "{screen}");
     // What was read before was not read again.
     let reads = stage
         .trail()

@@ -9,6 +9,7 @@
 )]
 
 mod adapts;
+mod always;
 mod approvals;
 mod attacks;
 mod audit;

@@ -109,12 +109,17 @@ impl Stage {
     /// The same, keeping what the home's configuration says already.
     pub(crate) fn model_beside(&self, script: Vec<Reply>) -> ModelServer {
         let server = ModelServer::start(script);
+        self.provider(&server);
+        server
+    }
+
+    /// Names a model's server in the home's configuration as the provider `test`.
+    pub(crate) fn provider(&self, server: &ModelServer) {
         let config = self.home().join("config.toml");
         let old = fs::read_to_string(&config).unwrap_or_default();
         let provider =
             format!("[providers.test]\nwire = \"anthropic\"\nbase_url = \"{}\"\n", server.base_url());
         fs::write(config, old + &provider).unwrap();
-        server
     }
 
     /// Runs one task against a scripted model, with nobody at the terminal, events as JSON.

@@ -1,10 +1,11 @@
 //! A person at a phone: the agent over Telegram, beneath the daemon, against a server of the Bot API.
 
-mod double;
+pub(crate) mod double;
 
 use crate::{
     attacks::actor::controls,
     daemon::{Daemon, end, open, pid},
+    page::default_model,
     stage::Stage,
     takeover::inject::{self, Taken},
 };
@@ -22,18 +23,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-const ANN: i64 = 42;
+pub(crate) const ANN: i64 = 42;
 const BOB: i64 = 77;
 const EVE: i64 = 666;
 
 /// A home with a channel, and a model that answers in this order.
 fn at(stage: &Stage, script: Vec<Reply>) -> (Telegram, ModelServer) {
-    let telegram = Telegram::start();
     let model = stage.model(script);
+    default_model(stage);
+    (channel(stage), model)
+}
+
+/// Adds a channel to a home.
+pub(crate) fn channel(stage: &Stage) -> Telegram {
+    let telegram = Telegram::start();
     let config = stage.home().join("config.toml");
     let own = fs::read_to_string(&config).unwrap();
     let channel = format!(
-        "model = \"test/model\"\n{own}\n[channels.phone]\nkind = \"telegram\"\nkey_env = \"PHONE_TOKEN\"\nworkspace = {:?}\nbase_url = {:?}\n",
+        "{own}\n[channels.phone]\nkind = \"telegram\"\nkey_env = \"PHONE_TOKEN\"\nworkspace = {:?}\nbase_url = {:?}\n",
         stage.project(),
         telegram.url()
     );
@@ -41,11 +48,11 @@ fn at(stage: &Stage, script: Vec<Reply>) -> (Telegram, ModelServer) {
     fs::write(stage.home().join(".env"), format!("PHONE_TOKEN={TOKEN}\n")).unwrap();
     let mode = Command::new("chmod").arg("600").arg(stage.home().join(".env")).status().unwrap();
     assert!(mode.success());
-    (telegram, model)
+    telegram
 }
 
 /// Lets somebody in, as they would be.
-fn pair(stage: &Stage, telegram: &Telegram, who: i64, name: &str, role: &str) {
+pub(crate) fn pair(stage: &Stage, telegram: &Telegram, who: i64, name: &str, role: &str) {
     telegram.says(who, name, who, "hello?");
     let (_, shown) = telegram.wait_for(who, "bailey channels pair phone");
     let code = shown.text.split("pair phone ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();

@@ -184,6 +184,7 @@ impl<'a> Desk<'a> {
     fn take(&mut self, event: &Event) {
         match &event.happening {
             Happening::Accepted { .. } => (self.is_working, self.is_asked) = (true, false),
+            Happening::GoingOn => self.is_working = true,
             Happening::Repeated { .. } => self.is_asked = false,
             Happening::Failed { op, .. } if op == "say" => self.is_asked = false,
             Happening::End { .. } => (self.is_working, self.idle) = (false, Instant::now()),

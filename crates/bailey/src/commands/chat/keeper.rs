@@ -2,12 +2,12 @@
 //!
 //! The process of a session binds itself before it hears of the world, and so can open no other session. The keeper is
 //! not bound, and hears of nobody: it reads no file and no key, and knows of a session how it ended. Its exit code
-//! [`exit::NEXT`] asks for another one.
+//! [`exit::NEXT`] asks for another one, and [`exit::AGAIN`] for a process that comes back to the same.
 
 use crate::{compose::SEAT, exit, front};
 use anyhow::{Context as _, Result};
 use rustix::{
-    fd::AsRawFd as _,
+    fd::{AsRawFd as _, OwnedFd},
     fs::MemfdFlags,
     process::{Pid, Signal as Number, WaitOptions, WaitStatus, getpid, kill_process, waitpid},
 };
@@ -20,21 +20,27 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Keeps a conversation to its end; its exit code is that of the last session.
 pub(in crate::commands) async fn keep() -> Result<ExitCode> {
     let mut ear = Ear::listen()?;
-    // It is not closed at an execution, and the kernel throws it away with the last process that has it.
-    let note = rustix::fs::memfd_create("bailey-seat", MemfdFlags::empty()).context("no file in memory")?;
+    let note = memory()?;
+    let mut place = memory()?;
     front::remember();
     loop {
         let child = Command::new("/proc/self/exe")
-            .arg(format!("{SEAT}{}", note.as_raw_fd()))
+            .arg(format!("{SEAT}{},{}", note.as_raw_fd(), place.as_raw_fd()))
             .args(env::args_os().skip(1))
             .spawn()
             .context("cannot start the process of a session")?;
         let session = Pid::from_child(&child);
         match ear.wait(session).await? {
-            exit::NEXT => {}
+            exit::NEXT => place = memory()?,
+            exit::AGAIN => {}
             code => return Ok(ExitCode::from(code)),
         }
     }
+}
+
+/// A file in memory, which is not closed at an execution, and which the kernel throws away with the last process that has it.
+fn memory() -> Result<OwnedFd> {
+    rustix::fs::memfd_create("bailey-seat", MemfdFlags::ALLOW_SEALING).context("no file in memory")
 }
 
 /// What a keeper hears.

@@ -7,8 +7,9 @@ use crate::{
     compose::{self, Keys},
     config::Config,
     daemon::{
+        SOCKET,
         client::Client,
-        wire::{self, Ask, EVENT_BYTES_MAX, Told, Wanted},
+        wire::{self, Ask, EVENT_BYTES_MAX, Status, Told, Wanted},
     },
     exit,
     front::{Asker, Chat, Front, History, Leave, short},
@@ -16,7 +17,7 @@ use crate::{
     print::Printer,
     project,
 };
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_protocol::{Event, Op, SessionId};
 use rustix::net::RecvFlags;
 use std::{
@@ -24,6 +25,7 @@ use std::{
     io::{self, IsTerminal as _},
     path::Path,
     process::ExitCode,
+    time::{Duration, Instant},
 };
 use tokio::{
     io::BufReader,
@@ -37,6 +39,10 @@ use tokio::{
 /// Events and ops that may wait here.
 const EVENTS_WAITING_MAX: usize = 1024;
 const OPS_WAITING_MAX: usize = 64;
+/// How long a conversation waits for its session after it was cut off: for a daemon, and for a daemon that is there to begin it again.
+const BACK: Duration = Duration::from_secs(30);
+const ABSENT: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The daemon that this conversation's sessions run beneath; none where none runs, and for one that works on this machine itself.
 ///
@@ -46,11 +52,53 @@ pub(super) fn daemon(home: &Home, chat: &cli::Chat) -> Result<Option<Client>> {
     if chat.no_sandbox || chat.alone { Ok(None) } else { Client::connect(home) }
 }
 
+/// A daemon that runs the session which this conversation was cut off from: the same, or the next one, which begins again what the
+/// last one ran. One that ended in order took its socket along.
+///
+/// # Errors
+/// When there is none.
+pub(super) async fn back(home: &Home, session: SessionId, printer: &Printer) -> Result<Client> {
+    printer.note("cut off from the session; waiting until it is there again (Ctrl-C leaves)");
+    let begun = Instant::now();
+    let mut absent = Instant::now();
+    while begun.elapsed() < BACK && absent.elapsed() < ABSENT {
+        if !home.daemon().join(SOCKET).exists() {
+            break;
+        }
+        match status(home).await {
+            Some((_, status)) if status.stopping => break,
+            Some((daemon, status)) if status.sessions.iter().any(|it| it.session == session) => {
+                return Ok(daemon);
+            }
+            Some(_) => {}
+            None => absent = Instant::now(),
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Err(gone(session))
+}
+
+async fn status(home: &Home) -> Option<(Client, Status)> {
+    let mut daemon = Client::connect(home).ok()??;
+    match daemon.ask(Ask::Status).await.ok()? {
+        Told::Status(status) => Some((daemon, status)),
+        _ => None,
+    }
+}
+
+fn gone(session: SessionId) -> anyhow::Error {
+    anyhow!(
+        "the session's process has ended; what it did is kept: `bailey status` shows whether the daemon runs, \
+         `bailey chat --resume {}` goes on",
+        short(&session)
+    )
+}
+
 /// Serves one session of a conversation.
 pub(super) async fn run(
     home: &Home,
     chat: cli::Chat,
-    seat: Seat,
+    mut seat: Seat,
     mut daemon: Client,
     printer: &Printer,
 ) -> Result<ExitCode> {
@@ -65,6 +113,7 @@ pub(super) async fn run(
     let wanted = wanted(home, &chat, &seat, printer).await?;
     let (session, stream) = opened(home, &mut daemon, &wanted, printer).await?;
     drop(daemon);
+    seat.serves(session)?;
     stream.set_nonblocking(true)?;
     let history = if io::stdin().is_terminal() { History::open(&home.history()) } else { History::default() };
     // INVARIANT: from here on this process hears what a model said.
@@ -136,6 +185,12 @@ async fn say(mut write: OwnedWriteHalf, mut asked: mpsc::Receiver<Op>) -> Result
 fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<bool>) -> Result<ExitCode> {
     crate::front::restore();
     let leave = front.left();
+    let next = front.turned().map(str::to_owned).or_else(|| seat.model.clone());
+    // Of what was piped in, nobody knows what was read already.
+    if matches!(talked, Ok(false)) && front.ending().is_none() && io::stdin().is_terminal() {
+        seat.leave(next.as_deref())?;
+        return Ok(ExitCode::from(exit::AGAIN));
+    }
     let name = short(&session);
     if front.is_turn() {
         front
@@ -148,14 +203,10 @@ fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<boo
         return Ok(ExitCode::from(code));
     }
     if !talked.with_context(|| format!("to come back: bailey chat --resume {name}"))? {
-        bail!(
-            "the session's process has ended; what it did is kept: `bailey status` shows whether the daemon runs, \
-             `bailey chat --resume {name}` goes on"
-        );
+        return Err(gone(session));
     }
     if leave == Leave::Clear {
-        let model = front.turned().map(str::to_owned).or_else(|| seat.model.clone());
-        seat.leave(model.as_deref())?;
+        seat.leave(next.as_deref())?;
         return Ok(ExitCode::from(exit::NEXT));
     }
     Ok(ExitCode::from(exit::DONE))
@@ -171,10 +222,11 @@ async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -
     }
     let mut words = again.clone();
     let mut session = None;
-    match &chat.resume {
+    let resumed = seat.lost.map(|lost| lost.to_string()).or_else(|| chat.resume.clone());
+    match &resumed {
         Some(name) => {
             let info = crate::commands::journal(home, printer).await?.session(name).await?;
-            if seat.is_first {
+            if seat.is_first || seat.lost.is_some() {
                 session = Some(info.id);
                 words.extend(["--resume".to_owned(), info.id.to_string()]);
             } else {

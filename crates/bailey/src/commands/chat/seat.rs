@@ -1,20 +1,28 @@
-//! What one process of a conversation leaves to the next: the model that the person turned to. It goes through a file in memory that
-//! the keeper hands on unread, and is looked at here like anything that may come from a process that was taken over.
+//! What one process of a conversation leaves to the next, through two files in memory that the keeper hands on unread: the model that
+//! the person turned to, which is looked at here like anything that may come from a process that was taken over; and the session that
+//! it served, which it wrote and sealed before it heard of anybody, so that the next one comes back to that one and no other.
 
 use anyhow::{Context as _, Result, bail};
+use bailey_protocol::SessionId;
+use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals};
 use std::{
     fs::{self, File},
     io::{Read as _, Seek as _, Write as _},
-    os::fd::RawFd,
 };
 
 /// The longest name of a model, in bytes.
 const NAME_BYTES_MAX: u64 = 512;
+/// Nobody writes to it any more, whoever has it open (memfd_create(2)).
+const SEALED: SealFlags =
+    SealFlags::SEAL.union(SealFlags::WRITE).union(SealFlags::GROW).union(SealFlags::SHRINK);
 
 /// This process's place in a conversation.
 #[derive(Debug)]
 pub(super) struct Seat {
     note: File,
+    place: File,
+    /// The session that the process before was cut off from.
+    pub(super) lost: Option<SessionId>,
     /// Whether no session came before.
     pub(super) is_first: bool,
     /// The model that the person turned to in a session before.
@@ -22,24 +30,48 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Reads what the process before left, over a descriptor that this one was started with.
+    /// Reads what the process before left, over the two descriptors that this one was started with, `NOTE,PLACE`.
     ///
     /// # Errors
-    /// When there is none, or it is no name of a model.
-    pub(super) fn take(descriptor: RawFd) -> Result<Self> {
-        let path = format!("/proc/self/fd/{descriptor}");
-        let note = fs::OpenOptions::new().read(true).write(true).open(&path);
-        let mut note = note.with_context(|| {
-            format!("cannot open `{path}`: `--seat` is private; to talk with the agent: bailey chat")
-        })?;
-        let mut text = String::new();
-        (&note).take(NAME_BYTES_MAX + 1).read_to_string(&mut text).context("what was left is no text")?;
+    /// When there are none, or they hold no name of a model and no session.
+    pub(super) fn take(descriptors: &str) -> Result<Self> {
+        let private = || "`--seat` is private; to talk with the agent: bailey chat";
+        let (note, place) = descriptors.split_once(',').with_context(private)?;
+        let open = |descriptor: &str| {
+            let descriptor: u32 = descriptor.parse()?;
+            let path = format!("/proc/self/fd/{descriptor}");
+            fs::OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(&path)
+                .with_context(|| format!("cannot open `{path}`"))
+        };
+        let (mut note, place) = (open(note).with_context(private)?, open(place).with_context(private)?);
+        let text = read(&note)?;
         note.set_len(0)?;
         note.rewind()?;
-        let is_first = text.is_empty();
+        let lost = match read(&place)? {
+            id if id.is_empty() => None,
+            _ if !fcntl_get_seals(&place)?.contains(SEALED) => {
+                bail!("the session that was served is not sealed")
+            }
+            id => Some(SessionId::parse(&id).context("what was served is no session")?),
+        };
         let model = Some(text.trim_end_matches('\n').to_owned()).filter(|model| !model.is_empty());
         model.as_deref().map(checked).transpose()?;
-        Ok(Self { note, is_first, model })
+        Ok(Self { note, place, lost, is_first: text.is_empty() && lost.is_none(), model })
+    }
+
+    /// Writes down which session this process serves, for good.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn serves(&mut self, session: SessionId) -> Result<()> {
+        if self.lost.is_none() {
+            write!(self.place, "{session}")?;
+            fcntl_add_seals(&self.place, SEALED)?;
+        }
+        Ok(())
     }
 
     /// Leaves the model to the next process.
@@ -50,6 +82,12 @@ impl Seat {
         model.map(checked).transpose()?;
         Ok(writeln!(self.note, "{}", model.unwrap_or_default())?)
     }
+}
+
+fn read(file: &File) -> Result<String> {
+    let mut text = String::new();
+    file.take(NAME_BYTES_MAX + 1).read_to_string(&mut text).context("what was left is no text")?;
+    Ok(text)
 }
 
 /// A recording is a file of the host's: only the human names one, on the command line.
