@@ -175,7 +175,8 @@ fn a_question_is_answered_by_who_may_and_by_nobody_else() {
     // A group of three: only who is known is heard, and only when it is to us.
     telegram.says(BOB, "Bob", group, "not to you");
     telegram.says(BOB, "Bob", group, "@bailey_bot read the notes");
-    let (card, shown) = telegram.wait_for(group, "notes.txt");
+    let (card, shown) =
+        telegram.wait(group, "a card", |it| it.text.contains("notes.txt") && !it.buttons.is_empty());
     assert_eq!(
         shown.buttons.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(),
         ["Yes, once", "Yes, for this session", "No"]
@@ -294,6 +295,40 @@ fn loss_and_restarts_lose_and_repeat_nothing() {
     }
     let said = stage.trail().into_iter().filter(|it| it["type"] == "accepted").count();
     assert_eq!((said, model.requests().len()), (4, 5));
+    telegram.check();
+}
+
+#[test]
+fn a_question_that_a_kill_cut_off_is_answered_by_any_button_that_stands_there() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&file, "what the notes say\n").unwrap();
+    let read = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+    let (telegram, model) = at(&stage, vec![read, Reply::text("it was read")]);
+    let _daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    // The platform shows it, and the channel's process is killed before it hears so.
+    telegram.fail_with("sendMessage", "notes.txt", [Fault::Unheard]);
+    telegram.says(ANN, "Ann", ANN, "read the notes");
+    telegram.wait_for(ANN, "notes.txt");
+    end(bridge(&stage), "-KILL");
+    telegram.wait(ANN, "a card", |it| it.text.contains("notes.txt") && !it.buttons.is_empty());
+    // Again, with all that comes after it: what stands there stays what it is.
+    end(bridge(&stage), "-KILL");
+    let cards: Vec<i64> = telegram
+        .shown(ANN)
+        .into_iter()
+        .filter(|(_, shown)| !shown.buttons.is_empty())
+        .map(|(id, _)| id)
+        .collect();
+    assert_eq!(cards.len(), 1, "{:#?}", telegram.shown(ANN));
+    telegram.taps(ANN, "Ann", ANN, cards[0], "Yes, once");
+    telegram.wait_for(ANN, "it was read");
+    telegram.wait(ANN, "the card's end", |shown| shown.text.contains("✔ yes, by Ann"));
+    assert_eq!(model.requests().len(), 2);
+    let left: Vec<_> = telegram.shown(ANN).into_iter().filter(|(_, it)| !it.buttons.is_empty()).collect();
+    assert!(left.is_empty(), "buttons that nobody knows: {left:#?}");
     telegram.check();
 }
 

@@ -45,6 +45,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 const TAPPED: Duration = Duration::from_secs(5);
 /// The longest words of a card, in characters: what is longer is not answered here, for nobody has seen all of it.
 const CARD_CHARS_MAX: usize = 3000;
+/// What a card says of itself before it can be answered, in characters.
+const TITLE_CHARS_MAX: usize = 200;
 
 /// What comes to a conversation from the platform.
 #[derive(Debug)]
@@ -454,9 +456,6 @@ impl Talk {
 
     async fn show_card(&mut self, id: ApprovalId, card: &Card) {
         let name = id.to_string();
-        if self.bridge.book.get(|notes| notes.cards.contains_key(&name)) {
-            return;
-        }
         let words = words(card);
         let is_whole = words.chars().count() <= CARD_CHARS_MAX;
         let mut text: String = words.chars().take(CARD_CHARS_MAX).collect();
@@ -480,10 +479,20 @@ impl Talk {
             self.show().await;
         }
         let post = Post { buttons, ..self.bridge.words(&text) };
+        // A card is begun without its buttons and noted before it gets them: what can be tapped is known, also to who comes after a kill.
         let bridge = self.bridge.clone();
-        let Ok(message) = bridge.deliver(|| bridge.channel.send(&self.at, &post)).await else { return };
-        let note = CardNote { at: self.at.0.clone(), message, text: post.text };
+        let shown = bridge.book.get(|notes| notes.cards.get(&name).map(|card| card.message.clone()));
+        if let Some(message) = shown
+            && bridge.deliver(|| bridge.channel.edit(&self.at, &message, &post)).await.is_ok()
+        {
+            return;
+        }
+        let begun =
+            bridge.words(&format!("❓ {}", card.title.chars().take(TITLE_CHARS_MAX).collect::<String>()));
+        let Ok(message) = bridge.deliver(|| bridge.channel.send(&self.at, &begun)).await else { return };
+        let note = CardNote { at: self.at.0.clone(), message: message.clone(), text: post.text.clone() };
         self.note(|notes| drop(notes.cards.insert(name, note)));
+        bridge.deliver(|| bridge.channel.edit(&self.at, &message, &post)).await.ok();
     }
 
     async fn answered(&mut self, id: ApprovalId, answer: Verdict, why: &str) {

@@ -47,7 +47,8 @@ struct State {
     last_message: i64,
     messages: BTreeMap<(i64, i64), Shown>,
     toasts: Vec<(String, String)>,
-    faults: Vec<(String, Fault)>,
+    /// What fails next: a method, words in what is sent, and how.
+    faults: Vec<(String, String, Fault)>,
     calls: BTreeMap<String, usize>,
     wrong: Vec<String>,
     is_over: bool,
@@ -116,7 +117,12 @@ impl Telegram {
     }
 
     pub(crate) fn fail(&self, method: &str, faults: impl IntoIterator<Item = Fault>) {
-        let faults = faults.into_iter().map(|fault| (method.to_owned(), fault));
+        self.fail_with(method, "", faults);
+    }
+
+    /// The same for calls that have these words in them.
+    pub(crate) fn fail_with(&self, method: &str, words: &str, faults: impl IntoIterator<Item = Fault>) {
+        let faults = faults.into_iter().map(|fault| (method.to_owned(), words.to_owned(), fault));
         self.state.0.lock().unwrap().faults.extend(faults);
     }
 
@@ -338,7 +344,9 @@ fn exchange(path: &str, body: &Value, (state, changed): &(Mutex<State>, Condvar)
     };
     let mut held = state.lock().unwrap();
     *held.calls.entry(method.clone()).or_default() += 1;
-    let fault = held.faults.iter().position(|(of, _)| *of == method).map(|at| held.faults.remove(at).1);
+    let fails =
+        |(of, words, _): &(String, String, Fault)| *of == method && body.to_string().contains(words.as_str());
+    let fault = held.faults.iter().position(fails).map(|at| held.faults.remove(at).2);
     match fault {
         Some(Fault::Lost) => return None,
         Some(Fault::Slow(seconds)) => {
