@@ -78,7 +78,8 @@ export async function chat(view, signal, id) {
 
 class Conversation {
   constructor(id, signal) {
-    Object.assign(this, { id, signal, stream: null, after: null, isWorking: false, said: new Set() });
+    Object.assign(this, { id, signal, stream: null, after: null, isWorking: false, isSpeaking: false, said: new Set() });
+    this.opened = Promise.withResolvers();
     this.log = el("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0" });
     this.title = el("h1", {}, `Conversation ${short(id)}`);
     this.state = el("span", { class: "badge" }, "connects");
@@ -131,6 +132,7 @@ class Conversation {
         // It cannot be opened: what was said is shown all the same.
         if (error.status > 0 && error.status !== 503) return this.closed(error);
       }
+      if (this.stream) this.opened = Promise.withResolvers();
       this.stream = null;
       this.is("reconnects", "trouble");
       await wait(pause, this.signal);
@@ -140,6 +142,8 @@ class Conversation {
 
   async closed(error) {
     if (!this.after) await this.recall(Infinity);
+    // Whoever waits to say something is told so.
+    this.opened.resolve();
     this.is("closed", "trouble");
     this.stop.hidden = true;
     fill(this.log, trouble(error), button("Try again", () => window.dispatchEvent(new Event("hashchange"))));
@@ -220,6 +224,11 @@ class Conversation {
   }
 
   async speak() {
+    if (this.isSpeaking || !this.words.value.trim()) return;
+    // Whoever is faster than the connection is heard when it is there; until then the words can still be changed.
+    this.isSpeaking = true;
+    await this.opened.promise;
+    this.isSpeaking = false;
     const text = this.words.value.trim();
     if (!text) return;
     const shown = this.person(text, null, true);
@@ -327,6 +336,7 @@ class Conversation {
     switch (event.type) {
       case "stream":
         this.stream = event.stream;
+        this.opened.resolve();
         return;
       case "session":
         this.title.textContent = `${plain(event.workspace)} · ${plain(event.model)}`;
