@@ -130,7 +130,8 @@ fn the_same_errand_from_everywhere_comes_through_a_kill_in_its_middle() {
         model.wait_for(before + 3);
         watch.kill(&stage);
         open();
-        terminal.wait_for("notes.txt");
+        // What was typed before the question stands there whole is thrown away.
+        terminal.wait_for_in_turn(&["notes.txt", "[n]o and why: "]);
         terminal.keys("y\r");
         terminal.wait_for(DONE);
         terminal.wait_for("done in");
