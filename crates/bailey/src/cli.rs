@@ -162,6 +162,9 @@ pub(crate) enum Schedule {
         /// The model, PROVIDER/NAME
         #[arg(long)]
         model: Option<String>,
+        /// How many tokens each time may use up, where `limits.session_tokens` is not lower
+        #[arg(long, value_name = "NUMBER")]
+        tokens: Option<u64>,
     },
     /// Show all, with the next time of each
     List,
@@ -437,6 +440,9 @@ pub(crate) struct TurnOptions {
     /// Show what commands print while they run
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    /// Let the session use up so many tokens at most, where `limits.session_tokens` is not lower
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) tokens: Option<u64>,
 }
 
 /// Who answers the questions of a turn.

@@ -417,6 +417,13 @@ impl Config {
         Ok(())
     }
 
+    /// Lowers what a session may use up to what its command line says.
+    pub(crate) fn spend(&mut self, tokens: Option<u64>) {
+        if let Some(tokens) = tokens {
+            self.lower("session_tokens", tokens);
+        }
+    }
+
     /// Lowers a limit that anybody may lower; says whether it was higher.
     fn lower(&mut self, name: &str, value: u64) -> bool {
         let (field, value) = match name {

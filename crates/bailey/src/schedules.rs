@@ -26,6 +26,9 @@ pub(crate) struct Schedule {
     pub(crate) directory: PathBuf,
     /// The model, where that is not the configured one.
     pub(crate) model: Option<String>,
+    /// How many tokens each time may use up, where the home's own limit is not lower.
+    #[serde(default)]
+    pub(crate) tokens: Option<u64>,
     /// The moment that was done last, or when it was written down: what was due after it and until now is done once.
     pub(crate) since: Timestamp,
     /// The session of the last time.

@@ -239,6 +239,7 @@ export async function schedules(view, signal) {
     el("code", {}, it.cron),
     time(it.next),
     it.task,
+    it.tokens ?? "",
     it.session ? el("a", { href: `#/chat/${it.session}` }, short(it.session)) : "",
     el(
       "div",
@@ -247,15 +248,16 @@ export async function schedules(view, signal) {
       button(`Remove ${it.name}`, () => came.of(() => home.act({ act: "remove_schedule", name: it.name }), () => (again(), null)), "danger"),
     ),
   ];
-  fill(view, table("Tasks by the clock", ["Name", "When", "Next", "What", "Last session", "Do"], all.map(row), "There are none."), came.node);
+  fill(view, table("Tasks by the clock", ["Name", "When", "Next", "What", "Tokens at most", "Last session", "Do"], all.map(row), "There are none."), came.node);
   const [name, when, task, directory] = ["nightly", "0 3 * * *", "update the dependencies and make the tests pass", "/home/me/project"].map((placeholder) => el("input", { required: true, placeholder }));
+  const tokens = el("input", { type: "number", min: "1" });
   const form = el(
     "form",
     {
       class: "begin",
       onsubmit: (event) => {
         event.preventDefault();
-        const body = { act: "add_schedule", name: name.value, when: when.value, task: task.value, directory: directory.value };
+        const body = { act: "add_schedule", name: name.value, when: when.value, task: task.value, directory: directory.value, tokens: tokens.value ? Number(tokens.value) : null };
         came.of(() => home.act(body), () => (again(), null));
       },
     },
@@ -264,6 +266,7 @@ export async function schedules(view, signal) {
     field("When, in the five fields of cron", when),
     field("What the agent is told", task),
     field("Project", directory),
+    field("How many tokens each time may use up; empty: the limit of every session", tokens),
     el("button", { type: "submit", class: "strong" }, "Add"),
   );
   fill(view, form);

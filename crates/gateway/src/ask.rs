@@ -152,6 +152,9 @@ pub enum Act {
         task: String,
         /// Where, absolute.
         directory: String,
+        /// How many tokens each time may use up.
+        #[serde(default)]
+        tokens: Option<u64>,
     },
     /// Does a task now.
     RunSchedule {

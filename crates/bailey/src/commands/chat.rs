@@ -56,6 +56,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
     options.model = seat.model.clone().or(options.model);
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
+    config.spend(options.tokens);
     let asker = Asker::compliant(options.approve, compose::is_compliance(&config)?)?;
     let keys = Keys::load(home, &config, printer)?;
     let revealed = match opening {

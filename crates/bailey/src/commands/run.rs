@@ -29,6 +29,7 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     let (root, workspace) = project::find(run.directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
+    config.spend(run.options.tokens);
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::unlocked(home, &config, printer)?;
     let opening = match run.warm {

@@ -32,7 +32,8 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
         Sessions::Context { session } => super::context::run(home, &session, printer).await,
         Sessions::Resume { session, message, options } => {
             let keys = Keys::unlocked(home, &Config::load(home)?, printer)?;
-            let Found { config, info, revealed, .. } = find(home, &session, printer).await?;
+            let Found { mut config, info, revealed, .. } = find(home, &session, printer).await?;
+            config.spend(options.tokens);
             project::still_there(&info.workspace)?;
             let opening = Opening::Resume(info.id);
             let session = Session { revealed, ..Session::new(home, &config, keys, info.workspace, opening) };

@@ -406,8 +406,9 @@ pub(crate) fn words_to_do(act: Act) -> Result<(Vec<String>, Option<String>)> {
             );
             words
         }
-        Act::AddSchedule { name, when, task, directory } => {
+        Act::AddSchedule { name, when, task, directory, tokens } => {
             let mut words = fixed(&["schedule", "add"]);
+            words.extend(tokens.map(|tokens| format!("--tokens={tokens}")));
             words.extend([
                 format!("--cron={when}"),
                 format!("--directory={directory}"),

@@ -80,8 +80,10 @@ impl Daemon {
         schedule: Schedule,
         moment: Timestamp,
     ) -> Result<SessionId> {
-        let Schedule { task, directory, model, .. } = schedule;
-        let again: Vec<String> = model.into_iter().flat_map(|model| ["--model".to_owned(), model]).collect();
+        let Schedule { task, directory, model, tokens, .. } = schedule;
+        let bound = tokens.map(|tokens| format!("--tokens={tokens}"));
+        let again: Vec<String> =
+            model.map(|model| format!("--model={model}")).into_iter().chain(bound).collect();
         let place = ["-C".to_owned(), directory.display().to_string()];
         let words = again.iter().cloned().chain(place).collect();
         let Told::Opened { session, .. } =

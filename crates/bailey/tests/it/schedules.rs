@@ -92,6 +92,39 @@ fn one_is_done_now_and_by_the_minute() {
 }
 
 #[test]
+fn a_time_uses_up_no_more_than_its_own_budget() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let model = home(&stage, vec![Reply::text("done")]);
+    let daemon = Daemon::start(&stage);
+    let bounded = ["schedule", "add", "small", "--cron", "@yearly", "--tokens", "100", "look around"];
+    assert_eq!(stage.ran(&bounded).code, Some(0));
+    add(&stage, "large", "@yearly", "look around");
+    let listed = listed(&stage);
+    assert_eq!((&listed[1]["name"], &listed[1]["tokens"]), (&"small".into(), &100.into()), "{listed:#?}");
+    let ended = |session: &str| {
+        let shown = stage.ran(&["--json", "sessions", "show", session]).lines();
+        shown.iter().find(|it| it["entry"]["type"] == "turn_ended").map(|it| it["entry"]["reason"].clone())
+    };
+    let run = |name: &str| {
+        let ran = stage.ran(&["--json", "schedule", "run", name]);
+        let session = ran.lines()[0]["session"].as_str().unwrap().to_owned();
+        wait("the turn's end", || ended(&session).is_some());
+        (session.clone(), ended(&session).unwrap())
+    };
+    let (session, reason) = run("small");
+    assert_eq!((reason, model.requests().len()), ("budget".into(), 0));
+    // The control: without it, the same goes through.
+    assert_eq!((run("large").1, model.requests().len()), ("answered".into(), 1));
+    // Who comes back to it decides what it may use up.
+    drop(daemon);
+    model.push(Reply::text("done after all"));
+    let resumed = stage.ran(&["sessions", "resume", &session, "--tokens", "100"]);
+    assert!(resumed.code == Some(7) && model.requests().len() == 1, "{resumed:?}");
+    let resumed = stage.ran(&["sessions", "resume", &session]);
+    assert!(resumed.code == Some(0) && resumed.stdout.contains("done after all"), "{resumed:?}");
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let _model = home(&stage, Vec::new());

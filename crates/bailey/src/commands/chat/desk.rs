@@ -45,6 +45,7 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
+    config.spend(chat.options.tokens);
     let keys = Keys::load(home, &config, printer)?;
     let revealed = match opening {
         Opening::New(_) => Vec::new(),

@@ -220,6 +220,7 @@ async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -
     if let Some(model) = seat.model.as_ref().or(options.model.as_ref()) {
         again.extend(["--model".to_owned(), model.clone()]);
     }
+    again.extend(options.tokens.map(|tokens| format!("--tokens={tokens}")));
     let mut words = again.clone();
     let mut session = None;
     let resumed = seat.lost.map(|lost| lost.to_string()).or_else(|| chat.resume.clone());
