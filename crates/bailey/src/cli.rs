@@ -42,6 +42,9 @@ pub(crate) struct Cli {
     /// Bailey's home [default: $BAILEY_HOME, or ~/.bailey]
     #[arg(long, global = true, help_heading = GENERAL, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
+    /// One of the home's named agents, in place of the home's own
+    #[arg(long, global = true, help_heading = GENERAL, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// Private: the process that serves one session of a conversation, and the descriptors of what is left to the next one
     #[arg(long, hide = true, value_name = "FD,FD")]
     pub(crate) seat: Option<String>,
@@ -143,6 +146,31 @@ Exit codes: 0 done or nothing to do, 1 not done, 2 the rules have mistakes or br
 const CRON_HELP: &str = "\
 Five fields of crontab(5): minute, hour, day of the month, month, day of the week, in this machine's local time; `*`, `1,15`, `mon-fri`, `*/10`, and @hourly, @daily, @weekly, @monthly,
 @yearly. What was due while no daemon ran is done once when the next one starts. Each time is a session of its own, under your rules; a question waits for you (`bailey approvals`).";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// Make one
+    New {
+        /// What it is called
+        name: String,
+        /// The model it works with, PROVIDER/NAME [default: the configured one]
+        #[arg(long)]
+        model: Option<String>,
+        /// The tools it has, and no others [default: all]
+        #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
+        tools: Vec<String>,
+        /// How many tokens each of its sessions may use up, where `limits.session_tokens` is not lower
+        #[arg(long, value_name = "NUMBER")]
+        tokens: Option<u64>,
+    },
+    /// Show all
+    List,
+    /// Remove one, with its personality and what it noted of itself; its sessions stay in the journal
+    Remove {
+        /// What it is called
+        name: String,
+    },
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Schedule {
@@ -393,6 +421,9 @@ pub(crate) enum Command {
     /// Say whether a repository's own settings are used
     #[command(subcommand)]
     Trust(Trust),
+    /// Several agents in one home, each with a personality, a model, tools and limits of its own
+    #[command(subcommand)]
+    Agent(Agent),
     /// The personality that your agent has in every session: SOUL.md of Bailey's home
     #[command(subcommand)]
     Soul(Soul),

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod agent;
 mod approvals;
 mod audit;
 mod auto_apply;
@@ -39,16 +40,18 @@ use crate::{
     cli::{Audit, Channels, Cli, Command},
     compose::{self, Keys},
     config::Config,
+    front::short,
     home::Home,
     print::Printer,
 };
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use bailey_protocol::SessionId;
 use std::{future::Future, process::ExitCode};
 
 /// Runs a command.
 pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
     let home = || {
-        let home = Home::open(cli.home.clone())?;
+        let home = Home::open(cli.home.clone())?.of_agent(cli.agent.as_deref())?;
         home.forgotten().iter().for_each(|remark| printer.warn(remark));
         anyhow::Ok(home)
     };
@@ -67,6 +70,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Models(command) => wait(models::run(&home()?, command, printer)),
         Command::Trust(command) => trust::run(&home()?, command, printer),
+        Command::Agent(command) => agent::run(&home()?, command, printer),
         Command::Soul(command) => soul::run(&home()?, &command, printer),
         Command::Start { foreground, detached, held } => {
             wait(daemon::start(&home()?, foreground, detached, held, printer))
@@ -118,6 +122,25 @@ fn wait(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     // A question that still waits for the terminal must not keep the program.
     runtime.shutdown_background();
     done
+}
+
+/// The home as the agent of a session has it, which goes on with it.
+///
+/// # Errors
+/// When that one is gone, or another one was asked for.
+async fn home_of(home: &Home, journal: &bailey_journal::Journal, session: SessionId) -> Result<Home> {
+    let agent = journal.agent_of(session).await?;
+    let name =
+        |agent: &Option<String>| agent.as_ref().map_or("the home's own".into(), |name| format!("`{name}`"));
+    if home.agent.is_some() && home.agent != agent {
+        bail!(
+            "session {} is that of another agent: {}, and not {}",
+            short(&session),
+            name(&agent),
+            name(&home.agent)
+        );
+    }
+    home.of_agent(agent.as_deref())
 }
 
 /// The journal of a home, to be read.

@@ -421,6 +421,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
             events: sender,
             workspace,
             folder,
+            agent: home.agent.clone(),
             backend: (shape != Shape::Walled).then(|| shape.backend().to_owned()),
             command: command_line(),
             unattended,
@@ -451,6 +452,7 @@ fn papers(
     let tools = toolbox(session.config, &session.workspace).specs();
     let text = identity::text(&identity::State {
         config: session.config,
+        agent: session.home.agent.as_deref(),
         shape,
         model: model.map(String::as_str),
         tools: tools.iter().map(|tool| tool.name.as_str()).collect(),
@@ -584,14 +586,18 @@ pub(crate) fn instruction(config: &Config, workspace: &WsPath, shape: Shape) -> 
     instruction.with_fact("Stand-ins for keys", &format!("{} ({told})", keys.join(", ")))
 }
 
-/// The tools.
+/// The tools, or those of them that the agent is to have.
 pub(crate) fn toolbox(config: &Config, workspace: &WsPath) -> Toolbox {
-    Toolbox::built_in(ToolConfig {
+    let all = Toolbox::built_in(ToolConfig {
         workspace: workspace.0.clone(),
         shell: "/bin/sh".into(),
         limits: config.command.clone(),
         max_wall_ms: 3_600_000,
-    })
+    });
+    match &config.tools {
+        Some(names) => all.among(names),
+        None => all,
+    }
 }
 
 /// The codec of a configured model, `PROVIDER/MODEL`: what would be sent, without a way to send it.

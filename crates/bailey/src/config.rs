@@ -3,6 +3,7 @@
 //!
 //! Each value knows where it came from (`origin.rs`), each mistake where it stands (`document.rs`).
 
+mod agent;
 mod approvals;
 mod auto_apply;
 mod calls;
@@ -65,6 +66,8 @@ pub(crate) struct Config {
     pub(crate) approvals: Approvals,
     /// What may be used up.
     pub(crate) budgets: Budgets,
+    /// The tools that the agent has, where these are not all.
+    pub(crate) tools: Option<Vec<String>>,
     /// Tool calls of one turn.
     pub(crate) tool_calls: usize,
     /// Tokens of one reply.
@@ -282,6 +285,7 @@ impl Default for Config {
                 secret_hits: Some(SECRET_HITS),
                 ..Budgets::default()
             },
+            tools: None,
             tool_calls: 200,
             reply_tokens: 16_384,
             command: Limits::default(),
@@ -313,6 +317,7 @@ impl Config {
             config.take(document)?;
         }
         config.choose_configured(home, document.as_ref())?;
+        config.agent(home)?;
         config.environment(|name| std::env::var(name).ok())?;
         Ok(config)
     }

@@ -4,6 +4,7 @@ mod folder;
 
 pub(crate) use folder::{Folder, Holds, file_system, places};
 
+use crate::agents;
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::Paper;
 use bailey_protocol::SessionId;
@@ -24,6 +25,8 @@ pub(crate) struct Home {
     pub(crate) root: PathBuf,
     /// The user's, canonical.
     pub(crate) user: PathBuf,
+    /// Which of its named agents works, where it is not the home's own.
+    pub(crate) agent: Option<String>,
 }
 
 impl Home {
@@ -47,21 +50,55 @@ impl Home {
             );
         }
         make_private(&root.join("sessions"))?;
-        Ok(Self { root, user })
+        Ok(Self { root, user, agent: None })
     }
 
     pub(crate) fn config(&self) -> PathBuf {
         self.root.join("config.toml")
     }
 
+    /// The same home as one of its named agents has it.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub(crate) fn of_agent(&self, name: Option<&str>) -> Result<Self> {
+        let home = Self { agent: name.map(str::to_owned), ..self.clone() };
+        if let Some(name) = name
+            && !(agents::is_name(name) && home.agent_settings().exists())
+        {
+            bail!(
+                "there is no agent `{name}` in this home: `bailey agent list` names all, `bailey agent new {name}` makes it"
+            );
+        }
+        Ok(home)
+    }
+
+    /// What its named agents have of their own, a directory each.
+    pub(crate) fn agents(&self) -> PathBuf {
+        self.root.join("agents")
+    }
+
+    /// What is the agent's own, and no other's.
+    fn own(&self) -> PathBuf {
+        self.agent.as_ref().map_or_else(|| self.root.clone(), |name| self.agents().join(name))
+    }
+
+    /// What the owner says of a named agent.
+    pub(crate) fn agent_settings(&self) -> PathBuf {
+        self.own().join(agents::SETTINGS)
+    }
+
     /// What the agent is told of itself and its person: the one file here that an agent can ask to change.
     pub(crate) fn agent_file(&self) -> PathBuf {
-        self.root.join("agent.toml")
+        self.own().join("agent.toml")
     }
 
     /// A paper: who the agent and its person are. No agent can write it.
     pub(crate) fn paper(&self, paper: Paper) -> PathBuf {
-        self.root.join(paper.name())
+        match paper {
+            Paper::User => self.root.join(paper.name()),
+            Paper::Identity | Paper::Soul => self.own().join(paper.name()),
+        }
     }
 
     pub(crate) fn policy(&self) -> PathBuf {

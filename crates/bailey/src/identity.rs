@@ -31,6 +31,7 @@ const STOPPED: &str = "- Stopped: ";
 /// What `IDENTITY.md` speaks of.
 pub(crate) struct State<'a> {
     pub(crate) config: &'a Config,
+    pub(crate) agent: Option<&'a str>,
     pub(crate) shape: Shape,
     pub(crate) model: Option<&'a str>,
     pub(crate) tools: Vec<&'a str>,
@@ -44,7 +45,7 @@ pub(crate) struct State<'a> {
 
 /// What the agent is told that it is.
 pub(crate) fn text(state: &State<'_>) -> String {
-    let State { config, shape, model, tools, sessions, stopped, is_attended } = state;
+    let State { config, agent, shape, model, tools, sessions, stopped, is_attended } = state;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let walls = match shape {
         Shape::Walled => {
@@ -63,6 +64,7 @@ pub(crate) fn text(state: &State<'_>) -> String {
     let asked = if *is_attended { "somebody is there to answer" } else { "nobody is there to answer" };
     let budgets = &config.budgets;
     let stopped = stopped.as_ref().map_or_else(|| "no".into(), |since| format!("since {since}"));
+    let name = agent.map(|name| format!("- Name: {name}, one of several agents of this home"));
     let lines = [
         "# What I am".into(),
         "Bailey writes this file; what is written into it by hand is lost.".into(),
@@ -86,7 +88,7 @@ pub(crate) fn text(state: &State<'_>) -> String {
         format!("{STOPPED}{stopped}"),
     ];
     // A name of any length may stand in the configuration; the end is always there.
-    let mut text: String = lines.iter().flat_map(|line| [one_line(line), "\n".into()]).collect();
+    let mut text: String = lines.iter().chain(&name).flat_map(|line| [one_line(line), "\n".into()]).collect();
     let most = IDENTITY_BYTES_MAX - END.len() - 1;
     text.truncate(text.floor_char_boundary(most));
     if !text.ends_with('\n') {

@@ -3,6 +3,7 @@
 //! Read `compose.rs` first: it puts the circle together. `commands/` has a file for each command.
 
 mod agent_file;
+mod agents;
 mod bounds;
 mod channels;
 mod cli;

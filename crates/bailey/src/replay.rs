@@ -195,6 +195,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 workspace,
                 folder: self.folder.0.clone(),
                 backend: None,
+                agent: home.agent.clone(),
                 command: "bailey replay".into(),
                 person: None,
                 unattended: false,

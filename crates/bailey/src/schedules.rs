@@ -26,6 +26,9 @@ pub(crate) struct Schedule {
     pub(crate) directory: PathBuf,
     /// The model, where that is not the configured one.
     pub(crate) model: Option<String>,
+    /// Which of the home's named agents does it.
+    #[serde(default)]
+    pub(crate) agent: Option<String>,
     /// How many tokens each time may use up, where the home's own limit is not lower.
     #[serde(default)]
     pub(crate) tokens: Option<u64>,

@@ -156,6 +156,11 @@ pub enum Fact {
         /// What the outcomes say: `landlock`, or `none`.
         backend: String,
     },
+    /// Who works in the session: one of the home's named agents.
+    Agent {
+        /// Its name.
+        agent: String,
+    },
     /// These rules are in force from here on.
     PolicyAdopted {
         /// Over all rules.
@@ -505,6 +510,7 @@ impl Fact {
             Self::SessionRemoved { .. } => "session_removed",
             Self::SessionResumed { .. } => "session_resumed",
             Self::Walls { .. } => "walls",
+            Self::Agent { .. } => "agent",
             Self::PolicyAdopted { .. } => "policy_adopted",
             Self::Stopped => "stopped",
             Self::Released => "released",

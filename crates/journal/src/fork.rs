@@ -57,7 +57,8 @@ impl Journal {
 fn is_said(recorded: &Recorded) -> bool {
     matches!(
         recorded.entry.fact,
-        Fact::Accepted { .. }
+        Fact::Agent { .. }
+            | Fact::Accepted { .. }
             | Fact::Reply { .. }
             | Fact::Observation { .. }
             | Fact::Pinned { .. }

@@ -4,7 +4,7 @@ use crate::{
     Journal, JournalError,
     begin::state,
     chain::{self, Broken, Verified},
-    fact::Recorded,
+    fact::{Fact, Recorded},
     project::{FAMILY, title},
 };
 use bailey_protocol::{Digest, SessionId, Timestamp, Touched, WsPath, number::Seq};
@@ -288,6 +288,27 @@ impl Journal {
                 rows.collect::<Result<Vec<_>, _>>().map_err(Into::into)
             })
             .await?)
+    }
+
+    /// Which named agent works in a session; none where it is the home's own.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn agent_of(&self, session: SessionId) -> Result<Option<String>, JournalError> {
+        let found = self.store().glance(move |db| {
+            let mut statement = db.prepare_cached(
+                // It stands right behind the session's beginning.
+                "SELECT body, NULL FROM (
+                    SELECT type, body, archive FROM entry WHERE session = ?1 ORDER BY seq LIMIT 3
+                 ) WHERE type = 'agent' AND archive IS NULL",
+            )?;
+            let mut rows = statement.query_map(params![session.to_string()], stored_row)?;
+            rows.next().map(|row| recorded(row?)).transpose()
+        });
+        Ok(found.await?.and_then(|found: Recorded| match found.entry.fact {
+            Fact::Agent { agent } => Some(agent),
+            _ => None,
+        }))
     }
 
     /// One session, by its whole name or a unique ending of it.

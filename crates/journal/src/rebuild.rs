@@ -158,6 +158,7 @@ impl Replay {
             | Fact::EndAsked { .. }
             | Fact::SigningBegun { .. }
             | Fact::Walls { .. }
+            | Fact::Agent { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }
     }

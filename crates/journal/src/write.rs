@@ -64,6 +64,14 @@ impl Journal {
         self.append(Entry::of(id, Fact::Walls { backend })).await
     }
 
+    /// Notes which of the home's named agents works in a session. Without such an entry it is the home's own.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn note_agent(&self, id: SessionId, agent: String) -> Result<Seq, JournalError> {
+        self.append(Entry::of(id, Fact::Agent { agent })).await
+    }
+
     /// Begins the conversation of a sub-agent, whose task is `task` and who acts by `token`; what it does is done in the
     /// session of its parent, and what it uses up is a part of what that one may.
     ///

@@ -49,6 +49,8 @@ pub struct Parts {
     pub folder: PathBuf,
     /// What its outcomes will call what stands between it and the host, where that is less than namespaces.
     pub backend: Option<String>,
+    /// Which of the home's named agents works in it, where it is not the home's own.
+    pub agent: Option<String>,
     /// What this process was started as, for whoever finds the session in use.
     pub command: String,
     /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who did.
@@ -141,6 +143,7 @@ impl Host {
             workspace,
             folder,
             backend,
+            agent,
             command,
             unattended,
             person,
@@ -168,6 +171,9 @@ impl Host {
                     model: model.clone(),
                 };
                 kernel.journal().open_session(session, new).await?;
+                if let Some(agent) = agent {
+                    kernel.journal().note_agent(session, agent).await?;
+                }
                 Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
             }
             Opening::Resume(_) => {

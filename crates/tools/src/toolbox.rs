@@ -77,6 +77,14 @@ impl Toolbox {
         Ok(Self::new(tools))
     }
 
+    /// Those of these tools that are named so.
+    #[must_use]
+    pub fn among(&self, names: &[String]) -> Self {
+        let wanted: BTreeSet<usize> =
+            names.iter().filter_map(|name| self.names.get(&plain(name)).copied()).collect();
+        Self::new(wanted.into_iter().filter_map(|index| self.tools.get(index).cloned()).collect())
+    }
+
     /// The kinds of action that these tools come to.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {

@@ -20,6 +20,18 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (&["restore"], &[("bailey restore ~/.bailey/backups/20261121T180000Z", "")]),
     (
+        &["agent", "new"],
+        &[
+            (
+                "bailey agent new reviewer --tools fs.read,fs.list,search.grep,git.run",
+                "it reads, and changes nothing",
+            ),
+            ("bailey run --agent reviewer \"look through the last commit\"", "then"),
+        ],
+    ),
+    (&["agent", "list"], &[("bailey agent list", "")]),
+    (&["agent", "remove"], &[("bailey agent remove reviewer", "")]),
+    (
         &["schedule", "add"],
         &[("bailey schedule add tests --cron \"30 7 * * mon-fri\" \"run the tests and say what fails\"", "")],
     ),

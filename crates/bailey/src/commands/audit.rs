@@ -126,6 +126,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Delegated { parent, .. } => (Style::Plain, format!("by {}: {}", parent.session, first())),
         Fact::SessionRemoved { payloads } => (Style::Yellow, format!("{payloads} payloads were erased")),
         Fact::SessionResumed { model } => (Style::Dim, format!("with {model}")),
+        Fact::Agent { agent } => (Style::Plain, agent.clone()),
         Fact::Walls { backend } if backend == "none" => (Style::Red, "there are none".into()),
         Fact::Walls { backend } => (Style::Yellow, format!("{backend} alone")),
         Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),

@@ -51,7 +51,8 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
     if let Some(daemon) = daemon {
         return remote::run(home, chat, seat, daemon, printer).await;
     }
-    let (root, workspace, opening) = place(home, &chat, seat.is_first, printer).await?;
+    let Place { home, root, workspace, opening } = place(home, &chat, seat.is_first, printer).await?;
+    let home = &home;
     let mut options = chat.options;
     options.model = seat.model.clone().or(options.model);
     let mut config = Config::load(home)?;
@@ -119,20 +120,26 @@ fn models(config: &Config) -> Vec<String> {
     config.model.iter().cloned().chain(providers).collect()
 }
 
+/// Where a conversation's next session is, and whose.
+struct Place {
+    /// As its agent has it.
+    home: Home,
+    root: PathBuf,
+    workspace: WsPath,
+    opening: Opening,
+}
+
 /// The project, and a new session or the one that goes on.
-async fn place(
-    home: &Home,
-    chat: &cli::Chat,
-    is_first: bool,
-    printer: &Printer,
-) -> Result<(PathBuf, WsPath, Opening)> {
+async fn place(home: &Home, chat: &cli::Chat, is_first: bool, printer: &Printer) -> Result<Place> {
     if let Some(name) = &chat.resume {
-        let mut info = super::journal(home, printer).await?.session(name).await?;
-        info.workspace = origin(home, info.id).unwrap_or(info.workspace);
+        let journal = super::journal(home, printer).await?;
+        let mut info = journal.session(name).await?;
+        let home = super::home_of(home, &journal, info.id).await?;
+        info.workspace = origin(&home, info.id).unwrap_or(info.workspace);
         project::still_there(&info.workspace)?;
         let root = PathBuf::from(&info.workspace.0);
         let opening = if is_first { Opening::Resume(info.id) } else { Opening::New(compose::new_session()?) };
-        return Ok((root, info.workspace, opening));
+        return Ok(Place { home, root, workspace: info.workspace, opening });
     }
     let (root, workspace) = project::find(chat.directory.as_deref(), home)?;
     if is_first {
@@ -142,5 +149,5 @@ async fn place(
         true => Opening::Resume(super::pool::take(home, &root, printer)?),
         false => Opening::New(compose::new_session()?),
     };
-    Ok((root, workspace, opening))
+    Ok(Place { home: home.clone(), root, workspace, opening })
 }

@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 use std::{path::Path, process::ExitCode};
 
 pub(super) async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
-    let mut config = Config::load(home)?;
-    let keys = Keys::load(home, &config, printer)?;
+    let keys = Keys::load(home, &Config::load(home)?, printer)?;
     let journal = compose::journal(home, &keys).await?.0;
     let info = journal.session(name).await?;
+    let home = &super::home_of(home, &journal, info.id).await?;
+    let mut config = Config::load(home)?;
     let origin = origin(home, info.id);
     config.narrow(home, Path::new(&origin.as_ref().unwrap_or(&info.workspace).0), printer)?;
     let shape = match origin {

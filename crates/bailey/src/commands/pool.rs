@@ -156,6 +156,9 @@ fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
 /// # Errors
 /// When there is none, with what is wrong with those that there are.
 pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<SessionId> {
+    if let Some(agent) = &home.agent {
+        bail!("what was made ready ahead is the home's own agent's: leave `--warm` or `--agent {agent}` out");
+    }
     let mut whys = Vec::new();
     for mark in marks(home)?.into_iter().rev().filter(|mark| mark.project == root) {
         if let Some(why) = stale(home, &mark) {

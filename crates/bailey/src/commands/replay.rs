@@ -27,13 +27,12 @@ pub(super) async fn run(home: &Home, asked: Replay, printer: &Printer) -> Result
     tokio::select! {
         biased;
         code = ended.heard() => Ok(ExitCode::from(code)),
-        done = again(home, &config, &keys, &folder, &asked, printer) => done,
+        done = again(home, &keys, &folder, &asked, printer) => done,
     }
 }
 
 async fn again(
     home: &Home,
-    config: &Config,
     keys: &Keys,
     folder: &replay::Folder,
     asked: &Replay,
@@ -43,6 +42,9 @@ async fn again(
     if !asked.policy.is_empty() {
         return otherwise(home, asked, &journal, printer).await;
     }
+    let session = journal.session(&asked.session).await?.id;
+    let home = &super::home_of(home, &journal, session).await?;
+    let config = &Config::load(home)?;
     let rules = || {
         let rules = config.approvals.join(compose::rules(home)?.0);
         Ok(rules.with_profile(config.calls.profile()))

@@ -26,7 +26,16 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
             let (directory, _) = project::find(directory.as_deref(), home)?;
             let since = SystemClock.now();
             let next = cron.after(since);
-            let schedule = Schedule { cron, task, directory, model, tokens, since, session: None };
+            let schedule = Schedule {
+                cron,
+                task,
+                directory,
+                model,
+                tokens,
+                agent: home.agent.clone(),
+                since,
+                session: None,
+            };
             Schedules::change(home, |schedules| schedules.add(&name, schedule))?;
             printer.note(&format!("{name}: the next time is {}", next.map(local).unwrap_or_default()));
             if Client::connect(home)?.is_none() {
@@ -66,19 +75,20 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
     }
     for (name, schedule) in schedules {
         let next = schedule.cron.after(SystemClock.now());
-        let Schedule { cron, task, directory, model, tokens, session, .. } = schedule;
+        let Schedule { cron, task, directory, model, tokens, agent, session, .. } = schedule;
         if printer.is_json() {
             printer.json(&json!({
                 "name": name, "cron": cron, "task": task, "directory": directory, "model": model,
-                "tokens": tokens, "next": next.map(|next| next.to_string()), "session": session,
+                "tokens": tokens, "agent": agent, "next": next.map(|next| next.to_string()), "session": session,
             }));
             continue;
         }
         let next = next.map(local).unwrap_or_default();
         printer.line(format!("{}  {cron}  next {next}", printer.paint(Style::Bold, &name)));
+        let by = agent.map(|agent| format!("; by {agent}")).unwrap_or_default();
         let bound = tokens.map(|tokens| format!("; {tokens} tokens at most")).unwrap_or_default();
         let last = session.map(|session| format!("; last session {}", short(&session))).unwrap_or_default();
-        printer.line(format!("  in {}{bound}{last}", directory.display()));
+        printer.line(format!("  in {}{by}{bound}{last}", directory.display()));
         printer.line(printer.paint(Style::Dim, &format!("  {}", crate::front::one_line(&task))));
     }
     Ok(())

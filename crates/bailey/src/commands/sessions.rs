@@ -32,11 +32,11 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
         Sessions::Context { session } => super::context::run(home, &session, printer).await,
         Sessions::Resume { session, message, options } => {
             let keys = Keys::unlocked(home, &Config::load(home)?, printer)?;
-            let Found { mut config, info, revealed, .. } = find(home, &session, printer).await?;
+            let Found { home, mut config, info, revealed, .. } = find(home, &session, true, printer).await?;
             config.spend(options.tokens);
             project::still_there(&info.workspace)?;
             let opening = Opening::Resume(info.id);
-            let session = Session { revealed, ..Session::new(home, &config, keys, info.workspace, opening) };
+            let session = Session { revealed, ..Session::new(&home, &config, keys, info.workspace, opening) };
             one_task::turn(session, &options, message, printer).await
         }
         Sessions::Diff { session, paths, red, hunks } => {
@@ -174,7 +174,7 @@ enum What {
 }
 
 async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, what: What) -> Result<ExitCode> {
-    let Found { config, keys, info, revealed } = find(home, name, printer).await?;
+    let Found { config, keys, info, revealed, .. } = find(home, name, false, printer).await?;
     if what != What::Discard {
         project::still_there(&info.workspace)?;
     }
@@ -308,6 +308,8 @@ fn below(host: &Host, paths: &[PathBuf]) -> Result<Vec<String>> {
 
 /// A session of the journal, and what it is opened with.
 struct Found {
+    /// As its agent has it, where that one goes on with it.
+    home: Home,
     config: Config,
     keys: Keys,
     info: SessionInfo,
@@ -326,14 +328,21 @@ fn is_own(info: &bailey_kernel::SessionInfo) -> Result<()> {
     Ok(())
 }
 
-async fn find(home: &Home, name: &str, printer: &Printer) -> Result<Found> {
-    let mut config = Config::load(home)?;
+async fn find(home: &Home, name: &str, is_going_on: bool, printer: &Printer) -> Result<Found> {
+    let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     let (journal, _) = compose::journal(home, &keys).await?;
     let mut info = journal.session(name).await?;
     is_own(&info)?;
-    info.workspace = origin(home, info.id).unwrap_or(info.workspace);
+    let (home, mut config) = if is_going_on {
+        let home = super::home_of(home, &journal, info.id).await?;
+        let config = Config::load(&home)?;
+        (home, config)
+    } else {
+        (home.clone(), config)
+    };
+    info.workspace = origin(&home, info.id).unwrap_or(info.workspace);
     let revealed = journal.revealed(info.id).await?;
-    config.narrow(home, std::path::Path::new(&info.workspace.0), printer)?;
-    Ok(Found { config, keys, info, revealed })
+    config.narrow(&home, std::path::Path::new(&info.workspace.0), printer)?;
+    Ok(Found { home, config, keys, info, revealed })
 }

@@ -20,6 +20,8 @@ pub(crate) struct Channel {
     pub(crate) workspace: PathBuf,
     /// The model of its conversations, where that is not the configured one.
     pub(crate) model: Option<String>,
+    /// Which of the home's named agents speaks there, where it is not the home's own.
+    pub(crate) agent: Option<String>,
     /// The platform's server, where that is not the usual one.
     pub(crate) base_url: Option<String>,
 }

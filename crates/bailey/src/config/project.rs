@@ -125,7 +125,7 @@ impl Config {
         Ok(())
     }
 
-    fn came_from(&mut self, document: &Document, key: &str) {
+    pub(super) fn came_from(&mut self, document: &Document, key: &str) {
         if let Some((_, origin)) = document.keys().find(|(known, _)| *known == key) {
             self.origins.note(key, origin);
         }

@@ -127,6 +127,7 @@ impl Daemon {
         if let Some(model) = &channel.model {
             again.extend(["--model".to_owned(), model.clone()]);
         }
+        again.extend(channel.agent.iter().map(|agent| format!("--agent={agent}")));
         let wanted = |session: Option<bailey_protocol::SessionId>| {
             let place = match session {
                 Some(session) => ["--resume".to_owned(), session.to_string()],

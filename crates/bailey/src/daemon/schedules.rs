@@ -80,10 +80,11 @@ impl Daemon {
         schedule: Schedule,
         moment: Timestamp,
     ) -> Result<SessionId> {
-        let Schedule { task, directory, model, tokens, .. } = schedule;
+        let Schedule { task, directory, model, tokens, agent, .. } = schedule;
         let bound = tokens.map(|tokens| format!("--tokens={tokens}"));
-        let again: Vec<String> =
-            model.map(|model| format!("--model={model}")).into_iter().chain(bound).collect();
+        let agent = agent.map(|agent| format!("--agent={agent}"));
+        let model = model.map(|model| format!("--model={model}"));
+        let again: Vec<String> = [model, bound, agent].into_iter().flatten().collect();
         let place = ["-C".to_owned(), directory.display().to_string()];
         let words = again.iter().cloned().chain(place).collect();
         let Told::Opened { session, .. } =

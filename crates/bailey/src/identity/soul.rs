@@ -107,5 +107,6 @@ pub(crate) fn accept(home: &Home, text: Option<&str>) -> Result<()> {
 }
 
 fn record(home: &Home) -> PathBuf {
-    home.trust().join("SOUL.md.digest")
+    let name = home.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}."));
+    home.trust().join(format!("{name}SOUL.md.digest"))
 }

@@ -5,6 +5,7 @@ use bailey_sandbox::Shape;
 fn state<'a>(config: &'a Config, model: &'a str) -> State<'a> {
     let (tools, sessions) = (vec!["fs.read", "command.run"], 3);
     State {
+        agent: None,
         config,
         shape: Shape::Walled,
         model: Some(model),

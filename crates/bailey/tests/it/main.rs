@@ -9,6 +9,7 @@
 )]
 
 mod adapts;
+mod agents;
 mod always;
 mod approvals;
 mod attacks;

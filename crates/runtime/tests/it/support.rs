@@ -45,6 +45,7 @@ pub(crate) async fn open(
         max_wall_ms: 3_600_000,
     });
     let parts = Parts {
+        agent: None,
         kernel,
         registrar,
         tools: Arc::new(tools),

@@ -4,7 +4,7 @@
 mod clients;
 mod rights;
 
-use super::place;
+use super::{Place, place};
 use crate::{
     cli,
     compose::{self, Keys, Open, Session},
@@ -41,7 +41,8 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Serves a session until it rests and nobody wants it, or the daemon says so.
 pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Printer) -> Result<ExitCode> {
     let life = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
-    let (root, workspace, opening) = place(home, &chat, true, printer).await?;
+    let Place { home, root, workspace, opening } = place(home, &chat, true, printer).await?;
+    let home = &home;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;

@@ -220,13 +220,20 @@ async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -
     if let Some(model) = seat.model.as_ref().or(options.model.as_ref()) {
         again.extend(["--model".to_owned(), model.clone()]);
     }
+    again.extend(home.agent.iter().map(|agent| format!("--agent={agent}")));
     again.extend(options.tokens.map(|tokens| format!("--tokens={tokens}")));
     let mut words = again.clone();
     let mut session = None;
     let resumed = seat.lost.map(|lost| lost.to_string()).or_else(|| chat.resume.clone());
     match &resumed {
         Some(name) => {
-            let info = crate::commands::journal(home, printer).await?.session(name).await?;
+            let journal = crate::commands::journal(home, printer).await?;
+            let info = journal.session(name).await?;
+            let home = crate::commands::home_of(home, &journal, info.id).await?;
+            let agent = home.agent.map(|agent| format!("--agent={agent}"));
+            let agent = agent.filter(|flag| !words.contains(flag));
+            again.extend(agent.clone());
+            words.extend(agent);
             if seat.is_first || seat.lost.is_some() {
                 session = Some(info.id);
                 words.extend(["--resume".to_owned(), info.id.to_string()]);

@@ -57,7 +57,7 @@ pub(super) async fn tried(home: &Home, config: &Config, printer: &Printer) -> Ve
 }
 
 async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer) -> Result<Tried> {
-    let own = Home { root: scratch.join("home"), user: home.user.clone() };
+    let own = Home { root: scratch.join("home"), user: home.user.clone(), agent: None };
     let project = scratch.join("project");
     for dir in [scratch, &own.root, &project] {
         make_private(dir)?;

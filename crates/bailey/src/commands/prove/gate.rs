@@ -126,7 +126,7 @@ fn unwalled(stand: &Stand) -> Result<Tried> {
 /// A command in a session whose tier wants more than there is, and in one whose tier wants what there is.
 async fn tier(stand: &Stand) -> Result<Tried> {
     let ran = async |least: Level| -> Result<Attempt> {
-        let home = Home { root: stand.folder(least.name())?, user: stand.home.user.clone() };
+        let home = Home { root: stand.folder(least.name())?, user: stand.home.user.clone(), agent: None };
         let mut config = Config::load(&home)?;
         config.tiers.internal = least;
         let workspace = WsPath(stand.project.display().to_string());

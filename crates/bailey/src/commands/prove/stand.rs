@@ -105,7 +105,7 @@ impl Stand {
         let scratch = Scratch(place(&format!("bailey-prove-{mark}"))?);
         let at = |name: &str| scratch.0.join(name);
         let [user, project, outside] = ["user", "project", "outside"].map(at);
-        let home = Home { root: at("home"), user: user.clone() };
+        let home = Home { root: at("home"), user: user.clone(), agent: None };
         make_private(&home.root)?;
         make_private(&home.policy())?;
         let secret = format!("prove-{}", random()?);
