@@ -7,7 +7,7 @@ use crate::{
     fact::{Fact, Recorded},
     project::{FAMILY, title},
 };
-use bailey_protocol::{Digest, SessionId, Timestamp, Touched, WsPath, number::Seq};
+use bailey_protocol::{Digest, SessionId, Timestamp, Touched, TurnId, WsPath, number::Seq};
 use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, params};
 
 /// A session as its projection holds it.
@@ -272,6 +272,25 @@ impl Journal {
                 Ok(seq.optional()?)
             })
             .await?)
+    }
+
+    /// The turn of a session that began and has no end yet.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn open_turn(&self, session: SessionId) -> Result<Option<TurnId>, JournalError> {
+        let last = self.store().glance(move |db| {
+            let mut statement = db.prepare_cached(
+                "SELECT body, NULL FROM entry WHERE session = ?1 AND type IN ('accepted', 'turn_ended') AND archive IS NULL
+                 ORDER BY seq DESC LIMIT 1",
+            )?;
+            let mut rows = statement.query_map(params![session.to_string()], stored_row)?;
+            rows.next().map(|row| recorded(row?)).transpose()
+        });
+        Ok(last.await?.and_then(|last: Recorded| match last.entry.fact {
+            Fact::Accepted { turn, .. } => Some(turn),
+            _ => None,
+        }))
     }
 
     /// Masked files that the human revealed for this session.

@@ -199,7 +199,7 @@ impl Host {
         if !pins.is_empty() {
             pins.tell(&kernel, &scope).await?;
         }
-        Ok(Self {
+        let host = Self {
             kernel,
             registrar,
             connection,
@@ -221,7 +221,12 @@ impl Host {
             context,
             pins,
             _lock: lock,
-        })
+        };
+        if matches!(opening, Opening::Resume(_)) && !host.is_interrupted() {
+            // A turn whose last words are there, and that was killed before it could say so: nobody goes on with it.
+            host.end_turn(host.open_turn().await?, TurnEnd::Answered.name()).await?;
+        }
+        Ok(host)
     }
 
     /// The session.
@@ -334,8 +339,21 @@ impl Host {
     pub async fn go_on(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<TurnEnd, HostError> {
         let scope = self.kernel.turn_of(&self.connection);
         self.kernel.tell(&scope, Happening::GoingOn).await?;
+        let turn = self.open_turn().await?;
         self.read_guides().await?;
-        self.turn(scope, None, ops).await
+        self.turn(scope, turn, ops).await
+    }
+
+    /// The turn that was cut off; none where it failed or was cancelled, which ended it.
+    async fn open_turn(&self) -> Result<Option<TurnId>, HostError> {
+        Ok(self.kernel.journal().open_turn(self.session).await?)
+    }
+
+    async fn end_turn(&self, turn: Option<TurnId>, reason: &str) -> Result<(), HostError> {
+        if let Some(turn) = turn {
+            self.kernel.journal().end_turn(self.session, turn, reason.to_owned()).await?;
+        }
+        Ok(())
     }
 
     /// Keeps these words in the context whatever is summarised. They start no turn.
@@ -491,9 +509,7 @@ impl Host {
         hands.hear(&mut self.context).await?;
         let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
         let error = ended.as_ref().err().map(ToString::to_string);
-        if let Some(turn) = turn {
-            self.kernel.journal().end_turn(self.session, turn, reason.clone()).await?;
-        }
+        self.end_turn(turn, &reason).await?;
         self.kernel.tell(&scope, Happening::End { reason, error }).await?;
         Ok(ended?)
     }

@@ -22,7 +22,7 @@ pub(super) fn run(home: &Home, asked: Agent, printer: &Printer) -> Result<ExitCo
             // What it cannot be is found before it is anything.
             if let Err(mistake) = Config::load(&made) {
                 agents::remove(home, &name, &[])?;
-                return Err(mistake.into());
+                return Err(mistake);
             }
             if printer.is_json() {
                 printer.json(&json!({ "agent": name, "settings": made.agent_settings() }));

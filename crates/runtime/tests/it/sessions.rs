@@ -2,10 +2,10 @@
 
 use crate::support::{ASK_DEPLOY, Front, open, say, session};
 use bailey_agent::TurnEnd;
-use bailey_journal::{Entry, Fact, Payload};
+use bailey_journal::{Entry, Fact, Journal, Payload, Query, Recorded};
 use bailey_kernel::{Answer as Answered, JournalError, SessionLock, Stop};
 use bailey_protocol::{Answer, Happening, Labels, Op, SessionId, Usage};
-use bailey_runtime::{HostError, Opening};
+use bailey_runtime::{Host, HostError, Opening};
 use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup, tool_call};
 use serde_json::json;
 
@@ -103,6 +103,54 @@ async fn a_resumed_session_remembers_and_a_new_one_does_not() {
     let (mut host, mut front, _home) = open(bench, &server, fresh, other.path().to_owned()).await.unwrap();
     host.say(say("what is my name?"), &mut front.heard).await.unwrap();
     assert!(!body(2).contains("Ann\""), "{}", body(2));
+}
+
+/// How the turns of a session ended, as the journal has it.
+async fn ends(journal: &Journal, session: SessionId) -> Vec<String> {
+    let entries = journal.entries(Query { session: Some(session), ..Query::default() }).await.unwrap();
+    let ended = |it: Recorded| match it.entry.fact {
+        Fact::TurnEnded { reason, .. } => Some(reason),
+        _ => None,
+    };
+    entries.into_iter().filter_map(ended).collect()
+}
+
+/// A session whose process was killed after its message was accepted, or after its answer was written.
+async fn killed(server: &ModelServer, is_answered: bool) -> (Host, Front, tempfile::TempDir) {
+    let bench = Bench::new(Setup::default().model(server)).await;
+    let (journal, session) = (bench.journal.clone(), bench.session);
+    let (_scope, _message) = bench.say("go").await;
+    if is_answered {
+        let answer = Answered {
+            text: "here it is".into(),
+            calls: Vec::new(),
+            stop: Stop::Answered,
+            usage: Usage::default(),
+            cost: None,
+            verbatim: serde_json::Value::Null,
+        };
+        let said = journal.entries(Query { last: Some(1), ..Query::default() }).await.unwrap();
+        let labels = Labels { sources: [said[0].entry.seq].into(), ..Labels::default() };
+        let fact = Fact::Reply { provider: "p".into(), model: "m".into(), labels };
+        let entry = Entry::of(session, fact).with(Payload::Json(serde_json::to_value(answer).unwrap()));
+        journal.append(entry).await.unwrap();
+    }
+    let folder = bench.home().to_owned();
+    open(bench, server, Opening::Resume, folder).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_turn_that_was_killed_comes_to_an_end_in_the_journal() {
+    // Who says the message again under its name is told that it ended, and waits no more.
+    let server = ModelServer::start([Reply::text("here it is")]);
+    let (host, front, _home) = killed(&server, true).await;
+    assert!(!host.is_interrupted());
+    assert_eq!(ends(&front.journal, host.session()).await, ["answered"]);
+    // One that has no answer yet has its end when it was gone on with, and not before.
+    let (mut host, mut front, _home) = killed(&server, false).await;
+    assert!(host.is_interrupted() && ends(&front.journal, host.session()).await.is_empty());
+    assert_eq!(host.go_on(&mut front.heard).await.unwrap(), TurnEnd::Answered);
+    assert_eq!(ends(&front.journal, host.session()).await, ["answered"]);
 }
 
 /// More than a channel of events holds.
