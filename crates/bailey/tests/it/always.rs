@@ -133,8 +133,7 @@ fn the_same_errand_from_everywhere_comes_through_a_kill_in_its_middle() {
         // What was typed before the question stands there whole is thrown away.
         terminal.wait_for_in_turn(&["notes.txt", "[n]o and why: "]);
         terminal.keys("y\r");
-        terminal.wait_for(DONE);
-        terminal.wait_for("done in");
+        terminal.wait_for_in_turn(&[DONE, "done in"]);
         terminal.keys("/apply\r");
         terminal.wait_for("applied: add.sh");
         terminal.keys("\u{4}");

@@ -154,7 +154,7 @@ fn a_server_brings_a_message_and_is_sent_the_answer_and_the_question() {
     let port = page(&stage);
     pair(&stage, &server, port, "ann", "owner");
     assert_eq!(deliver(port, "one", &says("ann", "read the notes")), 200);
-    let card = server.wait_for("notes.txt");
+    let card = server.wait_for("\"chosen\":\"y:");
     let yes = card["body"]["choices"][0]["chosen"].as_str().unwrap_or_else(|| panic!("{card}")).to_owned();
     let chosen = json!({ "conversation": "build 7", "from": { "id": "eve" }, "chosen": yes });
     deliver(port, "two", &chosen);
