@@ -2,9 +2,10 @@
 //!
 //! Absolute times are this machine's, at this minute; ratios of one run travel. What is not installed is skipped, and
 //! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `reader.rs`, `one_shot.rs`, `session.rs`,
-//! `merges.rs`, `inside.rs` and `door.rs` (what is run).
+//! `merges.rs`, `inside.rs`, `door.rs` and `daemon.rs` (what is run).
 
 mod case;
+mod daemon;
 mod door;
 mod inside;
 mod lab;
@@ -28,7 +29,7 @@ const MEASURES: &str = "--measures";
 /// A part of the benchmarks, by the name of its file.
 type Part = (&'static str, fn(&Path) -> Result<()>);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("walls", walls::run),
     ("reader", reader::run),
     ("one_shot", one_shot::run),
@@ -36,6 +37,7 @@ const PARTS: [Part; 7] = [
     ("merges", merges::run),
     ("inside", |_| inside::run()),
     ("door", door::run),
+    ("daemon", daemon::run),
 ];
 
 /// Runs the benchmarks, or the parts of these names.
@@ -44,7 +46,9 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         return measure(parts);
     }
     if let Some(other) = options.iter().find(|name| !PARTS.iter().any(|(part, _)| part == *name)) {
-        bail!("`bench` has no part `{other}`: walls, reader, one_shot, session, merges, inside, door");
+        bail!(
+            "`bench` has no part `{other}`: walls, reader, one_shot, session, merges, inside, door, daemon"
+        );
     }
     // What is measured in this process must be a release build, too.
     check(&mut cargo(&["build", "--quiet", "--release", "--locked", "-p", "bailey", "-p", "xtask"]))?;

@@ -10,6 +10,7 @@ mod dist;
 mod fuzz;
 mod kill;
 mod layers;
+mod line;
 mod metadata;
 mod mutants;
 mod prove;

@@ -8,7 +8,7 @@
 mod faults;
 mod session;
 
-use crate::{cargo, check as must, target_dir};
+use crate::{cargo, check as must, line::held_kib, target_dir};
 use anyhow::{Context as _, Result, bail, ensure};
 use bailey_testkit::{Message, ModelServer, Reply, Request};
 use serde_json::{Value, json};
@@ -16,10 +16,10 @@ use session::Tally;
 use std::{
     collections::BTreeMap,
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -29,6 +29,8 @@ use tempfile::TempDir;
 
 /// How often is looked at the memory.
 const LOOK: Duration = Duration::from_secs(30);
+/// How long a task takes that is told as late.
+const LATE: Duration = Duration::from_secs(60);
 /// How much more a daemon may hold in the last third than in the one before, in parts of a hundred and in KiB.
 const GROWTH_PERCENT: u64 = 20;
 const GROWTH_KIB: u64 = 2048;
@@ -41,6 +43,8 @@ struct Yard {
     bailey: PathBuf,
     /// Turns that have ended.
     turns: AtomicU64,
+    /// What each front end is about, since when, and what went wrong last.
+    about: Mutex<BTreeMap<usize, (Instant, String)>>,
     /// The model answers nothing but errors until then, in seconds since the beginning.
     outage_until: AtomicU64,
     begun: Instant,
@@ -74,6 +78,21 @@ impl Yard {
 
     fn start(&self) -> Result<()> {
         must(self.bailey(&["start"]).stderr(Stdio::null()))
+    }
+
+    /// Notes what a front end is about; one that begins something else is so since now.
+    fn is_about(&self, number: usize, what: String, is_new: bool) {
+        let mut about = self.about.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = about.get(&number).filter(|_| !is_new).map_or_else(Instant::now, |(since, _)| *since);
+        about.insert(number, (since, what));
+    }
+
+    /// Those that are about the same for so long.
+    fn late(&self, time: Duration) -> Vec<String> {
+        let about = self.about.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = about.iter().filter(|(_, (since, _))| since.elapsed() > time);
+        late.map(|(number, (since, what))| format!("{number}: for {} s {what}", since.elapsed().as_secs()))
+            .collect()
     }
 
     fn seconds(&self) -> u64 {
@@ -154,6 +173,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         folder: folder.path().to_owned(),
         bailey,
         turns: AtomicU64::new(0),
+        about: Mutex::default(),
         outage_until: AtomicU64::new(0),
         begun: Instant::now(),
         is_over: AtomicBool::new(false),
@@ -161,9 +181,14 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let result = soak(&yard, &disk, Duration::from_secs(minutes * 60), sessions);
     yard.bailey(&["stop", "--patience", "5"]).stderr(Stdio::null()).status().ok();
     if result.is_err() {
+        yard.late(Duration::ZERO).iter().for_each(|late| println!("  {late}"));
         println!("the daemon's last words:");
         let log = fs::read_to_string(yard.home().join("daemon/log")).unwrap_or_default();
         log.lines().rev().take(20).for_each(|line| println!("  {line}"));
+    }
+    if result.is_err() && std::env::var_os("BAILEY_SOAK_KEEP").is_some() {
+        println!("left as it is: {}", folder.keep().display());
+        return result;
     }
     disk.unmount();
     result
@@ -237,17 +262,12 @@ fn look(yard: &Yard) -> Option<Held> {
     let journal = fs::metadata(yard.home().join("journal.db")).map_or(0, |about| about.len() >> 10);
     let turns = yard.turns.load(Ordering::Relaxed);
     println!(
-        "{:>5} s {turns:>6} turns  daemon {daemon:>6} KiB  {:>3} sessions {all:>8} KiB  journal {journal:>8} KiB",
+        "{:>5} s {turns:>6} turns, {} late  daemon {daemon:>6} KiB  {:>3} sessions {all:>8} KiB  journal {journal:>8} KiB",
         yard.seconds(),
+        yard.late(LATE).len(),
         sessions.len(),
     );
     Some(Held { daemon, journal, turns })
-}
-
-/// What a process holds, with its share of what it has in common with others.
-fn held_kib(pid: &Value) -> Option<u64> {
-    let about = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    about.lines().find_map(|line| line.strip_prefix("Pss:"))?.split_whitespace().next()?.parse().ok()
 }
 
 /// That each task was accepted once, its command begun once at most, and its turn ended with an answer.
@@ -328,9 +348,4 @@ fn flat(held: &[Held]) -> Result<()> {
     );
     println!("so is the journal: {before:.1} KiB for a turn in the second third, {after:.1} KiB in the last");
     Ok(())
-}
-
-/// Where a daemon's socket is, by a path that is short enough for one.
-fn socket(home: &Path, name: &str) -> PathBuf {
-    home.join("daemon").join(name)
 }

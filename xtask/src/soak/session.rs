@@ -1,12 +1,11 @@
 //! One front end: it gives its session one task after the other, each under a name, and says it again under the same name until it has
 //! heard how it ended.
 
-use super::{Yard, socket};
-use anyhow::{Context as _, Result, bail};
-use serde_json::{Value, json};
+use super::Yard;
+use crate::line::{self, Line};
+use anyhow::{Result, bail};
+use serde_json::json;
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    os::unix::net::UnixStream,
     sync::atomic::Ordering,
     thread,
     time::{Duration, Instant},
@@ -15,8 +14,6 @@ use std::{
 /// Between tasks, and before something is tried again.
 const PAUSE: Duration = Duration::from_millis(1500);
 const AGAIN: Duration = Duration::from_millis(500);
-/// How long nothing may be heard of a session that works.
-const SILENCE: Duration = Duration::from_secs(120);
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -48,6 +45,7 @@ pub(super) fn run(yard: &Yard, number: usize) -> Result<Tally> {
     thread::sleep(Duration::from_millis(100 * number as u64));
     while !yard.is_over.load(Ordering::SeqCst) {
         let begun = Instant::now();
+        yard.is_about(number, format!("task {task}"), true);
         let mut try_number = 0;
         loop {
             // A turn that failed, as with a model that is down for longer, has ended: going on is another message.
@@ -57,9 +55,11 @@ pub(super) fn run(yard: &Yard, number: usize) -> Result<Tally> {
                 Ok(End::Answered) => break,
                 Ok(End::Failed) => {
                     tally.failed += 1;
+                    yard.is_about(number, format!("{} {text} failed", tally.session), false);
                     tally.ended(yard, begun);
                 }
-                Err(_) => {
+                Err(error) => {
+                    yard.is_about(number, format!("{} {text}: {error:#}", tally.session), false);
                     try_number += 1;
                     tally.said_again += 1;
                     if try_number > 600 {
@@ -78,24 +78,13 @@ pub(super) fn run(yard: &Yard, number: usize) -> Result<Tally> {
 
 /// Says a task, and hears until it has ended.
 fn attempt(yard: &Yard, number: usize, session: &mut String, key: &str, text: &str) -> Result<End> {
-    let project = yard.project(number);
-    let known = Some(session.clone()).filter(|session| !session.is_empty());
-    let words = match &known {
-        Some(session) => vec!["--resume".to_owned(), session.clone()],
-        None => vec!["-C".to_owned(), project.display().to_string()],
-    };
-    let ask =
-        json!({ "v": 1, "ask": "open", "directory": project, "words": words, "again": [], "session": known });
-    let mut daemon = connect(yard, "socket")?;
-    say(daemon.get_mut(), &ask)?;
-    let opened = hear(&mut daemon)?;
-    let name = opened["session"].as_str().with_context(|| opened.to_string())?.to_owned();
-    session.clone_from(&name);
-    let mut events = connect(yard, &name)?;
-    say(events.get_mut(), &json!({ "op": "say", "text": text, "key": key }))?;
+    let known = Some(session.as_str()).filter(|session| !session.is_empty());
+    *session = line::open(&yard.home(), &yard.project(number), known)?;
+    let mut events = Line::to(&yard.home(), session)?;
+    events.say(&json!({ "op": "say", "text": text, "key": key }))?;
     let mut is_ours = false;
     loop {
-        let event = hear(&mut events)?;
+        let event = events.hear()?;
         match event["type"].as_str() {
             Some("accepted") if event["key"] == key => is_ours = true,
             Some("repeated") if event["key"] == key => match event["ended"].as_str() {
@@ -110,22 +99,4 @@ fn attempt(yard: &Yard, number: usize, session: &mut String, key: &str, text: &s
             _ => {}
         }
     }
-}
-
-fn connect(yard: &Yard, name: &str) -> Result<BufReader<UnixStream>> {
-    let stream = UnixStream::connect(socket(&yard.home(), name))?;
-    stream.set_read_timeout(Some(SILENCE))?;
-    Ok(BufReader::new(stream))
-}
-
-fn say(stream: &mut UnixStream, what: &Value) -> Result<()> {
-    Ok(stream.write_all(format!("{what}\n").as_bytes())?)
-}
-
-fn hear(stream: &mut BufReader<UnixStream>) -> Result<Value> {
-    let mut line = String::new();
-    if stream.read_line(&mut line)? == 0 {
-        bail!("the other side has ended");
-    }
-    Ok(serde_json::from_str(&line)?)
 }
