@@ -130,7 +130,7 @@ async fn killed(server: &ModelServer, is_answered: bool) -> (Host, Front, tempfi
             verbatim: serde_json::Value::Null,
         };
         let said = journal.entries(Query { last: Some(1), ..Query::default() }).await.unwrap();
-        let labels = Labels { sources: [said[0].entry.seq].into(), ..Labels::default() };
+        let labels = Labels { sources: said.iter().map(|it| it.entry.seq).collect(), ..Labels::default() };
         let fact = Fact::Reply { provider: "p".into(), model: "m".into(), labels };
         let entry = Entry::of(session, fact).with(Payload::Json(serde_json::to_value(answer).unwrap()));
         journal.append(entry).await.unwrap();
