@@ -15,6 +15,7 @@ mod secrets;
 mod settings;
 mod streams;
 mod tools;
+mod torn;
 
 use bailey_llm::Wire;
 
@@ -55,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     target("extension", bailey_sandbox::fuzz::extension),
     target("proof", journal::proof),
     target("archive", journal::archive),
+    target("torn", torn::database),
     target("approval", |data| text(data, approvals::pattern)),
     target("card", |data| text(data, bailey::fuzz::card)),
     target("token", |data| text(data, journal::token)),

@@ -719,6 +719,15 @@ pub(crate) enum Audit {
     Archive(Archive),
     /// Verify the chain, then make everything that follows from it anew, and say what was not as the chain says
     Rebuild,
+    /// Bring what can still be read of a damaged journal into a new one, which takes its place, and say what was lost
+    ///
+    /// Nobody may use the home meanwhile. What is damaged is kept beside it and deleted by nobody. The copies of the home
+    /// (`backups/`) are asked for what is missing.
+    Salvage {
+        /// Another copy of this home to ask; may be given several times
+        #[arg(long = "copy", value_name = "DIR")]
+        copies: Vec<PathBuf>,
+    },
 }
 
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@
 use crate::{
     archive::List,
     clean::Clean,
-    fact::{Commitment, ENTRY_VERSION, Entry, Fact, Payload, Recorded, Stored},
+    fact::{Commitment, ENTRY_VERSION, Entry, Fact, Loss, Payload, Recorded, Stored},
     project,
     retain::{Archive, Archives},
     sign::{Signatures, Vouched},
@@ -150,6 +150,8 @@ pub struct Verified {
     pub erased: u64,
     /// Archives that entries are in; none where only the newest were looked at.
     pub archives: Vec<Archive>,
+    /// Entries that say that the journal was brought over from a torn database, with what was lost.
+    pub salvages: Vec<(u64, Loss)>,
 }
 
 /// Where the chain is broken.
@@ -210,10 +212,10 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
         let what = format!("it is said to be in an archive that entry {archive} names, which names none");
         return Ok(Err(Broken { seq: list.last, what }));
     }
-    let Walk { previous: head, payloads, erased, left, missing, .. } = walk;
+    let Walk { previous: head, payloads, erased, left, missing, salvages, .. } = walk;
     // Where only the newest are looked at, whose sub-agent a conversation is may stand before them.
     if from == 0
-        && let Some(seq) = missing.into_values().min()
+        && let Some(seq) = missing.into_values().flatten().min()
     {
         let what = "its payload is gone, and no entry says that it was removed".into();
         return Ok(Err(Broken { seq, what }));
@@ -225,7 +227,7 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
             Err(broken) => return Ok(Err(broken)),
         }
     }
-    Ok(Ok(Verified { entries, head, root, signed, payloads, erased, archives }))
+    Ok(Ok(Verified { entries, head, root, signed, payloads, erased, archives, salvages }))
 }
 
 /// The hash of an entry; zero where there is none, as before genesis.
@@ -269,6 +271,7 @@ impl Whole {
     ) -> Result<Result<(), Broken>, StoreError> {
         match fact {
             Some(Fact::SigningBegun { key }) => self.signatures.begins(seq, key),
+            Some(Fact::Salvaged(loss)) => self.signatures.lost(loss.lines),
             Some(fact) => self.archives.hear(seq, fact),
             None => {}
         }
@@ -283,19 +286,20 @@ impl Whole {
 
 /// What queries go by; it must be what the entry says.
 #[derive(PartialEq, Default)]
-struct Columns {
-    name: String,
-    session: Option<String>,
-    effect: Option<String>,
+pub(crate) struct Columns {
+    pub(crate) name: String,
+    pub(crate) session: Option<String>,
+    pub(crate) effect: Option<String>,
 }
 
-struct Link {
-    seq: u64,
-    body: Vec<u8>,
-    hash: Vec<u8>,
-    salt: Option<Vec<u8>>,
-    payload: Option<Vec<u8>>,
-    columns: Columns,
+/// A row of an entry, with that of its payload.
+pub(crate) struct Link {
+    pub(crate) seq: u64,
+    pub(crate) body: Vec<u8>,
+    pub(crate) hash: Vec<u8>,
+    pub(crate) salt: Option<Vec<u8>>,
+    pub(crate) payload: Option<Vec<u8>>,
+    pub(crate) columns: Columns,
 }
 
 /// What is there of an entry's payload.
@@ -305,13 +309,17 @@ enum Held {
     Erased,
 }
 
-struct Walk {
+/// The way from one entry to the next, and what has to hold on it.
+pub(crate) struct Walk {
     expected: u64,
-    previous: Digest,
+    pub(crate) previous: Digest,
     payloads: u64,
     erased: u64,
-    /// By session the first entry whose payload is gone, until an entry says that the session was removed.
-    missing: BTreeMap<Option<SessionId>, u64>,
+    /// By session the entries whose payloads are gone, until an entry says that the session was removed, or that they were lost.
+    pub(crate) missing: BTreeMap<Option<SessionId>, BTreeSet<u64>>,
+    /// Sessions that were removed, with the entry that says so.
+    pub(crate) removed: BTreeMap<SessionId, u64>,
+    salvages: Vec<(u64, Loss)>,
     /// Whose sub-agents' conversations are which.
     parents: BTreeMap<SessionId, SessionId>,
     /// What left, by the entry that names its archive.
@@ -321,13 +329,15 @@ struct Walk {
 }
 
 impl Walk {
-    fn after(from: u64, previous: Digest) -> Self {
+    pub(crate) fn after(from: u64, previous: Digest) -> Self {
         Self {
             expected: from + 1,
             previous,
             payloads: 0,
             erased: 0,
             missing: BTreeMap::new(),
+            removed: BTreeMap::new(),
+            salvages: Vec::new(),
             parents: BTreeMap::new(),
             left: BTreeMap::new(),
             archives: BTreeSet::new(),
@@ -335,7 +345,7 @@ impl Walk {
     }
 
     /// Of an entry in an archive only the hash is here: the next entry, the tree and the list of its archive hold it.
-    fn pass(&mut self, at: &Link, archive: u64) -> Result<(), Broken> {
+    pub(crate) fn pass(&mut self, at: &Link, archive: u64) -> Result<(), Broken> {
         let is_empty = at.body.is_empty() && at.payload.is_none() && at.columns == Columns::default();
         let hash = <[u8; 32]>::try_from(at.hash.as_slice()).ok().filter(|_| is_empty && archive > at.seq);
         let Some(hash) = hash.map(Digest).filter(|_| at.seq == self.expected) else {
@@ -348,7 +358,7 @@ impl Walk {
         Ok(())
     }
 
-    fn step(&mut self, at: &Link) -> Result<Fact, Broken> {
+    pub(crate) fn step(&mut self, at: &Link) -> Result<Fact, Broken> {
         let broken = |what: &str| Broken { seq: at.seq, what: what.into() };
         if at.seq != self.expected {
             return Err(Broken {
@@ -389,16 +399,17 @@ impl Walk {
         }
         if self.payload(at, stored.payload.as_ref()).map_err(broken)? == Held::Erased {
             self.erased += 1;
-            self.missing.entry(stored.session).or_insert(at.seq);
+            self.missing.entry(stored.session).or_default().insert(at.seq);
         }
-        self.account(stored.session, &stored.fact);
+        self.account(at.seq, stored.session, &stored.fact);
         self.previous = hash;
         self.expected += 1;
         Ok(stored.fact)
     }
 
-    /// What was removed with a session may be gone: its own payloads, and those of all sub-agents below it.
-    fn account(&mut self, session: Option<SessionId>, fact: &Fact) {
+    /// What was removed with a session may be gone: its own payloads, and those of all sub-agents below it. So may what a salvage
+    /// could not bring along, each by its number.
+    fn account(&mut self, seq: u64, session: Option<SessionId>, fact: &Fact) {
         match (fact, session) {
             (Fact::Delegated { parent, .. }, Some(child)) => drop(self.parents.insert(child, parent.session)),
             (Fact::SessionRemoved { .. }, Some(removed)) => {
@@ -409,6 +420,12 @@ impl Walk {
                     above.take(parents.len() + 1).any(|id| *id == removed)
                 };
                 self.missing.retain(|id, _| !id.as_ref().is_some_and(is_of));
+                let all: Vec<SessionId> = parents.keys().copied().filter(is_of).chain([removed]).collect();
+                self.removed.extend(all.into_iter().map(|id| (id, seq)));
+            }
+            (Fact::Salvaged(loss), _) => {
+                self.missing.values_mut().for_each(|numbers| numbers.retain(|number| !loss.has(*number)));
+                self.salvages.push((seq, loss.as_ref().clone()));
             }
             _ => {}
         }

@@ -2,7 +2,11 @@
 //!
 //! Long or erasable text (messages, arguments, outputs) is the entry's *payload* and lies beside the chain.
 
-use crate::{Masked, Person, Sent, Terms, budget::Span, checkpoint::PublicKey};
+use crate::{
+    Masked, Person, Sent, Terms,
+    budget::Span,
+    checkpoint::{Checkpoint, PublicKey},
+};
 use bailey_protocol::{
     ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Speaker, Status,
     Timestamp, TokenId, TurnId, Verdict, WsPath,
@@ -94,6 +98,43 @@ pub struct ArchiveFile {
     pub last: Seq,
 }
 
+/// What could not be brought over from a torn database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// The digest of the torn file.
+    pub torn: Digest,
+    /// The digest of the log beside it, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Digest>,
+    /// The last entry that was brought over. Each up to it was.
+    pub kept: Seq,
+    /// The last entry that anything still names; where it is the one before, none is known to be lost.
+    pub known: Seq,
+    /// Entries whose payloads are lost, each with the last of its row.
+    pub payloads: Vec<(Seq, Seq)>,
+    /// The newest checkpoint that is about more entries than were brought over: so many were there when it was signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Checkpoint>,
+    /// How many checkpoints of this journal were found and not brought over.
+    pub checkpoints: u32,
+    /// The first keys of lines of which no checkpoint was brought over, though an entry names them.
+    pub lines: Vec<PublicKey>,
+}
+
+impl Loss {
+    /// Whether an entry's payload is among what was lost.
+    #[must_use]
+    pub fn has(&self, number: u64) -> bool {
+        self.payloads.iter().any(|(first, last)| (first.0..=last.0).contains(&number))
+    }
+
+    /// How many payloads were lost.
+    #[must_use]
+    pub fn payloads(&self) -> u64 {
+        self.payloads.iter().map(|(first, last)| last.0.saturating_sub(first.0).saturating_add(1)).sum()
+    }
+}
+
 /// What an entry says. Its payload, where it has one, is named in each variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -172,6 +213,8 @@ pub enum Fact {
     Released,
     /// What came before was brought back from a copy: what the home had after it is not here. Payload: which.
     Restored,
+    /// What came before was read from a torn database, entry by entry: what was lost of it. Payload: where the torn one is kept.
+    Salvaged(Box<Loss>),
     /// A capability token was minted. Payload: what it is for.
     TokenMinted {
         /// Its name in the ledger.
@@ -515,6 +558,7 @@ impl Fact {
             Self::Stopped => "stopped",
             Self::Released => "released",
             Self::Restored => "restored",
+            Self::Salvaged(_) => "salvaged",
             Self::TokenMinted { .. } => "token_minted",
             Self::TokenNarrowed { .. } => "token_narrowed",
             Self::TokenEnded { .. } => "token_ended",

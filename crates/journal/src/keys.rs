@@ -91,6 +91,18 @@ impl KeyFile {
         Ok(Self { path: path.to_path_buf(), file })
     }
 
+    /// What the file at `path` holds, without making one; none where there is none or nothing whole in it.
+    pub(crate) fn look(path: &Path) -> Result<Option<State>, JournalError> {
+        let io = |source| JournalError::Io { path: path.to_path_buf(), source };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io(error)),
+        };
+        let keys = Self { path: path.to_path_buf(), file };
+        keys.newest()
+    }
+
     /// Waits until no other process is at it, but not for one that was stopped there.
     pub(crate) async fn lock(&self) -> Result<Held<'_>, JournalError> {
         let free = async {
@@ -110,6 +122,10 @@ impl KeyFile {
 
     /// What it holds; none before the first key.
     pub(crate) fn read(&self, _: &Held<'_>) -> Result<Option<State>, JournalError> {
+        self.newest()
+    }
+
+    fn newest(&self) -> Result<Option<State>, JournalError> {
         let mut found: Option<State> = None;
         for slot in 0..2 {
             let state = parse(&*self.slot(slot)?);

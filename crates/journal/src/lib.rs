@@ -44,6 +44,7 @@ mod read;
 mod rebuild;
 mod remove;
 mod retain;
+mod salvage;
 mod schema;
 mod shelf;
 mod sign;
@@ -63,7 +64,7 @@ pub use breach::Breach;
 pub use budget::{Bound, Budgets, Exceeded, Gauge, Span};
 pub use chain::{Broken, Verified};
 pub use clock::{Clock, SystemClock};
-pub use fact::{Entry, Fact, Failure, Parent, Payload, Purpose, Recorded, Stored, Under};
+pub use fact::{Entry, Fact, Failure, Loss, Parent, Payload, Purpose, Recorded, Stored, Under};
 pub use flock::FileLocks;
 pub use ledger::{Presented, Uses};
 pub use lock::{GuestLock, Holder, InUse, SessionLock};
@@ -77,6 +78,7 @@ pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
 pub use remove::Removed;
 pub use retain::{Archive, Idle, Kept, Leaving};
+pub use salvage::Salvage;
 pub use schema::SCHEMA_VERSION;
 #[cfg(feature = "controls")]
 pub use shelf::Step;
@@ -120,6 +122,7 @@ impl JournalFile {
     /// # Errors
     /// When it cannot be opened or written, or is newer than this program.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
+        salvage::finish_swap(path).map_err(|source| JournalError::Io { path: path.to_path_buf(), source })?;
         let database = Database::open(path, schema::MIGRATIONS)?;
         let keys = KeyFile::open(&path.with_extension("key"))?;
         Ok(Self { database, keys })
@@ -418,8 +421,19 @@ pub enum JournalError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The chain does not hold.
-    #[error("{0}; restore the journal from a backup, or move it away to start a new one")]
+    #[error(
+        "{0}; `bailey audit salvage` keeps what holds of it, `bailey restore` brings a backup back, or move it away to start a new one"
+    )]
     Broken(#[from] Broken),
+    /// There is nothing to salvage.
+    #[error("`{}` is whole, up to everything that is known of it: there is nothing to salvage", .0.display())]
+    Whole(PathBuf),
+    /// Nothing can be salvaged.
+    #[error(
+        "no page of `{}` holds the first entry of a journal, and no copy does: name a copy (--copy DIR), restore one \
+         (`bailey restore DIR`), or move it away to start a new one", .0.display()
+    )]
+    NothingLeft(PathBuf),
     /// A token that cannot be minted.
     #[error("the token: {0}")]
     Token(#[from] BadToken),

@@ -63,7 +63,7 @@ impl Journal {
 }
 
 /// Projects every entry in order; gives how many there are.
-fn replay(tx: &mut Tx<'_>, redactor: Redactor) -> Result<u64, StoreError> {
+pub(crate) fn replay(tx: &mut Tx<'_>, redactor: Redactor) -> Result<u64, StoreError> {
     let newest = chain::last(tx)?;
     let mut replay = Replay { redactor, merges: HashMap::new() };
     let mut after = 0;
@@ -136,6 +136,7 @@ impl Replay {
             | Fact::Stopped
             | Fact::Released
             | Fact::Restored
+            | Fact::Salvaged(_)
             | Fact::Archived { .. }
             | Fact::ArchiveRemoved { .. }
             | Fact::PolicyAdopted { .. }

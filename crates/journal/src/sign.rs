@@ -224,6 +224,8 @@ pub(crate) struct Signatures {
     stated: BTreeMap<u64, Vec<Statement>>,
     /// Keys that an entry names, with that entry.
     begun: Vec<(u64, PublicKey)>,
+    /// Keys of which everything that they signed is said to be lost.
+    lost: Vec<PublicKey>,
 }
 
 impl Signatures {
@@ -247,6 +249,11 @@ impl Signatures {
         self.begun.push((seq, key));
     }
 
+    /// What these lines signed was lost with a torn database.
+    pub(crate) fn lost(&mut self, lines: Vec<PublicKey>) {
+        self.lost.extend(lines);
+    }
+
     /// Compares what was signed of the first entries, of which there are so many.
     pub(crate) fn compare(&self, entries: u64, root: impl FnOnce() -> Digest) -> Result<(), Broken> {
         let Some(stated) = self.stated.get(&entries) else { return Ok(()) };
@@ -265,6 +272,9 @@ impl Signatures {
             let at = |what: String| Broken { seq: since, what };
             // The entry that names a key is written together with the first that it signed.
             let line = lines.remove(&key.to_string());
+            if line.is_none() && self.lost.contains(&key) {
+                continue;
+            }
             let line =
                 line.ok_or_else(|| at(format!("everything that the key `{key}` signed is missing")))?;
             let stated = follow(&line, &key).map_err(|forged| at(forged.to_string()))?;

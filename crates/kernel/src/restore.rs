@@ -263,7 +263,7 @@ impl Tape {
             }
             Fact::Observation { call, tool, ok, labels, waits, .. } => {
                 let labels = labels.clone().from_entry(entry.seq);
-                let (call, tool, ok, text) = (call.clone(), tool.clone(), *ok, recorded.text());
+                let (call, tool, ok, text) = (call.clone(), tool.clone(), *ok, words(recorded));
                 let seen = Observation { entry: entry.seq, call, tool, ok, text, labels };
                 self.began.retain(|began| Some(began.effect) != entry.effect);
                 self.observe(seen, *waits, entry.effect.is_some());
@@ -274,15 +274,15 @@ impl Tape {
             }
             Fact::Guide { path, digest, own, labels } => {
                 let labels = labels.clone().from_entry(entry.seq);
-                let (path, digest, own, text) = (path.clone(), *digest, *own, recorded.text());
+                let (path, digest, own, text) = (path.clone(), *digest, *own, words(recorded));
                 self.context.push(Guide { entry: entry.seq, path, digest, own, text, labels });
             }
-            Fact::Warned { .. } => self.context.push(Note::warning(entry.seq, recorded.text())),
+            Fact::Warned { .. } => self.context.push(Note::warning(entry.seq, words(recorded))),
             Fact::Shortened { entries, bytes } => self.context.shorten(entries, *bytes as usize),
             Fact::Summary { replaces, labels, .. } => {
                 self.see(|said| replaces.contains(&said.entry));
                 let labels = labels.clone().from_entry(entry.seq);
-                self.context.replace(replaces, Note { entry: entry.seq, text: recorded.text(), labels });
+                self.context.replace(replaces, Note { entry: entry.seq, text: words(recorded), labels });
             }
             _ => {}
         }
@@ -313,7 +313,7 @@ impl Tape {
     fn say(&mut self, recorded: &Recorded, labels: &Labels, pinned: bool) {
         let entry = recorded.entry.seq;
         let labels = labels.clone().from_entry(entry);
-        self.said.push(UserMessage { entry, text: recorded.text(), labels, pinned });
+        self.said.push(UserMessage { entry, text: words(recorded), labels, pinned });
     }
 
     /// Those of the waiting messages come into the context.
@@ -329,8 +329,22 @@ impl Tape {
     }
 }
 
+/// What an entry said. Where that was lost with a torn journal, the model is told so: without a word it would take less for all.
+fn words(recorded: &Recorded) -> String {
+    if recorded.entry.payload.is_some() && recorded.payload.is_none() {
+        return format!("[what entry {} said was lost with a torn journal]", recorded.entry.seq);
+    }
+    recorded.text()
+}
+
 fn parse<T: serde::de::DeserializeOwned>(recorded: &Recorded) -> Result<T, Refused> {
-    let bytes = recorded.payload.as_deref().unwrap_or_default();
+    let Some(bytes) = recorded.payload.as_deref() else {
+        return Err(Refused::Failed(format!(
+            "what entry {} said was lost with a torn journal (`bailey audit verify` names what was): this session cannot go on; \
+             `bailey sessions fork --at` an entry before it does",
+            recorded.entry.seq
+        )));
+    };
     serde_json::from_slice(bytes).map_err(|error| {
         Refused::Failed(format!("entry {} of the journal cannot be read back: {error}", recorded.entry.seq))
     })

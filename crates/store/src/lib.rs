@@ -14,6 +14,7 @@ mod error;
 mod open;
 mod reader;
 mod store;
+mod torn;
 mod tx;
 mod writer;
 
@@ -24,5 +25,6 @@ pub use rusqlite::{
     types,
 };
 pub use store::{Database, Store};
+pub use torn::{Kind, Place, Torn};
 pub use tx::Tx;
 pub use writer::Grade;

@@ -195,6 +195,19 @@ impl Store {
         self.located(done.await)
     }
 
+    /// As [`checkpoint`](Self::checkpoint), for a thread that is not part of an asynchronous runtime.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint).
+    ///
+    /// # Panics
+    /// When called from an asynchronous task, which it would block.
+    pub fn checkpoint_blocking(&self) -> Result<(), StoreError> {
+        let (reply, done) = oneshot::channel();
+        self.jobs()?.blocking_send(Job::Checkpoint(reply)).map_err(|_| self.closed())?;
+        self.located(done.blocking_recv())
+    }
+
     /// From now on no write waits for the disk: what a test of power loss must notice.
     ///
     /// # Errors

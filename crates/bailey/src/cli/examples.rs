@@ -174,6 +174,16 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (&["audit", "rebuild"], &[("bailey audit rebuild", "")]),
     (
+        &["audit", "salvage"],
+        &[
+            ("bailey audit salvage", "when journal.db is damaged; docs/recovery.md"),
+            (
+                "bailey audit salvage --copy /mnt/disk/bailey",
+                "and what that copy has in the place of what is gone",
+            ),
+        ],
+    ),
+    (
         &["policy", "show"],
         &[
             ("bailey policy show", "every rule in force"),

@@ -2,6 +2,7 @@
 
 mod archive;
 mod proof;
+mod salvage;
 mod verify;
 
 pub(super) use proof::check;
@@ -31,6 +32,9 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
     if let Audit::Verify { key } = command {
         return verify::run(home, &config, keys, key.as_deref(), printer).await;
     }
+    if let Audit::Salvage { copies } = command {
+        return salvage::run(home, &keys, &copies, printer).await;
+    }
     let (journal, _) = compose::journal(home, &keys).await?;
     journal.sound().await?;
     match command {
@@ -42,7 +46,7 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
             proof::keys(&journal, printer).await
         }
         // They have gone their own way.
-        Audit::Verify { .. } | Audit::Check { .. } => Ok(ExitCode::SUCCESS),
+        Audit::Verify { .. } | Audit::Check { .. } | Audit::Salvage { .. } => Ok(ExitCode::SUCCESS),
         Audit::Export => export(&journal, printer).await,
         Audit::Archive(asked) => archive::run(home, &config, &journal, asked, printer).await,
         Audit::Rebuild => rebuild(&journal, printer).await,
@@ -191,6 +195,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Answered { answer, by, .. } => (Style::Yellow, format!("{answer:?} by {by} {}", first())),
         Fact::Reply { provider, model, .. } => (Style::Dim, format!("{provider}/{model}")),
         Fact::Stopped => (Style::Red, first()),
+        Fact::Salvaged(loss) => (Style::Red, salvage::told(loss)),
         Fact::ExtensionFailed { extension, failure } => {
             let how = match failure {
                 Failure::Late => "did not answer in time",

@@ -6,7 +6,7 @@
 mod restore;
 mod sums;
 
-pub(super) use restore::run as restore;
+pub(super) use restore::{run as restore, unused};
 
 use crate::{
     compose::{self, Keys},
@@ -152,7 +152,9 @@ fn is_left_out(path: &Path, with_keys: bool) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_top = path.parent() == Some(Path::new(""));
     let is_key = is_top && name == ENV && !with_keys;
-    is_key || is_top && LEFT_OUT.contains(&name) || name == "lock" || name.contains(".new-")
+    // What a salvage kept, or left half done.
+    let is_torn = is_top && name.starts_with("journal.");
+    is_key || is_torn || is_top && LEFT_OUT.contains(&name) || name == "lock" || name.contains(".new-")
 }
 
 /// Removes all copies of the home's own but the newest; how many.

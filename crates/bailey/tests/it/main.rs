@@ -60,6 +60,7 @@ mod retention;
 mod review;
 mod reviews;
 mod run;
+mod salvage;
 mod schedules;
 mod secrets;
 mod sessions;

@@ -6,6 +6,7 @@ mod failure;
 mod group;
 mod opening;
 mod process;
+mod torn;
 
 use bailey_store::{Grade, Migration, Store, StoreError};
 use std::path::{Path, PathBuf};

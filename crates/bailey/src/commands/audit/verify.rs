@@ -1,6 +1,6 @@
 //! `bailey audit verify`: what holds, up to when it is signed, and who vouches for that.
 
-use super::proof;
+use super::{proof, salvage};
 use crate::{
     compose::{self, Keys},
     config::Config,
@@ -44,6 +44,7 @@ pub(super) async fn run(
             "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
             "head": verified.head, "root": verified.root, "signed": verified.signed,
             "archives": verified.archives,
+            "salvages": verified.salvages.iter().map(|(seq, loss)| salvage::json(*seq, loss)).collect::<Vec<_>>(),
             "witness": witness.map(|name| json!({ "name": name, "vouches": testimony })),
         }));
     } else {
@@ -134,6 +135,10 @@ fn show(
         }
     }
     show_archives(printer, &verified.archives, removals);
+    for (seq, loss) in &verified.salvages {
+        let line = format!("entry {seq} says that this journal was salvaged: {}", salvage::told(loss));
+        printer.line(printer.paint(Style::Yellow, &line));
+    }
     match witness {
         None => printer.line(printer.paint(
             Style::Dim,

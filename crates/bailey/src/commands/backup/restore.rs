@@ -60,7 +60,7 @@ pub(in crate::commands) async fn run(home: &Home, from: &Path, printer: &Printer
 }
 
 /// That nobody uses the home.
-fn unused(home: &Home) -> Result<()> {
+pub(in crate::commands) fn unused(home: &Home) -> Result<()> {
     if Client::connect(home)?.is_some() {
         bail!("the daemon of this home runs: end it first (`bailey stop`)");
     }

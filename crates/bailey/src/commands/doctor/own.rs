@@ -152,7 +152,7 @@ pub(super) async fn journal(home: &Home, config: Option<&Config>, printer: &Prin
         Err(error) => vec![Finding::fail(
             CHECK,
             crate::print::whole(&error),
-            "bailey audit verify says more; a home that is not damaged: --home DIR",
+            "bailey audit verify says more; bailey audit salvage keeps what can still be read; a home that is not damaged: --home DIR",
         )],
     }
 }

@@ -1,0 +1,112 @@
+//! What the pages of one database seem to hold of a journal. Nothing here is believed yet.
+
+use crate::{
+    JournalError,
+    chain::{Columns, Link},
+    checkpoint::Checkpoint,
+    fact::Stored,
+};
+use bailey_store::{Kind, Place, Torn, types::Value};
+use std::path::{Path, PathBuf};
+
+/// A database, torn or a copy.
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    torn: Torn,
+    /// Rows that have the shape of an entry's, by number.
+    entries: Vec<(u64, Place)>,
+    /// Rows that have the shape of a payload's, by number.
+    payloads: Vec<(u64, Place)>,
+    /// With the first key of the line that each says it is of.
+    pub(super) checkpoints: Vec<(String, Checkpoint)>,
+}
+
+/// An entry's row, with the number of its archive where it is in one.
+pub(super) struct Found {
+    pub(super) link: Link,
+    pub(super) archive: Option<u64>,
+}
+
+impl Source {
+    pub(super) fn read(path: &Path) -> Result<Self, JournalError> {
+        let torn = Torn::open(path)?;
+        let (mut entries, mut payloads, mut signed) = (Vec::new(), Vec::new(), Vec::new());
+        torn.each(|place, number, kinds| {
+            use Kind::{Blob, Integer, Null, Text};
+            match (number.map(u64::try_from), kinds) {
+                (
+                    Some(Ok(number)),
+                    [Null, Text(_), Text(_) | Null, Text(_) | Null, Blob(_), Blob(32)]
+                    | [Null, Text(_), Text(_) | Null, Text(_) | Null, Blob(_), Blob(32), Null | Integer],
+                ) => entries.push((number, place)),
+                (Some(Ok(number)), [Null, Blob(16), Blob(_)]) => payloads.push((number, place)),
+                (None, [Text(64), Integer, Integer, Text(_), Blob(64)]) => signed.push(place),
+                _ => {}
+            }
+        });
+        entries.sort_unstable();
+        payloads.sort_unstable();
+        let checkpoints = signed.into_iter().filter_map(|place| checkpoint(torn.row(place)?)).collect();
+        Ok(Self { path: path.into(), torn, entries, payloads, checkpoints })
+    }
+
+    /// The highest number of an entry that can be read and says the same of itself.
+    pub(super) fn newest(&self) -> u64 {
+        let says = |number: u64, place: Place| {
+            let found = self.entry(number, place)?;
+            let stored: Stored = serde_json::from_slice(&found.link.body).ok()?;
+            (stored.seq.0 == number).then_some(number)
+        };
+        self.entries.iter().rev().find_map(|(number, place)| says(*number, *place)).unwrap_or(0)
+    }
+
+    pub(super) fn entries(&self, number: u64) -> impl Iterator<Item = Place> {
+        places(&self.entries, number)
+    }
+
+    pub(super) fn payloads(&self, number: u64) -> impl Iterator<Item = Place> {
+        places(&self.payloads, number)
+    }
+
+    pub(super) fn entry(&self, number: u64, place: Place) -> Option<Found> {
+        let mut row = self.torn.row(place)?.into_iter().skip(1);
+        let name = text(row.next()?)?;
+        let columns = Columns { name, session: text(row.next()?), effect: text(row.next()?) };
+        let (Value::Blob(body), Value::Blob(hash)) = (row.next()?, row.next()?) else { return None };
+        let archive = match row.next() {
+            Some(Value::Integer(archive)) => u64::try_from(archive).ok(),
+            _ => None,
+        };
+        Some(Found { link: Link { seq: number, body, hash, salt: None, payload: None, columns }, archive })
+    }
+
+    /// A payload with its salt before it.
+    pub(super) fn payload(&self, place: Place) -> Option<(Vec<u8>, Vec<u8>)> {
+        match <[Value; 3]>::try_from(self.torn.row(place)?).ok()? {
+            [_, Value::Blob(salt), Value::Blob(bytes)] => Some((salt, bytes)),
+            _ => None,
+        }
+    }
+}
+
+fn places(rows: &[(u64, Place)], number: u64) -> impl Iterator<Item = Place> {
+    let first = rows.partition_point(|(other, _)| *other < number);
+    let rest = rows.get(first..).unwrap_or_default();
+    rest.iter().take_while(move |(other, _)| *other == number).map(|(_, place)| *place)
+}
+
+fn checkpoint(row: Vec<Value>) -> Option<(String, Checkpoint)> {
+    match <[Value; 5]>::try_from(row).ok()? {
+        [Value::Text(line), _, _, Value::Text(note), Value::Blob(signature)] => {
+            Some((line, Checkpoint::of_parts(note, signature.try_into().ok()?)))
+        }
+        _ => None,
+    }
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
