@@ -38,7 +38,6 @@ pub(super) fn name(journal: &Path, time: &str) -> PathBuf {
 
 /// Has the files in `folder` wait to take the journal's place.
 pub(super) fn begin(journal: &Path, folder: &Path, kept: &Path, keeps_key: bool) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(folder.join(kept.file_name().unwrap_or_default()))?;
     if !keeps_key {
         // A key that was never used: a new line of keys begins.
         drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(KEY))?);
@@ -46,6 +45,7 @@ pub(super) fn begin(journal: &Path, folder: &Path, kept: &Path, keeps_key: bool)
     if fs::metadata(folder.join("journal.db-wal")).is_ok_and(|about| about.len() > 0) {
         return Err(io::Error::other("the new journal is not whole in its file: begin again"));
     }
+    DirBuilder::new().mode(0o700).create(folder.join(kept.file_name().unwrap_or_default()))?;
     File::open(folder.join(JOURNAL))?.sync_all()?;
     File::open(folder)?.sync_all()?;
     fs::rename(folder, journal.with_extension(READY))?;
@@ -119,3 +119,6 @@ fn sync(file: &Path) -> io::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
+
+#[cfg(test)]
+mod tests;
