@@ -14,6 +14,7 @@ mod environment;
 mod error;
 mod extensions;
 mod keys;
+mod memory;
 mod models;
 mod origin;
 mod page;
@@ -27,6 +28,7 @@ pub(crate) use document::Document;
 pub(crate) use environment::{known as known_variables, unknown as unknown_variables};
 pub(crate) use error::ConfigError;
 pub(crate) use extensions::Declared;
+pub(crate) use memory::Memory;
 pub(crate) use models::{ModelsByUse, Provider};
 pub(crate) use origin::Origin;
 pub(crate) use page::Page;
@@ -93,6 +95,8 @@ pub(crate) struct Config {
     pub(crate) auto_apply: Option<AutoApply>,
     /// Whether the daemon makes a copy of the home each day.
     pub(crate) daily_backup: bool,
+    /// From where on memory is short.
+    pub(crate) memory: Memory,
     /// Chat channels, by name.
     pub(crate) channels: BTreeMap<String, Channel>,
     /// The page for a browser.
@@ -212,6 +216,7 @@ struct File {
     channels: BTreeMap<String, Channel>,
     page: Page,
     backup: FileBackup,
+    memory: Memory,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -298,6 +303,7 @@ impl Default for Config {
             retention: Retention::default(),
             extensions: Vec::new(),
             daily_backup: false,
+            memory: Memory::default(),
             channels: BTreeMap::new(),
             page: Page::default(),
             origins: Origins::default(),
@@ -363,8 +369,11 @@ impl Config {
             channels,
             page,
             backup,
+            memory,
         } = document.read()?;
         self.daily_backup = backup.daily;
+        memory::check(document, memory)?;
+        self.memory = memory;
         channels::check(document, &channels)?;
         self.channels = channels;
         page::check(document, &page)?;
@@ -497,6 +506,7 @@ impl Config {
             channels: self.channels.clone(),
             page: self.page.clone(),
             backup: FileBackup { daily: self.daily_backup },
+            memory: self.memory,
         }
     }
 

@@ -109,6 +109,14 @@ pub(crate) fn is_page_without(wall: &str) -> bool {
     env::var(PAGE_WITHOUT).is_ok_and(|walls| walls.split(',').any(|name| name == wall))
 }
 
+/// What stands for `/proc/meminfo`, with no control group beside it.
+const MEMINFO: &str = "BAILEY_CONTROL_MEMINFO";
+
+/// Where the daemon looks how much memory there is instead.
+pub(crate) fn meminfo() -> Option<PathBuf> {
+    env::var_os(MEMINFO).map(PathBuf::from)
+}
+
 /// Whether a peer's user is not asked for.
 pub(crate) fn is_open_to_all() -> bool {
     env::var(OPEN_TO_ALL).is_ok_and(|value| value == "1")

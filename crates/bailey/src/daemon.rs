@@ -15,6 +15,7 @@ pub(crate) mod client;
 mod inbox;
 pub(crate) mod link;
 mod log;
+mod memory;
 mod metrics;
 mod notify;
 pub(crate) mod page;
@@ -33,6 +34,7 @@ use attached::Kept;
 use bailey_journal::{Clock as _, Holder, JournalError, SessionLock, SystemClock};
 use bailey_protocol::SessionId;
 use log::Log;
+use memory::Watch;
 use notify::Manager;
 use record::Record;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -108,6 +110,7 @@ struct Daemon {
     is_stopping: Cell<bool>,
     /// Whether the home is copied each day.
     is_daily: Cell<bool>,
+    memory: Watch,
     /// Wakes whoever waits for a session's state, or for one that is being opened.
     changed: Notify,
     ended: Notify,
@@ -131,7 +134,11 @@ struct Held {
     life: Option<ChildStdin>,
     /// Whether it was asked to end.
     is_draining: bool,
+    /// Whether its turn was cut off to make room, and goes on later.
+    is_shed: bool,
     opened: Instant,
+    /// When its turn began, where one runs.
+    began: Option<Instant>,
 }
 
 impl Held {
@@ -179,6 +186,7 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
         turns: Cell::new(0),
         is_stopping: Cell::new(false),
         is_daily: Cell::new(config.daily_backup),
+        memory: Watch::new(config.memory),
         changed: Notify::new(),
         ended: Notify::new(),
     });
@@ -270,7 +278,10 @@ impl Daemon {
                 _ = terminate.recv() => self.stop(PATIENCE),
                 _ = interrupt.recv() => self.stop(PATIENCE),
                 Ok(()) = &mut let_go, if !let_go.is_terminated() => self.stop(PATIENCE),
-                _ = beat.tick() => self.manager.tell("WATCHDOG=1"),
+                _ = beat.tick() => {
+                    self.manager.tell("WATCHDOG=1");
+                    self.watch();
+                }
                 () = self.ended.notified() => return Ok(()),
             }
         }
@@ -335,7 +346,7 @@ impl Daemon {
         }
     }
 
-    fn status(&self) -> Status {
+    fn status(self: &Rc<Self>) -> Status {
         Status {
             pid: std::process::id(),
             since: self.since.clone(),
@@ -344,6 +355,7 @@ impl Daemon {
             sessions: self.sessions.borrow().values().map(|held| held.shown.clone()).collect(),
             channels: self.channels.borrow().iter().map(|kept| kept.state()).collect(),
             page: self.page.borrow().as_ref().map(|page| page.state()),
+            memory: self.memory_state(),
         }
     }
 
@@ -359,6 +371,7 @@ impl Daemon {
             error.context("nothing was changed")
         })?;
         self.is_daily.set(config.daily_backup);
+        self.memory.limits.set(config.memory);
         if !self.is_stopping.get() {
             self.keep_channels(&config);
             self.keep_page(&config.page);
@@ -368,7 +381,9 @@ impl Daemon {
         for held in self.sessions.borrow_mut().values_mut() {
             match held.shown.state {
                 // Who opened it a moment ago is on the way.
-                State { working: false, questions: 0, clients: 0 } if held.opened.elapsed() > SILENCE_MAX => {
+                State { working: false, questions: 0, clients: 0, .. }
+                    if held.opened.elapsed() > SILENCE_MAX =>
+                {
                     held.drain();
                 }
                 _ => {
@@ -430,6 +445,8 @@ impl Daemon {
     async fn begin_again(self: &Rc<Self>, record: Record) {
         let Record { session, directory, again } = record;
         let words = ["--resume".into(), session.to_string()].into_iter().chain(again.clone()).collect();
+        // It was accepted before: it waits, and is not refused.
+        self.until_room().await;
         let wanted = Wanted { directory, words, again, session: Some(session) };
         match self.open(wanted).await {
             Ok(_) => self.log.note("begun_again", json!({ "session": session })),
@@ -468,6 +485,7 @@ impl Daemon {
     }
 
     async fn begin(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
+        self.room()?;
         self.beginning.set(self.beginning.get() + 1);
         let begun = self.start(wanted).await;
         self.beginning.set(self.beginning.get() - 1);
@@ -530,7 +548,8 @@ impl Daemon {
             self.log.note("not_kept", json!({ "session": session, "why": format!("{error:#}") }));
         }
         self.log.note("opened", json!({ "session": session, "pid": pid, "workspace": shown.workspace }));
-        let mut held = Held { shown, life: Some(life), is_draining: false, opened: Instant::now() };
+        let (opened, began) = (Instant::now(), None);
+        let mut held = Held { shown, life: Some(life), is_draining: false, is_shed: false, opened, began };
         if self.is_stopping.get() {
             held.drain();
         }
@@ -573,12 +592,13 @@ impl Daemon {
             {
                 // A turn has ended.
                 self.turns.set(self.turns.get() + u64::from(held.shown.state.working && !state.working));
+                held.began = state.working.then(|| held.began.unwrap_or_else(Instant::now));
                 held.shown.state = state;
             }
             self.changed.notify_waiters();
         }
         let status = ended(child).await;
-        self.sessions.borrow_mut().remove(&session);
+        let held = self.sessions.borrow_mut().remove(&session);
         fs::remove_file(self.home.daemon().join(session.to_string())).ok();
         let how = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
         self.log.note("closed", json!({ "session": session, "how": how }));
@@ -586,7 +606,9 @@ impl Daemon {
         if status.is_some_and(|status| status.success()) {
             return record::forget(&self.home, session);
         }
-        if !self.is_stopping.get() && self.may_begin_again(session) {
+        // Whom the daemon ended itself did not crash.
+        let is_shed = held.is_some_and(|held| held.is_shed);
+        if !self.is_stopping.get() && (is_shed || self.may_begin_again(session)) {
             self.begin_again(record).await;
         }
     }

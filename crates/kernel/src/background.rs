@@ -261,6 +261,12 @@ impl Kernel {
         self.living(session).iter().map(|process| (process.number, line(process))).collect()
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn process_count(&self, session: SessionId) -> usize {
+        self.living(session).len()
+    }
+
     /// Ends all processes of a session, and waits until their outcomes are written.
     pub async fn end_processes(&self, session: SessionId) {
         let living = self.living(session);

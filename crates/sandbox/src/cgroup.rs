@@ -4,6 +4,10 @@
 //! holder sits in one from the start, because joining is dear (over a millisecond) and forking inside is free: an effect
 //! that lives alone has it to itself, with limits of its own; one that runs beside another joins another one.
 
+mod memory;
+
+pub use memory::{Gauge, Memory};
+
 use bailey_protocol::{Limits, Wall};
 use rustix::process::Pid;
 use std::{
@@ -274,14 +278,18 @@ fn cpu(directory: &Path, version: Version, percent: u32) -> io::Result<()> {
 
 /// This process's directory in the version 1 hierarchy of a controller, when it may make groups there.
 fn one(own: &str, mounts: &str, controller: &str) -> Option<(PathBuf, Version)> {
+    let directory = own_one(own, mounts, controller)?;
+    may_make(&directory).then_some((directory, Version::One))
+}
+
+/// This process's directory in the hierarchy of a controller of version 1.
+fn own_one(own: &str, mounts: &str, controller: &str) -> Option<PathBuf> {
     let path = own.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         let (names, path) = rest.split_once(':')?;
         names.split(',').any(|name| name == controller).then_some(path)
     })?;
-    let directory =
-        mounted(mounts, "cgroup", |options| options.split(',').any(|option| option == controller), path)?;
-    may_make(&directory).then_some((directory, Version::One))
+    mounted(mounts, "cgroup", |options| options.split(',').any(|option| option == controller), path)
 }
 
 /// Where groups of version 2 with a controller can be made: where no process sits but in groups below (the "no internal processes"

@@ -48,7 +48,7 @@ mod warden;
 mod wire;
 pub mod worker;
 
-pub use cgroup::settle_group;
+pub use cgroup::{Gauge, Memory, settle_group};
 pub use config::{Config, Guest, Lease, NOT_FOR_ROOT, Shape, Yard};
 pub use confine::{ConfineError, Confined, Confinement};
 pub use executor::Walls;

@@ -4,7 +4,7 @@ use crate::{
     daemon::{
         self, LOG,
         client::Client,
-        wire::{Ask, Running, Status, Told},
+        wire::{Ask, MemoryState, Running, Status, Told},
     },
     exit,
     front::{one_line, short},
@@ -160,8 +160,21 @@ pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
         status.pid,
         status.version
     ));
+    status.memory.iter().for_each(|memory| tell_memory(memory, printer));
     status.sessions.iter().for_each(|session| tell_session(session, printer));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Free memory is nothing to be told of.
+fn tell_memory(memory: &MemoryState, printer: &Printer) {
+    let (style, what) = match memory.state.as_str() {
+        "free" => return,
+        "held" => (Style::Yellow, "nothing new begins"),
+        _ => (Style::Red, "nothing new begins, and sessions make room"),
+    };
+    let of = if memory.group { "its control group" } else { "the machine" };
+    let says = format!("memory is short: {} % of what {of} may use is taken; {what}", memory.percent);
+    printer.line(printer.paint(style, &says));
 }
 
 fn tell_session(running: &Running, printer: &Printer) {

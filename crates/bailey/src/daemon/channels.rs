@@ -137,6 +137,8 @@ impl Daemon {
             Wanted { directory: channel.workspace.clone(), words, again: again.clone(), session }
         };
         let opened = match self.open(wanted(known)).await {
+            // For want of room nothing is the matter with it.
+            Err(error) if self.room().is_err() => Err(error),
             // One that was removed, or cannot be gone on with, is no reason to say nothing any more.
             Err(error) if known.is_some() && !self.is_stopping.get() => {
                 self.log.note("not_resumed", json!({ "session": known, "why": format!("{error:#}") }));

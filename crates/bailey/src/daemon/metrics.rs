@@ -2,11 +2,11 @@
 //! words of anybody's, no path, no session.
 
 use super::Daemon;
-use std::{fmt::Write as _, fs};
+use std::{fmt::Write as _, fs, rc::Rc};
 
 impl Daemon {
     /// The figures of now.
-    pub(super) fn metrics(&self) -> String {
+    pub(super) fn metrics(self: &Rc<Self>) -> String {
         let status = self.status();
         let sessions = &status.sessions;
         let working = sessions.iter().filter(|held| held.state.working).count();
@@ -76,6 +76,22 @@ impl Daemon {
             resident_bytes(status.pid).unwrap_or(0),
         );
         page.more("bailey_resident_bytes", "{of=\"sessions\"}", bytes);
+        if let Some(memory) = &status.memory {
+            let level = match memory.state.as_str() {
+                "free" => 0,
+                "held" => 1,
+                _ => 2,
+            };
+            let help = "Whether memory is short: 0 it is free, 1 nothing new begins, 2 sessions make room.";
+            page.put("bailey_memory_pressure", "gauge", help, "", level);
+            let help = "Memory that is taken, of what the daemon may use.";
+            page.put("bailey_memory_used_bytes", "gauge", help, "", memory.used_bytes);
+            let help = "What the daemon may use: its control group's limit, or the machine's memory.";
+            page.put("bailey_memory_limit_bytes", "gauge", help, "", memory.limit_bytes);
+        }
+        let help = "Sessions that ended to make room, by what they did.";
+        page.put("bailey_made_room_total", "counter", help, "{state=\"resting\"}", self.memory.rested.get());
+        page.more("bailey_made_room_total", "{state=\"working\"}", self.memory.cut.get());
         let journal = ["journal.db", "journal.db-wal"].map(|name| self.home.root.join(name));
         let bytes: u64 =
             journal.iter().filter_map(|path| fs::metadata(path).ok()).map(|about| about.len()).sum();

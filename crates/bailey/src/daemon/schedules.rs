@@ -43,6 +43,14 @@ impl Daemon {
                 schedules.0.into_iter().filter_map(due).collect::<Vec<_>>()
             });
             match due {
+                // What is due stays due.
+                Ok(due) if !due.is_empty() && self.room().is_err() => {
+                    let names: Vec<String> = due.into_iter().map(|(name, ..)| name).collect();
+                    self.log.note("held", json!({ "schedules": names }));
+                    // Once for as long as it takes.
+                    self.until_room().await;
+                    continue;
+                }
                 Ok(due) => {
                     for (name, schedule, moment, missed) in due {
                         if missed > 0 {
@@ -56,7 +64,7 @@ impl Daemon {
                 }
                 Err(error) => self.log.note("no_schedules", json!({ "why": format!("{error:#}") })),
             }
-            if self.is_daily.get() && is_old(&self.home) {
+            if self.is_daily.get() && is_old(&self.home) && self.room().is_ok() {
                 match self.page(&["backup"]).await {
                     Ok(told) => self.log.note("copied", json!({ "told": told.trim() })),
                     Err(error) => self.log.note("not_copied", json!({ "why": format!("{error:#}") })),

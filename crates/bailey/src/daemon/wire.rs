@@ -111,6 +111,23 @@ pub(crate) struct Status {
     pub(crate) channels: Vec<ChannelState>,
     #[serde(default)]
     pub(crate) page: Option<PageState>,
+    #[serde(default)]
+    pub(crate) memory: Option<MemoryState>,
+}
+
+/// How it is with memory.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MemoryState {
+    /// `free`; `held`, where nothing new begins; `shedding`, where sessions make room.
+    pub(crate) state: String,
+    /// How much of what the daemon may use is taken.
+    pub(crate) percent: u64,
+    #[serde(with = "bailey_protocol::number::decimal")]
+    pub(crate) used_bytes: u64,
+    #[serde(with = "bailey_protocol::number::decimal")]
+    pub(crate) limit_bytes: u64,
+    /// Whether that is the limit of a control group, and not the machine's memory.
+    pub(crate) group: bool,
 }
 
 /// How the page is.
@@ -154,6 +171,9 @@ pub(crate) struct State {
     pub(crate) questions: usize,
     /// Front ends that look on.
     pub(crate) clients: usize,
+    /// Processes in the background.
+    #[serde(default)]
+    pub(crate) processes: usize,
 }
 
 /// The first line at a session's socket where the daemon connects for a person at a channel: whatever follows is theirs.

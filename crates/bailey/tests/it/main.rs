@@ -42,6 +42,7 @@ mod keys;
 mod law;
 mod limit;
 mod live;
+mod memory;
 mod models;
 mod names;
 mod offered;

@@ -419,9 +419,12 @@ fn figures_are_for_whoever_has_a_token_and_that_is_all_it_opens() {
     let answer = collector.get("/metrics");
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(answer.head.contains("text/plain"));
-    for line in
-        ["bailey_sessions{state=\"working\"} 0", "# TYPE bailey_turns_total counter", "bailey_turns_total 0"]
-    {
+    for line in [
+        "bailey_sessions{state=\"working\"} 0",
+        "# TYPE bailey_turns_total counter",
+        "bailey_turns_total 0",
+        "bailey_memory_pressure 0",
+    ] {
         assert!(answer.body.contains(line), "{line}: {}", answer.body);
     }
     // Each line is a comment, or a name with labels and a number.

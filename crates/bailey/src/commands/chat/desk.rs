@@ -146,7 +146,7 @@ impl<'a> Desk<'a> {
             exit::now(exit::FAILED);
         });
         loop {
-            self.report()?;
+            self.report(kernel.process_count(session))?;
             if self.is_draining && !self.is_working {
                 self.ops = None;
             }
@@ -176,7 +176,7 @@ impl<'a> Desk<'a> {
                 }
                 () = sleep_until(self.idle + IDLE) => {
                     self.idle = Instant::now();
-                    self.is_draining |= self.clients.is_empty() && kernel.processes(session).is_empty();
+                    self.is_draining |= self.clients.is_empty() && kernel.process_count(session) == 0;
                 }
             }
         }
@@ -227,9 +227,9 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn report(&mut self) -> Result<()> {
-        let state =
-            State { working: self.is_working, questions: self.questions.len(), clients: self.clients.len() };
+    fn report(&mut self, processes: usize) -> Result<()> {
+        let (working, questions) = (self.is_working, self.questions.len());
+        let state = State { working, questions, clients: self.clients.len(), processes };
         if state != self.reported {
             self.reported = state;
             report(&Report::State(state))?;
