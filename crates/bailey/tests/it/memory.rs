@@ -231,7 +231,7 @@ impl Drop for Group {
 
 #[test]
 fn the_limit_of_a_real_control_group_counts_without_what_is_given_back() {
-    let Some(group) = Group::new(2 << 30) else {
+    let Some(group) = Group::new(1 << 30) else {
         return println!("SKIPPED: no control group with a limit to memory can be made here");
     };
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -245,13 +245,13 @@ fn the_limit_of_a_real_control_group_counts_without_what_is_given_back() {
     // Files that were read fill the group as well, and are given back.
     let big = stage.folder().join("big");
     let mut write = Command::new("dd");
-    write.args(["if=/dev/zero", "bs=1M", "count=1800", "status=none"]).arg(format!("of={}", big.display()));
+    write.args(["if=/dev/zero", "bs=1M", "count=1100", "status=none"]).arg(format!("of={}", big.display()));
     assert!(group.within(&write).status().unwrap().success());
     // The control: with that alone it is taken.
     let taken = run(&stage, "one");
     assert_eq!(taken.code, Some(0), "{taken:?}");
     model.wait_for(1);
-    let script = "import sys\nheld = bytearray(1740 << 20)\nfor at in range(0, len(held), 4096):\n    held[at] = 1\nprint('holds', flush=True)\nsys.stdin.read()\n";
+    let script = "import sys\nheld = bytearray(870 << 20)\nfor at in range(0, len(held), 4096):\n    held[at] = 1\nprint('holds', flush=True)\nsys.stdin.read()\n";
     let mut python = Command::new("python3");
     python.args(["-c", script]);
     let mut holder = group.within(&python).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -260,11 +260,11 @@ fn the_limit_of_a_real_control_group_counts_without_what_is_given_back() {
     assert_eq!(line.trim(), "holds");
     let refused = run(&stage, "one");
     let is_told = refused.stderr.contains("memory is short")
-        && refused.stderr.contains("2.0 GiB")
+        && refused.stderr.contains("1.0 GiB")
         && refused.stderr.contains("its control group");
     assert!(refused.code == Some(1) && is_told, "{refused:?} {}", daemon.status());
     let memory = daemon.status()["memory"].clone();
-    assert!(memory["group"] == true && memory["limit_bytes"] == "2147483648", "{memory}");
+    assert!(memory["group"] == true && memory["limit_bytes"] == "1073741824", "{memory}");
     end(holder.id().into(), "-KILL");
     holder.wait().unwrap();
     wait("room", || (run(&stage, "one").code == Some(0)).then_some(()));

@@ -99,7 +99,7 @@ fn holds(stage: &Stage, what: &str, whole: &[(u64, String, bool)]) -> Value {
     let now = entries(stage);
     let is_lost = |number: u64| {
         let rows = told["payloads"].as_array().unwrap();
-        let number_of = |value: &Value| value.as_str().unwrap().parse::<u64>().unwrap();
+        let number_of = |value: &Value| value.as_u64().unwrap();
         rows.iter().any(|row| (number_of(&row[0])..=number_of(&row[1])).contains(&number))
     };
     for ((number, hash, has), (_, hash_now, has_now)) in whole.iter().zip(&now).take(kept) {

@@ -123,8 +123,9 @@ pub(super) fn told(loss: &Loss) -> String {
 
 /// The same for programs. `seq` is the entry that says so.
 pub(super) fn json(seq: u64, loss: &Loss) -> Value {
+    let payloads: Vec<(u64, u64)> = loss.payloads.iter().map(|(first, last)| (first.0, last.0)).collect();
     json!({
-        "entry": seq, "kept": loss.kept.0, "known": loss.known.0, "payloads": loss.payloads,
+        "entry": seq, "kept": loss.kept.0, "known": loss.known.0, "payloads": payloads,
         "signed": loss.signed.as_ref().and_then(|signed| signed.statement().ok()),
         "checkpoints": loss.checkpoints, "lines": loss.lines,
     })
