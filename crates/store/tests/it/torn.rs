@@ -11,8 +11,13 @@ const TABLES: &[Migration] = &[Migration {
 
 /// What the rows are: some go on over several pages.
 fn row(id: i64) -> (String, Vec<u8>, Option<i64>) {
-    let length = [3, 400, 4_061, 4_062, 9_000][usize::try_from(id % 5).unwrap()];
-    let number = [None, Some(0), Some(1), Some(-300), Some(i64::MAX)][usize::try_from(id % 5).unwrap()];
+    let (length, number) = match id % 5 {
+        0 => (3, None),
+        1 => (400, Some(0)),
+        2 => (4_061, Some(1)),
+        3 => (4_062, Some(-300)),
+        _ => (9_000, Some(i64::MAX)),
+    };
     (format!("row {id}"), vec![u8::try_from(id % 251).unwrap(); length], number)
 }
 
