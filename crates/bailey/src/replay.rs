@@ -121,7 +121,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                     self.answer(id).await?;
                     continue;
                 }
-                (Step::Say(text), Some(host)) => host.say(text.into(), &mut ops).await,
+                (Step::Say(inbound), Some(host)) => host.say(inbound, &mut ops).await,
                 (Step::GoOn, Some(host)) => host.go_on(&mut ops).await,
                 (_, None) => bail!("the session was never opened"),
             };
@@ -282,6 +282,7 @@ fn recorded(config: &Config, provider: &str, model: &str, wire: Wire) -> Endpoin
         max_tokens: config.reply_tokens,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: false,
     }
 }
 

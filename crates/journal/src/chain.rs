@@ -122,6 +122,7 @@ fn payload_of(payload: &Payload, redactor: &Redactor) -> Result<Vec<u8>, StoreEr
     match payload {
         Payload::Text(text) => Ok(redactor.redact(text).text.into_owned().into_bytes()),
         Payload::Json(value) => clean(value, redactor),
+        Payload::Image(image) => Ok(image.bytes().to_vec()),
     }
 }
 

@@ -8,8 +8,8 @@ use crate::{
     checkpoint::{Checkpoint, PublicKey},
 };
 use bailey_protocol::{
-    ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Kind, Labels, Role, SessionId, Speaker, Status,
-    Timestamp, TokenId, TurnId, Verdict, WsPath,
+    ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Image, ImageKind, Kind, Labels, Role, SessionId,
+    Speaker, Status, Timestamp, TokenId, TurnId, Verdict, WsPath,
     event::Answer,
     number::{Seq, decimal},
 };
@@ -272,6 +272,13 @@ pub enum Fact {
         /// Its name where it was said, where it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
+    },
+    /// A picture came with the message that is accepted next. Payload: its bytes.
+    Image {
+        /// How it is written.
+        kind: ImageKind,
+        /// Where it came from.
+        labels: Labels,
     },
     /// An effect is about to happen. Payload: the effect (of a model call: without the body).
     Intent {
@@ -566,6 +573,7 @@ impl Fact {
             Self::ExtensionDisabled { .. } => "extension_disabled",
             Self::ExtensionEnabled { .. } => "extension_enabled",
             Self::Accepted { .. } => "accepted",
+            Self::Image { .. } => "image",
             Self::Intent { .. } => "intent",
             Self::Denied { .. } => "denied",
             Self::Judged { .. } => "judged",
@@ -613,6 +621,8 @@ pub enum Payload {
     Text(String),
     /// A document.
     Json(serde_json::Value),
+    /// A picture, as it came: what it shows is in no text.
+    Image(Image),
 }
 
 impl Entry {

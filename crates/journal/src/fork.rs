@@ -3,7 +3,7 @@
 use crate::{
     Entry, Fact, Journal, JournalError, Query, Recorded, SessionInfo, chain, fact::Payload, project,
 };
-use bailey_protocol::{SessionId, number::Seq};
+use bailey_protocol::{Image, SessionId, number::Seq};
 use bailey_store::Grade;
 use std::collections::BTreeMap;
 
@@ -59,6 +59,7 @@ fn is_said(recorded: &Recorded) -> bool {
         recorded.entry.fact,
         Fact::Agent { .. }
             | Fact::Accepted { .. }
+            | Fact::Image { .. }
             | Fact::Reply { .. }
             | Fact::Observation { .. }
             | Fact::Pinned { .. }
@@ -80,6 +81,7 @@ fn renumber(fact: &mut Fact, numbers: &BTreeMap<Seq, Seq>) {
             labels.sources = labels.sources.iter().map(new).collect();
         }
         Fact::Accepted { labels, .. }
+        | Fact::Image { labels, .. }
         | Fact::Reply { labels, .. }
         | Fact::Observation { labels, .. }
         | Fact::Pinned { labels }
@@ -91,6 +93,11 @@ fn renumber(fact: &mut Fact, numbers: &BTreeMap<Seq, Seq>) {
 fn copy(id: SessionId, recorded: &Recorded) -> Entry {
     // A result is about an effect where it tells that one's end.
     let effect = recorded.entry.effect.filter(|_| matches!(recorded.entry.fact, Fact::Observation { .. }));
-    let entry = Entry::of(id, recorded.entry.fact.clone()).with(Payload::Text(recorded.text()));
+    let image = || Image::of(recorded.payload.clone()?);
+    let payload = match &recorded.entry.fact {
+        Fact::Image { .. } => image().map(Payload::Image),
+        _ => Some(Payload::Text(recorded.text())),
+    };
+    let entry = Entry { payload, ..Entry::of(id, recorded.entry.fact.clone()) };
     Entry { effect, ..entry }
 }

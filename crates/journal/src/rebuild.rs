@@ -160,6 +160,7 @@ impl Replay {
             | Fact::SigningBegun { .. }
             | Fact::Walls { .. }
             | Fact::Agent { .. }
+            | Fact::Image { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }
     }

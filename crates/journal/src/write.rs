@@ -120,7 +120,7 @@ impl Journal {
         .await
     }
 
-    /// Accepts a person's message: when this returns, the message will not be lost.
+    /// Accepts a person's message, with its pictures: when this returns, it will not be lost.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -132,9 +132,13 @@ impl Journal {
         labels: Labels,
     ) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
-        let Inbound { text, key, by, .. } = said.into();
+        let Inbound { text, key, by, images, .. } = said.into();
         self.write(Grade::Normal, move |tx| {
             let clean = redactor.redact(&text).text.into_owned();
+            for image in images {
+                let fact = Fact::Image { kind: image.kind(), labels: labels.clone() };
+                chain::append(tx, &redactor, now, &Entry::of(session, fact).with(Payload::Image(image)))?;
+            }
             let entry =
                 Entry::of(session, Fact::Accepted { turn, labels, by, key }).with(Payload::Text(text));
             let seq = chain::append(tx, &redactor, now, &entry)?;

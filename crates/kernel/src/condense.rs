@@ -150,7 +150,7 @@ impl Kernel {
         let entry = Entry::of(connection.session, fact).with(Payload::Text(text.into()));
         let entry = self.journal().append(entry).await?;
         let text = self.journal().redactor().redact(text).text.into_owned();
-        Ok(UserMessage { entry, text, labels: labels.from_entry(entry), pinned: true })
+        Ok(UserMessage { entry, text, images: Vec::new(), labels: labels.from_entry(entry), pinned: true })
     }
 
     /// Notes that a pinned message is an ordinary one from here on; [`Context::unpin`] does it.
@@ -201,7 +201,11 @@ fn framed(count: usize, text: &str) -> String {
 fn record(segment: &Segment) -> String {
     let indented = |text: &str| text.lines().map(|line| format!("    {line}\n")).collect::<String>();
     match segment {
-        Segment::User(message) => format!("The person said:\n{}", indented(&message.text)),
+        Segment::User(message) => {
+            let shown =
+                if message.images.is_empty() { "" } else { ", and showed a picture that is not here" };
+            format!("The person said{shown}:\n{}", indented(&message.text))
+        }
         Segment::Reply(reply) => {
             let calls = reply.answer.calls.iter().map(|call| {
                 let arguments = screen::bound(&call.arguments, ARGUMENTS_BYTES_MAX);

@@ -6,7 +6,7 @@ use crate::{
     live::Told,
     price::{self, price},
     provider::{Answer, Decoder, Delta, ModelError, ModelErrorKind, Provider},
-    tokens,
+    request_tokens, tokens,
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{Action, Cost, Happening, Report, Seq, Status, ToolSpec, Usage};
@@ -52,7 +52,7 @@ impl Kernel {
         keep: impl FnOnce(&Answer) -> Result<Entry, ModelError> + Send + 'static,
     ) -> Result<(Answer, Seq), Refused> {
         let encoded = provider.encode(context, tools);
-        let read = tokens(&String::from_utf8_lossy(&encoded.request.body.0));
+        let read = request_tokens(context, &String::from_utf8_lossy(&encoded.request.body.0));
         let (reads, prices) = (encoded.reads.max(read), provider.prices().to_vec());
         let money = price::most(&prices, reads, encoded.writes);
         let reserved = Cost { tokens: reads.saturating_add(encoded.writes), money };

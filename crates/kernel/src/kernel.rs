@@ -11,8 +11,8 @@ use crate::{
 use bailey_journal::{Budgets, Entry, Fact, Gauge, Journal, Mint, Payload};
 use bailey_policy::{Places, Policy, Rule, Trust};
 use bailey_protocol::{
-    Action, ApprovalId, Card, Digest, EffectId, Event, Happening, Inbound, Integrity, Labels, Role, Secrecy,
-    Seq, SessionId, TurnId, WsPath,
+    Action, ApprovalId, Card, Digest, EffectId, Event, Happening, IMAGES_BYTES_MAX, Inbound, Integrity,
+    Labels, Role, Secrecy, Seq, SessionId, TurnId, WsPath,
 };
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -132,18 +132,23 @@ impl Kernel {
         connection: &Connection,
         inbound: Inbound,
     ) -> Result<(Scope, UserMessage, TurnId), Refused> {
+        let bytes: usize = inbound.images.iter().map(|image| image.bytes().len()).sum();
+        if bytes > IMAGES_BYTES_MAX {
+            let why = "the pictures of one message may have 3 MiB together: send them one by one";
+            return Err(Refused::Failed(why.into()));
+        }
         let is_guest = inbound.by.as_ref().is_some_and(|by| by.role == Role::Guest);
         let is_foreign = is_guest || inbound.is_quoted;
         let integrity = if is_foreign { Integrity::External } else { Integrity::User };
         let labels = Labels::new(integrity, Secrecy::Private);
         let turn = TurnId::new(self.unix_ms(), random()?);
         let text = self.journal().redactor().redact(&inbound.text).text.into_owned();
-        let key = inbound.key.clone();
+        let (key, images) = (inbound.key.clone(), inbound.images.clone());
         let seq = self.journal().accept(connection.session, turn, inbound, labels.clone()).await?;
         let scope = self.turn_of(connection);
         scope.tell(self.journal(), seq, Happening::Accepted { key }).await;
         let labels = labels.from_entry(seq);
-        Ok((scope, UserMessage { entry: seq, text, labels, pinned: false }, turn))
+        Ok((scope, UserMessage { entry: seq, text, images, labels, pinned: false }, turn))
     }
 
     /// The authority to go on with a turn that another process began; its message was accepted then.

@@ -130,6 +130,10 @@ pub trait Provider: Send + Sync + 'static {
     fn prices(&self) -> &[Price] {
         &[]
     }
+    /// Whether it is shown the pictures of a context. To others the request says that there was one.
+    fn takes_images(&self) -> bool {
+        false
+    }
     /// The request for this context.
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded;
     /// A reader for one response.

@@ -10,8 +10,8 @@ use crate::{
 };
 use bailey_journal::{Fact, Journal, Purpose, Query, Recorded, SessionLock, Standing, Unfinished};
 use bailey_protocol::{
-    ApprovalId, Effect, EffectId, Integrity, Kind, Labels, Outcome, Report, Secrecy, Seq, SessionId, Status,
-    ToolCall,
+    ApprovalId, Effect, EffectId, Image, Integrity, Kind, Labels, Outcome, Report, Secrecy, Seq, SessionId,
+    Status, ToolCall,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -183,6 +183,8 @@ struct Tape {
     context: Context,
     /// What was said during a step, and is seen when the model is asked next.
     said: Vec<UserMessage>,
+    /// Pictures of the message that comes next.
+    images: Vec<Image>,
     /// Calls of the last reply, and those of them that have no result yet.
     calls: Vec<ToolCall>,
     open: Vec<ToolCall>,
@@ -204,6 +206,7 @@ impl Tape {
         let mut tape = Self {
             context,
             said: Vec::new(),
+            images: Vec::new(),
             calls: Vec::new(),
             open: Vec::new(),
             waiting: Vec::new(),
@@ -224,6 +227,7 @@ impl Tape {
         let effect = entry.effect.map(|id| id.to_string()).unwrap_or_default();
         match &entry.fact {
             Fact::Accepted { labels, .. } => self.say(recorded, labels, false),
+            Fact::Image { .. } => self.images.extend(recorded.payload.clone().and_then(Image::of)),
             Fact::Pinned { labels } => self.say(recorded, labels, true),
             Fact::Unpinned { entry } => {
                 self.said.iter_mut().filter(|said| said.entry == *entry).for_each(|said| said.pinned = false);
@@ -313,7 +317,8 @@ impl Tape {
     fn say(&mut self, recorded: &Recorded, labels: &Labels, pinned: bool) {
         let entry = recorded.entry.seq;
         let labels = labels.clone().from_entry(entry);
-        self.said.push(UserMessage { entry, text: words(recorded), labels, pinned });
+        let images = if pinned { Vec::new() } else { std::mem::take(&mut self.images) };
+        self.said.push(UserMessage { entry, text: words(recorded), images, labels, pinned });
     }
 
     /// Those of the waiting messages come into the context.

@@ -76,7 +76,10 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
         }
     };
     match &mut happening {
-        Happening::Text { text } | Happening::Notice { text } | Happening::Output { text, .. } => clean(text),
+        Happening::Text { text }
+        | Happening::Notice { text }
+        | Happening::Unseen { text }
+        | Happening::Output { text, .. } => clean(text),
         Happening::Call { tool, target, .. } => {
             clean(tool);
             clean(target);

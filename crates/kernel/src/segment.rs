@@ -1,8 +1,8 @@
 //! What a context is made of. Every kind has a private constructor, one for each way in, so that bytes from the world
 //! cannot get here but through the screen.
 
-use crate::{provider::Answer, tokens};
-use bailey_protocol::{CallId, Digest, Integrity, Labels, Secrecy, Seq, WsPath};
+use crate::{IMAGE_TOKENS, provider::Answer, tokens};
+use bailey_protocol::{CallId, Digest, Image, Integrity, Labels, Secrecy, Seq, WsPath};
 use std::borrow::Cow;
 
 /// What an authenticated person said. Made by `Kernel::accept`, `Kernel::pin` and `Kernel::restore` only.
@@ -10,6 +10,7 @@ use std::borrow::Cow;
 pub struct UserMessage {
     pub(crate) entry: Seq,
     pub(crate) text: String,
+    pub(crate) images: Vec<Image>,
     pub(crate) labels: Labels,
     pub(crate) pinned: bool,
 }
@@ -19,6 +20,12 @@ impl UserMessage {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The pictures that came with it.
+    #[must_use]
+    pub fn images(&self) -> &[Image] {
+        &self.images
     }
 
     /// Its entry in the journal.
@@ -281,7 +288,16 @@ impl Segment {
     pub fn tokens(&self) -> u64 {
         /// A role, an identifier and a few brackets.
         const AROUND: u64 = 16;
-        AROUND + tokens(&self.seen())
+        AROUND + tokens(&self.seen()) + IMAGE_TOKENS * self.images().len() as u64
+    }
+
+    /// The pictures that came with it.
+    #[must_use]
+    pub fn images(&self) -> &[Image] {
+        match self {
+            Self::User(message) => &message.images,
+            _ => &[],
+        }
     }
 }
 

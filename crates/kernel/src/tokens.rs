@@ -6,6 +6,13 @@
 //! below the larger by more than a hundredth, but for invented words without meaning, where a third may be missing. On
 //! prose and code it is a third to a half above.
 
+use crate::{Context, Segment};
+use std::{borrow::Cow, cmp::Reverse};
+
+/// What a picture counts as, whatever it shows: about the most that a provider reads one as, since how large it is stands in
+/// bytes that nobody here reads.
+pub const IMAGE_TOKENS: u64 = 4_800;
+
 /// Quarters of a token: small enough for a piece that often joins its neighbour.
 type Quarters = u64;
 
@@ -23,6 +30,22 @@ pub fn tokens(text: &str) -> u64 {
         (before, rest) = (class, after);
     }
     quarters.div_ceil(4).min(text.len() as u64)
+}
+
+/// The estimate for a request with this context: pictures in it are no text, though they are written in letters.
+#[must_use]
+pub fn request_tokens(context: &Context, body: &str) -> u64 {
+    let images = context.segments().iter().flat_map(Segment::images);
+    let mut written: Vec<String> = images.map(bailey_protocol::Image::base64).collect();
+    // A small one may be written as a larger one begins.
+    written.sort_by_key(|image| Reverse(image.len()));
+    let (mut text, mut images) = (Cow::Borrowed(body), 0);
+    for image in written {
+        if let Some((before, after)) = text.split_once(&image) {
+            (text, images) = (Cow::Owned([before, after].concat()), images + 1);
+        }
+    }
+    tokens(&text) + IMAGE_TOKENS * images
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

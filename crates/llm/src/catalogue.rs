@@ -22,7 +22,7 @@ pub struct Catalogue {
 pub enum CatalogueError {
     /// It is no catalogue; the text names line and column.
     #[error(
-        "{0}; write each model as [[model]] with `host`, `name` and what is known: `window`, `input`, `output`"
+        "{0}; write each model as [[model]] with `host`, `name` and what is known: `window`, `images`, `input`, `output`"
     )]
     Malformed(Box<toml::de::Error>),
     /// A price is no amount.
@@ -51,6 +51,7 @@ struct FileEntry {
     host: String,
     name: String,
     window: Option<u64>,
+    images: Option<bool>,
     currency: Option<String>,
     above: Option<u64>,
     input: Option<String>,
@@ -64,6 +65,7 @@ struct Entry {
     host: String,
     name: String,
     window_tokens: Option<u64>,
+    takes_images: Option<bool>,
     price: Option<Price>,
     own: bool,
 }
@@ -83,6 +85,12 @@ impl Catalogue {
     #[must_use]
     pub fn window_tokens(&self, base_url: &str, model: &str) -> Option<u64> {
         self.of(base_url, model).find_map(|entry| entry.window_tokens)
+    }
+
+    /// Whether it takes pictures; where nobody says so, it does not.
+    #[must_use]
+    pub fn takes_images(&self, base_url: &str, model: &str) -> bool {
+        self.of(base_url, model).find_map(|entry| entry.takes_images).unwrap_or_default()
     }
 
     /// What its tokens cost; empty where nobody knows. Where the user names a price, no shipped one counts.
@@ -137,7 +145,8 @@ fn entry_of(entry: FileEntry, own: bool) -> Result<Entry, CatalogueError> {
         _ => return Err(CatalogueError::HalfPrice(entry.name)),
     };
     let host = entry.host.to_ascii_lowercase();
-    Ok(Entry { host, name: entry.name, window_tokens: entry.window, price, own })
+    let (name, window_tokens, takes_images) = (entry.name, entry.window, entry.images);
+    Ok(Entry { host, name, window_tokens, takes_images, price, own })
 }
 
 /// Billionths of an amount such as `0.25`, exactly.

@@ -37,6 +37,7 @@ pub fn decode_all(
         max_tokens: 1024,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: false,
     };
     let mut reading = Box::new(Reading::new(Arc::new(endpoint)));
     reading.head(status, headers);

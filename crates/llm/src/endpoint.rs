@@ -3,7 +3,7 @@
 use crate::{
     Wire, anthropic, decode::Reading, failure, gemini, ollama, openai, responses, transcript, wire::word,
 };
-use bailey_kernel::{Context, Decoder, Encoded, Price, Provider, tokens};
+use bailey_kernel::{Context, Decoder, Encoded, Price, Provider, request_tokens};
 use bailey_protocol::{Blob, HeaderValue, HttpRequest, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct Endpoint {
     pub window_tokens: Option<u64>,
     /// What its tokens cost; empty where nobody knows.
     pub prices: Vec<Price>,
+    /// Whether it takes pictures.
+    pub takes_images: bool,
 }
 
 impl Endpoint {
@@ -136,9 +138,9 @@ impl Codec {
         &self.endpoint
     }
 
-    fn request(&self, body: &Value) -> Encoded {
+    fn request(&self, context: &Context, body: &Value) -> Encoded {
         let body = body.to_string();
-        let (reads, writes) = (tokens(&body), self.endpoint.max_tokens.into());
+        let (reads, writes) = (request_tokens(context, &body), self.endpoint.max_tokens.into());
         let request = HttpRequest {
             method: "POST".into(),
             url: self.endpoint.url(),
@@ -166,6 +168,10 @@ impl Provider for Codec {
         &self.endpoint.prices
     }
 
+    fn takes_images(&self) -> bool {
+        self.endpoint.takes_images
+    }
+
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded {
         let turns = transcript::turns(context, &self.endpoint);
         let instruction = context.instruction().text();
@@ -177,7 +183,7 @@ impl Provider for Codec {
             Wire::Ollama => ollama::body,
         };
         let body = body(&self.endpoint, instruction, &turns, tools);
-        self.request(&body)
+        self.request(context, &body)
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

@@ -5,9 +5,14 @@
 
 use crate::{Endpoint, Wire, wire::wire_name};
 use bailey_kernel::{Answer, Context, Segment};
-use bailey_protocol::CallId;
+use bailey_protocol::{CallId, Image, ImageKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The most pictures that one request shows, and the most bytes of them: of more the older ones are only named. Anthropic takes
+/// larger ones up to so many.
+const IMAGES_MAX: usize = 20;
+const SHOWN_BYTES_MAX: usize = 12 << 20;
 
 /// One turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +42,20 @@ pub(crate) struct Call<'a> {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Heard<'a> {
     pub(crate) results: Vec<CallResult<'a>>,
-    pub(crate) texts: Vec<String>,
+    pub(crate) texts: Vec<Said<'a>>,
+}
+
+/// Words, and the pictures that came with them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Said<'a> {
+    pub(crate) text: String,
+    pub(crate) images: Vec<&'a Image>,
+}
+
+impl From<&str> for Said<'_> {
+    fn from(text: &str) -> Self {
+        Self { text: text.into(), images: Vec::new() }
+    }
 }
 
 /// The result of one call of the reply before.
@@ -53,9 +71,24 @@ pub(crate) struct CallResult<'a> {
 /// The turns of a context, for this endpoint.
 pub(crate) fn turns<'a>(context: &'a Context, endpoint: &Endpoint) -> Vec<Turn<'a>> {
     let mut turns = Turns::default();
+    let mut too_old = too_old(context);
     for segment in context.segments() {
         match segment {
-            Segment::User(message) => turns.user(message.text()),
+            Segment::User(message) => {
+                let mut text = message.text().to_owned();
+                let mut shown = Vec::new();
+                for image in message.images() {
+                    let is_old = too_old > 0;
+                    too_old = too_old.saturating_sub(1);
+                    match hidden(endpoint, image, is_old) {
+                        None => shown.push(image),
+                        Some(why) => text.push_str(&format!(
+                            "\n[A picture came with this, which you are not shown: {why}.]"
+                        )),
+                    }
+                }
+                turns.said(Said { text, images: shown });
+            }
             Segment::Reply(reply) => {
                 let same_model = reply.provider() == endpoint.provider
                     && reply.answer().verbatim.get("model").is_none_or(|model| *model == endpoint.model);
@@ -70,6 +103,33 @@ pub(crate) fn turns<'a>(context: &'a Context, endpoint: &Endpoint) -> Vec<Turn<'
     turns.end()
 }
 
+/// How many pictures of a context, from the oldest on, are over what a request shows.
+fn too_old(context: &Context) -> usize {
+    let images: Vec<&Image> = context.segments().iter().flat_map(Segment::images).collect();
+    let mut left = SHOWN_BYTES_MAX;
+    let fits = images.iter().rev().take(IMAGES_MAX).take_while(|image| {
+        let rest = left.checked_sub(image.bytes().len());
+        left = rest.unwrap_or_default();
+        rest.is_some()
+    });
+    images.len() - fits.count()
+}
+
+/// Why a model is not shown a picture.
+fn hidden(endpoint: &Endpoint, image: &Image, is_old: bool) -> Option<&'static str> {
+    let is_read = match endpoint.wire {
+        Wire::Anthropic | Wire::OpenAiChat | Wire::OpenAiResponses => true,
+        Wire::Gemini => image.kind() != ImageKind::Gif,
+        Wire::Ollama => matches!(image.kind(), ImageKind::Png | ImageKind::Jpeg),
+    };
+    match (endpoint.takes_images, is_read, is_old) {
+        (false, ..) => Some("you take no pictures"),
+        (_, false, _) => Some("you take none that is written so"),
+        (.., true) => Some("there were too many since"),
+        _ => None,
+    }
+}
+
 /// Collects turns. Its methods take plain values, so that tests need no kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Turns<'a> {
@@ -82,9 +142,13 @@ pub(crate) struct Turns<'a> {
 
 impl<'a> Turns<'a> {
     pub(crate) fn user(&mut self, text: &str) {
+        self.said(text.into());
+    }
+
+    pub(crate) fn said(&mut self, said: Said<'a>) {
         // Anthropic refuses blank text blocks.
-        if !text.trim().is_empty() {
-            self.heard.texts.push(text.into());
+        if !said.text.trim().is_empty() || !said.images.is_empty() {
+            self.heard.texts.push(said);
         }
     }
 
@@ -120,7 +184,7 @@ impl<'a> Turns<'a> {
                 let name = wire_name(tool);
                 self.heard.results.push(CallResult { id, name, ok, text });
             }
-            None => self.heard.texts.push(format!("[late result of `{tool}`, call {call}]\n{text}")),
+            None => self.user(&format!("[late result of `{tool}`, call {call}]\n{text}")),
         }
     }
 

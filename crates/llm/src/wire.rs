@@ -1,6 +1,6 @@
 //! The wires, and what they write alike.
 
-use bailey_protocol::{Digest, ToolSpec};
+use bailey_protocol::{Digest, Image, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,6 +62,11 @@ pub(crate) fn description(tool: &ToolSpec) -> String {
         ("", description) => description.into(),
         (summary, description) => format!("{summary}\n{description}"),
     }
+}
+
+/// A picture as a URL that holds it (RFC 2397).
+pub(crate) fn data_url(image: &Image) -> String {
+    format!("data:{};base64,{}", image.kind().media_type(), image.base64())
 }
 
 /// An identifier for a call that came without one, made from what is there: the same bytes give the same one, and other

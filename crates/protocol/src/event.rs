@@ -209,6 +209,11 @@ pub enum Happening {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
     },
+    /// A picture came with the message that was accepted, and the model is not shown it.
+    Unseen {
+        /// Why, and what to do.
+        text: String,
+    },
     /// A message was said again that had been accepted before: nothing begins by it.
     Repeated {
         /// Its name where it was said.

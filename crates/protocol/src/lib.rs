@@ -24,6 +24,7 @@ pub mod effect;
 pub mod event;
 pub mod history;
 pub mod id;
+pub mod image;
 pub mod label;
 pub mod message;
 pub mod money;
@@ -48,6 +49,7 @@ pub use event::{
 };
 pub use history::{Branch, Commit, Tip, TipResult};
 pub use id::{ApprovalId, CallId, EffectId, SandboxId, SessionId, TokenId, TurnId};
+pub use image::{IMAGES_BYTES_MAX, Image, ImageKind};
 pub use jiff::Timestamp;
 pub use label::{Integrity, Labels, Secrecy};
 pub use message::{Inbound, Speaker, ToolCall, ToolSpec};

@@ -1,9 +1,10 @@
 //! Messages and tool calls.
 
-use crate::{CallId, Role};
+use crate::{CallId, Image, Role};
 use alloc::{
     format,
     string::{String, ToString as _},
+    vec::Vec,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,9 @@ pub struct Inbound {
     /// Whether the words are somebody else's, passed on by whoever says it: data, and no instruction.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub is_quoted: bool,
+    /// Pictures that came with it, together at most [`crate::IMAGES_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// Who says it, where that is not the owner at a terminal. It comes from the connection, and from nothing that is said there.
     #[serde(skip)]
     pub by: Option<Speaker>,

@@ -6,7 +6,7 @@ use bailey_agent::{
 };
 use bailey_kernel::{
     Acted, Answerer, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Printed, Refused,
-    Registrar, Restored, Scope, Segment, SessionInfo, SessionLock,
+    Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, UserMessage,
 };
 use bailey_protocol::{
     Action, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
@@ -328,6 +328,7 @@ impl Host {
         // First, so that what the project says stands before what the person says.
         self.read_guides().await?;
         let (scope, message, turn) = self.kernel.accept(&self.connection, inbound).await?;
+        tell_unseen(&self.kernel, &scope, self.models.as_ref(), &message).await?;
         self.context.push(message);
         Ok((scope, turn))
     }
@@ -488,6 +489,7 @@ impl Host {
             connection: &self.connection,
             scope: &scope,
             news: &hands.news,
+            models: self.models.as_ref(),
             who,
         };
         let brain = self.brain.clone();
@@ -521,6 +523,26 @@ fn main_name(models: &Models) -> String {
     main.map(|model| format!("{}/{}", model.name(), model.model())).unwrap_or_default()
 }
 
+/// Tells whoever sent a picture that the model takes none.
+async fn tell_unseen(
+    kernel: &Kernel,
+    scope: &Scope,
+    models: Option<&Models>,
+    message: &UserMessage,
+) -> Result<(), Refused> {
+    let main = models.and_then(|models| models.route(ModelRole::Main).current());
+    let Some(blind) = main.filter(|model| !message.images().is_empty() && !model.takes_images()) else {
+        return Ok(());
+    };
+    let text = format!(
+        "`{}/{}` takes no pictures, so it is not shown yours: say it in words. Where it does take them, `images = true` in \
+         models.toml says so.",
+        blind.name(),
+        blind.model()
+    );
+    kernel.tell(scope, Happening::Unseen { text }).await
+}
+
 /// Who answers: somebody at a channel, or whoever sits here.
 pub(crate) fn who(by: Option<&Speaker>, here: impl FnOnce() -> Answerer) -> Answerer {
     by.map_or_else(here, Answerer::speaker)
@@ -546,6 +568,7 @@ struct Front<'a> {
     connection: &'a Connection,
     scope: &'a Scope,
     news: &'a News,
+    models: Option<&'a Models>,
     who: Answerer,
 }
 
@@ -555,7 +578,8 @@ impl Front<'_> {
             Op::Cancel => self.scope.cancel().cancel(),
             Op::Say(inbound) if self.kernel.is_repeated(self.connection, &inbound).await? => {}
             Op::Say(inbound) => {
-                let (_, message, _) = self.kernel.accept(self.connection, inbound).await?;
+                let (scope, message, _) = self.kernel.accept(self.connection, inbound).await?;
+                tell_unseen(self.kernel, &scope, self.models, &message).await?;
                 self.news.push(message);
             }
             Op::Sessions => tell_sessions(self.kernel, self.scope).await?,

@@ -244,6 +244,7 @@ impl Bench {
             max_tokens,
             window_tokens: None,
             prices: Vec::new(),
+            takes_images: false,
         })
     }
 

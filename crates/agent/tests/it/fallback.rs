@@ -29,6 +29,7 @@ fn named(name: &str, url: &str) -> Arc<dyn Provider> {
         max_tokens: 100,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: false,
     })
 }
 

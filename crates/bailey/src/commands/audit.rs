@@ -135,6 +135,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Walls { backend } => (Style::Yellow, format!("{backend} alone")),
         Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),
         Fact::Accepted { .. } | Fact::Observation { .. } => (Style::Plain, first()),
+        Fact::Image { kind, .. } => (Style::Plain, kind.name().into()),
         Fact::TokenMinted { token, operations, expires, holder, .. } => {
             (Style::Yellow, format!("{token} for {holder}: {operations} operations until {expires}"))
         }

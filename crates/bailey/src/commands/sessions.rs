@@ -126,6 +126,11 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
             let lines = printer.paint_lines(Style::Bold, &format!("> {text}"));
             lines.iter().for_each(|line| printer.line(line));
         }
+        Fact::Image { kind, .. } => {
+            let bytes = recorded.entry.payload.as_ref().map_or(0, |payload| payload.bytes);
+            printer.line("");
+            printer.line(printer.paint(Style::Dim, &format!("(a picture: {}, {bytes} bytes)", kind.name())));
+        }
         Fact::Reply { .. } => {
             let Some(answer) = reply(recorded) else { return };
             if !answer.text.is_empty() {

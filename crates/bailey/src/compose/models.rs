@@ -115,6 +115,7 @@ pub(crate) fn endpoint(config: &Config, catalogue: &Catalogue, model: &str) -> R
         max_tokens: config.reply_tokens.min(quarter.unwrap_or(u32::MAX)),
         window_tokens,
         prices: catalogue.prices(url, model),
+        takes_images: catalogue.takes_images(url, model),
     })
 }
 
@@ -239,6 +240,7 @@ fn replay(config: &Config, file: &Path, workspace: &WsPath, journal: &Journal) -
         max_tokens: config.reply_tokens,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: false,
     };
     let door = Arc::new(Player::new(cassette, Normaliser::new(&workspace.0), journal.seal()));
     let retry = Retry { attempts: 1, ..Retry::default() };

@@ -111,7 +111,7 @@ impl<'a> Drawing<'a> {
                 let lines = self.pins.take(messages);
                 lines.iter().for_each(|line| self.line(screen, Style::Dim, line));
             }
-            Happening::Notice { text } => {
+            Happening::Notice { text } | Happening::Unseen { text } => {
                 self.waiting = None;
                 self.line(screen, Style::Yellow, text);
             }

@@ -60,6 +60,10 @@ fn row(recorded: &Recorded, known: &mut Known, renamed: &impl Fn(&str) -> String
     };
     let (stream, said) = match &recorded.entry.fact {
         Fact::Accepted { .. } => (String::new(), json!({ "said": text() })),
+        Fact::Image { kind, .. } => {
+            let digest = recorded.payload.as_deref().map(Digest::of);
+            (String::new(), json!({ "shown": kind, "digest": digest }))
+        }
         Fact::Pinned { .. } => (String::new(), json!({ "pinned": text() })),
         Fact::Intent { role: Role::Owner, .. } | Fact::Denied { role: Role::Owner, .. } => return None,
         Fact::Intent { kind, target, admitted, reasons, call, .. } => {

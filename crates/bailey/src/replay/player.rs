@@ -9,8 +9,8 @@ use bailey_kernel::{
     Output, Permit, Price, Provider, ResolveError, Route, Seal,
 };
 use bailey_protocol::{
-    Action, Answer as Answered, ApprovalId, CallId, Digest, Effect, Isolation, Op, Report, SessionId, Status,
-    Timestamp, ToolSpec, WsPath,
+    Action, Answer as Answered, ApprovalId, CallId, Digest, Effect, Inbound, Isolation, Op, Report,
+    SessionId, Status, Timestamp, ToolSpec, WsPath,
 };
 use std::{
     collections::BTreeSet,
@@ -55,7 +55,7 @@ struct State {
 /// What a person did while a turn ran.
 #[derive(Debug, Clone)]
 enum Meanwhile {
-    Say(String),
+    Say(Inbound),
     Answer(ApprovalId),
 }
 
@@ -79,11 +79,10 @@ impl Recording {
     pub(super) fn of(tape: &Tape) -> Self {
         let mut meanwhile = Vec::new();
         let mut runs = false;
-        for recorded in &tape.entries {
+        for (place, recorded) in tape.entries.iter().enumerate() {
             match &recorded.entry.fact {
                 Fact::Accepted { .. } if runs => {
-                    let inbound = recorded.text();
-                    meanwhile.push((recorded.entry.seq.0, Meanwhile::Say(inbound)));
+                    meanwhile.push((recorded.entry.seq.0, Meanwhile::Say(tape.said(place))));
                 }
                 Fact::Accepted { .. } => runs = true,
                 Fact::TurnEnded { .. } | Fact::SessionResumed { .. } => runs = false,
@@ -341,7 +340,7 @@ impl Player {
     async fn happen(&self, what: Meanwhile) {
         let before = self.journal.newest();
         let op = match what {
-            Meanwhile::Say(text) => Op::Say(text.into()),
+            Meanwhile::Say(inbound) => Op::Say(inbound),
             Meanwhile::Answer(recorded) => match self.recording.answer(recorded) {
                 Some((id, answer, why)) => Op::Answer { id, answer, why, by: None },
                 None => return,
@@ -414,6 +413,10 @@ impl Provider for Replayed {
 
     fn prices(&self) -> &[Price] {
         self.codec.prices()
+    }
+
+    fn takes_images(&self) -> bool {
+        self.codec.takes_images()
     }
 
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded {

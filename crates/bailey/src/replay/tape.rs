@@ -5,8 +5,8 @@ use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Journal, Query, Recorded, SessionInfo};
 use bailey_kernel::{Answer as Said, Paper, Stop};
 use bailey_protocol::{
-    Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Kind, Outcome, Role, Timestamp,
-    Usage, WsPath,
+    Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Image, Inbound, Kind, Outcome,
+    Role, Timestamp, Usage, WsPath,
 };
 use bailey_sandbox::Shape;
 use std::collections::{HashMap, HashSet};
@@ -51,7 +51,7 @@ pub(super) enum Step {
         shape: Shape,
     },
     /// A person said this, and a turn began.
-    Say(String),
+    Say(Inbound),
     /// A turn went on that had ended before a person answered.
     GoOn,
     /// A person answered this question.
@@ -193,7 +193,7 @@ impl Tape {
                 }
                 Fact::Accepted { .. } if !runs => {
                     (runs, is_new) = (true, false);
-                    steps.push(Step::Say(recorded.text()));
+                    steps.push(Step::Say(self.said(place)));
                 }
                 Fact::Intent { kind: Kind::Model, .. } if is_new => {
                     is_new = false;
@@ -264,6 +264,19 @@ impl Tape {
             Some(text) => Some(text.lossy().into_owned()),
             None => recorded.text().split_once('\n').map(|(_, text)| text.to_owned()),
         }
+    }
+
+    /// The message that was accepted here, with its pictures, which are the entries before it.
+    pub(super) fn said(&self, place: usize) -> Inbound {
+        let (before, rest) = self.entries.split_at(place.min(self.entries.len()));
+        let shown = before.iter().rev().map_while(|it| match it.entry.fact {
+            Fact::Image { .. } => Image::of(it.payload.clone()?),
+            _ => None,
+        });
+        let mut images: Vec<Image> = shown.collect();
+        images.reverse();
+        let text = rest.first().map(Recorded::text).unwrap_or_default();
+        Inbound { text, images, ..Inbound::default() }
     }
 
     /// When the session began.

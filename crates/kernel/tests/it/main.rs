@@ -14,6 +14,7 @@ mod endings;
 mod extensions;
 mod gate;
 mod house_rules;
+mod images;
 mod labels;
 mod oracle;
 mod origins;

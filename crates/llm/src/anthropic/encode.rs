@@ -7,10 +7,10 @@
 
 use crate::{
     Endpoint,
-    transcript::{Call, Heard, Turn},
+    transcript::{Call, Heard, Said, Turn},
     wire::{description, input, set, wire_name},
 };
-use bailey_protocol::ToolSpec;
+use bailey_protocol::{Image, ToolSpec};
 use serde_json::{Value, json};
 
 /// The body of a streamed request.
@@ -78,7 +78,18 @@ fn user(heard: &Heard<'_>) -> Value {
         }
         block
     });
-    results.chain(heard.texts.iter().map(|text| block_of(text))).collect()
+    results.chain(heard.texts.iter().flat_map(said)).collect()
+}
+
+/// Pictures first, which is what the documentation advises.
+fn said(said: &Said<'_>) -> Vec<Value> {
+    let image = |image: &&Image| {
+        let source =
+            json!({ "type": "base64", "media_type": image.kind().media_type(), "data": image.base64() });
+        json!({ "type": "image", "source": source })
+    };
+    let text = Some(said.text.as_str()).filter(|text| !text.trim().is_empty()).map(block_of);
+    said.images.iter().map(image).chain(text).collect()
 }
 
 fn assistant(text: &str, calls: &[Call<'_>]) -> Value {

@@ -13,6 +13,7 @@ fn cassette() -> Cassette {
         max_tokens: 1,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: false,
     };
     let body = vec![Blob::from("data: {}\r"), Blob(vec![0xff]), Blob::from("")];
     let headers = vec![("content-type".into(), "text/event-stream".into())];

@@ -13,6 +13,7 @@ fn endpoint() -> Endpoint {
         max_tokens: 100,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: false,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::{
     Endpoint,
-    transcript::{Call, CallResult, Turn},
+    transcript::{Call, CallResult, Said, Turn},
     wire::{description, input, list, set, wire_name},
 };
-use bailey_protocol::ToolSpec;
+use bailey_protocol::{Image, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], t
                     .iter()
                     .map(|result| answered(result, given.contains(result.id.as_str())))
                     .collect();
-                let texts: Vec<Value> = heard.texts.iter().map(|text| json!({ "text": text })).collect();
+                let texts: Vec<Value> = heard.texts.iter().flat_map(said).collect();
                 // Apart, because the answers must be as many as the calls before them.
                 for parts in [results, texts].into_iter().filter(|parts| !parts.is_empty()) {
                     contents.push(json!({ "role": "user", "parts": parts }));
@@ -88,6 +88,12 @@ fn answered(result: &CallResult<'_>, with_id: bool) -> Value {
         set(&mut response, "id", result.id.clone());
     }
     json!({ "functionResponse": response })
+}
+
+fn said(said: &Said<'_>) -> Vec<Value> {
+    let image = |image: &&Image| json!({ "inlineData": { "mimeType": image.kind().media_type(), "data": image.base64() } });
+    let text = Some(&said.text).filter(|text| !text.trim().is_empty()).map(|text| json!({ "text": text }));
+    said.images.iter().map(image).chain(text).collect()
 }
 
 fn foreign(text: &str, calls: &[Call<'_>], signs: bool) -> Vec<Value> {

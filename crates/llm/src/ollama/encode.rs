@@ -2,7 +2,7 @@
 
 use crate::{
     Endpoint,
-    transcript::{Call, CallResult, Turn},
+    transcript::{Call, CallResult, Said, Turn},
     wire::{description, input, set, wire_name},
 };
 use bailey_protocol::ToolSpec;
@@ -24,7 +24,7 @@ pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], t
             Turn::Foreign { text, calls } => messages.push(foreign(text, calls)),
             Turn::Heard(heard) => {
                 messages.extend(heard.results.iter().map(answered));
-                messages.extend(heard.texts.iter().map(|text| json!({ "role": "user", "content": text })));
+                messages.extend(heard.texts.iter().map(said));
             }
         }
     }
@@ -53,6 +53,14 @@ fn tool(tool: &ToolSpec) -> Value {
 
 fn answered(result: &CallResult<'_>) -> Value {
     json!({ "role": "tool", "tool_name": result.name, "tool_call_id": result.id, "content": result.text })
+}
+
+fn said(said: &Said<'_>) -> Value {
+    let mut message = json!({ "role": "user", "content": said.text });
+    if !said.images.is_empty() {
+        set(&mut message, "images", said.images.iter().map(|image| image.base64()).collect::<Vec<_>>());
+    }
+    message
 }
 
 fn foreign(text: &str, calls: &[Call<'_>]) -> Value {

@@ -2,8 +2,8 @@
 
 use crate::{
     Endpoint,
-    transcript::{Call, CallResult, Heard, Turn},
-    wire::{description, set, wire_name},
+    transcript::{Call, CallResult, Heard, Said, Turn},
+    wire::{data_url, description, set, wire_name},
 };
 use bailey_protocol::ToolSpec;
 use serde_json::{Value, json};
@@ -50,7 +50,22 @@ fn tool(tool: &ToolSpec) -> Value {
 fn heard_messages(heard: &Heard<'_>) -> Vec<Value> {
     let result = |result: &CallResult<'_>| json!({ "role": "tool", "tool_call_id": result.id, "content": result.text });
     let results = heard.results.iter().map(result);
-    results.chain(heard.texts.iter().map(|text| json!({ "role": "user", "content": text }))).collect()
+    results
+        .chain(heard.texts.iter().map(|said| json!({ "role": "user", "content": content(said) })))
+        .collect()
+}
+
+/// A list only where there is more than text: many compatible servers take nothing else.
+fn content(said: &Said<'_>) -> Value {
+    if said.images.is_empty() {
+        return said.text.as_str().into();
+    }
+    let images = said
+        .images
+        .iter()
+        .map(|image| json!({ "type": "image_url", "image_url": { "url": data_url(image) } }));
+    let text = Some(&said.text).filter(|text| !text.trim().is_empty());
+    images.chain(text.map(|text| json!({ "type": "text", "text": text }))).collect()
 }
 
 fn assistant(text: &str, calls: &[Call<'_>]) -> Value {

@@ -2,10 +2,10 @@
 
 use crate::{
     Endpoint,
-    transcript::{Heard, Turn},
-    wire::{description, list, set, wire_name, word},
+    transcript::{Heard, Said, Turn},
+    wire::{data_url, description, list, set, wire_name, word},
 };
-use bailey_protocol::ToolSpec;
+use bailey_protocol::{Image, ToolSpec};
 use serde_json::{Value, json};
 
 /// The body of a streamed request. Nothing is stored at the provider (`store`), so what a model thought comes along
@@ -85,7 +85,20 @@ fn heard_items(heard: &Heard<'_>) -> Vec<Value> {
         .results
         .iter()
         .map(|result| json!({ "type": "function_call_output", "call_id": result.id, "output": result.text }));
-    results.chain(heard.texts.iter().map(|text| json!({ "role": "user", "content": text }))).collect()
+    results
+        .chain(heard.texts.iter().map(|said| json!({ "role": "user", "content": content(said) })))
+        .collect()
+}
+
+fn content(said: &Said<'_>) -> Value {
+    if said.images.is_empty() {
+        return said.text.as_str().into();
+    }
+    let image =
+        |image: &&Image| json!({ "type": "input_image", "detail": "auto", "image_url": data_url(image) });
+    let text = Some(&said.text).filter(|text| !text.trim().is_empty());
+    let text = text.map(|text| json!({ "type": "input_text", "text": text }));
+    said.images.iter().map(image).chain(text).collect()
 }
 
 #[cfg(test)]

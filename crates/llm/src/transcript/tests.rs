@@ -1,7 +1,7 @@
-use super::{Call, CallResult, Heard, Turn, Turns};
-use crate::Wire;
+use super::{Call, CallResult, Heard, Said, Turn, Turns};
+use crate::{Endpoint, Wire};
 use bailey_kernel::{Answer, Stop};
-use bailey_protocol::{CallId, ToolCall, Usage};
+use bailey_protocol::{CallId, Image, ToolCall, Usage};
 use serde_json::json;
 
 fn call(id: &str, name: &str) -> ToolCall {
@@ -78,7 +78,7 @@ fn what_answers_no_open_call_is_told_as_text() {
     turns.result(&CallId("a".into()), "x", true, "approved later");
     let Turn::Heard(heard) = &turns.end()[1] else { panic!("no results") };
     assert_eq!(heard.results, [result("a", "waits")]);
-    assert_eq!(heard.texts, ["[late result of `x`, call a]\napproved later"]);
+    assert_eq!(heard.texts, ["[late result of `x`, call a]\napproved later".into()]);
 }
 
 #[test]
@@ -88,4 +88,65 @@ fn empty_turns_are_left_out() {
     turns.user("  \n");
     turns.reply(&reply, false, Wire::Anthropic);
     assert_eq!(turns.end(), []);
+}
+
+/// What each wire writes of a picture with these words, beneath its list of messages.
+fn written(wire: Wire, text: &str) -> serde_json::Value {
+    let image = Image::of(b"\x89PNG\r\n\x1a\n".to_vec()).unwrap();
+    let endpoint = Endpoint {
+        provider: "p".into(),
+        wire,
+        base_url: "http://h".into(),
+        model: "m".into(),
+        key: None,
+        max_tokens: 1,
+        window_tokens: None,
+        prices: Vec::new(),
+        takes_images: true,
+    };
+    let mut turns = Turns::default();
+    turns.said(Said { text: text.into(), images: vec![&image] });
+    let turns = turns.end();
+    let body = match wire {
+        Wire::Anthropic => crate::anthropic::body,
+        Wire::OpenAiChat => crate::openai::body,
+        Wire::OpenAiResponses => crate::responses::body,
+        Wire::Gemini => crate::gemini::body,
+        Wire::Ollama => crate::ollama::body,
+    };
+    let mut body = body(&endpoint, "", &turns, &[]);
+    let list = ["messages", "input", "contents"].into_iter().find(|list| body.get(list).is_some()).unwrap();
+    body[list][0].take()
+}
+
+#[test]
+fn each_wire_has_its_own_way_to_show_a_picture() {
+    let (data, url) = ("iVBORw0KGgo=", "data:image/png;base64,iVBORw0KGgo=");
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": data });
+    for (wire, image, text) in [
+        (
+            Wire::Anthropic,
+            json!({ "type": "image", "source": source }),
+            json!({ "type": "text", "text": "look" }),
+        ),
+        (
+            Wire::OpenAiChat,
+            json!({ "type": "image_url", "image_url": { "url": url } }),
+            json!({ "type": "text", "text": "look" }),
+        ),
+        (
+            Wire::OpenAiResponses,
+            json!({ "type": "input_image", "detail": "auto", "image_url": url }),
+            json!({ "type": "input_text", "text": "look" }),
+        ),
+    ] {
+        assert_eq!(written(wire, "look"), json!({ "role": "user", "content": [image, text] }), "{wire:?}");
+        assert_eq!(written(wire, " "), json!({ "role": "user", "content": [image] }), "{wire:?}");
+    }
+    let inline = json!({ "inlineData": { "mimeType": "image/png", "data": data } });
+    assert_eq!(
+        written(Wire::Gemini, "look"),
+        json!({ "role": "user", "parts": [inline, { "text": "look" }] })
+    );
+    assert_eq!(written(Wire::Ollama, "look"), json!({ "role": "user", "content": "look", "images": [data] }));
 }

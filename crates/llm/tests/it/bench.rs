@@ -35,6 +35,7 @@ pub(crate) fn codec(name: &str, wire: Wire, base_url: &str) -> Arc<Codec> {
         max_tokens: 256,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: false,
     })
 }
 

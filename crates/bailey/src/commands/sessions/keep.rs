@@ -10,6 +10,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Holder, Journal, Query, Recorded, SessionInfo, SessionLock};
+use bailey_protocol::Blob;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
@@ -136,6 +137,9 @@ fn holder(journal: &Journal) -> Holder {
 /// A payload as what it is: text where a person or a model reads it, a document elsewhere; null when it was erased.
 fn payload(recorded: &Recorded) -> Value {
     let Some(bytes) = &recorded.payload else { return Value::Null };
+    if let Fact::Image { .. } = recorded.entry.fact {
+        return serde_json::to_value(Blob(bytes.clone())).unwrap_or_default();
+    }
     let is_text = matches!(
         recorded.entry.fact,
         Fact::Accepted { .. } | Fact::Observation { .. } | Fact::Answered { .. }

@@ -16,6 +16,7 @@ fn endpoint() -> Endpoint {
         max_tokens: 64,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: false,
     }
 }
 

@@ -16,6 +16,7 @@ fn endpoint(base_url: &str) -> Endpoint {
         max_tokens: 64,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: false,
     }
 }
 

@@ -227,7 +227,7 @@ async fn hear(number: u64, read: OwnedReadHalf, to_come: mpsc::Sender<(u64, Came
     let mut read = BufReader::new(read);
     let (mut speaker, mut is_first) = (None, true);
     loop {
-        let came = match wire::line(&mut read, wire::LINE_BYTES_MAX).await {
+        let came = match wire::line(&mut read, wire::OP_BYTES_MAX).await {
             Ok(Some(line)) => {
                 if std::mem::take(&mut is_first)
                     && let Ok(Introduced { introduced }) = serde_json::from_slice(&line)
