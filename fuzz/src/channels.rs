@@ -8,10 +8,19 @@ const UNITS_MAX: usize = 4096;
 /// A server's answer to a poll. What is read of it has lines that end where they seem to.
 pub(crate) fn telegram(data: &[u8]) {
     let us = Us { id: "99".into(), name: "bailey_bot".into() };
-    let Ok(news) = Telegram.news(&us, 0, &Reply { status: 200, body: data.to_vec() }) else { return };
+    let reply = Reply { status: 200, body: data.to_vec() };
+    if let Ok(call) = Telegram.located(&reply, 1) {
+        assert!(call.path.starts_with("/file/bot{key}/") && call.fetches == Some(1), "{call:?}");
+    }
+    let Ok(news) = Telegram.news(&us, 0, &reply) else { return };
     for arrival in news.arrivals {
         let from = match arrival {
-            Arrival::Message(message) => message.from,
+            Arrival::Message(message) => {
+                for file in &message.files {
+                    assert!(!file.id.is_empty() && !file.name.chars().any(char::is_control), "{file:?}");
+                }
+                message.from
+            }
             Arrival::Tap(tap) => tap.from,
         };
         assert!(from.id.parse::<i64>().is_ok(), "{from:?}");

@@ -19,7 +19,7 @@ const UNBOUND: &str = "BAILEY_CONTROL_UNBOUND";
 /// `1`: the emergency stop takes for the process that runs a session whoever the session's lock says it is.
 const HEARSAY: &str = "BAILEY_CONTROL_HEARSAY";
 /// Walls of the page that are left away, with commas between: `origins`, `bearer`, `limit`; of a webhook:
-/// `signature`, `replay`.
+/// `signature`, `replay`; of a channel's files: `path`.
 const PAGE_WITHOUT: &str = "BAILEY_CONTROL_PAGE_WITHOUT";
 /// `1`: the daemon and the processes of its sessions answer every user of this machine.
 const OPEN_TO_ALL: &str = "BAILEY_CONTROL_OPEN_TO_ALL";

@@ -14,6 +14,7 @@ mod webhook;
 pub use telegram::Telegram;
 pub use webhook::Webhook;
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Where the key stands in a [`Call`]'s path: the network door puts it there.
@@ -62,6 +63,30 @@ pub trait Channel: Send + Sync {
 
     /// Shows that somebody is at work, where the platform can.
     fn busy(&self, to: &Conversation) -> Option<Call>;
+
+    /// Asks where a file is; none where the platform brings no files.
+    fn locate(&self, _: &Attachment) -> Option<Call> {
+        None
+    }
+
+    /// The call that fetches it. The path in it is the platform's own word: whoever makes the call looks at it first.
+    ///
+    /// # Errors
+    /// Why it cannot be fetched.
+    fn located(&self, _: &Reply, _bytes_max: usize) -> Result<Call, Failure> {
+        Err(Failure::Refused("no files are fetched there".into()))
+    }
+
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// Why they did not come.
+    fn fetched(&self, reply: Reply) -> Result<Vec<u8>, Failure> {
+        match reply.status {
+            200 => Ok(reply.body),
+            status => Err(Failure::Refused(format!("the server answered {status}"))),
+        }
+    }
 }
 
 /// A request to the platform's server.
@@ -73,6 +98,8 @@ pub struct Call {
     pub body: String,
     /// The longest time to the answer.
     pub patience: Duration,
+    /// The most bytes of the file that is asked for; none where the body is posted.
+    pub fetches: Option<usize>,
 }
 
 /// What the server answered.
@@ -139,8 +166,47 @@ pub struct Message {
     pub is_quoted: bool,
     /// Whether it is to us: it is said to us alone, names us, or answers us.
     pub is_to_us: bool,
-    /// What came with it that is no text, in words: `a photo`.
+    /// Files that came with it.
+    pub files: Vec<Attachment>,
+    /// What came with it and is neither text nor a file that can be fetched, in words: `a place`.
     pub left_out: Vec<String>,
+}
+
+/// A file that came with a message. What it is, how large and what it is called are what the sender and the platform say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// The platform's name for it.
+    pub id: String,
+    /// What it is said to be.
+    pub kind: AttachmentKind,
+    /// The sender's name for it, without control characters; empty where it has none.
+    pub name: String,
+    /// How many bytes it has; none where nobody says so.
+    pub bytes: Option<u64>,
+}
+
+/// What a file is said to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachmentKind {
+    /// A picture that models may be shown.
+    Picture,
+    /// What somebody said.
+    Voice,
+    /// Anything else.
+    File,
+}
+
+impl AttachmentKind {
+    /// What people call it.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Picture => "a picture",
+            Self::Voice => "a voice message",
+            Self::File => "a file",
+        }
+    }
 }
 
 /// A tapped button.

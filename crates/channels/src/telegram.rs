@@ -3,7 +3,7 @@
 mod html;
 mod update;
 
-use crate::{Call, Channel, Conversation, Failure, KEY, News, Post, Reply, Tap, Us};
+use crate::{Attachment, Call, Channel, Conversation, Failure, KEY, News, Post, Reply, Tap, Us};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -12,6 +12,8 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_secs(30);
 /// How much longer than that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a file may take.
+const FILE_PATIENCE: Duration = Duration::from_secs(120);
 /// The most updates of one answer.
 const UPDATES_MAX: u32 = 100;
 /// The longest time that a server is left alone for because it says so.
@@ -52,6 +54,11 @@ struct Me {
 #[derive(Deserialize)]
 struct Sent {
     message_id: i64,
+}
+
+#[derive(Deserialize)]
+struct Located {
+    file_path: Option<String>,
 }
 
 /// Where something goes.
@@ -142,12 +149,34 @@ impl Channel for Telegram {
     fn busy(&self, to: &Conversation) -> Option<Call> {
         Some(call("sendChatAction", To { action: Some("typing"), ..To::of(to) }))
     }
+
+    fn locate(&self, file: &Attachment) -> Option<Call> {
+        Some(call("getFile", json!({ "file_id": file.id })))
+    }
+
+    fn located(&self, reply: &Reply, bytes_max: usize) -> Result<Call, Failure> {
+        let Located { file_path } = result(reply)?;
+        let path = file_path.ok_or_else(|| Failure::Refused("the server does not give it away".into()))?;
+        let path = format!("/file/bot{KEY}/{path}");
+        Ok(Call { path, body: String::new(), patience: FILE_PATIENCE, fetches: Some(bytes_max) })
+    }
+
+    fn fetched(&self, reply: Reply) -> Result<Vec<u8>, Failure> {
+        match reply.status {
+            200 => Ok(reply.body),
+            // As all else is answered, and sometimes with a page of something in between.
+            status => Err(match result::<Value>(&reply) {
+                Err(failure) => failure,
+                Ok(_) => Failure::Again(format!("the server answered {status}")),
+            }),
+        }
+    }
 }
 
 fn call(method: &str, body: impl Serialize) -> Call {
     // Strings, numbers and tables always serialise.
     let body = serde_json::to_string(&body).unwrap_or_default();
-    Call { path: format!("/bot{KEY}/{method}"), body, patience: PATIENCE }
+    Call { path: format!("/bot{KEY}/{method}"), body, patience: PATIENCE, fetches: None }
 }
 
 impl To<'_> {

@@ -61,7 +61,8 @@ struct Choice<'a> {
 
 fn call(body: &impl Serialize) -> Call {
     // Strings alone: there is nothing in it that JSON does not have.
-    Call { path: String::new(), body: serde_json::to_string(body).unwrap_or_default(), patience: PATIENCE }
+    let body = serde_json::to_string(body).unwrap_or_default();
+    Call { path: String::new(), body, patience: PATIENCE, fetches: None }
 }
 
 fn shown(to: &Conversation, message: Option<&str>, post: &Post) -> Call {
@@ -105,6 +106,7 @@ impl Channel for Webhook {
                 text,
                 is_quoted: false,
                 is_to_us: true,
+                files: Vec::new(),
                 left_out: Vec::new(),
             }),
             (None, Some(data)) => Arrival::Tap(Tap { id: String::new(), at, from, data }),

@@ -40,9 +40,18 @@ const WAITING_MAX: usize = 64;
 #[derive(Debug)]
 struct Order {
     path: String,
-    body: String,
+    what: What,
     patience: Duration,
     answer: oneshot::Sender<Result<Answer, LineError>>,
+}
+
+/// What is asked for.
+#[derive(Debug)]
+enum What {
+    /// That it takes this JSON.
+    Post(String),
+    /// A file of so many bytes at most.
+    Get(usize),
 }
 
 /// What a server answered, whatever it says.
@@ -62,6 +71,14 @@ pub struct LineError {
     pub why: String,
     /// Whether it may have arrived all the same.
     pub may_have_arrived: bool,
+    /// Whether there is more of it than was wanted: it will be the next time, too.
+    pub is_too_large: bool,
+}
+
+impl LineError {
+    fn new(why: String, may_have_arrived: bool) -> Self {
+        Self { why, may_have_arrived, is_too_large: false }
+    }
 }
 
 /// Where requests are given to a [`Line`].
@@ -84,13 +101,24 @@ impl LineEnd {
     /// # Errors
     /// When the line is closed, or no whole answer came within `patience`.
     pub async fn post(&self, path: String, body: String, patience: Duration) -> Result<Answer, LineError> {
+        self.send(path, What::Post(body), patience).await
+    }
+
+    /// Gets what is at `path` beneath the server's URL, with the key in the place of [`KEY`], up to `bytes_max` bytes of it.
+    ///
+    /// # Errors
+    /// When the line is closed, the answer is longer, or no whole one came within `patience`.
+    pub async fn get(&self, path: String, bytes_max: usize, patience: Duration) -> Result<Answer, LineError> {
+        self.send(path, What::Get(bytes_max), patience).await
+    }
+
+    async fn send(&self, path: String, what: What, patience: Duration) -> Result<Answer, LineError> {
         let (answer, answered) = oneshot::channel();
-        let closed =
-            |_| LineError { why: "the channel's connection is closed".into(), may_have_arrived: false };
-        self.orders.send(Order { path, body, patience, answer }).await.map_err(|_| closed(()))?;
-        answered.await.unwrap_or_else(|_| {
-            Err(LineError { why: "the channel's connection was closed".into(), may_have_arrived: true })
-        })
+        let closed = |_| LineError::new("the channel's connection is closed".into(), false);
+        self.orders.send(Order { path, what, patience, answer }).await.map_err(|_| closed(()))?;
+        answered
+            .await
+            .unwrap_or_else(|_| Err(LineError::new("the channel's connection was closed".into(), true)))
     }
 }
 
@@ -158,11 +186,11 @@ impl Line {
                     *passed = (passed.0 + out, passed.1 + back);
                 }
                 order = orders.recv(), if under_way.len() < AT_ONCE_MAX => {
-                    let Some(Order { path, body, patience, answer }) = order else { return };
+                    let Some(Order { path, what, patience, answer }) = order else { return };
                     let sender = self.sender.clone();
                     under_way.spawn(async move {
-                        let out = size(body.len());
-                        let came = sender.exchange(&path, body, patience).await;
+                        let out = if let What::Post(body) = &what { size(body.len()) } else { 0 };
+                        let came = sender.exchange(&path, what, patience).await;
                         let back = came.as_ref().map_or(0, |answer| size(answer.body.len()));
                         // Who asked may be gone.
                         answer.send(came).ok();
@@ -179,36 +207,41 @@ fn size(length: usize) -> u64 {
 }
 
 impl Sender {
-    async fn exchange(&self, path: &str, body: String, patience: Duration) -> Result<Answer, LineError> {
-        let before = |failure: Failure| LineError { why: failure.to_string(), may_have_arrived: false };
-        let request = self.request(path, body).map_err(|error| before(error.into()))?;
+    async fn exchange(&self, path: &str, what: What, patience: Duration) -> Result<Answer, LineError> {
+        let before = |failure: Failure| LineError::new(failure.to_string(), false);
+        let bytes_max = match what {
+            What::Post(_) => self.body_bytes_max,
+            What::Get(bytes_max) => bytes_max.min(self.body_bytes_max),
+        };
+        let request = self.request(path, what).map_err(|error| before(error.into()))?;
         let client = self.clients.get(self.origin.tls).await.map_err(before)?;
         let exchange = async {
             let answer = client.request(request).await;
             let answer = answer.map_err(|error| {
                 let failure = Failure::of(&self.origin, None, &error, self.connect_timeout);
-                LineError { may_have_arrived: failure.is_after_sending(), why: failure.to_string() }
+                LineError::new(failure.to_string(), failure.is_after_sending())
             })?;
             let (head, mut body) = answer.into_parts();
-            let after = |failure: Failure| LineError { why: failure.to_string(), may_have_arrived: true };
+            let after = |failure: Failure| LineError::new(failure.to_string(), true);
             let mut taken = Vec::new();
             while let Some(frame) = body.frame().await {
                 let frame =
                     frame.map_err(|error| after(Failure::Broken(self.origin.clone(), error.to_string())))?;
                 taken.extend_from_slice(frame.data_ref().map_or(&[][..], |bytes| bytes));
-                if taken.len() > self.body_bytes_max {
-                    return Err(after(Failure::TooLarge(self.origin.clone(), self.body_bytes_max)));
+                if taken.len() > bytes_max {
+                    let failure = after(Failure::TooLarge(self.origin.clone(), bytes_max));
+                    return Err(LineError { is_too_large: true, ..failure });
                 }
             }
             Ok(Answer { status: head.status.as_u16(), body: taken })
         };
         timeout(patience, exchange).await.unwrap_or_else(|_| {
             let why = Failure::FirstByteTimeout(self.origin.clone(), patience).to_string();
-            Err(LineError { why, may_have_arrived: true })
+            Err(LineError::new(why, true))
         })
     }
 
-    fn request(&self, path: &str, body: String) -> Result<Request<Full<Bytes>>, Unsendable> {
+    fn request(&self, path: &str, what: What) -> Result<Request<Full<Bytes>>, Unsendable> {
         let secret = self.vault.get(&self.key).ok_or_else(|| Unsendable::MissingSecret(self.key.clone()))?;
         let key = secret.expose().trim();
         let is_signed = !path.contains(KEY);
@@ -221,6 +254,11 @@ impl Sender {
         if Origin::of(&uri).as_ref() != Some(&self.origin) {
             return Err(Unsendable::Url);
         }
+        let What::Post(body) = what else {
+            let mut request = Request::new(Full::default());
+            *request.uri_mut() = uri;
+            return Ok(request);
+        };
         let signed = if is_signed { Some(self.signed(key, &body)?) } else { None };
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;

@@ -4,6 +4,7 @@
 mod answer;
 mod bridge;
 mod command;
+mod files;
 mod guard;
 mod notes;
 mod talk;

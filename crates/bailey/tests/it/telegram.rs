@@ -1,6 +1,7 @@
 //! A person at a phone: the agent over Telegram, beneath the daemon, against a server of the Bot API.
 
 pub(crate) mod double;
+mod files;
 
 use crate::{
     attacks::actor::controls,

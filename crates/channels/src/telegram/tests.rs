@@ -1,5 +1,8 @@
 use super::{Telegram, html};
-use crate::{Arrival, Button, Channel as _, Conversation, Failure, Message, Post, Reply, Us};
+use crate::{
+    Arrival, Attachment, AttachmentKind, Button, Channel as _, Conversation, Failure, Message, Post, Reply,
+    Us,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -58,12 +61,75 @@ fn a_message_has_a_sender_a_place_and_a_name() {
     command["reply_to_message"] = said("a card");
     assert_eq!(heard(&json!({ "update_id": 9, "message": command })).text, "/reject not today");
 
-    let mut photo = said("");
-    photo["text"] = Value::Null;
-    photo["caption"] = "look".into();
-    photo["photo"] = json!([{ "file_id": "x" }]);
-    let photo = heard(&json!({ "update_id": 9, "message": photo }));
-    assert_eq!((photo.text.as_str(), &photo.left_out[..]), ("look", &["a photo".to_owned()][..]));
+    let mut place = said("");
+    place["text"] = Value::Null;
+    place["location"] = json!({ "latitude": 1, "longitude": 2 });
+    let place = heard(&json!({ "update_id": 9, "message": place }));
+    assert_eq!((place.files.len(), &place.left_out[..]), (0, &["a place".to_owned()][..]));
+}
+
+/// The one file of a message, with what the message says besides.
+fn file_of(what: &Value) -> Option<Attachment> {
+    let mut message = said("");
+    message["text"] = Value::Null;
+    message["caption"] = "look".into();
+    message.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+    let mut message = heard(&json!({ "update_id": 9, "message": message }));
+    assert_eq!((message.text.as_str(), message.left_out.len()), ("look", 0));
+    assert!(message.files.len() <= 1);
+    message.files.pop()
+}
+
+#[test]
+fn files_are_what_they_are_said_to_be_and_of_a_photo_the_largest_that_fits() {
+    let size = |id: &str, side: u64, bytes: Option<u64>| json!({ "file_id": id, "width": side, "height": side, "file_size": bytes });
+    let photo =
+        |sizes: &[Value]| file_of(&json!({ "photo": sizes })).map(|file| (file.id, file.kind, file.bytes));
+    let picture = |id: &str, bytes| Some((id.to_owned(), AttachmentKind::Picture, bytes));
+    let (small, large, huge) =
+        (size("s", 90, Some(900)), size("l", 1280, Some(3 << 20)), size("h", 4000, Some((3 << 20) + 1)));
+    assert_eq!(photo(&[huge.clone(), small.clone(), large.clone()]), picture("l", Some(3 << 20)));
+    assert_eq!(photo(&[small.clone(), size("?", 500, None)]), picture("?", None));
+    // Where none fits it is one that does not, and whoever fetches it says so.
+    assert_eq!(photo(&[huge]), picture("h", Some((3 << 20) + 1)));
+    assert_eq!(photo(&[json!(7), json!({ "file_id": 7 }), small]), picture("s", Some(900)));
+    for none in [json!([]), json!("x"), json!([{ "file_id": "" }]), json!([{ "file_id": "x".repeat(513) }])] {
+        assert_eq!(file_of(&json!({ "photo": none })), None, "{none}");
+    }
+
+    let document =
+        |mime: &str| json!({ "file_id": "d", "file_name": "../a\nb.png", "mime_type": mime, "file_size": 5 });
+    let found = file_of(&json!({ "document": document("image/png") })).unwrap();
+    assert_eq!((found.kind, found.name.as_str()), (AttachmentKind::Picture, "../ab.png"));
+    let kind = |what: Value| file_of(&what).unwrap().kind;
+    assert_eq!(kind(json!({ "document": document("application/pdf") })), AttachmentKind::File);
+    assert_eq!(kind(json!({ "document": document("image/svg+xml") })), AttachmentKind::File);
+    assert_eq!(
+        kind(json!({ "document": document("image/gif"), "animation": document("image/gif") })),
+        AttachmentKind::File
+    );
+    assert_eq!(kind(json!({ "voice": { "file_id": "v", "duration": 3 } })), AttachmentKind::Voice);
+    assert_eq!(kind(json!({ "audio": { "file_id": "a" } })), AttachmentKind::File);
+    assert_eq!(kind(json!({ "video_note": { "file_id": "n" } })), AttachmentKind::File);
+}
+
+#[test]
+fn a_file_is_asked_for_where_the_server_says_that_it_is() {
+    let file = Attachment { id: "f".into(), kind: AttachmentKind::File, name: String::new(), bytes: None };
+    let call = Telegram.locate(&file).unwrap();
+    assert_eq!((call.path.as_str(), call.body.as_str()), ("/bot{key}/getFile", r#"{"file_id":"f"}"#));
+    let located =
+        Telegram.located(&reply(&json!({ "file_id": "f", "file_path": "photos/1.jpg" })), 9).unwrap();
+    assert_eq!((located.path.as_str(), located.fetches), ("/file/bot{key}/photos/1.jpg", Some(9)));
+    let refused = |reply: &Reply| Telegram.located(reply, 9).unwrap_err();
+    assert!(matches!(refused(&reply(&json!({ "file_id": "f" }))), Failure::Refused(_)));
+    let too_big = failed(400, "Bad Request: file is too big", &json!({}));
+    assert!(matches!(refused(&too_big), Failure::Refused(why) if why.contains("file is too big")));
+    let came = |status, body: &str| Telegram.fetched(Reply { status, body: body.into() });
+    assert_eq!(came(200, "bytes").unwrap(), b"bytes");
+    assert!(matches!(came(502, "<html>"), Err(Failure::Again(_))));
+    let slow = failed(429, "Too Many Requests", &json!({ "retry_after": 3 }));
+    assert_eq!(Telegram.fetched(slow), Err(Failure::Wait(Duration::from_secs(3))));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the Bot API calls an update, as an arrival. Each is read by itself: one that is malformed hides no other.
 
-use crate::{Arrival, Conversation, Message, News, Sender, Tap, Us};
+use crate::{Arrival, Attachment, AttachmentKind, Conversation, Message, News, Sender, Tap, Us};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -9,6 +9,13 @@ const TEXT_CHARS_MAX: usize = 16_384;
 /// How much of a message that is answered is repeated.
 const QUOTE_CHARS_MAX: usize = 1000;
 const NAME_CHARS_MAX: usize = 64;
+/// The longest name of a file, in characters, and the longest that the platform gives one, in bytes.
+const FILE_NAME_CHARS_MAX: usize = 200;
+const FILE_ID_BYTES_MAX: usize = 512;
+/// The largest size of a photo that is chosen, in bytes: Bailey takes no larger picture.
+const PHOTO_BYTES_MAX: u64 = 3 << 20;
+/// What models are shown.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
 #[derive(Deserialize)]
 struct Update {
@@ -36,10 +43,26 @@ struct Said {
     audio: Option<Value>,
     video: Option<Value>,
     video_note: Option<Value>,
+    animation: Option<Value>,
     document: Option<Value>,
     sticker: Option<Value>,
     location: Option<Value>,
     contact: Option<Value>,
+}
+
+/// A file, or one of the sizes of a photo.
+#[derive(Deserialize)]
+struct File {
+    file_id: String,
+    #[serde(default)]
+    file_name: String,
+    #[serde(default)]
+    mime_type: String,
+    file_size: Option<u64>,
+    #[serde(default)]
+    width: u64,
+    #[serde(default)]
+    height: u64,
 }
 
 #[derive(Deserialize)]
@@ -136,22 +159,49 @@ fn message(us: &Us, said: Said) -> Option<Message> {
         text,
         is_quoted: said.forward_origin.is_some(),
         is_to_us,
+        files: files(&said),
         left_out: left_out(&said),
     })
 }
 
+/// What can be fetched of it. What cannot be read is none; a message has one of these.
+fn files(said: &Said) -> Vec<Attachment> {
+    let photo = said.photo.as_ref().and_then(largest).map(|file| (file, AttachmentKind::Picture));
+    let voice = read(&said.voice).map(|file| (file, AttachmentKind::Voice));
+    // An animation comes as a document, too.
+    let others = [&said.document, &said.audio, &said.video, &said.video_note].into_iter().find_map(read);
+    let other = others.map(|file| {
+        let is_picture = PICTURES.contains(&file.mime_type.as_str()) && said.animation.is_none();
+        (file, if is_picture { AttachmentKind::Picture } else { AttachmentKind::File })
+    });
+    let found = photo
+        .or(voice)
+        .or(other)
+        .filter(|(file, _)| !file.file_id.is_empty() && file.file_id.len() <= FILE_ID_BYTES_MAX);
+    found.map(|(file, kind)| attachment(file, kind)).into_iter().collect()
+}
+
+fn attachment(file: File, kind: AttachmentKind) -> Attachment {
+    let name = file.file_name.chars().filter(|c| !c.is_control()).take(FILE_NAME_CHARS_MAX).collect();
+    Attachment { id: file.file_id, kind, name, bytes: file.file_size }
+}
+
+fn read(file: &Option<Value>) -> Option<File> {
+    serde_json::from_value(file.clone()?).ok()
+}
+
+/// The largest size of a photo that is not too large; the smallest where all are.
+fn largest(sizes: &Value) -> Option<File> {
+    let sizes = sizes.as_array()?.iter().filter_map(|size| read(&Some(size.clone())));
+    let mut sizes: Vec<File> = sizes.collect();
+    sizes.sort_by_key(|size| size.width.saturating_mul(size.height));
+    let fits = |size: &File| size.file_size.is_none_or(|bytes| bytes <= PHOTO_BYTES_MAX);
+    let place = sizes.iter().rposition(fits).unwrap_or_default();
+    (place < sizes.len()).then(|| sizes.swap_remove(place))
+}
+
 fn left_out(said: &Said) -> Vec<String> {
-    let kinds = [
-        (&said.photo, "a photo"),
-        (&said.voice, "a voice message"),
-        (&said.audio, "a sound"),
-        (&said.video, "a video"),
-        (&said.video_note, "a video"),
-        (&said.document, "a file"),
-        (&said.sticker, "a sticker"),
-        (&said.location, "a place"),
-        (&said.contact, "a contact"),
-    ];
+    let kinds = [(&said.sticker, "a sticker"), (&said.location, "a place"), (&said.contact, "a contact")];
     kinds.into_iter().filter(|(is_there, _)| is_there.is_some()).map(|(_, name)| name.to_owned()).collect()
 }
 

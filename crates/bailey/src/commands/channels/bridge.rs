@@ -44,8 +44,8 @@ use tokio::{
 };
 
 /// How long nothing is tried after a failure, at first and at most.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+pub(super) const PAUSE_MIN: Duration = Duration::from_secs(1);
+pub(super) const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How many conversations there may be, and how many arrivals may wait in one.
 const TALKS_MAX: usize = 4096;
 const WAITING_MAX: usize = 256;
@@ -262,7 +262,7 @@ impl Bridge {
             .iter()
             .filter_map(|(_, came)| match came {
                 talk::Came::Message(open) => Some(open.clone()),
-                talk::Came::Tap(_) | talk::Came::Word { .. } => None,
+                talk::Came::Tap(_) | talk::Came::Word { .. } | talk::Came::Fetched { .. } => None,
             })
             .collect();
         if news.cursor > 0 {
@@ -287,7 +287,7 @@ impl Bridge {
 
     /// A message past the guard; or what is said instead.
     fn look_through(&self, message: Message) -> Option<(Conversation, talk::Came)> {
-        let Message { key, at, from, text, is_quoted, left_out, .. } = message;
+        let Message { key, at, from, text, is_quoted, mut files, left_out, .. } = message;
         let say = |text: &str| Some((at.clone(), talk::Came::Word { to: from.clone(), text: text.into() }));
         let mut text = match guard(&self.redactor, text) {
             Guarded::Blocked => return say(BLOCKED),
@@ -297,19 +297,22 @@ impl Bridge {
         if !left_out.is_empty() {
             let what = left_out.join(" and ");
             if text.trim().is_empty() {
-                return say(&format!("Only text is read here: {what} was left out. Say it in words."));
+                return say(&format!("That is not read here: {what} was left out. Say it in words."));
             }
             text = format!("{text}\n(With it came {what}, which is not shown to you.)");
         }
-        if text.trim().is_empty() {
+        if text.trim().is_empty() && files.is_empty() {
             return None;
         }
-        let open = Open { key, at: at.0.clone(), id: from.id, name: from.name, text, is_quoted };
+        for file in &mut files {
+            file.name = self.redactor.redact(&file.name).text.into_owned();
+        }
+        let open = Open { key, at: at.0.clone(), id: from.id, name: from.name, text, is_quoted, files };
         Some((at, talk::Came::Message(open)))
     }
 
     /// Gives something to its conversation.
-    async fn pass(self: &Rc<Self>, at: Conversation, came: talk::Came) {
+    pub(super) async fn pass(self: &Rc<Self>, at: Conversation, came: talk::Came) {
         let sender = {
             let mut talks = self.talks.borrow_mut();
             if !talks.contains_key(&at) && talks.len() >= TALKS_MAX {
@@ -343,8 +346,11 @@ impl Bridge {
 
     /// Sends a request to the platform.
     pub(super) async fn call(&self, call: Call) -> Result<Reply, LineError> {
-        let Call { path, body, patience } = call;
-        let answer = self.line.post(path, body, patience).await?;
+        let Call { path, body, patience, fetches } = call;
+        let answer = match fetches {
+            None => self.line.post(path, body, patience).await?,
+            Some(bytes_max) => self.line.get(path, bytes_max, patience).await?,
+        };
         Ok(Reply { status: answer.status, body: answer.body })
     }
 
@@ -374,7 +380,7 @@ impl Bridge {
         }
     }
 
-    async fn pause(&self, failure: &Failure, pause: Duration) {
+    pub(super) async fn pause(&self, failure: &Failure, pause: Duration) {
         if let Failure::Wait(wait) = failure {
             self.rest.set(Some(Instant::now() + *wait));
             return sleep(*wait).await;

@@ -4,7 +4,7 @@
 //! A bound process makes no files, so there are two, which take turns: what is in the one stays whole while the other is written.
 
 use anyhow::{Context as _, Result};
-use bailey_channels::Conversation;
+use bailey_channels::{Attachment, Conversation};
 use bailey_protocol::Digest;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,8 @@ pub(super) struct Open {
     pub(super) name: String,
     pub(super) text: String,
     pub(super) is_quoted: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) files: Vec<Attachment>,
 }
 
 /// A question that stands in a message.

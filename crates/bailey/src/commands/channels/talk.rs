@@ -4,6 +4,7 @@ use super::{
     answer::Answer,
     bridge::Bridge,
     command::{Command, HELP},
+    files::{self, Fetched},
     notes::{CardNote, Open},
 };
 use crate::{
@@ -54,6 +55,11 @@ pub(super) enum Came {
     /// To be answered.
     Message(Open),
     Tap(Tap),
+    /// The files of a message.
+    Fetched {
+        open: Open,
+        fetched: Fetched,
+    },
     /// Something that Bailey has to say to somebody.
     Word {
         to: Sender,
@@ -80,6 +86,8 @@ struct Talk {
     /// Messages that the session has, and those that it was told of.
     accepted: BTreeSet<String>,
     said: BTreeSet<String>,
+    /// The files of messages, once they are here; none as long as they are fetched.
+    files: BTreeMap<String, Option<Fetched>>,
     /// Taps that wait for what comes of them.
     taps: Vec<(ApprovalId, Tap, Instant)>,
     /// Whether people were told that the session cannot be reached.
@@ -105,6 +113,7 @@ pub(super) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::R
         is_working: false,
         accepted: BTreeSet::new(),
         said: BTreeSet::new(),
+        files: BTreeMap::new(),
         taps: Vec::new(),
         is_told: false,
         again: None,
@@ -144,6 +153,13 @@ impl Talk {
                 }
             }
             Came::Tap(tap) => self.tapped(tap).await,
+            Came::Fetched { open, fetched } => {
+                if let Some(words) = fetched.words() {
+                    self.word(&words).await;
+                }
+                self.files.insert(open.key.clone(), Some(fetched));
+                self.say(&open).await;
+            }
             Came::Message(open) => match Command::of(&open.text, &self.bridge.us.name) {
                 // What somebody else wrote commands nothing, whoever passes it on.
                 Some(command) if !open.is_quoted => {
@@ -157,13 +173,16 @@ impl Talk {
 
     /// Says a message to the session, as whoever said it here.
     async fn say(&mut self, open: &Open) {
-        let inbound = Inbound {
-            text: open.text.clone(),
-            key: Some(open.key.clone()),
-            is_quoted: open.is_quoted,
-            ..Inbound::default()
+        let who = Sender::from(open);
+        let said = match self.reach(&who).await {
+            Ok(None) => match self.with_files(open) {
+                Some(inbound) => self.ask(&who, &Op::Say(inbound)).await,
+                None => return,
+            },
+            // Of whom is not let in no file is fetched.
+            other => other,
         };
-        match self.ask(&Sender::from(open), &Op::Say(inbound)).await {
+        match said {
             Ok(None) => {
                 self.is_told = false;
                 self.said.insert(open.key.clone());
@@ -187,11 +206,34 @@ impl Talk {
         }
     }
 
+    /// A message with its files; none as long as they are not here. Then it is said when they are.
+    fn with_files(&mut self, open: &Open) -> Option<Inbound> {
+        if open.files.is_empty() {
+            return Some(Fetched::default().inbound(open));
+        }
+        match self.files.get(&open.key) {
+            Some(fetched) => fetched.as_ref().map(|fetched| fetched.inbound(open)),
+            None => {
+                self.files.insert(open.key.clone(), None);
+                self.show_busy();
+                let (bridge, at, open) = (self.bridge.clone(), self.at.clone(), open.clone());
+                spawn_local(async move {
+                    let fetched = files::fetch(&bridge, &open.files).await;
+                    bridge.pass(at, Came::Fetched { open, fetched }).await;
+                });
+                None
+            }
+        }
+    }
+
+    /// Makes sure of somebody's connection; what to tell them instead, where they may not speak here.
+    async fn reach(&mut self, who: &Sender) -> Result<Option<String>> {
+        if self.voices.contains_key(&who.id) { Ok(None) } else { self.connect(who).await }
+    }
+
     /// Asks the session for something, in somebody's name; what to tell them instead, where they may not speak here.
     async fn ask(&mut self, who: &Sender, op: &Op) -> Result<Option<String>> {
-        if !self.voices.contains_key(&who.id)
-            && let Some(told) = self.connect(who).await?
-        {
+        if let Some(told) = self.reach(who).await? {
             return Ok(Some(told));
         }
         let voice = self.voices.get_mut(&who.id).context("there is no connection")?;
@@ -254,6 +296,7 @@ impl Talk {
                     self.is_working = true;
                 }
             },
+            Happening::Unseen { text } => self.word(&text).await,
             Happening::Text { text } => self.answer.write(&text),
             Happening::Call { tool, target, .. } => self.answer.doing(format!("{tool} {target}")),
             Happening::Ask { id, card, .. } => self.show_card(id, &card).await,
@@ -338,8 +381,16 @@ impl Talk {
                 }
             }
         }
-        let is_at_rest =
-            !self.is_working && self.again.is_none() && self.said.is_empty() && self.has_no_card();
+        // What is answered, or nobody may say, needs its files no more.
+        if !self.files.is_empty() {
+            let open = self.bridge.book.open_in(&self.at);
+            self.files.retain(|key, _| open.iter().any(|open| open.key == *key));
+        }
+        let is_at_rest = self.files.is_empty()
+            && !self.is_working
+            && self.again.is_none()
+            && self.said.is_empty()
+            && self.has_no_card();
         if is_at_rest && self.idle.elapsed() > REST {
             // The session gives its process up when nobody needs it.
             let names: Vec<String> = self.voices.keys().cloned().collect();

@@ -28,6 +28,18 @@ pub(crate) enum Fault {
     Broken,
     /// All that there ever was comes again.
     Again,
+    /// Half of a file comes, and then nothing more.
+    Stalled,
+}
+
+/// A file at the server.
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    /// Where the server says that it is.
+    pub(crate) path: String,
+    /// How large it says that it is.
+    pub(crate) size: usize,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// A message of the bot's.
@@ -47,6 +59,10 @@ struct State {
     last_message: i64,
     messages: BTreeMap<(i64, i64), Shown>,
     toasts: Vec<(String, String)>,
+    files: BTreeMap<String, File>,
+    /// What was asked for beneath `/file`, as it was asked for; and how many bytes of files went out.
+    asked: Vec<String>,
+    sent: usize,
     /// What fails next: a method, words in what is sent, and how.
     faults: Vec<(String, String, Fault)>,
     calls: BTreeMap<String, usize>,
@@ -99,6 +115,36 @@ impl Telegram {
         state.update(json!({ "message": message }));
         self.state.1.notify_all();
         id
+    }
+
+    /// There is a file, under a name of the server's.
+    pub(crate) fn has(&self, id: &str, path: &str, bytes: &[u8]) {
+        let file = File { path: path.into(), size: bytes.len(), bytes: bytes.to_vec() };
+        self.has_file(id, file);
+    }
+
+    pub(crate) fn has_file(&self, id: &str, file: File) {
+        self.state.0.lock().unwrap().files.insert(id.into(), file);
+    }
+
+    /// Somebody sends a photo, in sizes as the server makes them: the file `id`, and a small one that nobody has.
+    pub(crate) fn shows(&self, who: i64, name: &str, chat: i64, id: &str, caption: &str) -> i64 {
+        let size = self.state.0.lock().unwrap().files[id].size;
+        let photo = json!([
+            { "file_id": "thumb", "file_unique_id": "t", "width": 90, "height": 60, "file_size": 900 },
+            { "file_id": id, "file_unique_id": "u", "width": 1280, "height": 853, "file_size": size },
+        ]);
+        self.brings(who, name, chat, &json!({ "photo": photo, "caption": caption }))
+    }
+
+    /// What was asked for beneath `/file`.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.state.0.lock().unwrap().asked.clone()
+    }
+
+    /// How many bytes of files went out.
+    pub(crate) fn sent(&self) -> usize {
+        self.state.0.lock().unwrap().sent
     }
 
     /// Somebody taps a button of a message: the one with these words.
@@ -203,6 +249,12 @@ impl State {
             "getMe" => {
                 Ok(json!({ "id": US, "is_bot": true, "first_name": "Bailey", "username": "bailey_bot" }))
             }
+            "getFile" => match self.files.get(body["file_id"].as_str().unwrap_or_default()) {
+                None => bad("invalid file_id"),
+                Some(file) => Ok(json!({
+                    "file_id": body["file_id"], "file_unique_id": "u", "file_size": file.size, "file_path": file.path,
+                })),
+            },
             "sendChatAction" => Ok(true.into()),
             "answerCallbackQuery" => {
                 let words = body["text"].as_str().unwrap_or_default();
@@ -303,7 +355,9 @@ fn serve(stream: TcpStream, shared: &(Mutex<State>, Condvar)) {
         if read.read_line(&mut line).unwrap_or(0) == 0 {
             return;
         }
-        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        let mut words = line.split(' ');
+        let verb = words.next().unwrap_or_default().to_owned();
+        let path = words.next().unwrap_or_default().to_owned();
         let mut length = 0;
         loop {
             let mut header = String::new();
@@ -321,6 +375,13 @@ fn serve(stream: TcpStream, shared: &(Mutex<State>, Condvar)) {
         if read.read_exact(&mut body).is_err() {
             return;
         }
+        if let Some(path) = path.strip_prefix("/file") {
+            if verb != "GET" || !give(path, &mut write, shared) {
+                return;
+            }
+            continue;
+        }
+        assert_eq!(verb, "POST", "{path}");
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let Some(answer) = exchange(&path, &body, shared) else { return };
         let (code, body) = answer;
@@ -332,6 +393,49 @@ fn serve(stream: TcpStream, shared: &(Mutex<State>, Condvar)) {
             return;
         }
     }
+}
+
+/// Gives a file out, in pieces; whether the connection goes on.
+fn give(path: &str, write: &mut TcpStream, (state, changed): &(Mutex<State>, Condvar)) -> bool {
+    let (file, fault) = {
+        let mut held = state.lock().unwrap();
+        held.asked.push(path.to_owned());
+        let fault = held.faults.iter().position(|(of, _)| of == "file").map(|at| held.faults.remove(at).1);
+        let known = path.strip_prefix(&format!("/bot{TOKEN}/"));
+        let file = known.and_then(|path| held.files.values().find(|file| file.path == path).cloned());
+        changed.notify_all();
+        (file, fault)
+    };
+    let (code, bytes) = match (&fault, file) {
+        (Some(Fault::Lost), _) => return false,
+        (Some(Fault::Slow(seconds)), _) => {
+            let body = json!({ "ok": false, "error_code": 429, "description": "Too Many Requests", "parameters": { "retry_after": seconds } });
+            (429, body.to_string().into_bytes())
+        }
+        (Some(Fault::Broken), _) => (502, b"<html>Bad Gateway</html>".to_vec()),
+        (_, Some(file)) => (200, file.bytes),
+        (_, None) => (
+            404,
+            json!({ "ok": false, "error_code": 404, "description": "Not Found" }).to_string().into_bytes(),
+        ),
+    };
+    let head = format!("HTTP/1.1 {code} X\r\ncontent-length: {}\r\n\r\n", bytes.len());
+    if write.write_all(head.as_bytes()).is_err() {
+        return false;
+    }
+    let half = bytes.len() / 2;
+    let most = if matches!(fault, Some(Fault::Unheard | Fault::Stalled)) { half } else { bytes.len() };
+    for piece in bytes[..most].chunks(64 << 10) {
+        if write.write_all(piece).is_err() {
+            return false;
+        }
+        state.lock().unwrap().sent += piece.len();
+    }
+    if matches!(fault, Some(Fault::Stalled)) {
+        // Until the other side is gone.
+        write.read(&mut [0]).ok();
+    }
+    most == bytes.len()
 }
 
 /// The answer to a request; none where the connection is cut.
@@ -360,7 +464,7 @@ fn exchange(path: &str, body: &Value, (state, changed): &(Mutex<State>, Condvar)
         Some(Fault::Again) => {
             return Some((200, json!({ "ok": true, "result": held.all }).to_string()));
         }
-        Some(Fault::Unheard) | None => {}
+        Some(Fault::Unheard | Fault::Stalled) | None => {}
     }
     if method == "getUpdates" {
         let offset = body["offset"].as_i64().unwrap_or_default();
