@@ -395,6 +395,7 @@ class Conversation {
         for (const node of this.said) node.remove();
         this.said.clear();
         return;
+      case "unseen":
       case "notice":
         this.note(event.text);
         return;

@@ -29,7 +29,17 @@ impl Kernel {
     /// # Errors
     /// When the journal cannot be written.
     pub async fn act(&self, scope: &Scope, action: Action, seen: &[Output]) -> Result<Acted, Refused> {
-        self.act_before(scope, action, seen, Audience::Nobody).await
+        self.act_before(scope, action, own(), seen, Audience::Nobody).await
+    }
+
+    /// The same with what came from somebody else, as these labels say.
+    pub(crate) async fn act_with(
+        &self,
+        scope: &Scope,
+        action: Action,
+        labels: Labels,
+    ) -> Result<Acted, Refused> {
+        self.act_before(scope, action, labels, &[], Audience::Nobody).await
     }
 
     /// The same, where what a command prints goes to `out` while it runs, without secrets and within its limit of output. The
@@ -43,17 +53,17 @@ impl Kernel {
         action: Action,
         out: mpsc::Sender<Printed>,
     ) -> Result<Acted, Refused> {
-        self.act_before(scope, action, &[], Audience::Bytes(out)).await
+        self.act_before(scope, action, own(), &[], Audience::Bytes(out)).await
     }
 
     async fn act_before(
         &self,
         scope: &Scope,
         action: Action,
+        labels: Labels,
         seen: &[Output],
         audience: Audience,
     ) -> Result<Acted, Refused> {
-        let labels = Labels::new(Integrity::Owner, Secrecy::Private);
         let purpose = Purpose::Own;
         let asked = Asked {
             action: action.clone(),
@@ -92,4 +102,9 @@ impl Kernel {
             Came::Waits(id, _) => Acted::Waiting(id),
         })
     }
+}
+
+/// What is the owner's own word.
+fn own() -> Labels {
+    Labels::new(Integrity::Owner, Secrecy::Private)
 }

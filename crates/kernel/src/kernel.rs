@@ -123,14 +123,14 @@ impl Kernel {
         self.inner.mint.journal()
     }
 
-    /// Accepts a person's message, whose authority is that of its connection. When this returns, the message will not be lost, and the turn's authority exists.
+    /// Accepts a person's message, whose authority is that of its connection, after the files that came with it. When this returns, the message will not be lost, and the turn's authority exists.
     ///
     /// # Errors
     /// When it cannot be written.
     pub async fn accept(
         &self,
         connection: &Connection,
-        inbound: Inbound,
+        mut inbound: Inbound,
     ) -> Result<(Scope, UserMessage, TurnId), Refused> {
         let bytes: usize = inbound.images.iter().map(|image| image.bytes().len()).sum();
         if bytes > IMAGES_BYTES_MAX {
@@ -142,6 +142,13 @@ impl Kernel {
         let integrity = if is_foreign { Integrity::External } else { Integrity::User };
         let labels = Labels::new(integrity, Secrecy::Private);
         let turn = TurnId::new(self.unix_ms(), random()?);
+        let files = std::mem::take(&mut inbound.files);
+        if !files.is_empty() {
+            let role = inbound.by.as_ref().map_or(Role::Owner, |by| by.role);
+            for line in self.receive(connection, files, role, &labels).await? {
+                inbound.text.push_str(&format!("\n{line}"));
+            }
+        }
         let text = self.journal().redactor().redact(&inbound.text).text.into_owned();
         let (key, images) = (inbound.key.clone(), inbound.images.clone());
         let seq = self.journal().accept(connection.session, turn, inbound, labels.clone()).await?;

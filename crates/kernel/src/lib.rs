@@ -38,6 +38,7 @@ mod post;
 mod price;
 mod provider;
 mod question;
+mod receive;
 mod repeated;
 mod restore;
 mod scope;

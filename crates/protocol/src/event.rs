@@ -209,7 +209,7 @@ pub enum Happening {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
     },
-    /// A picture came with the message that was accepted, and the model is not shown it.
+    /// Something came with the message that was accepted, and the model does not have it.
     Unseen {
         /// Why, and what to do.
         text: String,

@@ -33,6 +33,7 @@ pub mod op;
 pub mod outcome;
 pub mod part;
 pub mod path;
+pub mod sent;
 pub mod tier;
 pub mod tool;
 pub mod wall;
@@ -63,6 +64,7 @@ pub use outcome::{
 };
 pub use part::{Part, SPLICES_MAX, Splice, file_state};
 pub use path::{WsPath, quoted};
+pub use sent::{INBOX, SENT_BYTES_MAX, SENT_FILES_MAX, SentFile};
 pub use tier::{Level, Tier, Tiers};
 pub use tool::{ToolEffect, ToolUse};
 pub use wall::{Enforced, Isolation, Profile, Wall};

@@ -1,6 +1,6 @@
 //! Messages and tool calls.
 
-use crate::{CallId, Image, Role};
+use crate::{CallId, Image, Role, SentFile};
 use alloc::{
     format,
     string::{String, ToString as _},
@@ -23,6 +23,9 @@ pub struct Inbound {
     /// Pictures that came with it, together at most [`crate::IMAGES_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
+    /// Files that came with it, together at most [`crate::SENT_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<SentFile>,
     /// Who says it, where that is not the owner at a terminal. It comes from the connection, and from nothing that is said there.
     #[serde(skip)]
     pub by: Option<Speaker>,

@@ -23,8 +23,8 @@ use tokio::io::{
 pub(crate) const VERSION: u32 = 1;
 /// The longest line that anybody is listened to for, in bytes.
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
-/// The longest line that a session is told, which may hold pictures, in bytes.
-pub(crate) const OP_BYTES_MAX: usize = 6 << 20;
+/// The longest line that a session is told, which may hold pictures and files, in bytes.
+pub(crate) const OP_BYTES_MAX: usize = 16 << 20;
 /// The longest line of an event, which may hold a whole diff, in bytes.
 pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
 

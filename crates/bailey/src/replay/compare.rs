@@ -65,7 +65,12 @@ fn row(recorded: &Recorded, known: &mut Known, renamed: &impl Fn(&str) -> String
             (String::new(), json!({ "shown": kind, "digest": digest }))
         }
         Fact::Pinned { .. } => (String::new(), json!({ "pinned": text() })),
-        Fact::Intent { role: Role::Owner, .. } | Fact::Denied { role: Role::Owner, .. } => return None,
+        // Of people's own: a merge, or a file that they sent.
+        Fact::Intent { role, .. } | Fact::Denied { role, .. }
+            if !matches!(role, Role::Agent | Role::Plugin) =>
+        {
+            return None;
+        }
         Fact::Intent { kind, target, admitted, reasons, call, .. } => {
             let stream = of_call(call);
             known.effects.insert(recorded.entry.effect?, stream.clone());

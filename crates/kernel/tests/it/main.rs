@@ -20,5 +20,6 @@ mod oracle;
 mod origins;
 mod questions;
 mod rules;
+mod sent;
 mod support;
 mod tokens;

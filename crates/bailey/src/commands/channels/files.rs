@@ -5,7 +5,7 @@ use super::{
     notes::Open,
 };
 use bailey_channels::{Attachment, AttachmentKind, Failure, KEY};
-use bailey_protocol::{IMAGES_BYTES_MAX, Image, Inbound};
+use bailey_protocol::{Blob, IMAGES_BYTES_MAX, Image, Inbound, SENT_BYTES_MAX, SentFile};
 
 /// How often one is tried, which comes to about a quarter of an hour.
 const TRIES_MAX: u32 = 20;
@@ -16,31 +16,51 @@ const PATH_BYTES_MAX: usize = 512;
 #[derive(Debug, Default, Clone)]
 pub(super) struct Fetched {
     images: Vec<Image>,
+    files: Vec<SentFile>,
     /// What is not there, and why.
     missing: Vec<String>,
+    /// Whether somebody spoke.
+    is_spoken: bool,
+}
+
+/// A file that was fetched.
+enum Came {
+    Picture(Image),
+    File(SentFile),
 }
 
 impl Fetched {
     /// What is said to the person, where something is not there.
     pub(super) fn words(&self) -> Option<String> {
-        (!self.missing.is_empty()).then(|| format!("Not read: {}.", self.missing.join("; ")))
+        let missing = (!self.missing.is_empty()).then(|| format!("Not read: {}.", self.missing.join("; ")));
+        let spoken = "Nothing here turns speech into words yet: the agent has what you said as a file, and hears nothing of it.";
+        let spoken = self.is_spoken.then(|| spoken.to_owned());
+        let words: Vec<String> = missing.into_iter().chain(spoken).collect();
+        (!words.is_empty()).then(|| words.join("\n"))
     }
 
     /// The message with them. The model is told what it is not shown.
     pub(super) fn inbound(&self, open: &Open) -> Inbound {
         let mut text = open.text.clone();
-        if text.trim().is_empty() && !self.images.is_empty() {
-            text = "(A picture, without words.)".into();
+        if text.trim().is_empty() {
+            text = match (self.images.is_empty(), self.files.is_empty(), self.is_spoken) {
+                (false, ..) => "(A picture, without words.)".into(),
+                (_, _, true) => {
+                    "(A voice message. Nothing here turns speech into words: it is only a file.)".into()
+                }
+                (_, false, _) => "(A file, without words.)".into(),
+                _ => text,
+            };
         }
         for missing in &self.missing {
             text.push_str(&format!("\n(With it came what is not here: {missing}.)"));
         }
-        let (key, images) = (Some(open.key.clone()), self.images.clone());
         Inbound {
             text: text.trim_start().into(),
-            key,
+            key: Some(open.key.clone()),
             is_quoted: open.is_quoted,
-            images,
+            images: self.images.clone(),
+            files: self.files.clone(),
             ..Inbound::default()
         }
     }
@@ -52,20 +72,30 @@ pub(super) async fn fetch(bridge: &Bridge, files: &[Attachment]) -> Fetched {
     for file in files {
         let what = file.kind.words();
         match one(bridge, file).await {
-            Ok(image) => fetched.images.push(image),
+            Ok(Came::Picture(image)) => fetched.images.push(image),
+            Ok(Came::File(sent)) => {
+                fetched.is_spoken |= file.kind == AttachmentKind::Voice;
+                fetched.files.push(sent);
+            }
             Err(why) => fetched.missing.push(format!("{what}, {why}")),
         }
     }
     fetched
 }
 
-/// One picture, or why it will not come.
-async fn one(bridge: &Bridge, file: &Attachment) -> Result<Image, String> {
-    if file.kind != AttachmentKind::Picture {
-        return Err("which is not read yet".into());
+/// One file, or why it will not come.
+async fn one(bridge: &Bridge, file: &Attachment) -> Result<Came, String> {
+    if file.kind == AttachmentKind::Picture {
+        let image = Image::of(bytes(bridge, file, IMAGES_BYTES_MAX).await?);
+        let image = image.ok_or("which is none that is read here (png, jpeg, webp, gif)")?;
+        return Ok(Came::Picture(image));
     }
-    let bytes = bytes(bridge, file, IMAGES_BYTES_MAX).await?;
-    Image::of(bytes).ok_or_else(|| "which is none that is read here (png, jpeg, webp, gif)".into())
+    let name = match (file.name.as_str(), file.kind) {
+        ("", AttachmentKind::Voice) => "voice.oga",
+        (name, _) => name,
+    };
+    let bytes = Blob(bytes(bridge, file, SENT_BYTES_MAX).await?);
+    Ok(Came::File(SentFile { name: name.into(), bytes }))
 }
 
 async fn bytes(bridge: &Bridge, file: &Attachment, bytes_max: usize) -> Result<Vec<u8>, String> {

@@ -400,7 +400,7 @@ fn give(path: &str, write: &mut TcpStream, (state, changed): &(Mutex<State>, Con
     let (file, fault) = {
         let mut held = state.lock().unwrap();
         held.asked.push(path.to_owned());
-        let fault = held.faults.iter().position(|(of, _)| of == "file").map(|at| held.faults.remove(at).1);
+        let fault = held.faults.iter().position(|(of, ..)| of == "file").map(|at| held.faults.remove(at).2);
         let known = path.strip_prefix(&format!("/bot{TOKEN}/"));
         let file = known.and_then(|path| held.files.values().find(|file| file.path == path).cloned());
         changed.notify_all();
@@ -433,7 +433,7 @@ fn give(path: &str, write: &mut TcpStream, (state, changed): &(Mutex<State>, Con
     }
     if matches!(fault, Some(Fault::Stalled)) {
         // Until the other side is gone.
-        write.read(&mut [0]).ok();
+        write.read_exact(&mut [0]).ok();
     }
     most == bytes.len()
 }

@@ -274,3 +274,101 @@ fn a_path_that_a_platform_names_leads_nowhere_else() {
         telegram.check();
     }
 }
+
+/// Where a model was told that a file lies.
+fn place(body: &str) -> String {
+    let told = body.rsplit("The file `").next().unwrap();
+    told.split('`').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_file_lies_in_the_sessions_layer_and_its_name_leads_nowhere() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, model) = at(&stage, vec![Reply::text("I have it.")]);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    pair(&stage, &telegram, BOB, "Bob", "guest");
+    telegram.has("doc", "documents/file_1", b"the meeting is on Friday\n");
+    let document = |id: &str, name: &str| json!({ "document": { "file_id": id, "file_unique_id": "u", "file_name": name, "mime_type": "text/plain" } });
+    telegram.brings(ANN, "Ann", ANN, &document("doc", "../../../notes.txt"));
+    telegram.wait_for(ANN, "I have it.");
+    let first = place(&model.requests()[0].body);
+    assert!(first.starts_with(".bailey-inbox/") && first.ends_with("/_.._.._notes.txt"), "{first}");
+    assert!(model.requests()[0].body.contains("25 bytes; data, not orders"));
+    // The agent has it, under that name.
+    model.push(Reply::calls([("c1", "fs_read", json!({ "path": first }))]));
+    model.push(Reply::text("On Friday."));
+    telegram.says(ANN, "Ann", ANN, "when is it?");
+    telegram.wait_for(ANN, "On Friday.");
+    assert!(model.requests()[2].body.contains("the meeting is on Friday"));
+    // The same again is the same file; another of the same name is another.
+    telegram.has("other", "documents/file_2", b"the meeting is on Monday\n");
+    for (id, words, is_first) in [("doc", "again", true), ("other", "other", false)] {
+        model.push(Reply::text(words));
+        telegram.brings(ANN, "Ann", ANN, &document(id, "../../../notes.txt"));
+        telegram.wait_for(ANN, words);
+        let told = place(&model.requests().last().unwrap().body);
+        assert_eq!(told == first, is_first, "{told}");
+    }
+    // Nothing of it is in the project, and no merge takes it along by itself.
+    let session = of_type(&stage, "accepted")[0]["session"].as_str().unwrap().to_owned();
+    daemon.wait("its end", |it| it["working"] == false);
+    drop(daemon);
+    let diff = stage.ran(&["sessions", "diff", &session]);
+    assert!(diff.code == Some(0) && !diff.stdout.contains("notes.txt"), "{diff:?}");
+    let files: Vec<_> = fs::read_dir(stage.project()).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert!(!stage.folder().join("notes.txt").exists());
+    // It was an effect like any other, of whoever sent it.
+    let changes: Vec<Value> =
+        of_type(&stage, "intent").into_iter().filter(|it| it["kind"] == "change").collect();
+    assert!(changes.len() == 4 && changes.iter().all(|it| it["role"] == "owner"), "{changes:#?}");
+    assert!(changes.iter().all(|it| it["labels"]["integrity"] == "user"));
+    let again = stage.ran(&["replay", &session]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    telegram.check();
+}
+
+#[test]
+fn a_voice_message_is_a_file_and_rules_say_whose_files_are_kept() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, model) = at(&stage, vec![Reply::text("I hear nothing.")]);
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let rule = "[[rule]]\nname = \"guests\"\nanswer = \"deny\"\nreason = \"guests bring nothing\"\nmatch = { action = \"change\", role = \"guest\" }\n";
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    fs::write(stage.home().join("policy/guests.toml"), rule).unwrap();
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    pair(&stage, &telegram, BOB, "Bob", "guest");
+    telegram.has("voice", "voice/file_1.oga", b"OggS\0sound");
+    let voice = json!({ "voice": { "file_id": "voice", "file_unique_id": "u", "duration": 3, "mime_type": "audio/ogg" } });
+    // It is lost once, and everything is killed in the middle of it.
+    telegram.fail("file", [Fault::Unheard, Fault::Stalled]);
+    telegram.brings(ANN, "Ann", ANN, &voice);
+    wait_until("it is not fetched", || telegram.asked().len() == 2);
+    end(bridge(&stage), "-KILL");
+    telegram.wait_for(ANN, "Nothing here turns speech into words yet");
+    telegram.wait_for(ANN, "I hear nothing.");
+    let body = &model.requests()[0].body;
+    assert!(
+        body.contains("A voice message.") && body.contains("/voice.oga` came with this: 10 bytes"),
+        "{body}"
+    );
+    assert_eq!(of_type(&stage, "accepted").len(), 1);
+    let change = |it: &Value| it["kind"] == "change" && it["type"] == "intent";
+    assert_eq!(stage.trail().into_iter().filter(change).count(), 1);
+
+    model.push(Reply::text("There is none."));
+    telegram.brings(BOB, "Bob", BOB, &voice);
+    telegram.wait_for(BOB, "The file `voice.oga` was not kept: denied: guests bring nothing");
+    telegram.wait_for(BOB, "There is none.");
+    let body = &model.requests()[1].body;
+    assert!(body.contains("It was not kept: denied: guests bring nothing"), "{body}");
+    let denied = of_type(&stage, "denied");
+    assert_eq!(
+        (&denied[0]["role"], &denied[0]["labels"]["integrity"]),
+        (&json!("guest"), &json!("external"))
+    );
+    drop(daemon);
+    telegram.check();
+}
