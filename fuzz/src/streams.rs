@@ -28,6 +28,7 @@ fn in_pieces(wire: Wire, data: &[u8]) -> Result<Answer, ModelError> {
         max_tokens: 1024,
         window_tokens: None,
         prices: Vec::new(),
+        takes_images: true,
     });
     let mut decoder = codec.decoder();
     decoder.head(200, &[]);
