@@ -203,6 +203,18 @@ fn install_packages() -> Result<()> {
     {
         println!("pip brought no mockpost");
     }
+    // The official messages of OpenTelemetry, which decode what a collector is sent.
+    let otlp = target_dir().join("otlp");
+    if !otlp.join("opentelemetry").exists()
+        && !Command::new("python3")
+            .args(["-m", "pip", "install", "--quiet", "--target"])
+            .arg(&otlp)
+            .arg("opentelemetry-proto==1.45.2")
+            .status()
+            .is_ok_and(|status| status.success())
+    {
+        println!("pip brought no opentelemetry-proto");
+    }
     if !cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
         check(&mut cargo(&["install", "--locked", "--quiet", "cargo-deny", "--version", "0.20.2"]))?;
     }

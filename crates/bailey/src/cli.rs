@@ -710,8 +710,8 @@ pub(crate) enum Audit {
     },
     /// Sign what the journal holds, and print the first public key, to keep it elsewhere
     Key,
-    /// Print every entry as a JSON line, with its hash and payload
-    Export,
+    /// Print every entry as a JSON line, with its hash and payload; or what was done as spans
+    Export(Export),
     /// Move sessions that nobody needs any more out of the journal, into files beside it
     ///
     /// A session leaves whole; what is needed stays: changes to apply or to take back, open questions, tokens, what a process
@@ -728,6 +728,19 @@ pub(crate) enum Audit {
         #[arg(long = "copy", value_name = "DIR")]
         copies: Vec<PathBuf>,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    /// Print spans for a collector of OpenTelemetry, without what was said: OTLP/JSON, a request in each line
+    #[arg(long, group = "spans")]
+    pub(crate) otlp: bool,
+    /// Print stacks with milliseconds, which tools for flame graphs read
+    #[arg(long, group = "spans")]
+    pub(crate) folded: bool,
+    /// Of this session only, with its sub-agents
+    #[arg(long, value_name = "SESSION", requires = "spans")]
+    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -34,6 +34,7 @@ mod replay;
 mod retention;
 mod schedules;
 mod stores;
+mod telemetry;
 mod trust;
 mod web;
 mod witness;

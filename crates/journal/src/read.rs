@@ -136,6 +136,25 @@ impl Journal {
             .await?)
     }
 
+    /// What happened, without what was said: the first `first` entries after `after`, of which replies alone have their payload, for
+    /// the counts in it. It does not grow with what tools bring.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn outline(&self, after: u64, first: u32) -> Result<Vec<Recorded>, JournalError> {
+        Ok(self
+            .store()
+            .read(move |db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT body, CASE type WHEN 'reply' THEN (SELECT bytes FROM payload WHERE payload.seq = entry.seq) END
+                     FROM entry WHERE seq > ?1 AND archive IS NULL ORDER BY seq LIMIT ?2",
+                )?;
+                let rows = statement.query_map(params![after, first], stored_row)?;
+                rows.map(|row| recorded(row?)).collect()
+            })
+            .await?)
+    }
+
     /// The last `last` effects that were decided, of one session or of all: each by the entries that say so (a question, a
     /// denial, an intent), and before them what was revealed to its session.
     ///

@@ -139,6 +139,14 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (&["ps"], &[("bailey ps", ""), ("bailey ps --stop 8788f7be/1", "by the name that it has in the list")]),
     (&["budget"], &[("bailey budget", ""), ("bailey --json budget", "for scripts")]),
+    (
+        &["audit", "export"],
+        &[
+            ("bailey audit export > journal.jsonl", ""),
+            ("bailey audit export --otlp --session 3f2a", "spans, for a collector"),
+            ("bailey audit export --folded --session 3f2a > session.folded", "stacks, for a flame graph"),
+        ],
+    ),
     (&["audit", "log"], &[("bailey audit log -n 20", ""), ("bailey --json audit log --session 3f2a", "")]),
     (
         &["audit", "verify"],

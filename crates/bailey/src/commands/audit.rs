@@ -3,6 +3,7 @@
 mod archive;
 mod proof;
 mod salvage;
+mod spans;
 mod verify;
 
 pub(super) use proof::check;
@@ -47,7 +48,10 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
         }
         // They have gone their own way.
         Audit::Verify { .. } | Audit::Check { .. } | Audit::Salvage { .. } => Ok(ExitCode::SUCCESS),
-        Audit::Export => export(&journal, printer).await,
+        Audit::Export(asked) if asked.otlp || asked.folded => {
+            spans::run(&config, &journal, &asked, printer).await
+        }
+        Audit::Export(_) => export(&journal, printer).await,
         Audit::Archive(asked) => archive::run(home, &config, &journal, asked, printer).await,
         Audit::Rebuild => rebuild(&journal, printer).await,
     }

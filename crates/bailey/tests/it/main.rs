@@ -73,6 +73,7 @@ mod stops;
 #[cfg(target_arch = "x86_64")]
 mod takeover;
 mod telegram;
+mod telemetry;
 mod terminal;
 mod traffic;
 mod tree;

@@ -1,0 +1,547 @@
+//! From the journal's entries, one after the other, to spans.
+//!
+//! A turn is a trace, and its root an `invoke_agent`. Beneath it hang the calls of models (`chat`) and of tools (`execute_tool`),
+//! beneath a tool's what came of it: effects, the requests of commands, and the time in which a human was asked. A sub-agent is an
+//! `invoke_agent` beneath the call that began it. What is done outside any turn is a trace of its own.
+//!
+//! A span is there when it has ended, and belongs to the entry that ended it. Whoever reads on another time begins at
+//! [`Trace::oldest`], where the oldest of what is open hangs from, and leaves out what they have.
+
+use super::{Attributes, ERROR, Span, SpanId, TraceId, Value, Word};
+use bailey_journal::{Fact, Recorded, fact::Admitted};
+use bailey_kernel::Stop;
+use bailey_protocol::{
+    Answer, ApprovalId, CallId, EffectId, Kind, SessionId, Status, Timestamp, TurnId, Usage, Verdict,
+};
+use bailey_tools::Toolbox;
+use serde::Deserialize;
+use std::collections::HashMap;
+
+/// What began so many entries ago is not waited for any more: its process was killed, and nobody went on with it.
+const OPEN_ENTRIES_MAX: u64 = 100_000;
+/// The most calls of one reply that are looked at.
+const CALLS_MAX: usize = 256;
+
+/// What has begun and not ended.
+pub(crate) struct Trace {
+    tools: Toolbox,
+    /// By conversation: turns, and what sub-agents do.
+    turns: HashMap<SessionId, Turn>,
+    calls: HashMap<(SessionId, CallId), Call>,
+    effects: HashMap<EffectId, Effect>,
+    questions: HashMap<ApprovalId, Question>,
+    /// A call of a model that has ended, and whose reply may be the next entry.
+    replying: Option<(u64, Effect, Span)>,
+    /// The fork whose copies of entries are being read, and since when.
+    copied: Option<(SessionId, Timestamp, u64)>,
+    /// The last entry.
+    seq: u64,
+}
+
+/// Where something hangs: beneath this span.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    trace: TraceId,
+    span: Option<SpanId>,
+    /// The entry from which on all of it can be read again.
+    base: u64,
+}
+
+/// What is open: its own name, and where it hangs.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    above: Place,
+    id: SpanId,
+    session: SessionId,
+    begun: Timestamp,
+}
+
+struct Turn {
+    open: Open,
+    /// None of a sub-agent.
+    turn: Option<TurnId>,
+    model: Option<(Word, Word)>,
+    usage: Usage,
+}
+
+struct Call {
+    open: Open,
+    tool: Option<Word>,
+    error: Option<&'static str>,
+    /// Whether the model was told that its result comes later.
+    waits: bool,
+    /// The conversation of the sub-agent that does it.
+    delegate: Option<SessionId>,
+}
+
+struct Effect {
+    open: Open,
+    kind: Kind,
+    is_relay: bool,
+    is_approved: bool,
+    model: Option<(Word, Word)>,
+    call: Option<(SessionId, CallId)>,
+}
+
+struct Question {
+    open: Open,
+    call: Option<(SessionId, CallId)>,
+}
+
+/// What is read of a reply: its counts, and which tools it calls.
+#[derive(Default, Deserialize)]
+struct Counted {
+    #[serde(default)]
+    usage: Usage,
+    #[serde(default)]
+    calls: Vec<Called>,
+    stop: Option<Stop>,
+}
+
+#[derive(Deserialize)]
+struct Called {
+    id: CallId,
+    name: String,
+}
+
+/// An entry's place in the journal.
+#[derive(Clone, Copy)]
+struct At {
+    session: SessionId,
+    seq: u64,
+    time: Timestamp,
+}
+
+impl Open {
+    /// What hangs beneath it.
+    fn beneath(&self) -> Place {
+        Place { span: Some(self.id), ..self.above }
+    }
+
+    fn close(
+        self,
+        name: &'static str,
+        about: Option<Word>,
+        ended: Timestamp,
+        attributes: Attributes,
+    ) -> Span {
+        let Self { above, id, session, begun } = self;
+        let (trace, parent) = (above.trace, above.span);
+        // A clock that was put back makes nothing end before it began.
+        let ended = ended.max(begun);
+        Span { trace, id, parent, session, name, about, is_client: false, begun, ended, attributes }
+    }
+}
+
+impl Trace {
+    /// Of tools nothing but these names is told: a model may write what it likes.
+    pub(crate) fn new(tools: Toolbox) -> Self {
+        Self {
+            tools,
+            turns: HashMap::new(),
+            calls: HashMap::new(),
+            effects: HashMap::new(),
+            questions: HashMap::new(),
+            replying: None,
+            copied: None,
+            seq: 0,
+        }
+    }
+
+    /// Reads the next entry; what has ended by it is added to `ended`, each with its entry.
+    pub(crate) fn take(&mut self, recorded: &Recorded, ended: &mut Vec<(u64, Span)>) {
+        let entry = &recorded.entry;
+        let Some(session) = entry.session else { return self.pass(entry.seq.0, ended) };
+        let at = At { session, seq: entry.seq.0, time: entry.time };
+        if self.is_copy(at, &entry.fact) {
+            return self.pass(at.seq, ended);
+        }
+        if let Fact::Reply { model, .. } = &entry.fact {
+            self.reply(at, model, recorded, ended);
+            return self.pass(at.seq, ended);
+        }
+        self.pass(at.seq, ended);
+        match &entry.fact {
+            Fact::Accepted { turn, .. } => self.accepted(at, *turn, ended),
+            Fact::Delegated { parent, .. } => self.delegated(at, parent.session),
+            Fact::Intent { .. } => self.intent(at, entry.effect, &entry.fact),
+            Fact::Outcome { status, exit, used, enforced, .. } => {
+                let walls = enforced.as_ref().map(|enforced| enforced.backend.as_str());
+                self.outcome(at, entry.effect, status, (*exit, used.tokens, walls), ended);
+            }
+            Fact::Denied { kind, call, .. } => {
+                let call = call.clone().map(|call| (session, call));
+                call.iter().for_each(|call| self.fail(call, "denied"));
+                let decided = [("bailey.verdict", "denied".into()), (ERROR, "denied".into())];
+                self.decided(at, call, kind.name(), decided.into(), ended);
+            }
+            Fact::Judged { verdict, .. } => {
+                let said = match verdict {
+                    Verdict::Allowed => "allowed",
+                    Verdict::Approved => "approved",
+                    Verdict::Asked => "asked",
+                    Verdict::Denied => "denied",
+                };
+                self.decided(at, None, Kind::Tool.name(), vec![("bailey.verdict", said.into())], ended);
+            }
+            Fact::Asked { approval, call, terms, .. } => {
+                let asker = terms.asker.and_then(|asker| asker.conversation).unwrap_or(session);
+                self.asked(at, *approval, call.clone().map(|call| (asker, call)));
+            }
+            Fact::Answered { approval, answer, by, .. } => self.answered(at, *approval, *answer, by, ended),
+            Fact::Observation { call, tool, ok, waits, .. } => {
+                self.observed(at, call, tool, *ok, waits.is_some(), ended);
+            }
+            Fact::TurnEnded { turn, reason } => self.turn_ended(at, *turn, reason, ended),
+            _ => {}
+        }
+    }
+
+    /// Nothing more is there: a reply that was waited for does not come.
+    pub(crate) fn rest(&mut self, ended: &mut Vec<(u64, Span)>) {
+        ended.extend(self.replying.take().map(|(seq, _, span)| (seq, span)));
+    }
+
+    /// The first entry that whoever reads on another time has to read again.
+    #[cfg_attr(not(test), expect(dead_code, reason = "whoever sends spans goes on from there"))]
+    pub(crate) fn oldest(&mut self) -> u64 {
+        let least = self.seq.saturating_sub(OPEN_ENTRIES_MAX);
+        let is_kept = |open: &Open| open.above.base > least;
+        self.turns.retain(|_, turn| is_kept(&turn.open));
+        self.calls.retain(|_, call| is_kept(&call.open));
+        self.effects.retain(|_, effect| is_kept(&effect.open));
+        self.questions.retain(|_, question| is_kept(&question.open));
+        let opens = self.turns.values().map(|it| &it.open);
+        let opens = opens.chain(self.calls.values().map(|it| &it.open));
+        let opens = opens.chain(self.effects.values().map(|it| &it.open));
+        let opens = opens.chain(self.questions.values().map(|it| &it.open));
+        let bases = opens.map(|open| open.above.base);
+        let replying = self.replying.iter().map(|(_, effect, _)| effect.open.above.base);
+        let copied = self.copied.iter().map(|(.., seq)| *seq);
+        bases.chain(replying).chain(copied).min().unwrap_or(self.seq + 1)
+    }
+
+    /// Goes on to an entry. What waited for its reply has it, or there is none.
+    fn pass(&mut self, seq: u64, ended: &mut Vec<(u64, Span)>) {
+        self.rest(ended);
+        self.seq = seq;
+    }
+
+    /// Whether an entry is a fork's copy of another session's: all of them were written at once, after the one that says so.
+    fn is_copy(&mut self, at: At, fact: &Fact) -> bool {
+        if let Fact::SessionForked { .. } = fact {
+            self.copied = Some((at.session, at.time, at.seq));
+            return true;
+        }
+        let is_copy = self.copied.is_some_and(|(session, time, _)| (session, time) == (at.session, at.time));
+        if !is_copy {
+            self.copied = None;
+        }
+        is_copy
+    }
+
+    /// Something begins here: beneath a call, an effect or a turn, or as a trace of its own.
+    fn open(&self, at: At, conversation: SessionId, beneath: Option<Place>, part: usize) -> Open {
+        let root = || Place { trace: TraceId::of(at.session, at.seq), span: None, base: at.seq };
+        let of_turn = || self.turns.get(&conversation).map(|turn| turn.open.beneath());
+        let above = beneath.or_else(of_turn).unwrap_or_else(root);
+        let id = SpanId::of(at.session, at.seq, part);
+        Open { above, id, session: conversation, begun: at.time }
+    }
+
+    fn accepted(&mut self, at: At, turn: TurnId, ended: &mut Vec<(u64, Span)>) {
+        // It may join the turn that runs.
+        if self.turns.get(&at.session).is_some_and(|open| open.turn == Some(turn)) {
+            return;
+        }
+        self.end_turn(at, "cut_off", ended);
+        let open = self.open(at, at.session, None, 0);
+        let turn = Turn { open, turn: Some(turn), model: None, usage: Usage::default() };
+        self.turns.insert(at.session, turn);
+    }
+
+    /// A sub-agent begins, by the oldest call of its parent that gives a task and has nobody yet.
+    fn delegated(&mut self, at: At, parent: SessionId) {
+        let gives = |tool: &Option<Word>| tool.as_ref().is_some_and(|tool| tool.as_str() == "agent.run");
+        let of_parent = self.calls.iter_mut().filter(|((session, _), call)| {
+            *session == parent && call.delegate.is_none() && gives(&call.tool)
+        });
+        let call = of_parent.min_by_key(|(_, call)| (call.open.begun, call.open.id.0)).map(|(_, call)| call);
+        let beneath = call.map(|call| {
+            call.delegate = Some(at.session);
+            call.open.beneath()
+        });
+        let open = self.open(at, at.session, beneath, 0);
+        self.turns.insert(at.session, Turn { open, turn: None, model: None, usage: Usage::default() });
+    }
+
+    fn intent(&mut self, at: At, effect: Option<EffectId>, fact: &Fact) {
+        let Fact::Intent { kind, target, admitted, call, parent, payer, .. } = fact else { return };
+        let Some(effect) = effect else { return };
+        // A channel's way to its platform stays open for days, and is no work.
+        if *kind == Kind::Http && call.is_none() && parent.is_none() {
+            return;
+        }
+        let conversation = payer.unwrap_or(at.session);
+        let beneath = match (call, parent) {
+            (_, Some(parent)) => self.effects.get(parent).map(|effect| effect.open.beneath()),
+            (Some(call), None) => Some(self.call(at, conversation, call).open.beneath()),
+            (None, None) => None,
+        };
+        let model = (*kind == Kind::Model).then(|| target.split_once('/')).flatten();
+        let begun = Effect {
+            open: self.open(at, conversation, beneath, 0),
+            kind: *kind,
+            is_relay: parent.is_some(),
+            is_approved: *admitted == Admitted::Approved,
+            model: model.map(|(provider, model)| (provider_of(provider), Word::of(model))),
+            call: call.clone().map(|call| (conversation, call)),
+        };
+        self.effects.insert(effect, begun);
+    }
+
+    /// The call of this name; one that its reply did not tell of begins here.
+    fn call(&mut self, at: At, conversation: SessionId, id: &CallId) -> &mut Call {
+        let open = self.open(at, conversation, None, 1);
+        let new = || Call { open, tool: None, error: None, waits: false, delegate: None };
+        self.calls.entry((conversation, id.clone())).or_insert_with(new)
+    }
+
+    fn fail(&mut self, call: &(SessionId, CallId), why: &'static str) {
+        self.calls.get_mut(call).into_iter().for_each(|call| call.error = Some(why));
+    }
+
+    fn outcome(
+        &mut self,
+        at: At,
+        effect: Option<EffectId>,
+        status: &Status,
+        (exit, tokens, walls): (Option<i32>, u64, Option<&str>),
+        ended: &mut Vec<(u64, Span)>,
+    ) {
+        let Some(effect) = effect.and_then(|effect| self.effects.remove(&effect)) else { return };
+        let error = match status {
+            Status::Done => None,
+            Status::Failed { .. } => Some("failed"),
+            Status::Cancelled => Some("cancelled"),
+            Status::Unknown => Some("unknown"),
+        };
+        if let (Some(error), Some(call)) = (error, &effect.call) {
+            self.fail(call, error);
+        }
+        let mut attributes: Attributes = Vec::new();
+        if let Some((provider, model)) = &effect.model {
+            attributes.extend([
+                ("gen_ai.operation.name", "chat".into()),
+                ("gen_ai.provider.name", provider.clone().into()),
+                ("gen_ai.request.model", model.clone().into()),
+                ("bailey.tokens", tokens.into()),
+            ]);
+        }
+        let admitted = if effect.is_approved { "approved" } else { "allowed" };
+        attributes.extend([
+            ("gen_ai.conversation.id", effect.open.session.to_string().as_str().into()),
+            ("bailey.effect.kind", effect.kind.name().into()),
+            ("bailey.verdict", admitted.into()),
+            ("bailey.entry", at.seq.into()),
+        ]);
+        attributes.extend(exit.map(|code| ("process.exit.code", Value::Code(code))));
+        attributes.extend(walls.map(|backend| ("bailey.walls", backend.into())));
+        attributes.extend(error.map(|error| (ERROR, error.into())));
+        let (name, about) = match (&effect.model, effect.is_relay) {
+            (Some((_, model)), _) => ("chat", Some(model.clone())),
+            (None, true) => ("relay", None),
+            (None, false) => (effect.kind.name(), None),
+        };
+        let mut span = effect.open.close(name, about, at.time, attributes);
+        span.is_client = matches!(effect.kind, Kind::Model | Kind::Http);
+        if effect.model.is_some() && error.is_none() {
+            self.replying = Some((at.seq, effect, span));
+            return;
+        }
+        ended.push((at.seq, span));
+    }
+
+    /// A model's reply, which was written together with the end of its call.
+    fn reply(&mut self, at: At, model: &str, recorded: &Recorded, ended: &mut Vec<(u64, Span)>) {
+        let counted = recorded.payload.as_deref().map(serde_json::from_slice::<Counted>);
+        let Counted { usage, calls, stop } = counted.and_then(Result::ok).unwrap_or_default();
+        if let Some((_, effect, mut span)) = self.replying.take_if(|(seq, ..)| *seq + 1 == at.seq) {
+            span.attributes.extend([
+                ("gen_ai.response.model", Value::from(model)),
+                ("gen_ai.usage.input_tokens", usage.input_tokens.into()),
+                ("gen_ai.usage.output_tokens", usage.output_tokens.into()),
+                ("gen_ai.usage.cache_read.input_tokens", usage.cache_read_tokens.into()),
+                ("gen_ai.usage.cache_creation.input_tokens", usage.cache_write_tokens.into()),
+                ("gen_ai.response.finish_reasons", Value::Words(vec![finish(stop).into()])),
+            ]);
+            if let Some(turn) = self.turns.get_mut(&at.session) {
+                turn.model = effect.model;
+                let Usage { input_tokens, output_tokens, .. } = &mut turn.usage;
+                *input_tokens = input_tokens.saturating_add(usage.input_tokens);
+                *output_tokens = output_tokens.saturating_add(usage.output_tokens);
+            }
+            ended.push((at.seq, span));
+        }
+        for (part, Called { id, name }) in calls.into_iter().take(CALLS_MAX).enumerate() {
+            let tool = Some(self.tool(&name));
+            let open = self.open(at, at.session, None, part);
+            let call = Call { open, tool, error: None, waits: false, delegate: None };
+            self.calls.insert((at.session, id), call);
+        }
+    }
+
+    /// A tool by its own name. What a model writes may be anything.
+    fn tool(&self, name: &str) -> Word {
+        Word::of(&self.tools.find(name).map(|tool| tool.spec().name).unwrap_or_default())
+    }
+
+    /// A decision after which nothing was done.
+    fn decided(
+        &mut self,
+        at: At,
+        call: Option<(SessionId, CallId)>,
+        kind: &'static str,
+        mut attributes: Attributes,
+        ended: &mut Vec<(u64, Span)>,
+    ) {
+        let beneath = call.and_then(|call| self.calls.get(&call)).map(|call| call.open.beneath());
+        attributes.extend([("bailey.effect.kind", kind.into()), ("bailey.entry", at.seq.into())]);
+        let open = self.open(at, at.session, beneath, 0);
+        ended.push((at.seq, open.close("decide", Some(Word::of(kind)), at.time, attributes)));
+    }
+
+    fn asked(&mut self, at: At, approval: ApprovalId, call: Option<(SessionId, CallId)>) {
+        let of_call = call.as_ref().and_then(|call| self.calls.get(call));
+        let beneath = of_call.map(|call| call.open.beneath());
+        let open = self.open(at, at.session, beneath, 0);
+        self.questions.insert(approval, Question { open, call });
+    }
+
+    fn answered(
+        &mut self,
+        at: At,
+        approval: ApprovalId,
+        answer: Answer,
+        by: &str,
+        ended: &mut Vec<(u64, Span)>,
+    ) {
+        let Some(Question { open, call }) = self.questions.remove(&approval) else { return };
+        let said = match answer {
+            Answer::Yes => "yes",
+            Answer::YesForSession => "yes_for_session",
+            Answer::YesForPattern => "yes_for_pattern",
+            Answer::No => "no",
+        };
+        if let (false, Some(call)) = (answer.is_yes(), &call) {
+            self.fail(call, "denied");
+        }
+        let by = if by == "bailey" { "nobody" } else { "person" };
+        let attributes = vec![
+            ("bailey.answer", said.into()),
+            ("bailey.answered_by", by.into()),
+            ("bailey.entry", at.seq.into()),
+        ];
+        ended.push((at.seq, open.close("wait_for_human", None, at.time, attributes)));
+    }
+
+    fn observed(
+        &mut self,
+        at: At,
+        id: &CallId,
+        tool: &str,
+        ok: bool,
+        waits: bool,
+        ended: &mut Vec<(u64, Span)>,
+    ) {
+        let key = (at.session, id.clone());
+        if waits {
+            self.calls.get_mut(&key).into_iter().for_each(|call| call.waits = true);
+            return;
+        }
+        let Some(mut call) = self.calls.remove(&key) else { return };
+        call.tool.get_or_insert_with(|| self.tool(tool));
+        let error = if ok { None } else { Some(call.error.unwrap_or("failed")) };
+        self.end_call(at, call, error, ended);
+    }
+
+    fn end_call(&mut self, at: At, call: Call, error: Option<&'static str>, ended: &mut Vec<(u64, Span)>) {
+        if let Some(turn) = call.delegate.and_then(|conversation| self.turns.remove(&conversation)) {
+            ended.push((at.seq, turn.close(at, if error.is_none() { "answered" } else { "failed" })));
+        }
+        let tool = call.tool.unwrap_or_else(|| Word::of(""));
+        let mut attributes = vec![
+            ("gen_ai.operation.name", "execute_tool".into()),
+            ("gen_ai.tool.name", tool.clone().into()),
+            ("gen_ai.tool.type", "function".into()),
+            ("gen_ai.conversation.id", call.open.session.to_string().as_str().into()),
+            ("bailey.entry", at.seq.into()),
+        ];
+        attributes.extend(error.map(|error| (ERROR, error.into())));
+        ended.push((at.seq, call.open.close("execute_tool", Some(tool), at.time, attributes)));
+    }
+
+    fn turn_ended(&mut self, at: At, turn: TurnId, reason: &str, ended: &mut Vec<(u64, Span)>) {
+        if self.turns.get(&at.session).is_some_and(|open| open.turn == Some(turn)) {
+            self.end_turn(at, reason, ended);
+        }
+    }
+
+    /// Ends what runs in a conversation. Calls that somebody was asked about are answered in a later turn.
+    fn end_turn(&mut self, at: At, reason: &str, ended: &mut Vec<(u64, Span)>) {
+        let Some(turn) = self.turns.remove(&at.session) else { return };
+        let is_over =
+            |(session, _): &(SessionId, CallId), call: &mut Call| *session == at.session && !call.waits;
+        let mut over: Vec<Call> = self.calls.extract_if(is_over).map(|(_, call)| call).collect();
+        over.sort_by_key(|call| call.open.id.0);
+        over.into_iter().for_each(|call| self.end_call(at, call, Some("cancelled"), ended));
+        ended.push((at.seq, turn.close(at, reason)));
+    }
+}
+
+impl Turn {
+    fn close(self, at: At, reason: &str) -> Span {
+        let error = match reason {
+            "answered" | "waiting" => None,
+            "cancelled" => Some("cancelled"),
+            "limit" => Some("limit"),
+            "budget" => Some("budget"),
+            "cut_off" => Some("cut_off"),
+            _ => Some("failed"),
+        };
+        let mut attributes: Attributes = vec![
+            ("gen_ai.operation.name", "invoke_agent".into()),
+            ("gen_ai.conversation.id", self.open.session.to_string().as_str().into()),
+        ];
+        if let Some((provider, model)) = self.model {
+            attributes
+                .extend([("gen_ai.provider.name", provider.into()), ("gen_ai.request.model", model.into())]);
+        }
+        attributes.extend([
+            ("gen_ai.usage.input_tokens", self.usage.input_tokens.into()),
+            ("gen_ai.usage.output_tokens", self.usage.output_tokens.into()),
+            ("bailey.entry", at.seq.into()),
+        ]);
+        attributes.extend(error.map(|error| (ERROR, error.into())));
+        self.open.close("invoke_agent", None, at.time, attributes)
+    }
+}
+
+/// A provider by the conventions' name, where they have another one than Bailey.
+fn provider_of(name: &str) -> Word {
+    Word::of(if name == "gemini" { "gcp.gemini" } else { name })
+}
+
+/// Why a model stopped, in the conventions' words.
+fn finish(stop: Option<Stop>) -> &'static str {
+    match stop {
+        Some(Stop::Answered) => "stop",
+        Some(Stop::Calls) => "tool_call",
+        Some(Stop::Length) => "length",
+        Some(Stop::Refused) => "content_filter",
+        None => super::OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests;

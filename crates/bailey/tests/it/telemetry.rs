@@ -1,0 +1,210 @@
+//! What others are told of what Bailey does: spans that official decoders take, and nothing that was said.
+
+use crate::stage::Stage;
+use bailey_testkit::Reply;
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeSet,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/telemetry.py");
+
+/// Where the official messages lie; none where this is to be skipped.
+fn messages() -> Option<PathBuf> {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/otlp");
+    let is_there = packages.join("opentelemetry").is_dir();
+    if !is_there && std::env::var_os("BAILEY_TEST_ALL").is_none() {
+        println!(
+            "SKIPPED: opentelemetry-proto is not in target/otlp (`cargo xtask test --all --install` brings it)"
+        );
+        return None;
+    }
+    assert!(is_there, "opentelemetry-proto is not in {}", packages.display());
+    Some(packages)
+}
+
+/// The spans of requests, as the official decoder reads them.
+fn decoded(packages: &Path, requests: &str) -> Vec<Value> {
+    let mut decode = Command::new("python3")
+        .arg(SCRIPT)
+        .arg(packages)
+        .arg("decode")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    decode.stdin.take().unwrap().write_all(requests.as_bytes()).unwrap();
+    let output = decode.wait_with_output().unwrap();
+    assert!(output.status.success(), "{requests}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn spans(stage: &Stage, packages: &Path) -> Vec<Value> {
+    let ran = stage.ran(&["audit", "export", "--otlp"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    decoded(packages, &ran.stdout)
+}
+
+fn at<'a>(spans: &'a [Value], name: &str) -> &'a Value {
+    let found: Vec<&Value> = spans.iter().filter(|span| span["name"] == name).collect();
+    let [one] = found.as_slice() else { panic!("{} of {name}: {spans:#?}", found.len()) };
+    one
+}
+
+/// The span above another one.
+fn above<'a>(spans: &'a [Value], span: &Value) -> &'a Value {
+    spans.iter().find(|above| above["span"] == span["parent"]).unwrap_or_else(|| panic!("{span}: {spans:#?}"))
+}
+
+#[test]
+fn a_turn_is_a_trace_that_official_decoders_take() {
+    let Some(packages) = messages() else { return };
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let edit = ("c1", "fs_edit", json!({ "path": "a.txt", "old": "one", "new": "two" }));
+    let fails = ("c2", "command_run", json!({ "command": "exit 3" }));
+    let denied = ("c3", "fs_read", json!({ "path": "/etc/shadow" }));
+    let script = vec![Reply::calls([edit, fails]), Reply::calls([denied]), Reply::text("done")];
+    let (ran, _) = stage.task(script, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let spans = spans(&stage, &packages);
+
+    let turn = at(&spans, "invoke_agent");
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].clone();
+    let about = &turn["attributes"];
+    assert_eq!(
+        (&turn["parent"], &turn["status"], &turn["kind"], &about["gen_ai.conversation.id"]),
+        (&json!(""), &json!(0), &json!(1), &session)
+    );
+    assert_eq!(
+        (&about["gen_ai.usage.input_tokens"], &about["gen_ai.usage.output_tokens"]),
+        (&json!(30), &json!(15))
+    );
+    assert_eq!(
+        (&about["gen_ai.provider.name"], &about["gen_ai.request.model"]),
+        (&json!("test"), &json!("model"))
+    );
+
+    let chats: Vec<&Value> = spans.iter().filter(|span| span["name"] == "chat model").collect();
+    let reasons: Vec<&Value> =
+        chats.iter().map(|chat| &chat["attributes"]["gen_ai.response.finish_reasons"][0]).collect();
+    assert_eq!(reasons, ["tool_call", "tool_call", "stop"]);
+    for chat in chats {
+        assert_eq!(
+            (&chat["parent"], &chat["trace"], &chat["kind"]),
+            (&turn["span"], &turn["trace"], &json!(3))
+        );
+        let about = &chat["attributes"];
+        assert_eq!(
+            (&about["gen_ai.operation.name"], &about["gen_ai.usage.input_tokens"]),
+            (&json!("chat"), &json!(10))
+        );
+    }
+    let tool = at(&spans, "execute_tool fs.edit");
+    assert_eq!((&tool["parent"], &tool["status"]), (&turn["span"], &json!(0)));
+    assert_eq!(above(&spans, at(&spans, "change")), tool);
+    let command = at(&spans, "exec");
+    assert_eq!(command["attributes"]["process.exit.code"], 3);
+    assert_eq!(above(&spans, command)["name"], "execute_tool command.run");
+    // What was not done is told, too, and why.
+    let refused = at(&spans, "execute_tool fs.read");
+    assert_eq!((&refused["attributes"]["error.type"], &refused["status"]), (&json!("denied"), &json!(2)));
+    // Of the same entries come the same names.
+    assert_eq!(self::spans(&stage, &packages), spans);
+    let names: BTreeSet<&str> = spans.iter().map(|span| span["span"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), spans.len());
+
+    // A stack for each, and the turn's time is divided between them and its rest.
+    let folded = stage.ran(&["audit", "export", "--folded"]).stdout;
+    let turn_of = format!("{};invoke_agent", session.as_str().unwrap());
+    let own: i64 = folded
+        .lines()
+        .filter(|line| line.starts_with(&turn_of))
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<i64>().unwrap())
+        .sum();
+    let whole = turn["ms"].as_i64().unwrap();
+    assert!(folded.contains(&format!("{turn_of};execute_tool command.run;exec ")), "{folded}");
+    // Two calls that run at once count each, and a millisecond is rounded.
+    assert!(own + 20 >= whole, "{own} of {whole} ms: {folded}");
+}
+
+#[test]
+fn a_sub_agents_work_hangs_beneath_the_call_that_began_it() {
+    let Some(packages) = messages() else { return };
+    let stage = Stage::new(&[("src/a.txt", "in the source\n")]);
+    let errand = |task: &str| json!({ "task": task, "tools": ["fs.read", "agent.run"], "paths": ["src"] });
+    let script = vec![
+        Reply::calls([("p1", "agent_run", errand("look"))]),
+        Reply::calls([("c1", "agent_run", errand("look closer"))]),
+        Reply::calls([("c1", "fs_read", json!({ "path": "src/a.txt" }))]),
+        Reply::text("looked closer"),
+        Reply::text("looked"),
+        Reply::text("all done"),
+    ];
+    let (ran, _) = stage.task(script, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let spans = spans(&stage, &packages);
+    let mut span = at(&spans, "execute_tool fs.read");
+    let mut names = Vec::new();
+    while span["parent"] != "" {
+        span = above(&spans, span);
+        names.push(span["name"].as_str().unwrap());
+    }
+    let one = ["invoke_agent", "execute_tool agent.run"];
+    assert_eq!(names, [one[0], one[1], one[0], one[1], "invoke_agent"], "{spans:#?}");
+    let chats =
+        spans.iter().filter(|span| span["name"] == "chat model").map(|chat| chat["parent"].to_string());
+    assert_eq!(chats.collect::<BTreeSet<_>>().len(), 3, "each speaks with its own: {spans:#?}");
+    let one = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let of_it = decoded(&packages, &stage.ran(&["audit", "export", "--otlp", "--session", &one]).stdout);
+    assert_eq!(of_it.iter().filter(|span| span["name"] == "invoke_agent").count(), 3, "{of_it:#?}");
+}
+
+/// What stands in the journal of this session, and is not for others.
+const SAID: [&str; 8] = [
+    "the-prompt-mentions-zebras",
+    "the-answer-mentions-giraffes",
+    "a-file-named-okapi",
+    "the-file-holds-gazelles",
+    "echo-antelope-to-itself",
+    "tool-called-wildebeest",
+    "pattern-for-hyenas",
+    "note-of-a-rhinoceros",
+];
+
+#[test]
+fn nothing_that_was_said_is_told() {
+    let [prompt, answer, file, content, command, tool, pattern, written] = SAID;
+    let stage = Stage::new(&[(file, &format!("{content}\n"))]);
+    let calls = Reply::calls([
+        ("c1", "fs_read", json!({ "path": file })),
+        ("c2", "command_run", json!({ "command": format!("echo {command}; exit 1") })),
+        ("c3", tool, json!({ "text": written })),
+        ("c4", "fs_search", json!({ "pattern": pattern })),
+        ("c5", "fs_read", json!({ "path": format!("/etc/{file}") })),
+    ]);
+    let _model = stage.model(vec![calls, Reply::text(answer)]);
+    let run = ["run", "--model", "test/model", "--approve", "never", prompt];
+    let ran = stage.ran(&run);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = |arguments: &[&str]| {
+        let ran = stage.ran(arguments);
+        assert!(ran.code == Some(0) && !ran.stdout.is_empty(), "{ran:?}");
+        ran.stdout
+    };
+    let spans = told(&["audit", "export", "--otlp"]);
+    let stacks = told(&["audit", "export", "--folded"]);
+    // The control: the entries that both are made from say all of it.
+    let entries = told(&["audit", "export"]);
+    let project = stage.project().display().to_string();
+    for word in SAID.into_iter().chain([project.as_str(), "/etc/"]) {
+        assert!(entries.contains(word), "`{word}` was not said");
+        assert!(!spans.contains(word), "`{word}`: {spans}");
+        assert!(!stacks.contains(word), "`{word}`: {stacks}");
+    }
+    // A call of no tool of ours is told without its name.
+    assert!(spans.contains("execute_tool _OTHER") && spans.contains("execute_tool command.run"), "{spans}");
+}
