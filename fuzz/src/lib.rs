@@ -66,6 +66,7 @@ pub const TARGETS: &[Target] = &[
     target("keys", bailey::fuzz::keys),
     target("telegram", channels::telegram),
     target("webhook", channels::webhook),
+    target("collector", bailey::fuzz::collector),
     target("request", |data| text(data, bailey_gateway::fuzz::request)),
     target("act", bailey::fuzz::act),
     target("chat-markup", |data| text(data, channels::markup)),

@@ -712,6 +712,9 @@ pub(crate) enum Audit {
     Key,
     /// Print every entry as a JSON line, with its hash and payload; or what was done as spans
     Export(Export),
+    /// Private: the process that tells a collector what is done, beneath the daemon
+    #[command(hide = true)]
+    Send,
     /// Move sessions that nobody needs any more out of the journal, into files beside it
     ///
     /// A session leaves whole; what is needed stays: changes to apply or to take back, open questions, tokens, what a process

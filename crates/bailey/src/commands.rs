@@ -106,6 +106,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Ps { stop } => wait(ps::run(&home()?, stop.as_deref(), printer)),
         Command::Budget => wait(budget::run(&home()?, printer)),
         Command::Audit(Audit::Check { file, key }) => audit::check(&file, &key, printer),
+        Command::Audit(Audit::Send) => wait(audit::send(&home()?, printer)),
         Command::Audit(command) => wait(audit::run(&home()?, command, printer)),
         Command::Pool(command) => wait(pool::run(&home()?, command, printer)),
         Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),

@@ -12,7 +12,8 @@ use crate::{
     bounds,
     cli::{Answering, TurnOptions},
     clock,
-    config::{Channel, Config, Step},
+    config::{Config, Step},
+    exit::Mistyped,
     extensions::Extensions,
     herald::Herald,
     home::Home,
@@ -26,7 +27,7 @@ use crate::{
     web::Web,
     witness::{Post, Witness},
 };
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use bailey_agent::{Loop, Patience, Retry};
 use bailey_egress::{Authority, BoundKey, ForwardProxy, LineEnd};
 use bailey_journal::{
@@ -118,7 +119,9 @@ impl Keys {
         let of_providers = config.providers.values().filter_map(|p| p.key_env.as_deref());
         let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
         let of_channels = config.channels.values().map(|channel| channel.key_env.as_str());
-        let named: Vec<&str> = of_providers.chain(of_commands).chain(of_channels).collect();
+        let of_collector = config.telemetry.key_env.as_deref();
+        let named: Vec<&str> =
+            of_providers.chain(of_commands).chain(of_channels).chain(of_collector).collect();
         let mut vault = Vault::from_env(
             std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
@@ -636,11 +639,11 @@ pub(crate) async fn owner(
     Ok((kernel, registrar.owner(&connection), events, guest))
 }
 
-/// A channel's way to its platform, which is open as long as its action is performed.
+/// A way to one server, which is open as long as its action is performed.
 pub(crate) struct Opened {
-    pub(crate) kernel: Kernel,
-    pub(crate) owner: Scope,
-    pub(crate) way: Action,
+    kernel: Kernel,
+    owner: Scope,
+    way: Action,
     pub(crate) line: LineEnd,
     /// What happens there is told to nobody.
     _events: mpsc::Receiver<Event>,
@@ -648,8 +651,35 @@ pub(crate) struct Opened {
     _guest: GuestLock,
 }
 
-/// The owner's own authority, with a line to a channel's platform and nothing else: no walls, no tools, no models. From here on this
-/// process is bound; besides the journal it writes `notes`.
+impl Opened {
+    /// The journal that the way is an entry of.
+    pub(crate) fn journal(&self) -> &Journal {
+        self.kernel.journal()
+    }
+
+    /// Keeps it open while somebody serves it; `what` is what is opened, for people.
+    ///
+    /// # Errors
+    /// When the rules do not let it be opened, or it ends; or those of `serve`.
+    pub(crate) async fn during<T>(self, what: &str, serve: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            acted = self.kernel.act(&self.owner, self.way, &[]) => match acted? {
+                Acted::Done(output) => bail!("the {what}'s connection ended: {:?}", output.outcome().status),
+                Acted::Denied(reasons) => {
+                    Err(Mistyped(format!("the rules do not let this {what} be opened: {}", reasons.join("; "))).into())
+                }
+                Acted::Waiting(_) => Err(Mistyped(format!(
+                    "the rules ask a human before this {what} is opened, and nobody sits here: allow it in a rule"
+                ))
+                .into()),
+            },
+            served = serve => served,
+        }
+    }
+}
+
+/// The owner's own authority, with a line to one server and nothing else: no walls, no tools, no models. From here on this process is
+/// bound; besides the journal it writes `notes`, which lie in the folder of what the way is for.
 ///
 /// # Errors
 /// When everything is stopped, or the rules or the journal cannot be read.
@@ -657,27 +687,27 @@ pub(crate) async fn line(
     home: &Home,
     config: &Config,
     keys: Keys,
-    name: &str,
-    channel: &Channel,
-    notes: &[PathBuf],
+    way: Way,
+    folder: &Path,
+    notes: [PathBuf; 2],
+    answer_bytes_max: usize,
 ) -> Result<Opened> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let file = JournalFile::open(&home.journal())?;
     let guest = GuestLock::take(&home.root)?;
     let extensions = Extensions::read(config);
-    bounds::bind_line(home, &file, channel.url(), notes)?;
+    bounds::bind_line(home, &file, &way.url, &notes)?;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     if let Some(since) = journal.stopped().await? {
         return Err(BeginError::Stopped { since: since.to_string() }.into());
     }
     let (rules, _) = policy(home, &extensions)?;
-    let way = Way { channel: name.into(), url: channel.url().into(), key: channel.key_env.clone() };
-    let (executor, line) = models::line(config, &way, &keys, &journal)?;
+    let (executor, line) = models::line(config, &way, &keys, &journal, answer_bytes_max)?;
     let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
     registrar.register(vec![executor]);
-    let workspace = WsPath(home.channel(name).display().to_string());
+    let workspace = WsPath(folder.display().to_string());
     let mut of_name = [0; 10];
-    of_name.iter_mut().zip(Digest::of(name.as_bytes()).0).for_each(|(to, from)| *to = from);
+    of_name.iter_mut().zip(Digest::of(way.channel.as_bytes()).0).for_each(|(to, from)| *to = from);
     let session = SessionId::new(0, of_name);
     open_owners(&journal, session, &workspace).await?;
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);

@@ -19,6 +19,7 @@ mod models;
 mod origin;
 mod page;
 mod project;
+mod telemetry;
 mod traffic;
 
 pub(crate) use approvals::{Approvals, Step};
@@ -32,6 +33,7 @@ pub(crate) use memory::Memory;
 pub(crate) use models::{ModelsByUse, Provider};
 pub(crate) use origin::Origin;
 pub(crate) use page::Page;
+pub(crate) use telemetry::Telemetry;
 
 use crate::{home::Home, witness::Witness};
 use anyhow::Result;
@@ -101,6 +103,8 @@ pub(crate) struct Config {
     pub(crate) channels: BTreeMap<String, Channel>,
     /// The page for a browser.
     pub(crate) page: Page,
+    /// What others are told of what is done.
+    pub(crate) telemetry: Telemetry,
     origins: Origins,
 }
 
@@ -215,6 +219,7 @@ struct File {
     auto_apply: Option<AutoApply>,
     channels: BTreeMap<String, Channel>,
     page: Page,
+    telemetry: Telemetry,
     backup: FileBackup,
     memory: Memory,
 }
@@ -306,6 +311,7 @@ impl Default for Config {
             memory: Memory::default(),
             channels: BTreeMap::new(),
             page: Page::default(),
+            telemetry: Telemetry::default(),
             origins: Origins::default(),
         }
     }
@@ -368,6 +374,7 @@ impl Config {
             auto_apply,
             channels,
             page,
+            telemetry,
             backup,
             memory,
         } = document.read()?;
@@ -378,6 +385,8 @@ impl Config {
         self.channels = channels;
         page::check(document, &page)?;
         self.page = page;
+        telemetry::check(document, &telemetry)?;
+        self.telemetry = telemetry;
         extensions::check(document, &policy.extension)?;
         auto_apply.iter().try_for_each(|auto| auto_apply::check(document, auto))?;
         self.auto_apply = auto_apply;
@@ -505,6 +514,7 @@ impl Config {
             auto_apply: self.auto_apply.clone(),
             channels: self.channels.clone(),
             page: self.page.clone(),
+            telemetry: self.telemetry.clone(),
             backup: FileBackup { daily: self.daily_backup },
             memory: self.memory,
         }

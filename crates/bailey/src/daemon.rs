@@ -21,6 +21,7 @@ mod notify;
 pub(crate) mod page;
 mod record;
 mod schedules;
+pub(crate) mod telemetry;
 pub(crate) mod wire;
 
 use crate::{
@@ -106,6 +107,7 @@ struct Daemon {
     connections: Cell<usize>,
     channels: RefCell<Vec<Rc<Kept>>>,
     page: RefCell<Option<Rc<page::Page>>>,
+    sending: RefCell<telemetry::Sending>,
     turns: Cell<u64>,
     is_stopping: Cell<bool>,
     /// Whether the home is copied each day.
@@ -183,6 +185,7 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
         connections: Cell::new(0),
         channels: RefCell::default(),
         page: RefCell::default(),
+        sending: RefCell::default(),
         turns: Cell::new(0),
         is_stopping: Cell::new(false),
         is_daily: Cell::new(config.daily_backup),
@@ -261,6 +264,7 @@ impl Daemon {
         }
         self.keep_channels(config);
         self.keep_page(&config.page);
+        self.keep_telemetry(&config.telemetry);
         spawn_local(self.clone().keep_time());
         self.manager.tell("READY=1");
         is_up();
@@ -356,6 +360,7 @@ impl Daemon {
             channels: self.channels.borrow().iter().map(|kept| kept.state()).collect(),
             page: self.page.borrow().as_ref().map(|page| page.state()),
             memory: self.memory_state(),
+            telemetry: self.sending.borrow().state(),
         }
     }
 
@@ -375,6 +380,7 @@ impl Daemon {
         if !self.is_stopping.get() {
             self.keep_channels(&config);
             self.keep_page(&config.page);
+            self.keep_telemetry(&config.telemetry);
         }
         self.log.note("reloaded", json!({}));
         let mut older = 0;
@@ -416,6 +422,7 @@ impl Daemon {
             }
             daemon.channels.borrow().iter().for_each(|kept| kept.end());
             daemon.page.borrow().iter().for_each(|page| page.end());
+            daemon.sending.borrow().end();
             daemon.ended.notify_one();
         });
     }

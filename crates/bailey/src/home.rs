@@ -162,6 +162,11 @@ impl Home {
         self.root.join("daemon")
     }
 
+    /// How far a collector was told of what is done.
+    pub(crate) fn telemetry(&self) -> PathBuf {
+        self.root.join("telemetry")
+    }
+
     /// Who is let in at the page.
     pub(crate) fn page(&self) -> PathBuf {
         self.root.join("page")

@@ -4,6 +4,7 @@
 
 mod agent_file;
 mod agents;
+mod book;
 mod bounds;
 mod channels;
 mod cli;

@@ -6,12 +6,14 @@
 //! Of what was said or done nothing is told: no message, no argument, no output, no path, no host that a command asked. A text in a
 //! span is a [`Word`], which this program or its owner chose.
 //!
-//! Read [`trace`] first (from entries to spans), then [`otlp`] (how they are written).
+//! Read [`trace`] first (from entries to spans), then [`otlp`] (how they are written) and [`answer`] (what a collector says to it).
 
+mod answer;
 mod folded;
 mod otlp;
 mod trace;
 
+pub(crate) use answer::Said;
 pub(crate) use folded::Folded;
 pub(crate) use otlp::{Request, Resource};
 pub(crate) use trace::Trace;

@@ -1,8 +1,9 @@
-//! A standing way to one server: a chat channel's. It is one effect from its opening to its closing, in which requests go out
-//! as they come; what is said in them stands in the journal where it was said, and the outcome says how much passed.
+//! A standing way to one server: a chat channel's, or a collector's. It is one effect from its opening to its closing, in which
+//! requests go out as they come; what is said in them stands in the journal where it was said, and the outcome says how much passed.
 //!
-//! It leads to the one server that its owner configured, with the one key that belongs there, and nowhere else. A request in whose
-//! path the key has no place is signed with it, as Standard Webhooks has it.
+//! It leads to the one server that its owner configured, with the one key that belongs there, and nowhere else. The key is the value of
+//! a header where the way names one, else it stands in the path; a request in whose path it has no place is signed with it, as Standard
+//! Webhooks has it.
 
 use crate::{
     Config, ConfigError,
@@ -10,7 +11,7 @@ use crate::{
     connect::{Clients, Speaks, Trust, tcp},
     failure::Failure,
     proxy::Connector,
-    request::Unsendable,
+    request::{Unsendable, is_reserved},
     signature,
 };
 use bailey_kernel::{BoxFuture, Executor, Io, Output, Permit, ResolveError, Route, Seal};
@@ -59,6 +60,8 @@ enum What {
 pub struct Answer {
     /// The status code.
     pub status: u16,
+    /// How long the server wants to be left alone (RFC 9110, 10.2.3), where it says so in seconds.
+    pub retry_after: Option<Duration>,
     /// The body.
     pub body: Vec<u8>,
 }
@@ -137,6 +140,7 @@ struct Sender {
     base: String,
     origin: Origin,
     key: String,
+    header: Option<String>,
     vault: Arc<Vault>,
     connect_timeout: Duration,
     body_bytes_max: usize,
@@ -164,6 +168,7 @@ impl Line {
             base: way.url.trim_end_matches('/').to_owned(),
             origin,
             key: way.key.clone(),
+            header: way.header.clone(),
             vault,
             connect_timeout: config.connect_timeout,
             body_bytes_max: config.body_bytes_max,
@@ -233,7 +238,7 @@ impl Sender {
                     return Err(LineError { is_too_large: true, ..failure });
                 }
             }
-            Ok(Answer { status: head.status.as_u16(), body: taken })
+            Ok(Answer { status: head.status.as_u16(), retry_after: retry_after(&head.headers), body: taken })
         };
         timeout(patience, exchange).await.unwrap_or_else(|_| {
             let why = Failure::FirstByteTimeout(self.origin.clone(), patience).to_string();
@@ -242,11 +247,14 @@ impl Sender {
     }
 
     fn request(&self, path: &str, what: What) -> Result<Request<Full<Bytes>>, Unsendable> {
-        let secret = self.vault.get(&self.key).ok_or_else(|| Unsendable::MissingSecret(self.key.clone()))?;
-        let key = secret.expose().trim();
-        let is_signed = !path.contains(KEY);
+        let key = match self.vault.get(&self.key) {
+            Some(secret) => secret.expose().trim(),
+            None if self.key.is_empty() => "",
+            None => return Err(Unsendable::MissingSecret(self.key.clone())),
+        };
+        let in_path = path.contains(KEY);
         // What could lead to another path, or end it, is no key.
-        if !is_signed && !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_:.~".contains(&byte)) {
+        if in_path && !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_:.~".contains(&byte)) {
             return Err(Unsendable::BadSecret(self.key.clone()));
         }
         let uri: Uri =
@@ -259,12 +267,20 @@ impl Sender {
             *request.uri_mut() = uri;
             return Ok(request);
         };
+        let is_signed = !in_path && self.header.is_none() && !self.key.is_empty();
         let signed = if is_signed { Some(self.signed(key, &body)?) } else { None };
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         let json = header::HeaderValue::from_static("application/json");
         request.headers_mut().insert(header::CONTENT_TYPE, json);
+        if let Some(name) = &self.header {
+            if is_reserved(name) {
+                return Err(Unsendable::ReservedHeader(name.clone()));
+            }
+            let (name, value) = header(name, key).ok_or_else(|| Unsendable::BadSecret(self.key.clone()))?;
+            request.headers_mut().insert(name, value);
+        }
         for (name, value) in signed.into_iter().flatten() {
             let value = header::HeaderValue::from_str(&value).map_err(|_| Unsendable::Url)?;
             request.headers_mut().insert(header::HeaderName::from_static(name), value);
@@ -280,6 +296,18 @@ impl Sender {
         let signature = signature.ok_or_else(|| Unsendable::BadSecret(self.key.clone()))?;
         Ok([("webhook-id", id), ("webhook-timestamp", now.to_string()), ("webhook-signature", signature)])
     }
+}
+
+/// A header whose value is not shown where a request is.
+fn header(name: &str, value: &str) -> Option<(header::HeaderName, header::HeaderValue)> {
+    let mut value = header::HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    Some((name.parse().ok()?, value))
+}
+
+fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 impl Executor for Line {

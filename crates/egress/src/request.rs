@@ -25,6 +25,11 @@ const RESERVED: &[&str] = &[
     "proxy-connection",
 ];
 
+/// Whether nobody but hyper sets this header.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved))
+}
+
 /// Why a request is not sent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unsendable {
@@ -69,7 +74,7 @@ pub(crate) fn build(
     *sent.method_mut() = method.ok_or(Unsendable::Method(request.method))?;
     *sent.uri_mut() = uri;
     for (name, value) in request.headers {
-        if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+        if is_reserved(&name) {
             return Err(Unsendable::ReservedHeader(name));
         }
         let wire_name =

@@ -90,7 +90,10 @@ fn sizes(action: &Action) -> (usize, usize) {
             (0, [&adaptation.old, &adaptation.new].into_iter().flatten().map(|text| text.0.len()).sum())
         }
         Action::Relay(relay) => (relay.method.len() + relay.url.len(), 0),
-        Action::Line(way) => (way.channel.len() + way.url.len() + way.key.len(), 0),
+        Action::Line(way) => {
+            let header = way.header.as_ref().map_or(0, String::len);
+            (way.channel.len() + way.url.len() + way.key.len() + header, 0)
+        }
         Action::Tool(tool) => (tool.name.len() + tool.args.len(), 0),
         Action::Read { .. }
         | Action::Stat { .. }

@@ -444,15 +444,19 @@ pub struct Relay {
     pub key: Option<String>,
 }
 
-/// The way to a chat channel's server. What passes over it is not kept: what is said there stands in the sessions where it is said.
+/// The way to a chat channel's server, or to a collector of telemetry. What passes over it is not kept: what is said there stands in
+/// the sessions where it is said, and what a collector is told is made from the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Line {
     /// The channel's name in the configuration.
     pub channel: String,
     /// The URL of its server; requests go to paths beneath it.
     pub url: String,
-    /// The name of the secret that the door puts in.
+    /// The name of the secret that the door puts in; empty where the server asks for none.
     pub key: String,
+    /// The header that the secret is the whole value of, where it has its place in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
 }
 
 /// The value of a header.

@@ -85,6 +85,7 @@ pub fn card(question: &Question<'_>) -> Card {
         Action::Line(way) => {
             draft.line("POST", &way.url);
             draft.field("key", &way.key);
+            draft.optional("header", way.header.as_deref());
             format!("Open the channel {}", way.channel)
         }
         Action::Amend(amendment) => draft.amend(amendment),

@@ -3,10 +3,12 @@
 mod archive;
 mod proof;
 mod salvage;
+mod send;
 mod spans;
 mod verify;
 
 pub(super) use proof::check;
+pub(super) use send::run as send;
 
 use crate::{
     cli::Audit,
@@ -47,7 +49,7 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
             proof::keys(&journal, printer).await
         }
         // They have gone their own way.
-        Audit::Verify { .. } | Audit::Check { .. } | Audit::Salvage { .. } => Ok(ExitCode::SUCCESS),
+        Audit::Verify { .. } | Audit::Check { .. } | Audit::Salvage { .. } | Audit::Send => Ok(ExitCode::SUCCESS),
         Audit::Export(asked) if asked.otlp || asked.folded => {
             spans::run(&config, &journal, &asked, printer).await
         }

@@ -157,7 +157,7 @@ pub(crate) fn door(
     Ok(Egress::new(door, keys.vault.clone(), journal.seal())?)
 }
 
-/// A channel's line, with the same limits, and where requests are given to it.
+/// A line to one server, whose answers may be so long, and where requests are given to it.
 ///
 /// # Errors
 /// When its URL is none, or a proxy is of a kind that cannot be used.
@@ -166,10 +166,12 @@ pub(super) fn line(
     way: &bailey_protocol::Line,
     keys: &Keys,
     journal: &Journal,
+    answer_bytes_max: usize,
 ) -> Result<(Arc<dyn Executor>, LineEnd)> {
     let door = bailey_egress::Config {
         proxies: Proxies::of(|name| std::env::var(name).ok())?,
         connect_timeout: Duration::from_secs(config.network.connect_seconds),
+        body_bytes_max: answer_bytes_max,
         ..bailey_egress::Config::default()
     };
     let (line, end) = Line::new(way.clone(), &door, keys.vault.clone(), journal.seal())?;

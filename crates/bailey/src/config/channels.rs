@@ -68,9 +68,7 @@ pub(super) fn check(document: &Document, channels: &BTreeMap<String, Channel>) -
             let message = format!("`{}` is no URL of a server: {why}", channel.url());
             return Err(document.mistake(&at("base_url"), message));
         }
-        let is_here = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
-        if channel.url().starts_with("http://") && !is_here.iter().any(|here| channel.url().starts_with(here))
-        {
+        if !models::is_private(channel.url()) {
             let message = "the key and all that is said would go there unencrypted: write `https://`";
             return Err(document.mistake(&at("base_url"), message));
         }

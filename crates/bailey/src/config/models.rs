@@ -123,6 +123,18 @@ pub(super) fn is_url(url: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Whether nobody on the way can read what goes to this URL: it is encrypted, or stays on this machine.
+pub(super) fn is_private(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return true };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // The colons of an address of version 6 stand in brackets.
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    ["127.0.0.1", "localhost", "[::1]"].contains(&host)
+}
+
 /// Whether a text is the URL of a server and of nothing on it: a path would say more than is looked at.
 pub(super) fn is_place(url: &str) -> Result<(), &'static str> {
     is_url(url)?;

@@ -114,6 +114,8 @@ pub(crate) struct Status {
     #[serde(default)]
     pub(crate) page: Option<PageState>,
     #[serde(default)]
+    pub(crate) telemetry: Option<ChannelState>,
+    #[serde(default)]
     pub(crate) memory: Option<MemoryState>,
 }
 

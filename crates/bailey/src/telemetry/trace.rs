@@ -203,7 +203,6 @@ impl Trace {
     }
 
     /// The first entry that whoever reads on another time has to read again.
-    #[cfg_attr(not(test), expect(dead_code, reason = "whoever sends spans goes on from there"))]
     pub(crate) fn oldest(&mut self) -> u64 {
         let least = self.seq.saturating_sub(OPEN_ENTRIES_MAX);
         let is_kept = |open: &Open| open.above.base > least;

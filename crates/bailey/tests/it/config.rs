@@ -79,6 +79,16 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
             "a password in it",
         ),
         ("[limits]\ntool_calls = 0\n", "config.toml:2:1", "1 or more"),
+        ("[telemetry]\notlp = \"http://c.example:4318\"\n", "config.toml:2:1", "unencrypted"),
+        ("[telemetry]\notlp = \"http://127.0.0.1.example:4318\"\n", "config.toml:2:1", "unencrypted"),
+        ("[telemetry]\notlp = \"http://localhost/v1/traces\"\n", "config.toml:2:1", "comes behind"),
+        ("[telemetry]\notlp = \"https://me:pw@c.example\"\n", "config.toml:2:1", "a password in it"),
+        ("[telemetry]\nkey_env = \"K\"\n", "config.toml:2:1", "name the collector"),
+        (
+            "[telemetry]\notlp = \"https://c.example\"\nkey_env = \"K\"\nheader = \"a: b\"\n",
+            "config.toml:4:1",
+            "is no header",
+        ),
         ("[network]\nprivate = [\"http://h:81/path\"]\n", "config.toml:2:1", "without a path"),
         ("[network]\ntunnels = [\"https://h:81?q\"]\n", "config.toml:2:1", "without a path"),
         (

@@ -1,13 +1,21 @@
 //! What others are told of what Bailey does: spans that official decoders take, and nothing that was said.
 
-use crate::stage::Stage;
-use bailey_testkit::Reply;
+use crate::{
+    daemon::{Daemon, PATIENCE, end, pid},
+    stage::Stage,
+};
+use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
-    io::Write as _,
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
 };
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/telemetry.py");
@@ -207,4 +215,207 @@ fn nothing_that_was_said_is_told() {
     }
     // A call of no tool of ours is told without its name.
     assert!(spans.contains("execute_tool _OTHER") && spans.contains("execute_tool command.run"), "{spans}");
+}
+
+/// A server of somebody's, in another language, that takes what the official messages are and nothing else.
+struct Collector {
+    child: Child,
+    port: u64,
+    told: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Collector {
+    /// It answers the first requests so, and takes the others.
+    fn start(packages: &Path, answers: &Value) -> Self {
+        let mut child = Command::new("python3")
+            .arg(SCRIPT)
+            .arg(packages)
+            .args(["serve", &answers.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map_while(Result::ok)
+            .map(|line| serde_json::from_str::<Value>(&line).unwrap());
+        let port = lines.next().unwrap()["port"].as_u64().unwrap();
+        let told: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let heard = told.clone();
+        thread::spawn(move || lines.for_each(|line| heard.lock().unwrap().push(line)));
+        Self { child, port, told }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/base", self.port)
+    }
+
+    /// The requests that came, each of which was what it has to be.
+    fn requests(&self) -> Vec<Value> {
+        let told = self.told.lock().unwrap().clone();
+        for request in &told {
+            assert!(request["wrong"].is_null() && request["path"] == "/base/v1/traces", "{request:#}");
+        }
+        told
+    }
+
+    /// The names of the spans that came, in order.
+    fn spans(&self) -> Vec<String> {
+        let items = |request: &Value| request["items"].as_array().unwrap().clone();
+        self.requests().iter().flat_map(items).map(|span| span["span"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn wait_for(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        // What is tried again is left alone for longer each time.
+        let deadline = Instant::now() + 2 * PATIENCE;
+        while !is_so(self) {
+            assert!(Instant::now() < deadline, "{what} did not come: {:#?}", self.spans());
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+const KEY: &str = "Basic dGVsZW1ldHJ5OnBsYW50ZWQtc2VjcmV0";
+
+/// A home whose daemon tells a collector.
+fn told(stage: &Stage, collector: &Collector, replies: usize) -> ModelServer {
+    let model = stage.model((0..replies).map(|_| Reply::text("done")).collect());
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    let telemetry =
+        format!("{own}\n[telemetry]\notlp = {:?}\nkey_env = \"COLLECTOR_KEY\"\n", collector.url());
+    fs::write(&config, telemetry).unwrap();
+    let keys = stage.home().join(".env");
+    fs::write(&keys, format!("COLLECTOR_KEY={KEY}\n")).unwrap();
+    fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
+    model
+}
+
+fn task(stage: &Stage) {
+    let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "do it"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+/// The names of all spans that the journal comes to.
+fn exported(stage: &Stage, packages: &Path) -> Vec<String> {
+    spans(stage, packages).iter().map(|span| span["span"].as_str().unwrap().to_owned()).collect()
+}
+
+fn sender(stage: &Stage) -> Option<u64> {
+    let name = format!("{} audit send", stage.home().display());
+    let found = Command::new("pgrep").args(["-f", &name]).output().unwrap();
+    String::from_utf8(found.stdout).unwrap().lines().next()?.parse().ok()
+}
+
+/// A figure of a process (proc_pid_status(5)).
+fn figure(pid: u64, name: &str) -> u64 {
+    let about = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = about.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_collector_is_told_each_thing_once_over_a_kill_and_a_stop() {
+    let Some(packages) = messages() else { return };
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let collector = Collector::start(&packages, &json!([]));
+    let _model = told(&stage, &collector, 4);
+    // What was done before there was anybody to tell is told first.
+    task(&stage);
+    let all = |collector: &Collector| collector.spans() == exported(&stage, &packages);
+    {
+        let daemon = Daemon::start(&stage);
+        collector.wait_for("what was done before", all);
+        // A process of its own, which the daemon knows nothing of.
+        task(&stage);
+        collector.wait_for("a run beside the daemon", all);
+        assert_eq!(daemon.status()["telemetry"]["up"], true);
+        let first = &collector.requests()[0];
+        assert_eq!(first["headers"]["authorization"], KEY, "{first:#}");
+
+        // While nothing is done, nobody wakes.
+        let process = sender(&stage).unwrap();
+        thread::sleep(Duration::from_secs(3));
+        let switches = |pid| figure(pid, "voluntary_ctxt_switches");
+        let (of_it, of_daemon) = (switches(process), switches(pid(&daemon.status())));
+        thread::sleep(Duration::from_secs(4));
+        assert_eq!(switches(process), of_it, "it wakes while nothing is done");
+        // To be asked for its status wakes the daemon.
+        let woken = switches(pid(&daemon.status())) - of_daemon;
+        assert!(woken < 40, "the daemon wakes while nothing is done: {woken}");
+
+        end(process, "-KILL");
+        task(&stage);
+        collector.wait_for("what was done while nobody told it", all);
+        assert_ne!(sender(&stage), Some(process));
+    }
+    task(&stage);
+    let before = collector.spans().len();
+    let _daemon = Daemon::start(&stage);
+    collector.wait_for("what was done without a daemon", all);
+    let spans = collector.spans();
+    assert_eq!(spans.iter().collect::<BTreeSet<_>>().len(), spans.len(), "something was told twice");
+    assert!(before < spans.len());
+    // The key stands where its owner put it, and in the requests.
+    fs::remove_file(stage.home().join(".env")).unwrap();
+    let found = Command::new("grep").args(["-rlF", "planted-secret"]).arg(stage.home()).output().unwrap();
+    assert_eq!(String::from_utf8(found.stdout).unwrap(), "");
+}
+
+/// It is slow, answers without end, sends elsewhere, wants to be left alone and hangs up in the middle of its answer; sessions do not
+/// notice, and what it took in the end is everything.
+#[test]
+fn a_collector_that_misbehaves_is_nobodys_trouble() {
+    let Some(packages) = messages() else { return };
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let answers = json!([
+        { "sleep": 12 },
+        { "times": 50 << 20, "body": " " },
+        { "status": 307, "headers": { "location": "/elsewhere" } },
+        { "status": 429, "headers": { "retry-after": "2" } },
+        { "lacks": 1000 },
+    ]);
+    let collector = Collector::start(&packages, &answers);
+    let _model = told(&stage, &collector, 3);
+    task(&stage);
+    let daemon = Daemon::start(&stage);
+    collector.wait_for("the first request", |collector| collector.requests().len() == 1);
+    let memory = figure(sender(&stage).unwrap(), "VmHWM");
+    let begun = Instant::now();
+    task(&stage);
+    assert_eq!(daemon.status()["telemetry"]["up"], true);
+    assert!(begun.elapsed() < Duration::from_secs(10), "a session waited for a collector");
+    collector.wait_for("everything", |collector| {
+        let told: BTreeSet<String> = collector.spans().into_iter().collect();
+        exported(&stage, &packages).iter().all(|span| told.contains(span))
+    });
+    // The same request six times, byte for byte, and nothing twice after that.
+    let requests = collector.requests();
+    assert!(requests.len() >= 7 && requests[..6].iter().all(|it| it["text"] == requests[0]["text"]));
+    let grown = figure(sender(&stage).unwrap(), "VmHWM") - memory;
+    assert!(grown < 16 << 10, "an answer of 50 MiB took {grown} KiB");
+    let logs = stage.ran(&["logs"]).stdout;
+    assert!(logs.contains("did not begin to answer within 10 s"), "{logs}");
+    assert!(logs.contains("the collector takes spans again"), "{logs}");
+
+    // What it refuses is not sent again, and what comes after it is.
+    let refusing = Collector::start(&packages, &json!([{ "status": 400, "body": "no" }]));
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    fs::write(&config, own.replace(&collector.url(), &refusing.url())).unwrap();
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    task(&stage);
+    refusing.wait_for("a request", |collector| collector.requests().len() == 1);
+    stage.ran(&["sandbox", "run", "--", "true"]);
+    refusing.wait_for("the next one", |collector| collector.requests().len() == 2);
+    let spans = refusing.spans();
+    assert_eq!(spans.iter().collect::<BTreeSet<_>>().len(), spans.len());
+    let logs = stage.ran(&["logs"]).stdout;
+    assert!(logs.contains("the collector refused it (status 400): some spans are not told"), "{logs}");
 }

@@ -6,10 +6,11 @@
 
 use super::{
     guard::{Guarded, guard},
-    notes::{Book, Open},
+    notes::{Notes, Open},
     talk,
 };
 use crate::{
+    book::Book,
     compose::{self, Keys},
     config::{Channel as Configured, Config, Kind},
     daemon::{
@@ -26,7 +27,7 @@ use bailey_channels::{
 };
 use bailey_egress::{LineEnd, LineError};
 use bailey_gateway::Delivery;
-use bailey_kernel::Acted;
+use bailey_protocol::Line;
 use bailey_secrets::Redactor;
 use std::{
     cell::{Cell, RefCell},
@@ -51,6 +52,8 @@ const TALKS_MAX: usize = 4096;
 const WAITING_MAX: usize = 256;
 /// How far the time of a delivery may be from this machine's, in seconds.
 const FRESH_SECONDS: u64 = 300;
+/// The longest answer of a platform, in bytes.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// What is answered to a message that is a credential.
 const BLOCKED: &str = "That looks like a password or a key, so it was thrown away unread: nobody here has seen it, and it is \
                        noted nowhere. The platform still has it: delete your message, and change the key. Keys are set at the \
@@ -62,7 +65,7 @@ pub(super) struct Bridge {
     pub(super) channel: Box<dyn Channel>,
     pub(super) us: Us,
     link: Link<Given>,
-    pub(super) book: Book,
+    pub(super) book: Book<Notes>,
     redactor: Redactor,
     line: LineEnd,
     /// Until when the platform wants to be left alone.
@@ -90,8 +93,16 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
     make_private(&folder)?;
     let book = Book::open(&folder)?;
     let redactor = keys.redactor.clone();
-    let opened = compose::line(home, &config, keys, name, configured, &Book::paths(&folder)).await?;
-    let (kernel, owner, way) = (opened.kernel, opened.owner, opened.way);
+    let way = Line {
+        channel: name.into(),
+        url: configured.url().into(),
+        key: configured.key_env.clone(),
+        header: None,
+    };
+    let notes = Book::<Notes>::paths(&folder);
+    let opened =
+        compose::line(home, &config, keys, way, &home.channel(name), notes, ANSWER_BYTES_MAX).await?;
+    let line = opened.line.clone();
     let serve = async {
         let bridge = Bridge {
             name: name.to_owned(),
@@ -100,29 +111,13 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
             link: Link::new(socket),
             book,
             redactor,
-            line: opened.line,
+            line,
             rest: Cell::new(None),
             talks: RefCell::default(),
         };
         bridge.serve(printer).await
     };
-    LocalSet::new()
-        .run_until(async {
-            tokio::select! {
-                acted = kernel.act(&owner, way, &[]) => match acted? {
-                    Acted::Done(output) => bail!("the channel's connection ended: {:?}", output.outcome().status),
-                    Acted::Denied(reasons) => {
-                        Err(Mistyped(format!("the rules do not let this channel be opened: {}", reasons.join("; "))).into())
-                    }
-                    Acted::Waiting(_) => Err(Mistyped(
-                        "the rules ask a human before this channel is opened, and nobody sits here: allow it in a rule".into(),
-                    )
-                    .into()),
-                },
-                served = serve => served,
-            }
-        })
-        .await
+    LocalSet::new().run_until(opened.during("channel", serve)).await
 }
 
 fn codec(configured: &Configured) -> Box<dyn Channel> {

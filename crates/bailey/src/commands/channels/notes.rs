@@ -1,31 +1,12 @@
 //! What the process of a channel must not forget: where the platform's news go on, which messages have no whole answer yet, and in which
 //! messages of ours the answers stand.
-//!
-//! A bound process makes no files, so there are two, which take turns: what is in the one stays whole while the other is written.
 
-use anyhow::{Context as _, Result};
 use bailey_channels::{Attachment, Conversation};
-use bailey_protocol::Digest;
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use std::{
-    cell::{Cell, RefCell},
-    collections::BTreeMap,
-    fs::{File, OpenOptions},
-    io::Read as _,
-    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
-    path::{Path, PathBuf},
-};
-
-/// The names of the two.
-const NAMES: [&str; 2] = ["notes.0", "notes.1"];
-/// The most that is read of one, in bytes.
-const BYTES_MAX: u64 = 64 << 20;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Notes {
-    /// Counts what was written.
-    number: u64,
     /// Where the platform's news go on.
     pub(super) cursor: i64,
     /// Messages without a whole answer, in the order in which they came.
@@ -61,114 +42,9 @@ pub(super) struct CardNote {
     pub(super) text: String,
 }
 
-/// The notes and the files they lie in.
-#[derive(Debug)]
-pub(super) struct Book {
-    files: [File; 2],
-    next: Cell<usize>,
-    notes: RefCell<Notes>,
-}
-
-impl Book {
-    /// Their paths.
-    pub(super) fn paths(folder: &Path) -> [PathBuf; 2] {
-        NAMES.map(|name| folder.join(name))
-    }
-
-    /// Goes on with what was noted.
-    ///
-    /// # Errors
-    /// When they cannot be opened. What was torn is passed over for what was written before it.
-    pub(super) fn open(folder: &Path) -> Result<Self> {
-        let open = |path: PathBuf| {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(&path);
-            file.with_context(|| format!("cannot open `{}`", path.display()))
-        };
-        let [one, other] = Self::paths(folder);
-        let files = [open(one)?, open(other)?];
-        // The process before this one may be about to end, and the notes are one's at a time.
-        rustix::fs::flock(&files[0], FlockOperation::LockExclusive)
-            .context("the channel's notes cannot be locked")?;
-        let [one, other] = [read(&files[0]), read(&files[1])];
-        let number = |notes: &Option<Notes>| notes.as_ref().map(|notes| notes.number);
-        let (next, newest) = if number(&one) > number(&other) { (1, one) } else { (0, other) };
-        Ok(Self { files, next: Cell::new(next), notes: RefCell::new(newest.unwrap_or_default()) })
-    }
-
-    pub(super) fn get<T>(&self, get: impl FnOnce(&Notes) -> T) -> T {
-        get(&self.notes.borrow())
-    }
-
-    /// Changes them. When this returns, they are on disk.
-    ///
-    /// # Errors
-    /// When they cannot be written: then nothing has changed.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Notes)) -> Result<()> {
-        let mut notes = self.notes.borrow().clone();
-        change(&mut notes);
-        notes.number += 1;
-        let body = serde_json::to_vec(&notes)?;
-        let mut bytes = format!("{}\n", Digest::of(&body)).into_bytes();
-        bytes.extend(body);
-        let file = if self.next.get() == 0 { &self.files[0] } else { &self.files[1] };
-        let write = || {
-            file.set_len(0)?;
-            file.write_all_at(&bytes, 0)?;
-            file.sync_data()
-        };
-        write().context("the channel's notes cannot be written")?;
-        self.next.set(1 - self.next.get());
-        *self.notes.borrow_mut() = notes;
-        Ok(())
-    }
-
+impl Notes {
     /// The messages of a conversation that have no whole answer yet.
     pub(super) fn open_in(&self, at: &Conversation) -> Vec<Open> {
-        self.get(|notes| notes.open.iter().filter(|open| open.at == at.0).cloned().collect())
-    }
-}
-
-fn read(file: &File) -> Option<Notes> {
-    let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    let at = bytes.iter().position(|byte| *byte == b'\n')?;
-    let (digest, body) = (bytes.get(..at)?, bytes.get(at + 1..)?);
-    let is_whole = Digest::of(body).to_string().as_bytes() == digest;
-    is_whole.then(|| serde_json::from_slice(body).ok())?
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Book, NAMES};
-    use std::fs;
-
-    #[test]
-    fn torn_notes_are_those_of_before() {
-        let folder = tempfile::tempdir().unwrap();
-        let cursor = || Book::open(folder.path()).unwrap().get(|notes| notes.cursor);
-        assert_eq!(cursor(), 0);
-        for at in 1..6 {
-            Book::open(folder.path()).unwrap().change(|notes| notes.cursor = at).unwrap();
-            assert_eq!(cursor(), at);
-        }
-        // The newest is torn, at each byte.
-        let newest = NAMES.map(|name| folder.path().join(name));
-        let newest = newest
-            .iter()
-            .max_by_key(|path| fs::read_to_string(path).unwrap().contains("\"cursor\":5"))
-            .unwrap();
-        let whole = fs::read(newest).unwrap();
-        for length in 0..whole.len() {
-            fs::write(newest, &whole[..length]).unwrap();
-            assert_eq!(cursor(), 4, "after {length} bytes");
-        }
-        fs::write(newest, &whole).unwrap();
-        assert_eq!(cursor(), 5);
+        self.open.iter().filter(|open| open.at == at.0).cloned().collect()
     }
 }

@@ -375,7 +375,7 @@ impl Talk {
             .for_each(|(_, tap, _)| self.toast(tap, "It was answered before, or cannot be answered now."));
         if self.again.is_some_and(|again| again <= Instant::now()) {
             self.again = None;
-            for open in self.bridge.book.open_in(&self.at) {
+            for open in self.bridge.book.get(|notes| notes.open_in(&self.at)) {
                 if !self.accepted.contains(&open.key) {
                     self.say(&open).await;
                 }
@@ -383,7 +383,7 @@ impl Talk {
         }
         // What is answered, or nobody may say, needs its files no more.
         if !self.files.is_empty() {
-            let open = self.bridge.book.open_in(&self.at);
+            let open = self.bridge.book.get(|notes| notes.open_in(&self.at));
             self.files.retain(|key, _| open.iter().any(|open| open.key == *key));
         }
         let is_at_rest = self.files.is_empty()

@@ -1,0 +1,182 @@
+//! The process that tells a collector what is done, beneath the daemon. It hears another server, so it is bound: it reaches that one, the
+//! journal and its own notes.
+//!
+//! The journal is the queue. A page of it is read, what ended in it is sent, and only when the collector has taken that the next one is
+//! read; so nothing is lost while a collector is away, and nothing piles up. What was sent and not noted, for a kill came between, is
+//! sent again under the same names.
+
+use crate::{
+    book::Book,
+    compose::{self, Keys},
+    config::Config,
+    daemon::{
+        link::Link,
+        telemetry::{Had, Want},
+    },
+    exit::Mistyped,
+    home::{Home, make_private},
+    print::Printer,
+    telemetry::{Request, Resource, Said, Span, Trace},
+};
+use anyhow::Result;
+use bailey_egress::LineEnd;
+use bailey_journal::{Fact, Journal};
+use bailey_protocol::{Line, WsPath};
+use serde::{Deserialize, Serialize};
+use std::{io, os::fd::AsFd as _, process::ExitCode, time::Duration};
+use tokio::time::sleep;
+
+/// Entries that are read at once, and spans in one request.
+const PAGE: u32 = 200;
+const SPANS_MAX: usize = 500;
+/// How far is read without a note where there is nothing to tell, in entries.
+const UNNOTED_MAX: u64 = 2000;
+/// How long a collector may take to answer, and the longest answer in bytes.
+const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// How long it is left alone after a failure, at first and at most.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+const TRACES: &str = "/v1/traces";
+/// What the way is called in the journal; no channel can have that name.
+const NAME: &str = "[telemetry]";
+
+/// How far the collector was told.
+#[derive(Debug, Default, Clone, Copy, Serialize, Deserialize)]
+struct Notes {
+    /// The last entry of which all that ended by it was taken.
+    sent: u64,
+    /// The entry from which on is to be read again.
+    from: u64,
+}
+
+struct Sender<'a> {
+    journal: Journal,
+    line: LineEnd,
+    link: Link<Had>,
+    book: Book<Notes>,
+    trace: Trace,
+    printer: &'a Printer,
+    /// Whether it was said that the collector takes nothing.
+    is_told: bool,
+}
+
+/// Tells the configured collector, until the daemon ends.
+pub(in crate::commands) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    let config = Config::load(home)?;
+    let Some(url) = config.telemetry.otlp.clone() else {
+        return Err(Mistyped(
+            "there is no collector: name one in config.toml as `otlp` in [telemetry]".into(),
+        )
+        .into());
+    };
+    let keys = Keys::load(home, &config, printer)?;
+    let key = config.telemetry.key_env.clone().unwrap_or_default();
+    if !key.is_empty() && !keys.has(&key) {
+        return Err(Mistyped(format!("the collector's key is not set: bailey secrets set {key}")).into());
+    }
+    let folder = home.telemetry();
+    make_private(&folder)?;
+    let (book, notes) = (Book::open(&folder)?, Book::<Notes>::paths(&folder));
+    let trace = Trace::new(compose::toolbox(&config, &WsPath("/".into())));
+    let way = Line { channel: NAME.into(), url, key, header: config.telemetry.header() };
+    let opened = compose::line(home, &config, keys, way, &folder, notes, ANSWER_BYTES_MAX).await?;
+    let (journal, line) = (opened.journal().clone(), opened.line.clone());
+    let link = Link::new(socket);
+    let sender = Sender { journal, line, link, book, trace, printer, is_told: false };
+    opened.during("collector", sender.serve()).await
+}
+
+impl Sender<'_> {
+    /// Sends what there is, and then what comes.
+    async fn serve(mut self) -> Result<ExitCode> {
+        let first = self.journal.outline(0, 1).await?;
+        let nonce = first.iter().find_map(|recorded| match &recorded.entry.fact {
+            Fact::Genesis { nonce, .. } => Some(nonce.as_str()),
+            _ => None,
+        });
+        let resource = Resource::of(nonce.unwrap_or_default());
+        let Notes { sent, from } = self.book.get(|notes| *notes);
+        // A home that was brought back from a copy may hold less than what was told.
+        let (mut sent, mut after) = (sent.min(self.journal.newest()), from.saturating_sub(1));
+        let (mut noted, mut seen) = (sent, 0);
+        loop {
+            let entries = self.journal.outline(after, PAGE).await?;
+            let is_more = entries.len() == PAGE as usize;
+            let mut ended = Vec::new();
+            for recorded in &entries {
+                after = recorded.entry.seq.0;
+                self.trace.take(recorded, &mut ended);
+            }
+            if !is_more {
+                self.trace.rest(&mut ended);
+            }
+            let new = ended.into_iter().filter(|(seq, _)| *seq > sent).map(|(_, span)| span);
+            let spans: Vec<Span> = new.collect();
+            for some in spans.chunks(SPANS_MAX) {
+                self.send(&serde_json::to_string(&Request::new(&resource, some))?).await;
+            }
+            sent = sent.max(after);
+            let from = self.trace.oldest();
+            if !spans.is_empty() || sent - noted > UNNOTED_MAX {
+                self.book.change(|notes| *notes = Notes { sent, from })?;
+                noted = sent;
+            }
+            if !is_more {
+                let (Had::News(now), _) = self.link.ask(&Want::News(seen)).await?;
+                seen = now;
+            }
+        }
+    }
+
+    /// Sends a request until it is taken, or will never be.
+    async fn send(&mut self, body: &str) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let said = match self.line.post(TRACES.into(), body.to_owned(), PATIENCE).await {
+                Ok(answer) => Said::of(answer.status, answer.retry_after, &answer.body),
+                Err(error) => Said::Later(None, error.why),
+            };
+            let (wait, why) = match said {
+                Said::Taken => return self.well(),
+                Said::InPart(rejected, words) => {
+                    self.printer.note(&format!("the collector threw {rejected} spans away: {words}"));
+                    return self.well();
+                }
+                Said::Refused(why) => {
+                    self.printer.note(&format!("{why}: some spans are not told"));
+                    return;
+                }
+                Said::Later(wait, why) => (wait, why),
+            };
+            if !std::mem::replace(&mut self.is_told, true) {
+                self.printer.note(&why);
+            }
+            match wait {
+                Some(wait) => sleep(wait).await,
+                None => {
+                    sleep(spread(pause)).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    fn well(&mut self) {
+        if std::mem::take(&mut self.is_told) {
+            self.printer.note("the collector takes spans again");
+        }
+    }
+}
+
+/// A pause of about this length: who was turned away together does not come back together.
+fn spread(pause: Duration) -> Duration {
+    let mut random = [0];
+    // Without randomness it is the pause itself.
+    if getrandom::fill(&mut random).is_err() {
+        return pause;
+    }
+    let [random] = random;
+    pause / 2 + pause * u32::from(random) / 255
+}

@@ -1,0 +1,112 @@
+//! The process that tells a collector what is done: it is kept up, and woken when the journal grew.
+//!
+//! Whoever writes the journal, in whatever process, writes its log, and the kernel tells of that (inotify(7)). So nothing looks at a
+//! clock: while nothing is done, nobody wakes.
+
+use super::{Daemon, attached::Kept, wire::ChannelState};
+use crate::config::Telemetry;
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::{io, mem::MaybeUninit, os::fd::OwnedFd, path::Path, rc::Rc, thread, time::Duration};
+use tokio::{sync::watch, time::sleep};
+
+/// SQLite's log beside the journal, which each transaction is written to.
+const LOG: &str = "journal.db-wal";
+/// For how long is gathered what is told at once.
+const GATHER: Duration = Duration::from_secs(1);
+/// How often is told that there may be something where the kernel tells of nothing.
+const BLINDLY: Duration = Duration::from_secs(60);
+
+/// What the process asks for: to be told when the journal has grown since this count.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Want {
+    News(u64),
+}
+
+/// What it is told: the count now.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Had {
+    News(u64),
+}
+
+/// The process, and what wakes it.
+#[derive(Default)]
+pub(super) struct Sending {
+    kept: Option<Rc<Kept>>,
+    news: Option<watch::Receiver<u64>>,
+}
+
+impl Sending {
+    pub(super) fn state(&self) -> Option<ChannelState> {
+        self.kept.as_ref().map(|kept| kept.state())
+    }
+
+    pub(super) fn end(&self) {
+        self.kept.iter().for_each(|kept| kept.end());
+    }
+}
+
+impl Daemon {
+    /// Keeps up what tells the configured collector, where there is one.
+    pub(super) fn keep_telemetry(self: &Rc<Self>, settings: &Telemetry) {
+        let mut sending = self.sending.borrow_mut();
+        sending.end();
+        sending.kept = None;
+        if settings.otlp.is_none() {
+            return;
+        }
+        let news = sending.news.get_or_insert_with(|| self.watch_journal()).clone();
+        let kept = Rc::new(Kept::new("telemetry", "otlp"));
+        sending.kept = Some(kept.clone());
+        let serve = move |_: Rc<Self>, Want::News(seen): Want| {
+            let mut news = news.clone();
+            async move {
+                if news.wait_for(|count| *count != seen).await.is_err() {
+                    // Nobody counts.
+                    sleep(BLINDLY).await;
+                }
+                sleep(GATHER).await;
+                let count = *news.borrow();
+                (Had::News(count), None)
+            }
+        };
+        self.keep_up(kept, ["audit", "send"].map(str::to_owned).into(), |_| Ok(()), serve);
+    }
+
+    /// Counts how often the journal grew.
+    fn watch_journal(self: &Rc<Self>) -> watch::Receiver<u64> {
+        let (count, counted) = watch::channel(1);
+        let folder = self.home.root.clone();
+        // It waits in the kernel, for as long as the daemon lives.
+        let watching = watched(&folder).map(|watched| thread::spawn(move || watch_for(&watched, &count)));
+        if let Err(error) = watching {
+            let why = format!(
+                "the kernel does not tell when the journal grows, so it is looked at each minute: {error}"
+            );
+            self.log.note("not_watched", json!({ "why": why }));
+        }
+        counted
+    }
+}
+
+/// A folder whose changes the kernel tells of.
+fn watched(folder: &Path) -> io::Result<OwnedFd> {
+    let watched = inotify::init(CreateFlags::CLOEXEC)?;
+    inotify::add_watch(&watched, folder, WatchFlags::MODIFY | WatchFlags::CREATE)?;
+    Ok(watched)
+}
+
+/// Counts writes to the journal's log, until nobody can be told.
+fn watch_for(watched: &OwnedFd, count: &watch::Sender<u64>) {
+    let mut room = [MaybeUninit::uninit(); 4096];
+    let mut reader = inotify::Reader::new(watched, &mut room);
+    while let Ok(event) = reader.next() {
+        // What has no name says that events were lost.
+        if event.file_name().is_none_or(|name| name.to_bytes() == LOG.as_bytes()) {
+            count.send_modify(|count| *count += 1);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What a collector says to what it was sent (OTLP/HTTP, "Response"). It is somebody else's server, and its words go into the log
+//! alone: a few of them, on one line.
+
+use serde::Deserialize;
+use std::time::Duration;
+
+/// The longest answer that is looked into, in bytes, and the most of its words.
+const LOOKED_AT_MAX: usize = 64 << 10;
+const WORDS_CHARS_MAX: usize = 200;
+/// A collector that wants to be left alone for longer is asked again after this.
+const LATER_MAX: Duration = Duration::from_secs(3600);
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It was taken.
+    Taken,
+    /// It was taken, and the collector has something to say: how many spans it threw away, and why.
+    InPart(u64, String),
+    /// It will not be taken, however often it is sent.
+    Refused(String),
+    /// It may be taken later; after so long, where the collector says that.
+    Later(Option<Duration>, String),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Response {
+    partial_success: Partial,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Partial {
+    rejected_spans: Count,
+    error_message: String,
+}
+
+/// A number of 64 bits, which is text in the JSON of protobuf; some write it as a number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Count {
+    Number(u64),
+    Text(String),
+}
+
+impl Default for Count {
+    fn default() -> Self {
+        Self::Number(0)
+    }
+}
+
+impl Said {
+    /// What an answer says.
+    pub(crate) fn of(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        match status {
+            200..=299 => Self::of_taken(body),
+            429 | 502..=504 => {
+                let later = retry_after.map(|wait| wait.min(LATER_MAX));
+                Self::Later(later, format!("the collector wants to be left alone (status {status})"))
+            }
+            // What is at fault is a setting, there or here: nothing is thrown away for that.
+            300..=399 => Self::Later(
+                None,
+                format!(
+                    "the collector sends elsewhere (status {status}), and nobody goes there: name that server in [telemetry]"
+                ),
+            ),
+            401 | 403 | 407 => Self::Later(
+                None,
+                format!(
+                    "the collector does not let Bailey in (status {status}): look at `key_env` and `header` in [telemetry]"
+                ),
+            ),
+            404 | 405 => Self::Later(
+                None,
+                format!(
+                    "nothing takes traces there (status {status}): look at `otlp` in [telemetry], behind which `/v1/traces` comes"
+                ),
+            ),
+            _ => Self::Refused(format!("the collector refused it (status {status})")),
+        }
+    }
+
+    fn of_taken(body: &[u8]) -> Self {
+        let looked_at = if body.len() > LOOKED_AT_MAX { &[] } else { body };
+        // Whoever takes it need not say anything that is understood.
+        let Response { partial_success } = serde_json::from_slice(looked_at).unwrap_or_default();
+        let rejected = match partial_success.rejected_spans {
+            Count::Number(number) => number,
+            Count::Text(text) => text.parse().unwrap_or(0),
+        };
+        let words = words(&partial_success.error_message);
+        if rejected == 0 && words.is_empty() { Self::Taken } else { Self::InPart(rejected, words) }
+    }
+}
+
+/// A few words, on one line.
+fn words(text: &str) -> String {
+    text.chars().take(WORDS_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Said;
+    use std::time::Duration;
+
+    #[test]
+    fn an_answer_says_what_becomes_of_the_request() {
+        let of = |status, body: &str| Said::of(status, None, body.as_bytes());
+        for body in ["", "{}", "null", "[]", "\u{0}", r#"{"partialSuccess":{}}"#, r#"{"partialSuccess":7}"#] {
+            assert_eq!(of(200, body), Said::Taken, "{body}");
+        }
+        let part = |rejected: &str| {
+            format!(r#"{{"partialSuccess":{{"rejectedSpans":{rejected},"errorMessage":"too\nold"}}}}"#)
+        };
+        assert_eq!(of(200, &part("\"3\"")), Said::InPart(3, "too old".into()));
+        assert_eq!(of(202, &part("3")), Said::InPart(3, "too old".into()));
+        // Without a number it is advice.
+        assert_eq!(
+            of(200, r#"{"partialSuccess":{"errorMessage":"soon too old"}}"#),
+            Said::InPart(0, "soon too old".into())
+        );
+        let long = format!(r#"{{"partialSuccess":{{"errorMessage":"{}"}}}}"#, "x".repeat(5000));
+        assert_eq!(of(200, &long), Said::InPart(0, "x".repeat(200)));
+        let longer = format!(r#"{{"partialSuccess":{{"errorMessage":"{}"}}}}"#, "x".repeat(65 << 10));
+        assert_eq!(of(200, &longer), Said::Taken);
+        for status in [400, 413, 422, 500, 501, 100, 600] {
+            assert!(matches!(of(status, ""), Said::Refused(_)), "{status}");
+        }
+        for status in [429, 502, 503, 504, 301, 307, 401, 403, 404] {
+            assert!(matches!(of(status, ""), Said::Later(None, _)), "{status}");
+        }
+        let later = |seconds| Said::of(503, Some(Duration::from_secs(seconds)), b"");
+        assert!(matches!(later(7), Said::Later(Some(wait), _) if wait == Duration::from_secs(7)));
+        assert!(matches!(later(u64::MAX), Said::Later(Some(wait), _) if wait == Duration::from_secs(3600)));
+    }
+}
