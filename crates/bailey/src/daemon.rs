@@ -12,9 +12,10 @@ mod attached;
 pub(crate) mod bridge;
 mod channels;
 pub(crate) mod client;
+mod health;
 mod inbox;
 pub(crate) mod link;
-mod log;
+pub(crate) mod log;
 mod memory;
 mod metrics;
 mod notify;
@@ -34,6 +35,7 @@ use anyhow::{Context as _, Result, bail};
 use attached::Kept;
 use bailey_journal::{Clock as _, Holder, JournalError, SessionLock, SystemClock};
 use bailey_protocol::SessionId;
+use health::Phase;
 use log::Log;
 use memory::Watch;
 use notify::Manager;
@@ -108,6 +110,7 @@ struct Daemon {
     channels: RefCell<Vec<Rc<Kept>>>,
     page: RefCell<Option<Rc<page::Page>>>,
     sending: RefCell<telemetry::Sending>,
+    told: health::Told,
     turns: Cell<u64>,
     is_stopping: Cell<bool>,
     /// Whether the home is copied each day.
@@ -176,7 +179,7 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
     let daemon = Rc::new(Daemon {
         home: home.clone(),
         since: since.to_string(),
-        log: Log::open(&folder)?,
+        log: Log::open(&folder, config.telemetry.logs.is_some())?,
         manager: Manager::find(),
         sessions: RefCell::default(),
         crashes: RefCell::default(),
@@ -186,6 +189,7 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
         channels: RefCell::default(),
         page: RefCell::default(),
         sending: RefCell::default(),
+        told: health::Told::default(),
         turns: Cell::new(0),
         is_stopping: Cell::new(false),
         is_daily: Cell::new(config.daily_backup),
@@ -194,10 +198,13 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
         ended: Notify::new(),
     });
     daemon.log.note("started", json!({ "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") }));
+    daemon.tell_health(Phase::Starting);
     let let_go = let_go(held);
     let served = LocalSet::new().run_until(daemon.serve(listener, &config, let_go, is_up)).await;
     fs::remove_file(folder.join(SOCKET)).ok();
+    daemon.tell_health(Phase::Stopped);
     daemon.log.note("ended", json!({ "pid": std::process::id() }));
+    daemon.log.end();
     served
 }
 
@@ -266,6 +273,7 @@ impl Daemon {
         self.keep_page(&config.page);
         self.keep_telemetry(&config.telemetry);
         spawn_local(self.clone().keep_time());
+        spawn_local(self.clone().keep_health());
         self.manager.tell("READY=1");
         is_up();
         let mut beat = interval(self.manager.beat.unwrap_or(ENDING_MAX));
@@ -409,6 +417,7 @@ impl Daemon {
         self.manager.tell("STOPPING=1");
         self.log.note("stopping", json!({ "working": self.working() }));
         self.sessions.borrow_mut().values_mut().for_each(Held::drain);
+        self.changed.notify_waiters();
         let daemon = self.clone();
         spawn_local(async move {
             // Who works is cut first, and who is about to end has some time more.

@@ -162,6 +162,11 @@ impl Home {
         self.root.join("daemon")
     }
 
+    /// How the daemon is, for whoever looks.
+    pub(crate) fn health(&self) -> PathBuf {
+        self.root.join("health.json")
+    }
+
     /// How far a collector was told of what is done.
     pub(crate) fn telemetry(&self) -> PathBuf {
         self.root.join("telemetry")

@@ -31,6 +31,14 @@ pub(crate) fn head(tx: &Tx<'_>) -> Result<(u64, Digest), StoreError> {
     Ok(row.map_or((0, Digest([0; 32])), |(seq, hash)| (seq, Digest(hash))))
 }
 
+/// The newest entry's position and hash, of the journal at `path`, which is there: for whoever only looks, and needs no key for it.
+///
+/// # Errors
+/// When it cannot be read, or is newer than this program.
+pub fn newest(path: &std::path::Path) -> Result<(u64, Digest), StoreError> {
+    bailey_store::Database::open(path, crate::schema::MIGRATIONS)?.glance(head)
+}
+
 /// The position of the chain's newest link.
 pub(crate) fn last(tx: &Tx<'_>) -> Result<u64, StoreError> {
     let last = tx.query_row("SELECT max(seq) FROM entry", params![], |row| row.get::<_, Option<u64>>(0))?;

@@ -62,7 +62,7 @@ pub use begin::Circumstances;
 #[cfg(feature = "controls")]
 pub use breach::Breach;
 pub use budget::{Bound, Budgets, Exceeded, Gauge, Span};
-pub use chain::{Broken, Verified};
+pub use chain::{Broken, Verified, newest as head};
 pub use clock::{Clock, SystemClock};
 pub use fact::{Entry, Fact, Failure, Loss, Parent, Payload, Purpose, Recorded, Stored, Under};
 pub use flock::FileLocks;

@@ -49,7 +49,9 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
             proof::keys(&journal, printer).await
         }
         // They have gone their own way.
-        Audit::Verify { .. } | Audit::Check { .. } | Audit::Salvage { .. } | Audit::Send => Ok(ExitCode::SUCCESS),
+        Audit::Verify { .. } | Audit::Check { .. } | Audit::Salvage { .. } | Audit::Send => {
+            Ok(ExitCode::SUCCESS)
+        }
         Audit::Export(asked) if asked.otlp || asked.folded => {
             spans::run(&config, &journal, &asked, printer).await
         }

@@ -4,6 +4,7 @@ use crate::{
     daemon::{
         self, LOG,
         client::Client,
+        log::as_now,
         wire::{Ask, MemoryState, Running, Status, Told},
     },
     exit,
@@ -260,17 +261,28 @@ fn has_moved(path: &Path, file: &File) -> bool {
 
 /// A line of the log; what is none is shown as it is.
 fn show(line: &str, printer: &Printer) {
-    if printer.is_json() {
-        return printer.verbatim(line);
-    }
-    let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else {
-        return printer.line(printer.paint(Style::Plain, line));
+    let fields = serde_json::from_str(line);
+    let Ok(mut fields) = fields.map(as_now) else {
+        return if printer.is_json() {
+            printer.verbatim(line)
+        } else {
+            printer.line(printer.paint(Style::Plain, line))
+        };
     };
+    if printer.is_json() {
+        return printer.verbatim(&Value::Object(fields).to_string());
+    }
     let mut word = |name: &str| match fields.remove(name) {
         Some(Value::String(text)) => text,
         other => other.map(|value| value.to_string()).unwrap_or_default(),
     };
-    let (time, what) = (word("at"), word("what"));
+    let (time, level, what) = (word("time"), word("level"), word("what"));
+    fields.remove("message");
+    let style = match level.as_str() {
+        "error" => Style::Red,
+        "warn" => Style::Yellow,
+        _ => Style::Bold,
+    };
     let about: Vec<String> = fields
         .iter()
         .map(|(name, value)| match value {
@@ -282,7 +294,7 @@ fn show(line: &str, printer: &Printer) {
     printer.line(format!(
         "{} {} {}",
         printer.paint(Style::Dim, &at(&time)),
-        printer.paint(Style::Bold, &what.replace('_', " ")),
+        printer.paint(style, &what.replace('_', " ")),
         printer.paint(Style::Plain, &about.join(", "))
     ));
 }

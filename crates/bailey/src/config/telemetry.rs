@@ -13,6 +13,15 @@ pub(crate) struct Telemetry {
     pub(crate) key_env: Option<String>,
     /// The header that the secret is the value of.
     pub(crate) header: Option<String>,
+    /// How the daemon prints its log, where it does.
+    pub(crate) logs: Option<Logs>,
+}
+
+/// A form of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Logs {
+    Json,
 }
 
 impl Telemetry {
@@ -24,7 +33,7 @@ impl Telemetry {
 
 /// Checks what is written.
 pub(super) fn check(document: &Document, telemetry: &Telemetry) -> Result<(), ConfigError> {
-    let Telemetry { otlp, key_env, header } = telemetry;
+    let Telemetry { otlp, key_env, header, .. } = telemetry;
     let mistake = |key: &str, message: &str| Err(document.mistake(&format!("telemetry.{key}"), message));
     let Some(url) = otlp else {
         return match key_env.is_some() || header.is_some() {

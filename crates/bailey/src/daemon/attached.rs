@@ -124,12 +124,14 @@ impl Daemon {
                     Ok(code) if code == Some(i32::from(exit::WRONG)) => {
                         // Its last words say why; the owner mends it and says so.
                         kept.state.borrow_mut().up = false;
+                        daemon.changed.notify_waiters();
                         return log("given_up", &kept.state().note);
                     }
                     Ok(_) => "its process ended".to_owned(),
                     Err(error) => format!("{error:#}"),
                 };
                 kept.is(false, why.clone());
+                daemon.changed.notify_waiters();
                 if kept.is_over.get() || daemon.is_stopping.get() {
                     return;
                 }
@@ -182,6 +184,7 @@ impl Daemon {
         greet(&socket)?;
         *kept.socket.borrow_mut() = Some(socket.clone());
         kept.is(true, String::new());
+        self.changed.notify_waiters();
         let begun = json!({ "channel": kept.state().name, "pid": child.id() });
         self.log.note(&format!("{}_begun", kept.kind), begun);
         let turns = Rc::new(Semaphore::new(AT_ONCE_MAX));

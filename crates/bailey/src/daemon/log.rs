@@ -1,4 +1,7 @@
-//! The daemon's log: a line of JSON for each thing that happened to it. What happened in sessions is in the journal.
+//! The daemon's log: a line of JSON for each thing that happened to it, with its time, how grave it is, and a sentence for whoever reads
+//! many logs. What happened in sessions is in the journal.
+//!
+//! Where its owner wants it, each line is printed, too, for what gathers the output of services.
 
 use anyhow::{Context as _, Result};
 use bailey_journal::{Clock as _, SystemClock};
@@ -6,40 +9,54 @@ use serde_json::{Map, Value, json};
 use std::{
     cell::RefCell,
     fs::{self, File, OpenOptions},
-    io::Write as _,
+    io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 /// Where the log is moved to when it is full, and how large it may become, in bytes.
 const BEFORE: &str = "log.1";
 const BYTES_MAX: u64 = 4 << 20;
+/// How many lines wait to be printed. Who does not read them in time misses some; they stand in the file.
+const PRINTED_LATER_MAX: usize = 1024;
+/// How long the last lines may take to be printed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The log of a daemon that runs.
 #[derive(Debug)]
 pub(super) struct Log {
     folder: PathBuf,
     file: RefCell<File>,
+    printed: RefCell<Option<Printed>>,
 }
 
 impl Log {
-    /// Goes on with the one that is there.
+    /// Goes on with the one that is there; what is noted is printed, too, where that is wanted.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn open(folder: &Path) -> Result<Self> {
+    pub(super) fn open(folder: &Path, is_printed: bool) -> Result<Self> {
         let file = file(folder)?;
-        Ok(Self { folder: folder.to_path_buf(), file: RefCell::new(file) })
+        let printed = RefCell::new(is_printed.then(Printed::start));
+        Ok(Self { folder: folder.to_path_buf(), file: RefCell::new(file), printed })
     }
 
     /// Notes what happened. That it cannot be, such as on a full disk, stops nothing.
     pub(super) fn note(&self, what: &str, about: Value) {
         let mut line = Map::new();
-        line.insert("at".into(), json!(SystemClock.now().to_string()));
+        line.insert("time".into(), json!(SystemClock.now().to_string()));
+        line.insert("level".into(), json!(level(what)));
         line.insert("what".into(), json!(what));
+        line.insert("message".into(), json!(message(what, &about)));
         if let Value::Object(about) = about {
             line.extend(about);
         }
+        let line = format!("{}\n", Value::Object(line));
+        // Who does not read is not waited for.
+        self.printed.borrow().iter().for_each(|printed| drop(printed.lines.try_send(line.clone())));
         let mut file = self.file.borrow_mut();
         if file.metadata().is_ok_and(|about| about.len() > BYTES_MAX) {
             fs::rename(self.folder.join(super::LOG), self.folder.join(BEFORE)).ok();
@@ -47,7 +64,67 @@ impl Log {
                 *file = new;
             }
         }
-        file.write_all(format!("{}\n", Value::Object(line)).as_bytes()).ok();
+        file.write_all(line.as_bytes()).ok();
+    }
+
+    /// Nothing more is printed; what was noted is waited for, though not for long.
+    pub(super) fn end(&self) {
+        let Some(Printed { lines, is_done }) = self.printed.borrow_mut().take() else { return };
+        drop(lines);
+        // It hears nothing, for the thread lets go of it when it ends.
+        is_done.recv_timeout(LAST_WORDS).ok();
+    }
+}
+
+/// A line of before, when it had no more than its time and what happened, as one of now.
+pub(crate) fn as_now(mut line: Map<String, Value>) -> Map<String, Value> {
+    if let (Some(time), Some(Value::String(what))) = (line.remove("at"), line.get("what")) {
+        let (level, message) = (level(what), message(what, &Value::Object(line.clone())));
+        line.extend(
+            [("time", time), ("level", json!(level)), ("message", json!(message))]
+                .map(|(k, v)| (k.into(), v)),
+        );
+    }
+    line
+}
+
+/// How grave something is: `error` where something was not done, `warn` where somebody should look, else `info`.
+fn level(what: &str) -> &'static str {
+    let is_warning = ["refused", "wrong_code", "missed", "cut_off", "stranger", "estop"].contains(&what);
+    match what {
+        _ if ["not_", "no_"].iter().any(|no| what.starts_with(no)) || what.ends_with("_given_up") => "error",
+        _ if is_warning || what.ends_with("_ended") => "warn",
+        _ => "info",
+    }
+}
+
+/// What happened, in words.
+fn message(what: &str, about: &Value) -> String {
+    let words = what.replace('_', " ");
+    let more = ["text", "why", "told", "how"].iter().find_map(|name| about.get(name)?.as_str());
+    more.map_or(words.clone(), |more| format!("{words}: {more}"))
+}
+
+/// A thread that prints lines.
+#[derive(Debug)]
+struct Printed {
+    lines: mpsc::SyncSender<String>,
+    is_done: mpsc::Receiver<()>,
+}
+
+impl Printed {
+    fn start() -> Self {
+        let (lines, printing) = mpsc::sync_channel::<String>(PRINTED_LATER_MAX);
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            let _done: mpsc::Sender<()> = done;
+            let mut out = io::stdout();
+            let mut print = |line: String| out.write_all(line.as_bytes()).and_then(|()| out.flush());
+            while let Ok(line) = printing.recv()
+                && print(line).is_ok()
+            {}
+        });
+        Self { lines, is_done }
     }
 }
 

@@ -13,7 +13,11 @@ use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Event, Happening, Inbound, Op, Role, SessionId, Speaker, Timestamp};
 use serde_json::json;
-use std::{fs, rc::Rc, time::Duration};
+use std::{
+    fs,
+    rc::Rc,
+    time::{Duration, SystemTime},
+};
 use tokio::{
     io::BufReader,
     net::UnixStream,
@@ -138,7 +142,11 @@ impl Daemon {
 
 /// Whether the home's newest copy is of another day, or there is none.
 fn is_old(home: &Home) -> bool {
+    newest_copy(home).is_none_or(|newest| newest.elapsed().is_ok_and(|age| age >= DAY))
+}
+
+/// When the home's newest copy was made.
+pub(super) fn newest_copy(home: &Home) -> Option<SystemTime> {
     let copies = fs::read_dir(home.backups()).into_iter().flatten().flatten();
-    let made = copies.filter_map(|copy| copy.metadata().ok()?.modified().ok());
-    made.max().is_none_or(|newest| newest.elapsed().is_ok_and(|age| age >= DAY))
+    copies.filter_map(|copy| copy.metadata().ok()?.modified().ok()).max()
 }

@@ -135,7 +135,7 @@ pub(crate) struct MemoryState {
 }
 
 /// How the page is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct PageState {
     pub(crate) url: String,
     /// Whether its process runs.
@@ -145,7 +145,7 @@ pub(crate) struct PageState {
 }
 
 /// How a channel is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct ChannelState {
     pub(crate) name: String,
     /// Whether its process runs.

@@ -36,6 +36,7 @@ mod elsewhere;
 mod endings;
 mod extensions;
 mod guide;
+mod health;
 mod house;
 mod identity;
 mod keys;

@@ -1,0 +1,152 @@
+//! How the daemon is, as a file of the home: for whoever looks after it and has no socket.
+//!
+//! It is written when something has changed, whole or not at all, and not by the clock: once a minute is looked whether the disk or the
+//! journal says something else.
+
+use super::{
+    Daemon,
+    schedules::newest_copy,
+    wire::{ChannelState, PageState},
+};
+use crate::home::Home;
+use anyhow::Result;
+use bailey_journal::{Clock as _, SystemClock};
+use bailey_protocol::{Digest, Timestamp};
+use rustix::fs::statvfs;
+use serde::Serialize;
+use std::{
+    cell::RefCell,
+    fs::{self, OpenOptions},
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
+    rc::Rc,
+    time::Duration,
+};
+use tokio::time::{sleep, timeout};
+
+/// The version of the file's shape. Fields may come; one that goes, or means something else, is another version.
+const VERSION: u32 = 1;
+/// How often is looked where nothing was said, and for how long changes are gathered.
+const LOOK: Duration = Duration::from_secs(60);
+const GATHER: Duration = Duration::from_millis(500);
+/// The steps of free room, so that not each byte is a change, in bits.
+const ROOM_STEP: u32 = 26;
+
+/// What the daemon is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Phase {
+    Starting,
+    Up,
+    Draining,
+    Stopped,
+}
+
+/// The file, but for the time at which it was written.
+#[derive(Debug, PartialEq, Serialize)]
+struct Health {
+    state: Phase,
+    version: &'static str,
+    pid: u32,
+    since: String,
+    sessions: Sessions,
+    channels: Vec<ChannelState>,
+    page: Option<PageState>,
+    telemetry: Option<ChannelState>,
+    /// How it is with memory, where that is known.
+    memory: Option<String>,
+    last_backup: Option<String>,
+    journal: Option<Head>,
+    /// In steps of 64 MiB.
+    disk_free_bytes: Option<u64>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Sessions {
+    working: usize,
+    resting: usize,
+    questions: usize,
+}
+
+/// The newest entry.
+#[derive(Debug, PartialEq, Serialize)]
+struct Head {
+    entry: u64,
+    hash: Digest,
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    v: u32,
+    time: String,
+    #[serde(flatten)]
+    health: &'a Health,
+}
+
+/// What was written last.
+#[derive(Default)]
+pub(super) struct Told(RefCell<Option<Health>>);
+
+impl Daemon {
+    /// Keeps the file as things are.
+    pub(super) async fn keep_health(self: Rc<Self>) {
+        loop {
+            let changed = self.changed.notified();
+            self.tell_health(if self.is_stopping.get() { Phase::Draining } else { Phase::Up });
+            timeout(LOOK, changed).await.ok();
+            sleep(GATHER).await;
+        }
+    }
+
+    /// Writes the file, where it would say something else. That it cannot be written stops nothing.
+    pub(super) fn tell_health(self: &Rc<Self>, state: Phase) {
+        let health = self.health(state);
+        let mut told = self.told.0.borrow_mut();
+        if told.as_ref() == Some(&health) {
+            return;
+        }
+        match write(&self.home, &health) {
+            Ok(()) => *told = Some(health),
+            Err(error) => self.log.note("not_told", serde_json::json!({ "why": format!("{error:#}") })),
+        }
+    }
+
+    fn health(self: &Rc<Self>, state: Phase) -> Health {
+        let status = self.status();
+        let working = self.working();
+        let modified = newest_copy(&self.home).and_then(|time| Timestamp::try_from(time).ok());
+        let free = statvfs(&self.home.root).ok();
+        let free = free.map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >> ROOM_STEP << ROOM_STEP);
+        // It is the daemon's to look at, and not to begin.
+        let journal = Some(self.home.journal()).filter(|path| path.exists());
+        let head = journal.and_then(|path| bailey_journal::head(&path).ok());
+        Health {
+            state,
+            version: env!("CARGO_PKG_VERSION"),
+            pid: status.pid,
+            since: status.since,
+            sessions: Sessions {
+                working,
+                resting: status.sessions.len() - working,
+                questions: status.sessions.iter().map(|held| held.state.questions).sum(),
+            },
+            channels: status.channels,
+            page: status.page,
+            telemetry: status.telemetry,
+            memory: status.memory.map(|memory| memory.state),
+            last_backup: modified.map(|time| time.to_string()),
+            journal: head.map(|(entry, hash)| Head { entry, hash }),
+            disk_free_bytes: free,
+        }
+    }
+}
+
+/// Whoever reads it sees what was there before, or all of this.
+fn write(home: &Home, health: &Health) -> Result<()> {
+    let path = home.health();
+    let new = path.with_extension("json.new");
+    let whole = Written { v: VERSION, time: SystemClock.now().to_string(), health };
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(format!("{}\n", serde_json::to_string(&whole)?).as_bytes())?;
+    Ok(fs::rename(&new, &path)?)
+}
