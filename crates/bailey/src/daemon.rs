@@ -333,7 +333,7 @@ impl Daemon {
                 Err(error) => Err(error),
             };
             let told = match asked {
-                Ok(Ask::Status) => Ok(Told::Status(self.status())),
+                Ok(Ask::Status) => Ok(Told::Status(self.status().into())),
                 Ok(Ask::Reload) => self.reload(),
                 Ok(Ask::Open(wanted)) => self.open(wanted).await,
                 Ok(Ask::Run { schedule }) => self.run_schedule(&schedule).await,

@@ -93,7 +93,7 @@ pub(super) async fn start(
 async fn asked(home: &Home) -> Result<Option<Status>> {
     let Some(mut client) = Client::connect(home)? else { return Ok(None) };
     match client.ask(Ask::Status).await? {
-        Told::Status(status) => Ok(Some(status)),
+        Told::Status(status) => Ok(Some(*status)),
         _ => bail!("the daemon answered something else than was asked"),
     }
 }

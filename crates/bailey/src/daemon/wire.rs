@@ -72,7 +72,7 @@ pub(crate) struct Wanted {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "told")]
 pub(crate) enum Told {
-    Status(Status),
+    Status(Box<Status>),
     /// New sessions obey what was read; so many go on with what they began with.
     Reloaded {
         older: usize,

@@ -81,7 +81,7 @@ pub(super) async fn back(home: &Home, session: SessionId, printer: &Printer) -> 
 async fn status(home: &Home) -> Option<(Client, Status)> {
     let mut daemon = Client::connect(home).ok()??;
     match daemon.ask(Ask::Status).await.ok()? {
-        Told::Status(status) => Some((daemon, status)),
+        Told::Status(status) => Some((daemon, *status)),
         _ => None,
     }
 }
