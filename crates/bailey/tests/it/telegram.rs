@@ -55,6 +55,11 @@ pub(crate) fn channel(stage: &Stage) -> Telegram {
 /// Lets somebody in, as they would be.
 pub(crate) fn pair(stage: &Stage, telegram: &Telegram, who: i64, name: &str, role: &str) {
     telegram.says(who, name, who, "hello?");
+    let_in(stage, telegram, who, name, role);
+}
+
+/// The same for somebody who was told a code already: whoever says something more may be heard, for it comes when they are let in.
+fn let_in(stage: &Stage, telegram: &Telegram, who: i64, name: &str, role: &str) {
     let (_, shown) = telegram.wait_for(who, "bailey channels pair phone");
     let code = shown.text.split("pair phone ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
     let ran = stage.ran(&["channels", "pair", "phone", &code, "--as", role]);
@@ -330,6 +335,35 @@ fn a_question_that_a_kill_cut_off_is_answered_by_any_button_that_stands_there() 
     assert_eq!(model.requests().len(), 2);
     let left: Vec<_> = telegram.shown(ANN).into_iter().filter(|(_, it)| !it.buttons.is_empty()).collect();
     assert!(left.is_empty(), "buttons that nobody knows: {left:#?}");
+    telegram.check();
+}
+
+#[test]
+fn what_was_not_shown_whole_gets_no_yes() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    // Fewer than three thousand characters, and more units than a message takes.
+    let command = format!("echo {}", "\u{1f600}".repeat(2500));
+    let run = Reply::calls([("c1", "command_run", json!({ "command": command, "network": true }))]);
+    let (telegram, model) = at(&stage, vec![run, Reply::text("it was not run")]);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "run it");
+    let (card, shown) = telegram.wait_for(ANN, "cannot be shown whole here");
+    assert_eq!(shown.buttons.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["No"]);
+    let id = shown.buttons[0].1.trim_start_matches("n:").to_owned();
+    // Neither in words nor by a button that nobody was given.
+    telegram.says(ANN, "Ann", ANN, "/approve");
+    telegram.wait_for(ANN, "Not all of it was shown here");
+    let count = telegram.toasts().len();
+    telegram.taps_with(ANN, "Ann", ANN, card, &format!("y:{id}"));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while telegram.toasts().len() == count {
+        assert!(Instant::now() < deadline, "nobody was told");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!((daemon.status()["sessions"][0]["questions"].clone(), model.requests().len()), (json!(1), 1));
+    telegram.taps(ANN, "Ann", ANN, card, "No");
+    telegram.wait_for(ANN, "it was not run");
     telegram.check();
 }
 

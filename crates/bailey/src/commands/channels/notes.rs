@@ -40,6 +40,9 @@ pub(super) struct CardNote {
     pub(super) message: String,
     /// Its words, in the platform's markup.
     pub(super) text: String,
+    /// Whether all of it was shown: to what nobody has seen there is no yes.
+    #[serde(default)]
+    pub(super) is_whole: bool,
 }
 
 impl Notes {

@@ -44,8 +44,12 @@ const REST: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(2);
 /// How long whoever tapped may wait for what came of it.
 const TAPPED: Duration = Duration::from_secs(5);
-/// The longest words of a card, in characters: what is longer is not answered here, for nobody has seen all of it.
-const CARD_CHARS_MAX: usize = 3000;
+/// The longest words of a card, in units of UTF-16, as platforms count: to what is longer there is no yes here, for nobody has seen all
+/// of it.
+const CARD_UNITS_MAX: usize = 3000;
+/// What is said to a yes to what was not shown whole.
+const UNSEEN: &str =
+    "Not all of it was shown here: `bailey approvals` at the machine shows it, and takes a yes.";
 /// What a card says of itself before it can be answered, in characters.
 const TITLE_CHARS_MAX: usize = 200;
 
@@ -442,6 +446,7 @@ impl Talk {
                 told
             }
             Command::Answer { question, is_yes, why } => match self.question(&question) {
+                Some(id) if is_yes && !self.is_shown(id) => UNSEEN.into(),
                 None => "There is no such open question in this conversation.".into(),
                 Some(id) => {
                     let answer = if is_yes { Verdict::Yes } else { Verdict::No };
@@ -485,6 +490,11 @@ impl Talk {
         if found.len() == 1 { found.pop() } else { None }
     }
 
+    /// Whether all of a question stands in this conversation.
+    fn is_shown(&self, id: ApprovalId) -> bool {
+        self.bridge.book.get(|notes| notes.cards.get(&id.to_string()).is_some_and(|card| card.is_whole))
+    }
+
     async fn tapped(&mut self, tap: Tap) {
         let Some((id, answer)) = verdict(&tap.data) else {
             return self.toast(&tap, "That button is no question of ours.");
@@ -497,6 +507,9 @@ impl Talk {
         if !is_here {
             return self.toast(&tap, "It was answered before.");
         }
+        if answer != Verdict::No && !self.is_shown(id) {
+            return self.toast(&tap, UNSEEN);
+        }
         let op = Op::Answer { id, answer, why: String::new(), by: None };
         match self.ask(&tap.from.clone(), &op).await {
             Ok(None) => self.taps.push((id, tap, Instant::now())),
@@ -506,44 +519,60 @@ impl Talk {
     }
 
     async fn show_card(&mut self, id: ApprovalId, card: &Card) {
-        let name = id.to_string();
-        let words = words(card);
-        let is_whole = words.chars().count() <= CARD_CHARS_MAX;
-        let mut text: String = words.chars().take(CARD_CHARS_MAX).collect();
-        let button = |label: &str, mark: &str| Button { label: label.into(), data: format!("{mark}:{name}") };
-        let mut buttons = Vec::new();
-        if is_whole && !card.reasoned {
-            buttons.push(button("Yes, once", "y"));
-            if !card.once {
-                buttons.push(button("Yes, for this session", "s"));
-            }
-        } else if card.reasoned {
-            text += &format!("\n\nAn answer needs a reason: /approve {0} WHY or /reject {0} WHY", short(id));
-        } else {
-            text += &format!(
-                "\n\n…\nIt is too long to be judged here: `bailey approvals show {0}` at the machine shows all of it.",
-                short(id)
-            );
-        }
-        buttons.push(button("No", "n"));
         if self.is_working && !self.answer.is_empty() {
             self.show().await;
         }
-        let post = Post { buttons, ..self.bridge.words(&text) };
+        let (name, words) = (id.to_string(), words(card));
+        let no = Button { label: "No".into(), data: format!("n:{name}") };
+        let title: String = card.title.chars().take(TITLE_CHARS_MAX).collect();
+        let unseen = format!(
+            "❓ {title}\n\nIt cannot be shown whole here: `bailey approvals show {}` at the machine shows all of it.",
+            short(id)
+        );
+        let unseen = Post { buttons: vec![no.clone()], ..self.bridge.words(&unseen) };
+        let whole =
+            (words.encode_utf16().count() <= CARD_UNITS_MAX).then(|| self.whole(id, card, &words, no));
         // A card is begun without its buttons and noted before it gets them: what can be tapped is known, also to who comes after a kill.
         let bridge = self.bridge.clone();
-        let shown = bridge.book.get(|notes| notes.cards.get(&name).map(|card| card.message.clone()));
-        if let Some(message) = shown
-            && bridge.deliver(|| bridge.channel.edit(&self.at, &message, &post)).await.is_ok()
-        {
-            return;
+        let known = bridge.book.get(|notes| notes.cards.get(&name).map(|card| card.message.clone()));
+        for known in [known, None] {
+            let message = match known {
+                Some(message) => message,
+                None => {
+                    let begun = bridge.words(&format!("❓ {title}"));
+                    let Ok(message) = bridge.deliver(|| bridge.channel.send(&self.at, &begun)).await else {
+                        return;
+                    };
+                    self.note_card(&name, &message, &unseen, false);
+                    message
+                }
+            };
+            // One that the platform does not take whole is like one that is too long.
+            for (post, is_whole) in [(whole.as_ref(), true), (Some(&unseen), false)] {
+                let Some(post) = post else { continue };
+                if bridge.deliver(|| bridge.channel.edit(&self.at, &message, post)).await.is_ok() {
+                    return self.note_card(&name, &message, post, is_whole);
+                }
+            }
         }
-        let begun =
-            bridge.words(&format!("❓ {}", card.title.chars().take(TITLE_CHARS_MAX).collect::<String>()));
-        let Ok(message) = bridge.deliver(|| bridge.channel.send(&self.at, &begun)).await else { return };
-        let note = CardNote { at: self.at.0.clone(), message: message.clone(), text: post.text.clone() };
-        self.note(|notes| drop(notes.cards.insert(name, note)));
-        bridge.deliver(|| bridge.channel.edit(&self.at, &message, &post)).await.ok();
+    }
+
+    /// A question as it is asked: with all of its words, and what can be answered.
+    fn whole(&self, id: ApprovalId, card: &Card, words: &str, no: Button) -> Post {
+        let button = |label: &str, mark: &str| Button { label: label.into(), data: format!("{mark}:{id}") };
+        if card.reasoned {
+            let how = format!("\n\nAn answer needs a reason: /approve {0} WHY or /reject {0} WHY", short(id));
+            return Post { buttons: vec![no], ..self.bridge.words(&format!("{words}{how}")) };
+        }
+        let lasting = (!card.once).then(|| button("Yes, for this session", "s"));
+        let buttons = [Some(button("Yes, once", "y")), lasting, Some(no)].into_iter().flatten().collect();
+        Post { buttons, ..self.bridge.words(words) }
+    }
+
+    fn note_card(&self, name: &str, message: &str, post: &Post, is_whole: bool) {
+        let (at, text) = (self.at.0.clone(), post.text.clone());
+        let note = CardNote { at, message: message.to_owned(), text, is_whole };
+        self.note(|notes| drop(notes.cards.insert(name.to_owned(), note)));
     }
 
     async fn answered(&mut self, id: ApprovalId, answer: Verdict, why: &str) {

@@ -3,7 +3,7 @@
 use super::{
     ANN, BOB, EVE, at, bridge,
     double::{Fault, File, TOKEN},
-    pair, times,
+    let_in, pair, times,
 };
 use crate::{
     attacks::actor::controls,
@@ -241,7 +241,7 @@ fn a_file_of_whoever_is_not_let_in_is_never_fetched() {
     assert_eq!((telegram.calls("getFile"), telegram.asked().len()), (0, 0));
     assert!(model.requests().is_empty());
     // The control: the same, once she is.
-    pair(&stage, &telegram, EVE, "Eve", "guest");
+    let_in(&stage, &telegram, EVE, "Eve", "guest");
     telegram.shows(EVE, "Eve", EVE, "big", "look");
     telegram.wait_for(EVE, "a picture of Eve's");
     assert_eq!((telegram.calls("getFile"), telegram.asked().len()), (1, 1));
