@@ -1,17 +1,17 @@
 //! Pictures that people send.
 
-use crate::Blob;
+use crate::{Blob, blob::as_base64};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use core::fmt;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The most that the pictures of one message may come to, in bytes. As base64 it is what every provider takes.
 pub const IMAGES_BYTES_MAX: usize = 3 << 20;
 
 /// A picture, by the first bytes of what it is: what comes behind them was looked at by nobody.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Blob", into = "Blob")]
+#[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "Blob")]
 pub struct Image {
     kind: ImageKind,
     bytes: Arc<[u8]>,
@@ -72,9 +72,9 @@ impl TryFrom<Blob> for Image {
     }
 }
 
-impl From<Image> for Blob {
-    fn from(image: Image) -> Self {
-        Self(image.bytes.to_vec())
+impl Serialize for Image {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        as_base64(&Blob(self.bytes.to_vec()), serializer)
     }
 }
 

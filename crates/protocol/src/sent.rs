@@ -17,5 +17,22 @@ pub struct SentFile {
     /// What they call it: it may be anything.
     pub name: String,
     /// What it holds.
+    #[serde(serialize_with = "crate::blob::as_base64")]
     pub bytes: Blob,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SentFile;
+    use crate::Blob;
+
+    #[test]
+    fn no_file_becomes_much_longer_than_it_is() {
+        for byte in [0, b'"', b'\n', b'a', 0xff] {
+            let file = SentFile { name: "f".into(), bytes: Blob(alloc::vec![byte; 3000]) };
+            let line = serde_json::to_string(&file).unwrap();
+            assert!(line.len() < 3000 * 4 / 3 + 100, "{byte}: {}", line.len());
+            assert_eq!(serde_json::from_str::<SentFile>(&line).unwrap(), file);
+        }
+    }
 }
