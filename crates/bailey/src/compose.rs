@@ -794,7 +794,12 @@ fn holder(keys: &Keys) -> Holder {
 
 /// A session of the owner's own, which is there or begins.
 async fn open_owners(journal: &Journal, session: SessionId, workspace: &WsPath) -> Result<()> {
-    let new = NewSession { workspace: workspace.clone(), principal: "owner".into(), model: String::new() };
+    let new = NewSession {
+        agent: None,
+        workspace: workspace.clone(),
+        principal: "owner".into(),
+        model: String::new(),
+    };
     Ok(journal.share_session(session, new).await?)
 }
 

@@ -25,9 +25,10 @@ impl Journal {
             if !entries.iter().any(|recorded| recorded.entry.seq.0 == at) {
                 return Err(JournalError::NoEntry { session: from.id, at });
             }
-            entries.retain(|recorded| recorded.entry.seq.0 <= at);
+            // Whose it is stands behind the session's beginning, and is no word of the conversation.
+            entries.retain(|it| it.entry.seq.0 <= at || matches!(it.entry.fact, Fact::Agent { .. }));
         }
-        let newest = entries.last().map(|recorded| recorded.entry.seq);
+        let newest = at.map(Seq).or_else(|| entries.last().map(|recorded| recorded.entry.seq));
         let at = newest.ok_or(JournalError::NoEntry { session: from.id, at: 0 })?;
         let (redactor, now) = self.pen();
         let SessionInfo { id: other, workspace, principal, model, .. } = from.clone();

@@ -14,6 +14,8 @@ pub struct NewSession {
     pub principal: String,
     /// The model, `provider/model`.
     pub model: String,
+    /// Which of the home's named agents works in it; none: the home's own.
+    pub agent: Option<String>,
 }
 
 impl Journal {
@@ -62,14 +64,6 @@ impl Journal {
     /// When it cannot be written.
     pub async fn note_walls(&self, id: SessionId, backend: String) -> Result<Seq, JournalError> {
         self.append(Entry::of(id, Fact::Walls { backend })).await
-    }
-
-    /// Notes which of the home's named agents works in a session. Without such an entry it is the home's own.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub async fn note_agent(&self, id: SessionId, agent: String) -> Result<Seq, JournalError> {
-        self.append(Entry::of(id, Fact::Agent { agent })).await
     }
 
     /// Begins the conversation of a sub-agent, whose task is `task` and who acts by `token`; what it does is done in the
@@ -187,9 +181,12 @@ fn opened(
     id: SessionId,
     new: &NewSession,
 ) -> Result<Seq, StoreError> {
-    let NewSession { workspace, principal, model } = new.clone();
+    let NewSession { workspace, principal, model, agent } = new.clone();
     let fact = Fact::SessionOpened { workspace, principal, model };
     let seq = chain::append(tx, redactor, now, &Entry::of(id, fact))?;
+    if let Some(agent) = agent {
+        chain::append(tx, redactor, now, &Entry::of(id, Fact::Agent { agent }))?;
+    }
     project::opened(tx, id, now, &new.workspace, &new.principal, &new.model)?;
     Ok(seq)
 }

@@ -89,6 +89,7 @@ impl Kernel {
         }
         let session = connection.session;
         let new = NewSession {
+            agent: None,
             workspace: connection.workspace.clone(),
             principal: CLIENT.into(),
             model: String::new(),

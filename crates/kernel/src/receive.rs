@@ -8,8 +8,9 @@ use bailey_protocol::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The longest name of a file that is kept, in characters.
+/// The longest name of a file that is kept, in characters and in bytes: a file system takes 255.
 const NAME_CHARS_MAX: usize = 80;
+const NAME_BYTES_MAX: usize = 200;
 /// What lies beside each: no merge takes along what git ignores.
 const IGNORE_ALL: &str = "*\n";
 
@@ -103,7 +104,8 @@ impl Kernel {
 /// A name that leads nowhere, and shows itself as what it is.
 fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || " ._-()+,".contains(c) { c } else { '_' };
-    let name: String = name.chars().take(NAME_CHARS_MAX).map(plain).collect();
+    let mut name: String = name.chars().take(NAME_CHARS_MAX).map(plain).collect();
+    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
     // What begins with a point hides, and what begins with a dash is an option to some program.
     match name.trim_matches(|c| " .-".contains(c)) {
         "" => "file".into(),
@@ -113,7 +115,7 @@ fn plain(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{NAME_CHARS_MAX, plain};
+    use super::{NAME_BYTES_MAX, NAME_CHARS_MAX, plain};
 
     #[test]
     fn a_name_leads_nowhere() {
@@ -134,5 +136,6 @@ mod tests {
             assert_eq!(plain(name), kept, "{name:?}");
         }
         assert_eq!(plain(&"é".repeat(500)).chars().count(), NAME_CHARS_MAX);
+        assert_eq!(plain(&"\u{20000}".repeat(500)).len(), NAME_BYTES_MAX);
     }
 }

@@ -67,7 +67,7 @@ pub fn rules() -> Vec<Rule> {
             except: [Condition {
                 action: Some([Kind::Adapt].into()),
                 role: Some([Role::Agent].into()),
-                ..paths(&["{bailey}/agent.toml"])
+                ..paths(&["{bailey}/agent.toml", "{bailey}/agents/*/agent.toml"])
             }]
             .into(),
             ..rule(

@@ -166,14 +166,12 @@ impl Host {
         let Restored { context, waiting, asked } = match opening {
             Opening::New(_) => {
                 let new = NewSession {
+                    agent,
                     workspace: workspace.clone(),
                     principal: "owner".into(),
                     model: model.clone(),
                 };
                 kernel.journal().open_session(session, new).await?;
-                if let Some(agent) = agent {
-                    kernel.journal().note_agent(session, agent).await?;
-                }
                 Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
             }
             Opening::Resume(_) => {

@@ -162,6 +162,7 @@ impl Bench {
         let session = SessionId::new(1_767_000_000_000, [7; 10]);
         if journal.session(&session.to_string()).await.is_err() {
             let new = NewSession {
+                agent: None,
                 workspace: Self::WORKSPACE.into(),
                 principal: "owner".into(),
                 model: "test/model".into(),

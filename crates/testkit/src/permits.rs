@@ -37,8 +37,12 @@ impl Permits {
         let policy = Policy::new(Vec::new(), rules);
         mint.adopt(policy.digest()).await.unwrap();
         let session = SessionId::new(1, [1; 10]);
-        let new =
-            NewSession { workspace: "/w".into(), principal: "owner".into(), model: "test/model".into() };
+        let new = NewSession {
+            agent: None,
+            workspace: "/w".into(),
+            principal: "owner".into(),
+            model: "test/model".into(),
+        };
         journal.open_session(session, new).await.unwrap();
         Self { journal, mint, policy, session, made: AtomicU64::new(0), _home: home }
     }

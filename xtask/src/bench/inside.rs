@@ -204,7 +204,12 @@ fn appends() -> Result<()> {
     let file = folder.path().join("journal.db");
     let opened = Journal::open(&file, Redactor::new(&vault), Arc::new(SystemClock));
     let (journal, mint) = runtime.block_on(opened)?;
-    let new = NewSession { workspace: "/p".into(), principal: "owner".into(), model: "test/model".into() };
+    let new = NewSession {
+        agent: None,
+        workspace: "/p".into(),
+        principal: "owner".into(),
+        model: "test/model".into(),
+    };
     runtime.block_on(journal.open_session(session(), new))?;
     let rules = Digest::of(b"rules");
     runtime.block_on(mint.adopt(rules))?;

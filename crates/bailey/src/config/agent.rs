@@ -3,6 +3,7 @@
 use super::{Config, ConfigError, Document};
 use crate::{agents::Settings, compose, home::Home};
 use bailey_protocol::WsPath;
+use std::io;
 
 impl Config {
     /// Takes what the owner says of the agent that works, where it is a named one.
@@ -10,11 +11,13 @@ impl Config {
     /// # Errors
     /// At the first name that is none.
     pub(super) fn agent(&mut self, home: &Home) -> Result<(), ConfigError> {
-        let Some(document) =
-            home.agent.as_ref().map(|_| Document::open(&home.agent_settings())).transpose()?.flatten()
-        else {
+        if home.agent.is_none() {
             return Ok(());
-        };
+        }
+        let path = home.agent_settings();
+        // One that was removed a moment ago is no agent with all tools.
+        let gone = || ConfigError::Read { path: path.clone(), source: io::ErrorKind::NotFound.into() };
+        let document = Document::open(&path)?.ok_or_else(gone)?;
         let Settings { model, tools, limits } = document.read()?;
         if let Some(model) = model {
             self.find(&model).map_err(|error| document.mistake("model", error.to_string()))?;

@@ -77,6 +77,11 @@ fn a_session_stays_that_of_its_agent() {
     let forked = stage.ran(&["--json", "sessions", "fork", &session]).lines()[0]["session"].clone();
     assert_eq!(stage.ran(&["sessions", "resume", forked.as_str().unwrap(), "on"]).code, Some(0));
     assert!(is_helper(2));
+    let first = stage.ran(&["--json", "sessions", "show", &session]).lines()[0]["entry"]["seq"].clone();
+    let first = first.as_str().map_or_else(|| first.to_string(), str::to_owned);
+    let forked = stage.ran(&["--json", "sessions", "fork", &session, "--at", &first]).lines();
+    let shown = stage.ran(&["--json", "sessions", "show", forked[0]["session"].as_str().unwrap()]).lines();
+    assert!(shown.iter().any(|it| it["entry"]["type"] == "agent"), "{shown:#?}");
     let replayed = stage.ran(&["replay", &session]);
     assert!(replayed.code == Some(0) && replayed.stdout.contains("same decisions"), "{replayed:?}");
     // It is no other's.
@@ -111,6 +116,27 @@ fn a_session_stays_that_of_its_agent() {
     let gone = stage.ran(&["sessions", "resume", &session, "go on"]);
     assert!(gone.code == Some(1) && gone.stderr.contains("there is no agent `helper`"), "{gone:?}");
     assert_eq!(stage.ran(&["sessions", "diff", &session]).code, Some(0));
+}
+
+#[test]
+fn each_notes_of_itself_in_a_file_of_its_own() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let adapt = Reply::calls([("c1", "agent_adapt", json!({ "name": "Ada" }))]);
+    let model = home(&stage, vec![adapt, Reply::text("done"), Reply::text("again")]);
+    made(&stage, &["helper"]);
+    let folder = stage.home().join("policy");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("default.toml"), bailey_policy::DEFAULT_RULES).unwrap();
+    let rule = "[[rule]]\nname = \"trusting\"\nanswer = \"allow\"\npriority = 5\nreason = \"I look at it later\"\n\
+                match = { action = \"adapt\", path = \"{bailey}/agents/*/agent.toml\" }\n\
+                examples = { deny = [\"adapt {bailey}/agents/helper/settings.toml\"] }\n";
+    fs::write(folder.join("own.toml"), rule).unwrap();
+    let ran = stage.ran(&["run", "--agent", "helper", "--approve", "never", "you are Ada"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let noted = fs::read_to_string(stage.home().join("agents/helper/agent.toml")).unwrap();
+    assert!(noted.contains("Ada") && !stage.home().join("agent.toml").exists(), "{noted}");
+    assert_eq!(stage.ran(&["run", "--agent", "helper", "--approve", "never", "who?"]).code, Some(0));
+    assert!(body(&model, 2).to_string().contains("Ada"));
 }
 
 #[test]

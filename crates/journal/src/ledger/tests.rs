@@ -15,7 +15,12 @@ async fn a_forged_token_is_refused_and_without_the_check_it_would_hold() {
     let rules = Digest::of(b"rules");
     mint.adopt(rules).await.unwrap();
     let session = SessionId::new(1, [1; 10]);
-    let new = NewSession { workspace: WsPath::from("/w"), principal: "owner".into(), model: "p/m".into() };
+    let new = NewSession {
+        agent: None,
+        workspace: WsPath::from("/w"),
+        principal: "owner".into(),
+        model: "p/m".into(),
+    };
     journal.open_session(session, new).await.unwrap();
     let scope = |kind| Condition { action: Some(vec![kind]), ..Condition::default() };
     let caveat = |kind| Caveat {

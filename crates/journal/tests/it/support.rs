@@ -99,7 +99,12 @@ impl Desk {
 
     pub(crate) async fn session(&self) -> SessionId {
         let id = SessionId::new(1_767_000_000_000, random());
-        let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: "p/m".into() };
+        let new = NewSession {
+            agent: None,
+            workspace: "/w".into(),
+            principal: "owner".into(),
+            model: "p/m".into(),
+        };
         self.journal.open_session(id, new).await.unwrap();
         id
     }

@@ -242,7 +242,12 @@ async fn what_the_token_is_not_for_is_not_started_again() {
     assert!(!text.contains("denied") && play.troupe.starts() == 2, "{text}");
     let elsewhere = async |play: &Play| {
         let other = SessionId::new(2, [2; 10]);
-        let new = NewSession { workspace: "/other".into(), principal: "owner".into(), model: "m".into() };
+        let new = NewSession {
+            agent: None,
+            workspace: "/other".into(),
+            principal: "owner".into(),
+            model: "m".into(),
+        };
         play.bench.journal.open_session(other, new).await.unwrap();
         let connection = play.bench.registrar.connect(other, "/other".into(), play.bench.sender.clone());
         Some(play.bench.kernel.turn_of(&connection))

@@ -77,7 +77,12 @@ impl Bench {
             },
         };
         let session = SessionId::new(1, [7; 10]);
-        let new = NewSession { workspace: workspace.into(), principal: "owner".into(), model: "p/m".into() };
+        let new = NewSession {
+            agent: None,
+            workspace: workspace.into(),
+            principal: "owner".into(),
+            model: "p/m".into(),
+        };
         journal.open_session(session, new).await.unwrap();
         let (kernel, registrar) =
             Kernel::new(mint, Policy::new(built_in_rules(), rules), config).await.unwrap();

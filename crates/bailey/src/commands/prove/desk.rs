@@ -37,7 +37,12 @@ impl Desk {
         let policy = Policy::new(built_in_rules(), rules()?);
         mint.adopt(policy.digest()).await?;
         let session = compose::new_session()?;
-        let new = NewSession { workspace: "/w".into(), principal: "owner".into(), model: String::new() };
+        let new = NewSession {
+            agent: None,
+            workspace: "/w".into(),
+            principal: "owner".into(),
+            model: String::new(),
+        };
         journal.open_session(session, new).await?;
         Ok(Self { mint, policy, session })
     }
