@@ -144,6 +144,8 @@ struct Held {
     opened: Instant,
     /// When its turn began, where one runs.
     began: Option<Instant>,
+    /// Since when it is about to be gone.
+    ending: Option<Instant>,
 }
 
 impl Held {
@@ -565,7 +567,8 @@ impl Daemon {
         }
         self.log.note("opened", json!({ "session": session, "pid": pid, "workspace": shown.workspace }));
         let (opened, began) = (Instant::now(), None);
-        let mut held = Held { shown, life: Some(life), is_draining: false, is_shed: false, opened, began };
+        let mut held =
+            Held { shown, life: Some(life), is_draining: false, is_shed: false, opened, began, ending: None };
         if self.is_stopping.get() {
             held.drain();
         }

@@ -9,8 +9,13 @@ use super::{Daemon, Held, wire::MemoryState};
 use crate::config;
 use anyhow::{Result, bail};
 use bailey_sandbox::{Gauge, Memory};
+use rustix::process::{Signal, kill_process_group};
 use serde_json::json;
-use std::{cell::Cell, rc::Rc, time::Duration};
+use std::{
+    cell::Cell,
+    rc::Rc,
+    time::{Duration, Instant},
+};
 use tokio::{sync::Semaphore, task::spawn_local, time::sleep};
 
 /// How often is looked while memory is short.
@@ -159,8 +164,16 @@ impl Daemon {
             idle += 1;
         }
         self.memory.rested.set(self.memory.rested.get() + idle);
-        // Who is about to end makes room in a moment.
-        if idle > 0 || sessions.values().any(Held::is_ending) {
+        // Who is about to end makes room in a moment; who does not, such as one that hangs, is ended.
+        let mut is_awaited = idle > 0;
+        for held in sessions.values_mut().filter(|held| held.is_ending()) {
+            let since = *held.ending.get_or_insert_with(Instant::now);
+            match super::process(held.shown.pid).filter(|_| since.elapsed() > super::ENDING_MAX) {
+                Some(group) => drop(kill_process_group(group, Signal::KILL)),
+                None => is_awaited = true,
+            }
+        }
+        if is_awaited {
             return;
         }
         let working = sessions.values().filter(|held| held.cost() == Cost::Turn).count();

@@ -11,7 +11,7 @@ use super::{Attributes, ERROR, Span, SpanId, TraceId, Value, Word};
 use bailey_journal::{Fact, Recorded, fact::Admitted};
 use bailey_kernel::Stop;
 use bailey_protocol::{
-    Answer, ApprovalId, CallId, EffectId, Kind, SessionId, Status, Timestamp, TurnId, Usage, Verdict,
+    Answer, ApprovalId, CallId, EffectId, Kind, SessionId, Status, Timestamp, Usage, Verdict,
 };
 use bailey_tools::Toolbox;
 use serde::Deserialize;
@@ -58,8 +58,8 @@ struct Open {
 
 struct Turn {
     open: Open,
-    /// None of a sub-agent.
-    turn: Option<TurnId>,
+    /// Whether its session was taken up again since it began.
+    is_resumed: bool,
     model: Option<(Word, Word)>,
     usage: Usage,
 }
@@ -162,7 +162,7 @@ impl Trace {
         }
         self.pass(at.seq, ended);
         match &entry.fact {
-            Fact::Accepted { turn, .. } => self.accepted(at, *turn, ended),
+            Fact::Accepted { .. } => self.accepted(at, ended),
             Fact::Delegated { parent, .. } => self.delegated(at, parent.session),
             Fact::Intent { .. } => self.intent(at, entry.effect, &entry.fact),
             Fact::Outcome { status, exit, used, enforced, .. } => {
@@ -192,7 +192,10 @@ impl Trace {
             Fact::Observation { call, tool, ok, waits, .. } => {
                 self.observed(at, call, tool, *ok, waits.is_some(), ended);
             }
-            Fact::TurnEnded { turn, reason } => self.turn_ended(at, *turn, reason, ended),
+            Fact::TurnEnded { reason, .. } => self.end_turn(at, reason, ended),
+            Fact::SessionResumed { .. } => {
+                self.turns.get_mut(&at.session).into_iter().for_each(|turn| turn.is_resumed = true);
+            }
             _ => {}
         }
     }
@@ -248,14 +251,14 @@ impl Trace {
         Open { above, id, session: conversation, begun: at.time }
     }
 
-    fn accepted(&mut self, at: At, turn: TurnId, ended: &mut Vec<(u64, Span)>) {
-        // It may join the turn that runs.
-        if self.turns.get(&at.session).is_some_and(|open| open.turn == Some(turn)) {
+    fn accepted(&mut self, at: At, ended: &mut Vec<(u64, Span)>) {
+        // What is said while a turn runs joins it, under a name of its own.
+        if self.turns.get(&at.session).is_some_and(|open| !open.is_resumed) {
             return;
         }
         self.end_turn(at, "cut_off", ended);
         let open = self.open(at, at.session, None, 0);
-        let turn = Turn { open, turn: Some(turn), model: None, usage: Usage::default() };
+        let turn = Turn { open, is_resumed: false, model: None, usage: Usage::default() };
         self.turns.insert(at.session, turn);
     }
 
@@ -271,7 +274,7 @@ impl Trace {
             call.open.beneath()
         });
         let open = self.open(at, at.session, beneath, 0);
-        self.turns.insert(at.session, Turn { open, turn: None, model: None, usage: Usage::default() });
+        self.turns.insert(at.session, Turn { open, is_resumed: false, model: None, usage: Usage::default() });
     }
 
     fn intent(&mut self, at: At, effect: Option<EffectId>, fact: &Fact) {
@@ -478,12 +481,6 @@ impl Trace {
         ];
         attributes.extend(error.map(|error| (ERROR, error.into())));
         ended.push((at.seq, call.open.close("execute_tool", Some(tool), at.time, attributes)));
-    }
-
-    fn turn_ended(&mut self, at: At, turn: TurnId, reason: &str, ended: &mut Vec<(u64, Span)>) {
-        if self.turns.get(&at.session).is_some_and(|open| open.turn == Some(turn)) {
-            self.end_turn(at, reason, ended);
-        }
     }
 
     /// Ends what runs in a conversation. Calls that somebody was asked about are answered in a later turn.

@@ -99,7 +99,8 @@ impl Sender<'_> {
         let resource = Resource::of(nonce.unwrap_or_default());
         let Notes { sent, from } = self.book.get(|notes| *notes);
         // A home that was brought back from a copy may hold less than what was told.
-        let (mut sent, mut after) = (sent.min(self.journal.newest()), from.saturating_sub(1));
+        let mut sent = sent.min(self.journal.newest());
+        let mut after = from.saturating_sub(1).min(sent);
         let (mut noted, mut seen) = (sent, 0);
         loop {
             let entries = self.journal.outline(after, PAGE).await?;

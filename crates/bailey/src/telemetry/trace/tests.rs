@@ -129,6 +129,29 @@ fn each_thing_is_a_span_and_hangs_where_it_began() {
     assert_ne!(by_name(23).trace, by_name(9).trace);
 }
 
+#[test]
+fn what_is_said_while_a_turn_runs_joins_it() {
+    let accepted = |turn| json!({ "type": "accepted", "turn": turn });
+    let ended = json!({ "type": "turn_ended", "turn": FIRST, "reason": "answered" });
+    let said = [
+        entry(1, ONE, None, accepted(FIRST)),
+        entry(2, ONE, None, accepted(SECOND)),
+        entry(3, ONE, None, ended),
+    ];
+    let told = |entries: &[Recorded]| -> Vec<(u64, bool)> {
+        let spans = read(&mut trace(), entries);
+        spans
+            .iter()
+            .map(|(seq, span)| (*seq, span.attributes.iter().any(|(name, _)| *name == "error.type")))
+            .collect()
+    };
+    assert_eq!(told(&said), [(3, false)]);
+    // The control: one that nobody went on with was cut off.
+    let resumed = json!({ "type": "session_resumed", "model": "test/model" });
+    let said = [said[0].clone(), entry(2, ONE, None, resumed), entry(3, ONE, None, accepted(SECOND))];
+    assert_eq!(told(&said), [(3, true)]);
+}
+
 /// Whoever is killed after any entry, and goes on where the oldest of what was open hangs from, tells the rest: nothing twice, and
 /// nothing less.
 #[test]
