@@ -20,7 +20,7 @@ use std::path::Path;
 /// The human's `config.toml`. What is in force can be shown as a file that is taken again.
 pub fn configuration(text: &str) {
     let Ok(document) = parse("config.toml", text) else { return };
-    let home = Home { root: "/nowhere/.bailey".into(), user: "/nowhere".into() };
+    let home = Home { root: "/nowhere/.bailey".into(), user: "/nowhere".into(), agent: None };
     match Config::of(&home, &document) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(config) => assert!(config.values().iter().all(|(key, _)| !key.is_empty())),
