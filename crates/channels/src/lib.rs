@@ -232,7 +232,7 @@ pub struct Post {
 }
 
 /// A button.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Button {
     /// What stands on it.
     pub label: String,

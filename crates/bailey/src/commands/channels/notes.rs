@@ -1,7 +1,7 @@
 //! What the process of a channel must not forget: where the platform's news go on, which messages have no whole answer yet, and in which
 //! messages of ours the answers stand.
 
-use bailey_channels::{Attachment, Conversation};
+use bailey_channels::{Attachment, Button, Conversation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -43,6 +43,12 @@ pub(super) struct CardNote {
     /// Whether all of it was shown: to what nobody has seen there is no yes.
     #[serde(default)]
     pub(super) is_whole: bool,
+    /// What can be tapped beneath it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) buttons: Vec<Button>,
+    /// Whether it was on its way to the platform: it stands there, or not.
+    #[serde(default)]
+    pub(super) is_on_its_way: bool,
 }
 
 impl Notes {

@@ -446,7 +446,7 @@ impl Talk {
                 told
             }
             Command::Answer { question, is_yes, why } => match self.question(&question) {
-                Some(id) if is_yes && !self.is_shown(id) => UNSEEN.into(),
+                Some(id) if is_yes && !self.is_shown(id).await => UNSEEN.into(),
                 None => "There is no such open question in this conversation.".into(),
                 Some(id) => {
                     let answer = if is_yes { Verdict::Yes } else { Verdict::No };
@@ -490,9 +490,16 @@ impl Talk {
         if found.len() == 1 { found.pop() } else { None }
     }
 
-    /// Whether all of a question stands in this conversation.
-    fn is_shown(&self, id: ApprovalId) -> bool {
-        self.bridge.book.get(|notes| notes.cards.get(&id.to_string()).is_some_and(|card| card.is_whole))
+    /// Whether all of a question stands in this conversation. Who was killed while it was on its way could not note that it arrived, so it
+    /// is sent once more.
+    async fn is_shown(&self, id: ApprovalId) -> bool {
+        let (name, bridge) = (id.to_string(), self.bridge.clone());
+        let Some(card) = bridge.book.get(|notes| notes.cards.get(&name).cloned()) else { return false };
+        if card.is_whole && card.is_on_its_way {
+            let post = Post { text: card.text, buttons: card.buttons };
+            return self.edit_card(&name, &card.message, &post, true).await;
+        }
+        card.is_whole
     }
 
     async fn tapped(&mut self, tap: Tap) {
@@ -507,7 +514,7 @@ impl Talk {
         if !is_here {
             return self.toast(&tap, "It was answered before.");
         }
-        if answer != Verdict::No && !self.is_shown(id) {
+        if answer != Verdict::No && !self.is_shown(id).await {
             return self.toast(&tap, UNSEEN);
         }
         let op = Op::Answer { id, answer, why: String::new(), by: None };
@@ -543,15 +550,15 @@ impl Talk {
                     let Ok(message) = bridge.deliver(|| bridge.channel.send(&self.at, &begun)).await else {
                         return;
                     };
-                    self.note_card(&name, &message, &unseen, false);
+                    self.note_card(&name, &message, &unseen, false, false);
                     message
                 }
             };
             // One that the platform does not take whole is like one that is too long.
             for (post, is_whole) in [(whole.as_ref(), true), (Some(&unseen), false)] {
                 let Some(post) = post else { continue };
-                if bridge.deliver(|| bridge.channel.edit(&self.at, &message, post)).await.is_ok() {
-                    return self.note_card(&name, &message, post, is_whole);
+                if self.edit_card(&name, &message, post, is_whole).await {
+                    return;
                 }
             }
         }
@@ -569,9 +576,19 @@ impl Talk {
         Post { buttons, ..self.bridge.words(words) }
     }
 
-    fn note_card(&self, name: &str, message: &str, post: &Post, is_whole: bool) {
-        let (at, text) = (self.at.0.clone(), post.text.clone());
-        let note = CardNote { at, message: message.to_owned(), text, is_whole };
+    /// Makes a card say something, which is noted before anybody can see it, and answer it.
+    async fn edit_card(&self, name: &str, message: &str, post: &Post, is_whole: bool) -> bool {
+        let bridge = &self.bridge;
+        self.note_card(name, message, post, is_whole, true);
+        let is_there = bridge.deliver(|| bridge.channel.edit(&self.at, message, post)).await.is_ok();
+        self.note_card(name, message, post, is_whole && is_there, false);
+        is_there
+    }
+
+    fn note_card(&self, name: &str, message: &str, post: &Post, is_whole: bool, is_on_its_way: bool) {
+        let Post { text, buttons } = post.clone();
+        let at = self.at.0.clone();
+        let note = CardNote { at, message: message.to_owned(), text, is_whole, buttons, is_on_its_way };
         self.note(|notes| drop(notes.cards.insert(name.to_owned(), note)));
     }
 
