@@ -3,8 +3,9 @@
 use super::{
     Build, Program, Role, Way, When, control,
     dice::Dice,
-    dry, dry_merge, merges, point, point_of_merge,
+    dry, merges, point, point_of_merge,
     random::{Aim, round},
+    shortest,
     trace::NOT_ALLOWED,
 };
 use std::time::Duration;
@@ -23,7 +24,7 @@ fn a_killed_session_goes_on() {
     }
     for (role, when) in [(Role::Main, When::Before), (Role::Warden, When::After), (Role::Walls, When::Before)]
     {
-        let count = dry(&program.path, role).unwrap().len();
+        let count = shortest(&program.path, role, None).unwrap().len();
         assert!(count > 1, "{} makes {count} calls only", role.name());
         // A warden that keeps its holders makes few.
         let points = POINTS.min(count - 1);
@@ -59,7 +60,7 @@ fn a_killed_merge_is_ended_by_the_next() {
         (Way::Apply, Role::Main, When::Before),
         (Way::Undo, Role::Walls, When::Before),
     ] {
-        let count = match dry_merge(&program.path, role, way) {
+        let count = match shortest(&program.path, role, Some(way)) {
             Err(error) if format!("{error:#}").contains(NOT_ALLOWED) => {
                 return println!("SKIPPED: {error:#}");
             }
