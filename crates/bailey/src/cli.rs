@@ -45,7 +45,8 @@ pub(crate) struct Cli {
     /// One of the home's named agents, in place of the home's own
     #[arg(long, global = true, help_heading = GENERAL, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Private: the process that serves one session of a conversation, and the descriptors of what is left to the next one
+    /// Private: the process that serves one session of a conversation, and the descriptors of what is left to the next one; of a task
+    /// beneath the daemon, its session and the name of what is said to it
     #[arg(long, hide = true, value_name = "FD,FD")]
     pub(crate) seat: Option<String>,
     /// Private: the process that serves a session beneath the daemon
@@ -508,6 +509,9 @@ pub(crate) struct Run {
     /// Begin in a workspace that `bailey pool add` made ready
     #[arg(long, conflicts_with = "no_sandbox")]
     pub(crate) warm: bool,
+    /// By itself, and not beneath the daemon that runs
+    #[arg(long)]
+    pub(crate) alone: bool,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }

@@ -98,7 +98,10 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
             printer.part(crate::cli::reference());
             Ok(ExitCode::SUCCESS)
         }
-        Command::Run(run) => wait(run::run(&home()?, run, printer)),
+        Command::Run(run) => match cli.seat {
+            None => wait(run::run(&home()?, run, printer)),
+            Some(seat) => wait(run::beneath::listen(&home()?, &run, &seat, printer)),
+        },
         Command::Sessions(command) => wait(sessions::run(&home()?, command, printer)),
         Command::Approvals(command) => wait(approvals::run(&home()?, command, printer)),
         Command::Estop { release: true, .. } => wait(estop::release(&home()?, printer)),

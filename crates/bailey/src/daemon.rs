@@ -73,6 +73,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const OPENING_MAX: Duration = Duration::from_secs(60);
 /// How long one whose line is cut may take to end.
 const ENDING_MAX: Duration = Duration::from_secs(10);
+/// How long a session may take to tell that its turn is over.
+const RESTING_MAX: Duration = Duration::from_secs(1);
 /// How many connections are served at once.
 const CONNECTIONS_MAX: usize = 64;
 /// How many lines of what a session's process says on its way are told to whoever opens it, and how many the log takes.
@@ -338,6 +340,7 @@ impl Daemon {
                 Ok(Ask::Status) => Ok(Told::Status(self.status().into())),
                 Ok(Ask::Reload) => self.reload(),
                 Ok(Ask::Open(wanted)) => self.open(wanted).await,
+                Ok(Ask::Close { session }) => self.close(session).await,
                 Ok(Ask::Run { schedule }) => self.run_schedule(&schedule).await,
                 Ok(Ask::Link) => self.link(),
                 Ok(Ask::Revoke { login }) => self.revoke(login),
@@ -500,6 +503,24 @@ impl Daemon {
         self.opening.borrow_mut().remove(&session);
         self.changed.notify_waiters();
         begun
+    }
+
+    /// Ends the process of a session that is at rest, and waits for its end.
+    async fn close(&self, session: SessionId) -> Result<Told> {
+        let since = Instant::now();
+        loop {
+            let changed = self.changed.notified();
+            match self.sessions.borrow_mut().get_mut(&session) {
+                None => return Ok(Told::Closed),
+                // That a turn is over its people hear before this does.
+                Some(held) if held.shown.state.working && since.elapsed() > RESTING_MAX => {
+                    bail!("something else was said to the session, and it works on that")
+                }
+                Some(held) if held.shown.state.working || held.is_draining => {}
+                Some(held) => held.drain(),
+            }
+            timeout(RESTING_MAX, changed).await.ok();
+        }
     }
 
     async fn begin(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {

@@ -3,6 +3,7 @@
 use crate::config::ConfigError;
 use bailey_kernel::{BeginError, JournalError, Refused};
 use bailey_policy::file::RuleFileError;
+use bailey_protocol::Fault;
 use bailey_runtime::HostError;
 use std::process::ExitCode;
 
@@ -10,6 +11,14 @@ use std::process::ExitCode;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Mistyped(pub(crate) String);
+
+/// What another process failed at, in its words.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub(crate) struct Failure {
+    pub(crate) error: String,
+    pub(crate) fault: Fault,
+}
 
 /// Done.
 pub(crate) const DONE: u8 = 0;
@@ -51,6 +60,14 @@ pub(crate) fn now(code: u8) -> ! {
 
 /// The code for an error.
 pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return ExitCode::from(match failure.fault {
+            Fault::Denied => DENIED,
+            Fault::Model => MODEL,
+            Fault::Journal => JOURNAL,
+            Fault::Other => FAILED,
+        });
+    }
     let host = error.downcast_ref::<HostError>();
     let refused = error.downcast_ref::<Refused>().or(match host {
         Some(HostError::Refused(refused)) => Some(refused),

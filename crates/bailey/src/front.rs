@@ -30,6 +30,7 @@ pub(crate) use draw::{barred, packets, short};
 pub(crate) use history::History;
 pub(crate) use signals::{Ended, is_ignored};
 pub(crate) use spent::Spent;
+pub(crate) use story::Part;
 pub(crate) use terminal::{remember, restore};
 
 use crate::{
@@ -38,7 +39,7 @@ use crate::{
 };
 use anyhow::Result;
 use bailey_journal::RAN_OUT;
-use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op};
+use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op, SessionId};
 use chat::{Came, Doing};
 use draw::Drawing;
 use screen::{Live, Screen};
@@ -203,6 +204,11 @@ impl<'a> Front<'a> {
         self.drawing.story.asked(message);
     }
 
+    /// The story is that of this session, which was opened elsewhere.
+    pub(crate) fn is_of(&mut self, session: SessionId) {
+        self.drawing.story.is_of(session);
+    }
+
     /// The story says that it does not know what changed.
     pub(crate) fn not_compared(&mut self) {
         self.drawing.story.not_compared();
@@ -220,8 +226,13 @@ impl<'a> Front<'a> {
 
     /// Tells the story.
     pub(crate) fn tell_story(&self) {
+        self.tell(Part::All);
+    }
+
+    /// Tells a part of it.
+    pub(crate) fn tell(&self, part: Part) {
         if !self.printer.is_json() {
-            let lines = self.drawing.story.lines(self.printer, self.screen.cells());
+            let lines = self.drawing.story.lines(self.printer, self.screen.cells(), part);
             lines.iter().for_each(|line| self.printer.line(line));
         }
     }

@@ -81,7 +81,7 @@ pub use tokens::{IMAGE_TOKENS, request_tokens, tokens};
 pub use tool::{Claims, Conclusion, Plan, Tool, claims};
 
 pub use bailey_journal::{BeginError, Bound, Budgets, Exceeded, Gauge, Span};
-use bailey_protocol::ApprovalId;
+use bailey_protocol::{ApprovalId, Fault};
 
 /// Why the kernel did not do something.
 #[derive(Debug, thiserror::Error)]
@@ -107,4 +107,17 @@ pub enum Refused {
     /// Something that should not happen.
     #[error("{0}")]
     Failed(String),
+}
+
+impl Refused {
+    /// What whoever asked is told that it failed at.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Denied(_) | Self::Begin(BeginError::Stopped { .. }) => Fault::Denied,
+            Self::Model(_) => Fault::Model,
+            Self::Journal(_) | Self::Begin(BeginError::Journal(_)) => Fault::Journal,
+            Self::Begin(_) | Self::Cancelled | Self::NoQuestion(_) | Self::Failed(_) => Fault::Other,
+        }
+    }
 }

@@ -45,6 +45,21 @@ pub enum GuideState {
     Gone,
 }
 
+/// What a turn failed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The gate, or a human, said no.
+    Denied,
+    /// No model answered.
+    Model,
+    /// The journal cannot be read or written.
+    Journal,
+    /// Anything else.
+    #[serde(other)]
+    Other,
+}
+
 /// A human's answer to a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -340,6 +355,9 @@ pub enum Happening {
         reason: String,
         /// What, why and how to fix, when it failed.
         error: Option<String>,
+        /// What it failed at.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
     },
     /// What the session changed in the project.
     Diff {

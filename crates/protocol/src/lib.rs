@@ -46,7 +46,8 @@ pub use blob::Blob;
 pub use digest::{Digest, Hasher};
 pub use effect::{Cost, Effect, Role, Sealed};
 pub use event::{
-    Answer, Card, CardPart, Event, Happening, Origin, OriginKind, PinnedLine, SessionLine, Usage, Verdict,
+    Answer, Card, CardPart, Event, Fault, Happening, Origin, OriginKind, PinnedLine, SessionLine, Usage,
+    Verdict,
 };
 pub use history::{Branch, Commit, Tip, TipResult};
 pub use id::{ApprovalId, CallId, EffectId, SandboxId, SessionId, TokenId, TurnId};

@@ -508,9 +508,10 @@ impl Host {
         // What was said too late for this turn waits for the next one.
         hands.hear(&mut self.context).await?;
         let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
-        let error = ended.as_ref().err().map(ToString::to_string);
+        let failure = ended.as_ref().err();
+        let (error, fault) = (failure.map(ToString::to_string), failure.map(Refused::fault));
         self.end_turn(turn, &reason).await?;
-        self.kernel.tell(&scope, Happening::End { reason, error }).await?;
+        self.kernel.tell(&scope, Happening::End { reason, error, fault }).await?;
         Ok(ended?)
     }
 }

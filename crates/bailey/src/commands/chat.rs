@@ -2,8 +2,8 @@
 //! binds itself as that of `bailey run` does.
 
 pub(super) mod desk;
-mod keeper;
-mod remote;
+pub(super) mod keeper;
+pub(super) mod remote;
 mod seat;
 mod welcome;
 

@@ -1,12 +1,15 @@
 //! `bailey run`: one task, to its end.
 
+pub(super) mod beneath;
+
 use super::{auto_apply, hunks, pool};
 use crate::{
     cli::{Run, TurnOptions},
     compose::{self, Keys, Open, Session},
     config::Config,
+    daemon::client::Client,
     exit,
-    front::{Asker, Front, one_line},
+    front::{Asker, Front, Part, one_line},
     home::Home,
     print::{Printer, Style, fold},
     project,
@@ -26,6 +29,10 @@ const TASK_BYTES_MAX: u64 = 1 << 20;
 
 pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<ExitCode> {
     let task = task(&run.task)?;
+    let is_alone = run.no_sandbox || run.alone;
+    if let Some(daemon) = if is_alone { None } else { Client::connect(home)? } {
+        return beneath::run(home, &run, task, daemon, printer).await;
+    }
     let (root, workspace) = project::find(run.directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
@@ -76,7 +83,7 @@ pub(super) async fn turn(
     };
     // Before the changes are compared: it may change files as long as it lives.
     front.during(host.quiet()).await;
-    let code = finish(&mut front, &host, (options, config), ended, &mut inbox).await;
+    let code = finish(&mut front, &host, (options, config), ended, Part::All, &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     code
 }
@@ -104,6 +111,7 @@ async fn finish(
     host: &Host,
     (options, config): (&TurnOptions, &Config),
     ended: Result<TurnEnd, HostError>,
+    part: Part,
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
 ) -> Result<ExitCode> {
     if let Some(code) = front.ending() {
@@ -117,14 +125,14 @@ async fn finish(
     let (ended, changes) = match (ended, changes) {
         (Ok(ended), Ok(changes)) => (ended, changes),
         (Err(error), _) | (Ok(_), Err(error)) => {
-            front.tell_story();
+            front.tell(part);
             project::still_there(host.workspace())?;
             return Err(error.into());
         }
     };
     show(printer, &changes);
     let merged = merge(front, host, (options, config), ended, changes, inbox).await;
-    front.tell_story();
+    front.tell(part);
     if let Some(code) = front.ending() {
         return Ok(ExitCode::from(code));
     }

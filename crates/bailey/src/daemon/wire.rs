@@ -47,6 +47,8 @@ pub(crate) enum Ask {
     Stop { patience_seconds: u64 },
     /// Begin a session, or find the one that runs.
     Open(Wanted),
+    /// End the process of a session that is at rest, so that its changes can be looked at elsewhere.
+    Close { session: SessionId },
     /// Begin a schedule's task now.
     Run { schedule: String },
     /// A link by which one browser is let in.
@@ -86,6 +88,8 @@ pub(crate) enum Told {
         session: SessionId,
         remarks: Vec<String>,
     },
+    /// The session has no process any more.
+    Closed,
     /// It lets one browser in, within five minutes.
     Link {
         url: String,

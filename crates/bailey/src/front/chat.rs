@@ -252,7 +252,10 @@ impl Front<'_> {
 
     /// Takes one whole message or command.
     pub(super) fn submit(&mut self, text: &str) {
-        let Some(chat) = &mut self.chat else { return };
+        let Some(chat) = &mut self.chat else {
+            self.ops = None;
+            return;
+        };
         if chat.leaving.is_some() || text.trim().is_empty() {
             return self.prompt();
         }
@@ -368,7 +371,10 @@ impl Front<'_> {
     /// Ends the session: what runs is cancelled first, and the story wants to know what changed.
     pub(super) fn leave(&mut self, leave: Leave) {
         let wants_changes = self.has_story(&leave) && self.ending.is_none();
-        let Some(chat) = &mut self.chat else { return };
+        let Some(chat) = &mut self.chat else {
+            self.ops = None;
+            return;
+        };
         if chat.leaving.is_some() {
             return;
         }

@@ -119,7 +119,7 @@ impl<'a> Drawing<'a> {
                 self.waiting = None;
                 self.end_text(screen);
             }
-            Happening::End { reason, error } => self.ended(screen, reason, error.as_deref()),
+            Happening::End { reason, error, .. } => self.ended(screen, reason, error.as_deref()),
             Happening::Diff { .. } | Happening::Merged { .. } | Happening::Failed { .. } => {
                 self.waiting = None
             }

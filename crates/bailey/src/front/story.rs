@@ -69,6 +69,14 @@ enum Compared {
     Never,
 }
 
+/// Which part is told: where the turn and what becomes of its changes are two processes', each tells its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    Turn,
+    Changes,
+}
+
 /// What is told at the end. It is made of events alone.
 #[derive(Debug)]
 pub(crate) struct Story {
@@ -127,6 +135,11 @@ impl Story {
         if !std::mem::replace(&mut self.is_in_turn, true) {
             self.turn = Instant::now();
         }
+    }
+
+    /// Of this session no event tells here that it was opened.
+    pub(super) fn is_of(&mut self, session: SessionId) {
+        self.session = Some(session);
     }
 
     /// Whether there is something to tell.
@@ -223,22 +236,29 @@ impl Story {
     }
 
     /// The story as painted lines.
-    pub(crate) fn lines(&self, printer: &Printer, cells: usize) -> Vec<String> {
+    pub(crate) fn lines(&self, printer: &Printer, cells: usize, part: Part) -> Vec<String> {
         let cells = cells.min(CELLS_MAX);
         let mut page = Page { printer, cells, lines: vec![String::new()] };
         page.rule();
-        let asked: Vec<Vec<Span>> = self.asked.iter().map(|text| page.plain(&one_line(text))).collect();
-        page.part("asked", ASKED_LINES_MAX, asked);
-        page.part("done", LINES_MAX, self.deeds(&page));
-        let refused = self.refused.iter().map(|(what, why)| page.two(Style::Plain, what, why)).collect();
-        page.part("refused", LINES_MAX, refused);
-        page.part("changed", LINES_MAX, self.files(&page));
-        let commits = self.commits.iter().map(|line| page.plain(&one_line(line))).collect();
-        page.part("commits", LINES_MAX, commits);
-        let spent = page.plain(&format!("{} · {}", self.spent(), took(self.since)));
-        page.part("spent", LINES_MAX, vec![spent]);
-        let next = self.next(&page);
-        page.part("next", LINES_MAX, next);
+        if part != Part::Changes {
+            let asked: Vec<Vec<Span>> = self.asked.iter().map(|text| page.plain(&one_line(text))).collect();
+            page.part("asked", ASKED_LINES_MAX, asked);
+            page.part("done", LINES_MAX, self.deeds(&page));
+            let refused = self.refused.iter().map(|(what, why)| page.two(Style::Plain, what, why)).collect();
+            page.part("refused", LINES_MAX, refused);
+        }
+        if part != Part::Turn {
+            page.part("changed", LINES_MAX, self.files(&page));
+            let commits = self.commits.iter().map(|line| page.plain(&one_line(line))).collect();
+            page.part("commits", LINES_MAX, commits);
+        }
+        if part != Part::Changes {
+            let spent = page.plain(&format!("{} · {}", self.spent(), took(self.since)));
+            page.part("spent", LINES_MAX, vec![spent]);
+        }
+        if part != Part::Turn {
+            page.part("next", LINES_MAX, self.next(&page));
+        }
         page.lines
     }
 

@@ -17,6 +17,7 @@ mod audit;
 mod auto_apply;
 mod background;
 mod backup;
+mod beneath;
 mod boot;
 mod cards;
 mod chat;

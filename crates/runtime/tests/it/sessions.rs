@@ -15,7 +15,7 @@ async fn a_turn_ends_with_an_event_and_an_entry() {
     let (mut host, mut front, _home) = session(&server).await;
     assert_eq!(host.say(say("hi"), &mut front.heard).await.unwrap(), TurnEnd::Answered);
     let end = |happening: &Happening| match happening {
-        Happening::End { reason, error } => Some((reason.clone(), error.clone())),
+        Happening::End { reason, error, .. } => Some((reason.clone(), error.clone())),
         _ => None,
     };
     assert_eq!(Front::wait(&mut front.events, end).await, ("answered".into(), None));

@@ -305,7 +305,7 @@ impl Talk {
             Happening::Call { tool, target, .. } => self.answer.doing(format!("{tool} {target}")),
             Happening::Ask { id, card, .. } => self.show_card(id, &card).await,
             Happening::Answered { id, answer, why } => self.answered(id, answer, &why).await,
-            Happening::End { reason, error } => self.finish(&reason, error).await,
+            Happening::End { reason, error, .. } => self.finish(&reason, error).await,
             _ => {}
         }
     }

@@ -13,7 +13,7 @@ use rustix::{
 };
 use std::{
     env,
-    process::{Command, ExitCode},
+    process::{Child, Command, ExitCode},
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -29,8 +29,7 @@ pub(in crate::commands) async fn keep() -> Result<ExitCode> {
             .args(env::args_os().skip(1))
             .spawn()
             .context("cannot start the process of a session")?;
-        let session = Pid::from_child(&child);
-        match ear.wait(session).await? {
+        match ear.wait(&child).await? {
             exit::NEXT => place = memory()?,
             exit::AGAIN => {}
             code => return Ok(ExitCode::from(code)),
@@ -44,7 +43,7 @@ fn memory() -> Result<OwnedFd> {
 }
 
 /// What a keeper hears.
-struct Ear {
+pub(in crate::commands) struct Ear {
     child: Signal,
     terminate: Signal,
     /// None where it was started with `nohup`.
@@ -54,7 +53,7 @@ struct Ear {
 }
 
 impl Ear {
-    fn listen() -> Result<Self> {
+    pub(in crate::commands) fn listen() -> Result<Self> {
         let hear = |kind: SignalKind| signal(kind).context("signals cannot be heard");
         let hang_up = (!front::is_ignored(SignalKind::hangup())).then(|| hear(SignalKind::hangup()));
         Ok(Self {
@@ -70,7 +69,8 @@ impl Ear {
     }
 
     /// Waits for the end of a session, passing on what it must hear; gives its exit code.
-    async fn wait(&mut self, session: Pid) -> Result<u8> {
+    pub(in crate::commands) async fn wait(&mut self, child: &Child) -> Result<u8> {
+        let session = Pid::from_child(child);
         loop {
             let passed = tokio::select! {
                 _ = self.child.recv() => None,

@@ -3,7 +3,7 @@
 use super::{models, seat::Seat};
 use crate::{
     bounds,
-    cli::{self, Answering},
+    cli::{self, Answering, TurnOptions},
     compose::{self, Keys},
     config::Config,
     daemon::{
@@ -57,7 +57,7 @@ pub(super) fn daemon(home: &Home, chat: &cli::Chat) -> Result<Option<Client>> {
 ///
 /// # Errors
 /// When there is none.
-pub(super) async fn back(home: &Home, session: SessionId, printer: &Printer) -> Result<Client> {
+pub(in crate::commands) async fn back(home: &Home, session: SessionId, printer: &Printer) -> Result<Client> {
     printer.note("cut off from the session; waiting until it is there again (Ctrl-C leaves)");
     let begun = Instant::now();
     let mut absent = Instant::now();
@@ -175,7 +175,7 @@ async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>) -> Result<()> {
 }
 
 /// What the session is asked for; until the person leaves.
-async fn say(mut write: OwnedWriteHalf, mut asked: mpsc::Receiver<Op>) -> Result<()> {
+pub(in crate::commands) async fn say(mut write: OwnedWriteHalf, mut asked: mpsc::Receiver<Op>) -> Result<()> {
     while let Some(op) = asked.recv().await {
         wire::say(&mut write, &op).await.context("the session has ended")?;
     }
@@ -216,12 +216,7 @@ fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<boo
 async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -> Result<Wanted> {
     let directory = env::current_dir().context("the directory that you are in is not there")?;
     let options = &chat.options;
-    let mut again = Vec::new();
-    if let Some(model) = seat.model.as_ref().or(options.model.as_ref()) {
-        again.extend(["--model".to_owned(), model.clone()]);
-    }
-    again.extend(home.agent.iter().map(|agent| format!("--agent={agent}")));
-    again.extend(options.tokens.map(|tokens| format!("--tokens={tokens}")));
+    let mut again = lasting(home, seat.model.as_ref().or(options.model.as_ref()), options);
     let mut words = again.clone();
     let mut session = None;
     let resumed = seat.lost.map(|lost| lost.to_string()).or_else(|| chat.resume.clone());
@@ -246,16 +241,43 @@ async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -
     if chat.warm && seat.is_first {
         words.push("--warm".to_owned());
     }
+    words.extend(once(options)?);
+    Ok(Wanted { directory, words, again, session })
+}
+
+/// What a new session is wanted for a task, in the daemon's words.
+///
+/// # Errors
+/// When there is no directory to be in, or a path is no text.
+pub(in crate::commands) fn for_task(home: &Home, run: &cli::Run) -> Result<Wanted> {
+    let directory = env::current_dir().context("the directory that you are in is not there")?;
+    let again = lasting(home, run.options.model.as_ref(), &run.options);
+    let mut words = again.clone();
+    words.extend(["-C".to_owned(), project::find(run.directory.as_deref(), home)?.1.0]);
+    words.extend(run.warm.then(|| "--warm".to_owned()));
+    words.extend(once(&run.options)?);
+    Ok(Wanted { directory, words, again, session: None })
+}
+
+/// What holds for a session whenever it is begun again.
+fn lasting(home: &Home, model: Option<&String>, options: &TurnOptions) -> Vec<String> {
+    let model = model.map(|model| format!("--model={model}"));
+    let agent = home.agent.as_ref().map(|agent| format!("--agent={agent}"));
+    let tokens = options.tokens.map(|tokens| format!("--tokens={tokens}"));
+    [model, agent, tokens].into_iter().flatten().collect()
+}
+
+/// What is said of it once.
+fn once(options: &TurnOptions) -> Result<Vec<String>> {
     let reveal = options.reveal.iter().map(|path| ("--reveal", path.as_path()));
     let record = options.record.iter().map(|path| ("--record", path.as_path()));
-    for (flag, path) in reveal.chain(record) {
-        words.push(format!("{flag}={}", text(path)?));
-    }
+    let files = reveal.chain(record).map(|(flag, path)| Ok(format!("{flag}={}", text(path)?)));
+    let mut words: Vec<String> = files.collect::<Result<_>>()?;
     words.extend(options.pin.iter().map(|pin| format!("--pin={pin}")));
     if options.approve == Answering::Later {
         words.extend(["--approve", "later"].map(str::to_owned));
     }
-    Ok(Wanted { directory, words, again, session })
+    Ok(words)
 }
 
 fn text(path: &Path) -> Result<String> {

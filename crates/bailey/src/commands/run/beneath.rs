@@ -1,0 +1,212 @@
+//! A task beneath the daemon. What hears of its turn is bound and can open no session, so there are two processes: [`run`] opens the
+//! session, waits, and afterwards compares and applies what changed, as `bailey sessions apply` does; [`listen`] is the turn's
+//! terminal. Leaving it ends no turn.
+
+use super::{finish, task, tell_unenforced};
+use crate::{
+    bounds,
+    cli::{self, Run},
+    commands::chat::{
+        keeper::Ear,
+        remote::{back, for_task, say},
+    },
+    compose::{self, Keys, Open, SEAT, Session},
+    config::Config,
+    daemon::{
+        client::Client,
+        wire::{self, Ask, EVENT_BYTES_MAX, Told},
+    },
+    exit,
+    front::{Asker, Front, Part, short},
+    home::Home,
+    print::Printer,
+    project,
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_agent::TurnEnd;
+use bailey_protocol::{Event, Fault, Happening, Inbound, Op, SessionId};
+use bailey_runtime::Opening;
+use rustix::fs::MemfdFlags;
+use std::{
+    env,
+    fs::File,
+    io::{Seek as _, Write as _},
+    process::{Child, Command, ExitCode, Stdio},
+};
+use tokio::{
+    io::BufReader,
+    net::{UnixStream, unix::OwnedReadHalf},
+    sync::mpsc,
+};
+
+/// Events and ops that may wait here.
+const EVENTS_WAITING_MAX: usize = 1024;
+const OPS_WAITING_MAX: usize = 64;
+
+/// Runs a task whose text is `text` beneath the daemon.
+pub(super) async fn run(
+    home: &Home,
+    run: &Run,
+    text: String,
+    mut daemon: Client,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let (root, workspace) = project::find(run.directory.as_deref(), home)?;
+    let mut config = Config::load(home)?;
+    config.narrow(home, &root, printer)?;
+    project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
+    let Told::Opened { session, remarks } = daemon.ask(Ask::Open(for_task(home, run)?)).await? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    remarks.iter().for_each(|remark| printer.note(remark));
+    drop(daemon);
+
+    // Of a message that is said again under its name no second turn begins.
+    let key = compose::new_session()?;
+    let mut ear = Ear::listen()?;
+    let code = loop {
+        let code = ear.wait(&start(session, key, &text)?).await?;
+        if code != exit::AGAIN {
+            break code;
+        }
+        back(home, session, printer).await?;
+    };
+    let ended = match code {
+        exit::DONE => TurnEnd::Answered,
+        exit::PAUSED => TurnEnd::Limit,
+        exit::CANCELLED => TurnEnd::Cancelled,
+        code => return Ok(ExitCode::from(code)),
+    };
+    if let Some(mut daemon) = Client::connect(home)?
+        && let Err(why) = daemon.ask(Ask::Close { session }).await
+    {
+        printer.note(&format!("{why:#}; to see what it changed: bailey sessions diff {}", short(&session)));
+        return Ok(ExitCode::from(code));
+    }
+
+    let keys = Keys::load(home, &config, printer)?;
+    let asker = Asker::compliant(run.options.approve, compose::is_compliance(&config)?)?;
+    let revealed = compose::journal(home, &keys).await?.0.revealed(session).await?;
+    let opening = Opening::Visit(session);
+    let unattended = asker.is_nobody();
+    let visit = Session { unattended, revealed, ..Session::new(home, &config, keys, workspace, opening) };
+    let Open { host, kernel, events, remarks, witness, .. } = compose::open(visit).await?;
+    remarks.iter().for_each(|remark| printer.warn(remark));
+    let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
+    let mut front = Front::new(printer, events, ops, asker, run.options.verbose)?;
+    front.is_of(session);
+    let wanted = (&run.options, &config);
+    let code = finish(&mut front, &host, wanted, Ok(ended), Part::Changes, &mut inbox).await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
+    code
+}
+
+/// Starts the turn's terminal, with the same words. What was read from standard input it reads once more.
+fn start(session: SessionId, key: SessionId, text: &str) -> Result<Child> {
+    let mut words: Vec<_> = env::args_os().skip(1).collect();
+    let mut stdin = Stdio::inherit();
+    if words.iter().any(|word| word == "-") {
+        let memory =
+            rustix::fs::memfd_create("bailey-task", MemfdFlags::CLOEXEC).context("no file in memory")?;
+        let mut memory = File::from(memory);
+        memory.write_all(text.as_bytes())?;
+        memory.rewind()?;
+        stdin = memory.into();
+    }
+    words.insert(0, format!("{SEAT}{session},{key}").into());
+    let mut child = Command::new("/proc/self/exe");
+    child.args(words).stdin(stdin).spawn().context("cannot start the process of a terminal")
+}
+
+/// How a turn ended.
+enum Ended {
+    So(String, Option<(String, Fault)>),
+    /// Somebody left before that.
+    Left,
+    /// The session's process ended before that.
+    CutOff,
+}
+
+/// Says the task to its session, and shows what happens until its turn is over.
+pub(in crate::commands) async fn listen(
+    home: &Home,
+    run: &cli::Run,
+    seat: &str,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    let private = "`--seat` is private; to do a task: bailey run";
+    let (session, key) = seat.split_once(',').context(private)?;
+    let session = SessionId::parse(session).context(private)?;
+    let text = task(&run.task)?;
+    let config = Config::load(home)?;
+    // It knows them only to keep them out of what it prints.
+    Keys::load(home, &config, printer)?;
+    let asker = Asker::compliant(run.options.approve, compose::is_compliance(&config)?)?;
+    let Ok(stream) = wire::connect(&home.daemon(), &session.to_string()) else {
+        return Ok(ExitCode::from(exit::AGAIN));
+    };
+    stream.set_nonblocking(true)?;
+    // INVARIANT: from here on this process hears what a model said.
+    tell_unenforced(printer, &bounds::bind_front()?);
+    let (read, write) = UnixStream::from_std(stream)?.into_split();
+    let (events, happened) = mpsc::channel(EVENTS_WAITING_MAX);
+    let (ops, asked) = mpsc::channel(OPS_WAITING_MAX);
+    ops.try_send(Op::Say(Inbound { key: Some(key.into()), ..Inbound::from(text.clone()) }))?;
+    let mut front = Front::new(printer, happened, ops, asker, run.options.verbose)?;
+    front.is_guest();
+    front.asked(&text);
+    let turn = async {
+        tokio::select! {
+            ended = hear(read, events, key) => ended,
+            said = say(write, asked) => said.map(|()| Ended::Left),
+        }
+    };
+    let ended = front.during(turn).await;
+    let name = short(&session);
+    match ended? {
+        Ended::Left => {
+            printer.note(&format!("the turn goes on without you; to come back: bailey chat --resume {name}"));
+            Ok(ExitCode::from(front.ending().unwrap_or(exit::FAILED)))
+        }
+        Ended::CutOff => Ok(ExitCode::from(exit::AGAIN)),
+        Ended::So(_, Some((error, fault))) => {
+            front.tell_story();
+            Err(exit::Failure { error, fault }.into())
+        }
+        Ended::So(reason, None) => {
+            front.tell(Part::Turn);
+            Ok(ExitCode::from(match reason.as_str() {
+                "answered" => exit::DONE,
+                "cancelled" => exit::CANCELLED,
+                _ => exit::PAUSED,
+            }))
+        }
+    }
+}
+
+/// What the session says, until the turn of this message is over.
+async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>, key: &str) -> Result<Ended> {
+    let mut read = BufReader::new(read);
+    while let Some(line) = wire::line(&mut read, EVENT_BYTES_MAX).await? {
+        let event: Event = serde_json::from_slice(&line).context("the session said what is no event")?;
+        let ended = match &event.happening {
+            Happening::End { reason, error, fault } => {
+                let failure = error.clone().map(|error| (error, fault.unwrap_or(Fault::Other)));
+                Some(Ended::So(reason.clone(), failure))
+            }
+            Happening::Repeated { key: of, ended: Some(reason), .. } if of == key => {
+                Some(Ended::So(reason.clone(), None))
+            }
+            Happening::Failed { op, error } if op == "say" => {
+                Some(Ended::So("failed".into(), Some((error.clone(), Fault::Other))))
+            }
+            _ => None,
+        };
+        events.send(event).await.ok();
+        if let Some(ended) = ended {
+            return Ok(ended);
+        }
+    }
+    Ok(Ended::CutOff)
+}
