@@ -11,6 +11,21 @@ use std::{fs, process::Stdio, thread, time::Instant};
 
 const RUN: [&str; 4] = ["run", "--model", "test/model", "do it"];
 
+const UNASKED: &str = "[auto_apply]\ntest = \"grep -q two a.txt\"\nfiles = 2\nlines = 20\n";
+
+/// A task, and what it comes to.
+#[derive(Clone)]
+struct Case {
+    what: &'static str,
+    script: Vec<Reply>,
+    config: &'static str,
+    options: &'static [&'static str],
+    code: i32,
+    /// What `a.txt` holds then.
+    content: &'static str,
+    says: &'static str,
+}
+
 fn edit() -> Message {
     Message::calls([("c1", "fs_edit", json!({ "path": "a.txt", "old": "one", "new": "two" }))])
 }
@@ -42,45 +57,44 @@ fn a_task_beneath_the_daemon_comes_to_what_it_comes_to_alone() {
     let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
     let file = folder.path().canonicalize().unwrap().join("notes.txt");
     fs::write(&file, "what the notes say\n").unwrap();
-    let read = || Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+    let read = || {
+        let call = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+        vec![call, Reply::text("so be it")]
+    };
     let change = || vec![Reply::Message(edit()), Reply::text("it is done")];
     let refused = Reply::Error { status: 401, headers: Vec::new(), body: "{}".into() };
-    let unasked = "[auto_apply]\ntest = \"grep -q two a.txt\"\nfiles = 2\nlines = 20\n";
-    let cases: [(&str, Vec<Reply>, &str, &[&str], i32, &str, &str); 8] = [
-        ("kept", change(), "", &[], 0, "one\n", "nothing was applied"),
-        ("applied", change(), "", &["--apply"], 0, "two\n", "applied: a.txt"),
-        (
-            "applied unasked",
-            change(),
-            unasked,
-            &[],
-            0,
-            "two\n",
-            "applied, as `grep -q two a.txt` passed: a.txt",
-        ),
-        ("no model", vec![refused], "", &[], 4, "one\n", ""),
-        (
-            "refused",
-            vec![read(), Reply::text("so be it")],
-            "",
-            &["--approve", "never"],
-            0,
-            "one\n",
-            "refused",
-        ),
-        ("nobody is there", vec![read(), Reply::text("so be it")], "", &[], 0, "one\n", "refused"),
-        (
-            "later",
-            vec![read(), Reply::text("I wait")],
-            "",
-            &["--approve", "later"],
-            7,
-            "one\n",
-            "waits for an answer",
-        ),
-        ("out of tokens", change(), "", &["--tokens", "1"], 7, "one\n", ""),
+    let plain =
+        Case { what: "", script: change(), config: "", options: &[], code: 0, content: "one\n", says: "" };
+    let cases = [
+        Case { what: "kept", says: "nothing was applied", ..plain.clone() },
+        Case {
+            what: "applied",
+            options: &["--apply"],
+            content: "two\n",
+            says: "applied: a.txt",
+            ..plain.clone()
+        },
+        Case { what: "unasked", config: UNASKED, content: "two\n", says: "passed: a.txt", ..plain.clone() },
+        Case { what: "no model", script: vec![refused], code: 4, ..plain.clone() },
+        Case { what: "nobody is there", script: read(), says: "refused", ..plain.clone() },
+        Case {
+            what: "never",
+            script: read(),
+            options: &["--approve", "never"],
+            says: "refused",
+            ..plain.clone()
+        },
+        Case {
+            what: "later",
+            script: read(),
+            options: &["--approve", "later"],
+            code: 7,
+            says: "waits for",
+            ..plain.clone()
+        },
+        Case { what: "out of tokens", options: &["--tokens", "1"], code: 7, ..plain },
     ];
-    for (what, script, config, options, code, content, says) in cases {
+    for Case { what, script, config, options, code, content, says } in cases {
         let told = [false, true].map(|is_beneath| {
             let stage = Stage::new(&[("a.txt", "one\n")]);
             fs::create_dir_all(stage.home()).unwrap();
