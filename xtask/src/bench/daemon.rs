@@ -16,6 +16,7 @@ use std::{
     os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -164,15 +165,17 @@ fn ready(bailey: &Path, home: &Path) -> Result<()> {
     compare("start of a daemon", STARTS, 1, cases)
 }
 
-/// One turn, from its message to its end.
+/// One turn, from its message to its end. Who connects hears of the turn before first: a message is known by its name.
 fn turn(home: &Path, session: &str) -> Result<()> {
+    static MESSAGES: AtomicU64 = AtomicU64::new(0);
+    let key = format!("message {}", MESSAGES.fetch_add(1, Ordering::Relaxed));
     let mut events = Line::to(home, session)?;
-    events.say(&json!({ "op": "say", "text": "do it" }))?;
+    events.say(&json!({ "op": "say", "text": "do it", "key": key }))?;
     let mut is_ours = false;
     loop {
         let event = events.hear()?;
         match event["type"].as_str() {
-            Some("accepted") => is_ours = true,
+            Some("accepted") => is_ours |= event["key"] == json!(key),
             Some("end") if is_ours => {
                 ensure!(event["reason"] == "answered", "{event}");
                 return Ok(());
@@ -187,21 +190,15 @@ fn turn(home: &Path, session: &str) -> Result<()> {
 fn rush(bailey: &Path, home: &Path, project: &Path) -> Result<()> {
     let _up = Up::start(bailey, home)?;
     let begun = Instant::now();
-    let fronts = (0..FRONTS).map(|_| {
-        let (home, project) = (home.to_owned(), project.to_owned());
-        thread::spawn(move || -> Result<usize> {
-            let mut turns = 0;
-            while begun.elapsed() < RUSH {
-                turn(&home, &line::open(&home, &project, None)?)?;
-                turns += 1;
-            }
-            Ok(turns)
-        })
-    });
-    let mut turns = 0;
-    for front in fronts.collect::<Vec<_>>() {
-        turns += front.join().map_err(|_| anyhow!("a front end broke"))??;
-    }
+    let of_front = |_| {
+        let mut turns = 0;
+        while begun.elapsed() < RUSH {
+            turn(home, &line::open(home, project, None)?)?;
+            turns += 1;
+        }
+        Ok(turns)
+    };
+    let turns: usize = at_once(0..FRONTS, of_front)?.into_iter().sum();
     println!("new sessions with one turn each, from {FRONTS} front ends");
     println!("  {:.1} a second\n", turns as f64 / begun.elapsed().as_secs_f64());
     Ok(())
@@ -210,29 +207,26 @@ fn rush(bailey: &Path, home: &Path, project: &Path) -> Result<()> {
 /// Many sessions that are there together.
 fn many(bailey: &Path, home: &Path, project: &Path) -> Result<()> {
     let up = Up::start(bailey, home)?;
+    let of_front = |_| {
+        let open = |_| {
+            let begun = Instant::now();
+            Ok((line::open(home, project, None)?, begun.elapsed()))
+        };
+        (0..SESSIONS / FRONTS).map(open).collect::<Result<Vec<_>>>()
+    };
+    let sessions = at_once(0..FRONTS, of_front)?.concat();
     let begun = Instant::now();
-    let fronts = (0..SESSIONS).map(|_| {
-        let (home, project) = (home.to_owned(), project.to_owned());
-        thread::spawn(move || -> Result<(Duration, Vec<Duration>)> {
-            let opened = Instant::now();
-            let session = line::open(&home, &project, None)?;
-            let opened = opened.elapsed();
-            let mut took = Vec::new();
-            for _ in 0..EACH {
-                let begun = Instant::now();
-                turn(&home, &session)?;
-                took.push(begun.elapsed());
-            }
-            Ok((opened, took))
-        })
-    });
-    let (mut opened, mut took) = (Vec::new(), Vec::new());
-    for front in fronts.collect::<Vec<_>>() {
-        let (open, turns) = front.join().map_err(|_| anyhow!("a front end broke"))??;
-        opened.push(open);
-        took.extend(turns);
-    }
+    let turns_of = |session: &String| {
+        let one = |_| {
+            let begun = Instant::now();
+            turn(home, session)?;
+            Ok(begun.elapsed())
+        };
+        (0..EACH).map(one).collect::<Result<Vec<_>>>()
+    };
+    let took = at_once(sessions.iter().map(|(session, _)| session), turns_of)?.concat();
     let time = begun.elapsed();
+    let opened: Vec<Duration> = sessions.iter().map(|(_, opened)| *opened).collect();
     let turns = took.len();
     let rows = vec![("until a session is open".to_owned(), opened), ("a turn".to_owned(), took)];
     table(&format!("{SESSIONS} sessions at once, {EACH} turns each"), rows);
@@ -244,6 +238,18 @@ fn many(bailey: &Path, home: &Path, project: &Path) -> Result<()> {
         mib(held_kib(&json!(up.child.id())).unwrap_or_default())
     );
     Ok(())
+}
+
+/// Does something for each of many, on a thread each.
+fn at_once<T: Send, V: Send>(
+    all: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> Result<V> + Sync,
+) -> Result<Vec<V>> {
+    thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = all.into_iter().map(|it| scope.spawn(move || work(it))).collect();
+        threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a front end broke"))?).collect()
+    })
 }
 
 /// All processes that a process began, and theirs.

@@ -28,7 +28,7 @@ use bailey_channels::{
 use bailey_egress::{LineEnd, LineError};
 use bailey_gateway::Delivery;
 use bailey_protocol::Line;
-use bailey_secrets::Redactor;
+use bailey_secrets::{Redactor, neutralise};
 use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
@@ -383,10 +383,10 @@ impl Bridge {
         sleep(pause).await;
     }
 
-    /// Plain words as a message. What leaves is looked through once more.
+    /// Plain words as a message. What leaves is looked through once more, and nothing in it hides from whoever reads it.
     pub(super) fn words(&self, text: &str) -> Post {
         let clean = self.redactor.redact(text);
-        Post { text: self.channel.plain(&clean.text), buttons: Vec::new() }
+        Post { text: self.channel.plain(&neutralise(&clean.text)), buttons: Vec::new() }
     }
 
     /// A model's words as pages, looked through once more.

@@ -12,11 +12,11 @@ use crate::{
         bridge::{self as asked, What},
         wire::{self, EVENT_BYTES_MAX},
     },
-    front::short_question as short,
+    front::{one_line, short_question as short},
 };
 use anyhow::{Context as _, Result};
 use bailey_channels::{Button, Conversation, Post, Sender, Tap};
-use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Event, Happening, Inbound, Op};
+use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Event, Happening, Inbound, Op, Origin};
 use std::{
     collections::{BTreeMap, BTreeSet},
     os::unix::net,
@@ -302,7 +302,7 @@ impl Talk {
             },
             Happening::Unseen { text } => self.word(&text).await,
             Happening::Text { text } => self.answer.write(&text),
-            Happening::Call { tool, target, .. } => self.answer.doing(format!("{tool} {target}")),
+            Happening::Call { tool, target, .. } => self.answer.doing(one_line(&format!("{tool} {target}"))),
             Happening::Ask { id, card, .. } => self.show_card(id, &card).await,
             Happening::Answered { id, answer, why } => self.answered(id, answer, &why).await,
             Happening::End { reason, error, .. } => self.finish(&reason, error).await,
@@ -531,7 +531,7 @@ impl Talk {
         }
         let (name, words) = (id.to_string(), words(card));
         let no = Button { label: "No".into(), data: format!("n:{name}") };
-        let title: String = card.title.chars().take(TITLE_CHARS_MAX).collect();
+        let title: String = one_line(&card.title).chars().take(TITLE_CHARS_MAX).collect();
         let unseen = format!(
             "❓ {title}\n\nIt cannot be shown whole here: `bailey approvals show {}` at the machine shows all of it.",
             short(id)
@@ -663,16 +663,17 @@ fn verdict(data: &str) -> Option<(ApprovalId, Verdict)> {
     Some((ApprovalId::parse(id)?, answer))
 }
 
-/// A card in words.
+/// A card in words. What it quotes is foreign: each value is one line, and of a diff each line says which it is.
 fn words(card: &Card) -> String {
-    let mut lines = vec![format!("❓ {}", card.title)];
+    let mut lines = vec![format!("❓ {}", one_line(&card.title))];
     lines.extend(card.parts.iter().map(|part| match part {
-        CardPart::Field { name, value } => format!("{name}: {value}"),
-        CardPart::Diff { path, diff } => format!("{path}\n{diff}"),
+        CardPart::Field { name, value } => format!("{name}: {}", one_line(value)),
+        CardPart::Diff { path, diff } => format!("{}\n{diff}", one_line(path)),
     }));
-    lines.extend(card.reasons.iter().map(|reason| format!("why: {reason}")));
-    lines.extend(card.origins.iter().map(|origin| format!("{}: {}", origin.value, origin.words)));
-    lines.extend(card.caveats.iter().map(|caveat| format!("⚠ {caveat}")));
+    lines.extend(card.reasons.iter().map(|reason| format!("why: {}", one_line(reason))));
+    let origin = |it: &Origin| format!("from: {}: {}", one_line(&it.value), one_line(&it.words));
+    lines.extend(card.origins.iter().map(origin));
+    lines.extend(card.caveats.iter().map(|caveat| format!("⚠ {}", one_line(caveat))));
     lines.join("\n")
 }
 
