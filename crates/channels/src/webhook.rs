@@ -29,6 +29,7 @@ struct Came {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct From {
     id: String,
     #[serde(default)]

@@ -160,6 +160,7 @@ fn released() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_bailey"))
 }
 
+/// Attack A06.
 #[test]
 fn a_link_lets_one_browser_in_once_and_a_bearer_is_nowhere() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -193,6 +194,7 @@ fn a_link_lets_one_browser_in_once_and_a_bearer_is_nowhere() {
     }
 }
 
+/// Attacks A01 and A02.
 #[test]
 fn nobody_without_a_bearer_and_no_other_page_changes_or_sees_anything() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -258,6 +260,7 @@ fn nobody_without_a_bearer_and_no_other_page_changes_or_sees_anything() {
     }
 }
 
+/// Attack A04.
 #[test]
 fn guesses_are_counted_over_all_connections_and_a_right_code_waits_too() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -291,6 +294,7 @@ fn guesses_are_counted_over_all_connections_and_a_right_code_waits_too() {
     }
 }
 
+/// Attack A05.
 #[test]
 fn whoever_is_revoked_is_out_at_once_and_the_others_go_on_where_they_were() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -333,6 +337,7 @@ fn whoever_is_revoked_is_out_at_once_and_the_others_go_on_where_they_were() {
     event(&mut of_two, "end");
 }
 
+/// Attack A03.
 #[test]
 fn what_a_browser_says_of_itself_counts_for_nothing() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -450,6 +455,7 @@ fn figures_are_for_whoever_has_a_token_and_that_is_all_it_opens() {
     }
 }
 
+/// Attack A08.
 #[test]
 fn where_others_could_come_to_it_it_does_not_listen() {
     let stage = Stage::new(&[("a.txt", "one\n")]);

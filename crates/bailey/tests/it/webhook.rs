@@ -237,6 +237,60 @@ fn what_nobody_signed_or_long_ago_or_before_is_nothing() {
     assert_eq!(deliver_wrong(&stage), [409, 409, 415]);
 }
 
+/// Attack A07: what is brought names another session, agent or person than its own.
+#[test]
+fn a07_what_is_brought_chooses_no_session_no_agent_and_no_person() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (server, model) = at(&stage, Vec::new());
+    (0..8).for_each(|_| model.push(Reply::text("heard")));
+    let _daemon = Daemon::start(&stage);
+    let port = page(&stage);
+    pair(&stage, &server, port, "ann", "user");
+    assert_eq!(deliver(port, "first", &says("ann", "hello")), 200);
+    server.wait_for("heard");
+    let sessions = || -> Vec<Value> {
+        let mut sessions = stage.ran(&["--json", "sessions", "list"]).lines();
+        sessions.retain(|it| it["title"].as_str().is_some_and(|title| title.starts_with("hello")));
+        sessions
+    };
+    let theirs = sessions()[0]["id"].as_str().unwrap().to_owned();
+    let wishes = [
+        ("session", json!(theirs)),
+        ("agent", json!("other")),
+        ("home", json!("/tmp")),
+        ("directory", json!("/")),
+        ("model", json!("test/other")),
+        ("role", json!("owner")),
+        ("by", json!({ "channel": "page", "id": "0", "name": "at the page", "role": "owner" })),
+    ];
+    for (number, (name, value)) in wishes.into_iter().enumerate() {
+        let mut body = says("ann", "hello again");
+        body[name] = value.clone();
+        assert_eq!(deliver(port, &format!("wish-{number}"), &body), 409, "{name}");
+        let mut body = says("ann", "hello again");
+        body["from"][name] = value;
+        assert_eq!(deliver(port, &format!("from-{number}"), &body), 409, "from.{name}");
+    }
+    assert_eq!(model.requests().len(), 1, "nothing of it was heard");
+    // A conversation that is called like a session is another one, and one of its own.
+    let mut body = says("ann", "hello, session");
+    body["conversation"] = json!(theirs);
+    assert_eq!(deliver(port, "named", &body), 200);
+    model.wait_for(2);
+    assert!(!model.requests()[1].body.contains("heard"), "{}", model.requests()[1].body);
+    // The control: in their own conversation they go on, as who they are.
+    assert_eq!(deliver(port, "own", &says("ann", "and on")), 200);
+    model.wait_for(3);
+    assert!(model.requests()[2].body.contains("heard"));
+    let mut accepted = stage.trail();
+    accepted.retain(|it| it["type"] == "accepted");
+    assert_eq!((accepted.len(), sessions().len()), (3, 2), "{accepted:#?}");
+    assert!(
+        accepted.iter().all(|it| it["by"]["role"] == "user" && it["by"]["channel"] == "ci"),
+        "{accepted:#?}"
+    );
+}
+
 /// What is signed and says nothing.
 fn deliver_wrong(stage: &Stage) -> [u16; 3] {
     let _daemon = Daemon::start(stage);
