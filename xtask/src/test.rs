@@ -181,44 +181,28 @@ fn install_packages() -> Result<()> {
             println!("npm brought not all of {modules:?}");
         }
     }
-    let openai = target_dir().join("pip");
-    if !openai.join("openai").exists()
-        && !Command::new("python3")
-            .args(["-m", "pip", "install", "--quiet", "--target"])
-            .arg(&openai)
-            .arg("openai==3.54.0")
-            .status()
-            .is_ok_and(|status| status.success())
-    {
-        println!("pip brought no openai");
-    }
-    let doubles = target_dir().join("doubles");
-    if !doubles.join("mockpost").exists()
-        && !Command::new("python3")
-            .args(["-m", "pip", "install", "--quiet", "--target"])
-            .arg(&doubles)
-            .arg("mockpost==0.3.0")
-            .status()
-            .is_ok_and(|status| status.success())
-    {
-        println!("pip brought no mockpost");
-    }
-    // The official messages of OpenTelemetry, which decode what a collector is sent.
-    let otlp = target_dir().join("otlp");
-    if !otlp.join("opentelemetry").exists()
-        && !Command::new("python3")
-            .args(["-m", "pip", "install", "--quiet", "--target"])
-            .arg(&otlp)
-            .arg("opentelemetry-proto==1.45.2")
-            .status()
-            .is_ok_and(|status| status.success())
-    {
-        println!("pip brought no opentelemetry-proto");
-    }
+    pip("pip", "openai", "openai==3.54.0");
+    pip("doubles", "mockpost", "mockpost==0.3.0");
+    // The official messages of OpenTelemetry, which decode what a collector is sent; and a collector.
+    pip("otlp", "opentelemetry", "opentelemetry-proto==1.45.2");
+    pip("rotel", "rotel", "rotel==0.0.1a15");
     if !cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
         check(&mut cargo(&["install", "--locked", "--quiet", "cargo-deny", "--version", "0.20.2"]))?;
     }
     Ok(())
+}
+
+/// Brings a package of Python's into a folder of `target`, where its module is not there yet.
+fn pip(folder: &str, module: &str, package: &str) {
+    let folder = target_dir().join(folder);
+    if folder.join(module).exists() {
+        return;
+    }
+    let mut install = Command::new("python3");
+    install.args(["-m", "pip", "install", "--quiet", "--target"]).arg(&folder).arg(package);
+    if !install.status().is_ok_and(|status| status.success()) {
+        println!("pip brought no {package}");
+    }
 }
 
 fn is_installed(package: &str) -> bool {

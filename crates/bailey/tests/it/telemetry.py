@@ -1,6 +1,9 @@
-"""A receiver of OTLP/HTTP in JSON that takes nothing which the official messages do not have. It prints a line for each request."""
+"""A receiver of OTLP/HTTP that takes nothing which the official messages do not have. It prints a line for each request.
+
+It takes JSON, which Bailey sends, and protobuf, which a collector sends on."""
 
 import base64
+import gzip
 import http.server
 import json
 import sys
@@ -45,9 +48,7 @@ def attributes(pairs):
     return {pair.key: any_value(pair.value) for pair in pairs}
 
 
-def traces(text):
-    request = json_format.Parse(json.dumps(bytes_of_ids(json.loads(text))), ExportTraceServiceRequest())
-    assert ExportTraceServiceRequest.FromString(request.SerializeToString()) == request
+def traces(request):
     for resource in request.resource_spans:
         about = attributes(resource.resource.attributes)
         for scope in resource.scope_spans:
@@ -66,8 +67,7 @@ def traces(text):
                 }
 
 
-def metrics(text):
-    request = json_format.Parse(text, ExportMetricsServiceRequest())
+def metrics(request):
     for resource in request.resource_metrics:
         for scope in resource.scope_metrics:
             for metric in scope.metrics:
@@ -81,6 +81,19 @@ def metrics(text):
                     }
 
 
+# What is posted where, and how it is told.
+SIGNALS = {
+    "/v1/traces": (ExportTraceServiceRequest, traces),
+    "/v1/metrics": (ExportMetricsServiceRequest, metrics),
+}
+
+
+def of_json(message, text):
+    request = json_format.Parse(json.dumps(bytes_of_ids(json.loads(text))), message())
+    assert message.FromString(request.SerializeToString()) == request
+    return request
+
+
 def say(value):
     print(json.dumps(value), flush=True)
 
@@ -91,12 +104,19 @@ class Collector(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        text = self.rfile.read(int(self.headers["content-length"])).decode()
-        assert self.headers["content-type"] == "application/json", self.headers["content-type"]
-        parse = {"/v1/traces": traces, "/v1/metrics": metrics}.get(self.path.removeprefix("/base"))
-        told = {"path": self.path, "headers": dict(self.headers), "text": text}
+        body = self.rfile.read(int(self.headers["content-length"]))
+        told = {"path": self.path, "headers": dict(self.headers)}
         try:
-            told["items"] = list(parse(text))
+            message, items = SIGNALS[self.path.removeprefix("/base")]
+            if self.headers.get("content-encoding") == "gzip":
+                body = gzip.decompress(body)
+            if self.headers["content-type"] == "application/x-protobuf":
+                request = message.FromString(body)
+            else:
+                assert self.headers["content-type"] == "application/json", self.headers["content-type"]
+                told["text"] = body.decode()
+                request = of_json(message, told["text"])
+            told["items"] = list(items(request))
         except Exception as error:
             told["wrong"] = f"{type(error).__name__}: {error}"
         say(told)
@@ -128,7 +148,7 @@ class Collector(http.server.BaseHTTPRequestHandler):
 
 if sys.argv[2] == "decode":
     for line in sys.stdin:
-        for item in traces(line):
+        for item in traces(of_json(ExportTraceServiceRequest, line)):
             say(item)
 else:
     answers = json.loads(sys.argv[3])

@@ -10,6 +10,7 @@ use std::{
     collections::BTreeSet,
     fs,
     io::{BufRead as _, BufReader, Write as _},
+    net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -22,15 +23,18 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/telemetry.py
 
 /// Where the official messages lie; none where this is to be skipped.
 fn messages() -> Option<PathBuf> {
-    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/otlp");
-    let is_there = packages.join("opentelemetry").is_dir();
+    brought("target/otlp", "opentelemetry")
+}
+
+/// The folder of what is brought from elsewhere; none where it is not there, and this is to be skipped.
+fn brought(folder: &str, what: &str) -> Option<PathBuf> {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let is_there = packages.join(what).exists();
     if !is_there && std::env::var_os("BAILEY_TEST_ALL").is_none() {
-        println!(
-            "SKIPPED: opentelemetry-proto is not in target/otlp (`cargo xtask test --all --install` brings it)"
-        );
+        println!("SKIPPED: {what} is not in {folder} (`cargo xtask test --all --install` brings it)");
         return None;
     }
-    assert!(is_there, "opentelemetry-proto is not in {}", packages.display());
+    assert!(is_there, "{what} is not in {}", packages.display());
     Some(packages)
 }
 
@@ -258,10 +262,15 @@ impl Collector {
         told
     }
 
-    /// The names of the spans that came, in order.
-    fn spans(&self) -> Vec<String> {
+    /// The spans that came, in order.
+    fn items(&self) -> Vec<Value> {
         let items = |request: &Value| request["items"].as_array().unwrap().clone();
-        self.requests().iter().flat_map(items).map(|span| span["span"].as_str().unwrap().to_owned()).collect()
+        self.requests().iter().flat_map(items).collect()
+    }
+
+    /// Their names.
+    fn spans(&self) -> Vec<String> {
+        self.items().iter().map(name).collect()
     }
 
     fn wait_for(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
@@ -281,20 +290,67 @@ impl Drop for Collector {
     }
 }
 
+/// A collector of somebody else's, which takes what others send it and sends that on.
+struct Rotel {
+    child: Child,
+    port: u16,
+}
+
+impl Rotel {
+    fn start(packages: &Path, port: u16, onward: &Collector) -> Self {
+        let address = format!("127.0.0.1:{port}");
+        let child = Command::new(packages.join("rotel/rotel-agent"))
+            .env_clear()
+            .args(["start", "--otlp-http-endpoint", &address, "--otlp-grpc-endpoint", "127.0.0.1:0"])
+            .args(["--exporter", "otlp", "--otlp-exporter-protocol", "http"])
+            .args(["--otlp-exporter-endpoint", &onward.url()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while TcpStream::connect(&address).is_err() {
+            assert!(Instant::now() < deadline, "the collector does not listen");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Self { child, port }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Rotel {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A port that nobody has.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 const KEY: &str = "Basic dGVsZW1ldHJ5OnBsYW50ZWQtc2VjcmV0";
 
 /// A home whose daemon tells a collector.
-fn told(stage: &Stage, collector: &Collector, replies: usize) -> ModelServer {
-    let model = stage.model((0..replies).map(|_| Reply::text("done")).collect());
+fn told(stage: &Stage, url: &str, script: Vec<Reply>) -> ModelServer {
+    let model = stage.model(script);
     let config = stage.home().join("config.toml");
     let own = fs::read_to_string(&config).unwrap();
-    let telemetry =
-        format!("{own}\n[telemetry]\notlp = {:?}\nkey_env = \"COLLECTOR_KEY\"\n", collector.url());
+    let telemetry = format!("{own}\n[telemetry]\notlp = {url:?}\nkey_env = \"COLLECTOR_KEY\"\n");
     fs::write(&config, telemetry).unwrap();
     let keys = stage.home().join(".env");
     fs::write(&keys, format!("COLLECTOR_KEY={KEY}\n")).unwrap();
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
     model
+}
+
+/// A model that has nothing to do, as often.
+fn done(times: usize) -> Vec<Reply> {
+    (0..times).map(|_| Reply::text("done")).collect()
 }
 
 fn task(stage: &Stage) {
@@ -304,7 +360,18 @@ fn task(stage: &Stage) {
 
 /// The names of all spans that the journal comes to.
 fn exported(stage: &Stage, packages: &Path) -> Vec<String> {
-    spans(stage, packages).iter().map(|span| span["span"].as_str().unwrap().to_owned()).collect()
+    spans(stage, packages).iter().map(name).collect()
+}
+
+/// A span's own name, which no other has.
+fn name(span: &Value) -> String {
+    span["span"].as_str().unwrap().to_owned()
+}
+
+/// Spans in an order that does not hang on who told them.
+fn in_order(mut spans: Vec<Value>) -> Vec<Value> {
+    spans.sort_by_key(name);
+    spans
 }
 
 fn sender(stage: &Stage) -> Option<u64> {
@@ -325,7 +392,7 @@ fn a_collector_is_told_each_thing_once_over_a_kill_and_a_stop() {
     let Some(packages) = messages() else { return };
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let collector = Collector::start(&packages, &json!([]));
-    let _model = told(&stage, &collector, 4);
+    let _model = told(&stage, &collector.url(), done(4));
     // What was done before there was anybody to tell is told first.
     task(&stage);
     let all = |collector: &Collector| collector.spans() == exported(&stage, &packages);
@@ -368,6 +435,48 @@ fn a_collector_is_told_each_thing_once_over_a_kill_and_a_stop() {
     assert_eq!(String::from_utf8(found.stdout).unwrap(), "");
 }
 
+#[test]
+fn what_comes_out_of_a_collector_is_each_span_once_over_its_kill() {
+    let (Some(packages), Some(rotel)) = (messages(), brought("target/rotel", "rotel/rotel-agent")) else {
+        return;
+    };
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let onward = Collector::start(&packages, &json!([]));
+    let collector = Rotel::start(&rotel, free_port(), &onward);
+    let edit = |old: &str, new: &str| {
+        let arguments = json!({ "path": "a.txt", "old": old, "new": new });
+        [Reply::calls([("c", "fs_edit", arguments)]), Reply::text("done")]
+    };
+    let _model = told(&stage, &collector.url(), [edit("one", "two"), edit("two", "three")].concat());
+    let _daemon = Daemon::start(&stage);
+    let all = |onward: &Collector| onward.spans().len() >= exported(&stage, &packages).len();
+    task(&stage);
+    onward.wait_for("the first session", all);
+    let before = onward.spans().len();
+
+    let port = collector.port;
+    drop(collector);
+    task(&stage);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let logs = stage.ran(&["logs"]).stdout;
+        if logs.contains("nobody listens") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "nobody says that the collector is away: {logs}");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(onward.spans().len(), before, "the control: what is away passes nothing on");
+    let _collector = Rotel::start(&rotel, port, &onward);
+    onward.wait_for("the second session", all);
+    // What would come twice comes soon.
+    thread::sleep(Duration::from_secs(2));
+    let out = in_order(onward.items());
+    assert_eq!(out, in_order(spans(&stage, &packages)), "each once, with all that it says");
+    let count = |name: &str| out.iter().filter(|span| span["name"] == name).count();
+    assert_eq!((count("invoke_agent"), count("chat model"), count("execute_tool fs.edit")), (2, 4, 2));
+}
+
 /// It is slow, answers without end, sends elsewhere, wants to be left alone and hangs up in the middle of its answer; sessions do not
 /// notice, and what it took in the end is everything.
 #[test]
@@ -382,7 +491,7 @@ fn a_collector_that_misbehaves_is_nobodys_trouble() {
         { "lacks": 1000 },
     ]);
     let collector = Collector::start(&packages, &answers);
-    let _model = told(&stage, &collector, 3);
+    let _model = told(&stage, &collector.url(), done(3));
     task(&stage);
     let daemon = Daemon::start(&stage);
     collector.wait_for("the first request", |collector| collector.requests().len() == 1);
