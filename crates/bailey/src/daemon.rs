@@ -34,7 +34,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use attached::Kept;
 use bailey_journal::{Clock as _, Holder, JournalError, SessionLock, SystemClock};
-use bailey_protocol::SessionId;
+use bailey_protocol::{SessionId, Timestamp};
 use health::Phase;
 use log::Log;
 use memory::Watch;
@@ -99,7 +99,7 @@ fn session() -> SessionId {
 
 struct Daemon {
     home: Home,
-    since: String,
+    since: Timestamp,
     log: Log,
     manager: Manager,
     sessions: RefCell<BTreeMap<SessionId, Held>>,
@@ -182,7 +182,7 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
     let listener = UnixListener::from_std(listener)?;
     let daemon = Rc::new(Daemon {
         home: home.clone(),
-        since: since.to_string(),
+        since,
         log: Log::open(&folder, config.telemetry.logs.is_some())?,
         manager: Manager::find(),
         sessions: RefCell::default(),
@@ -366,7 +366,7 @@ impl Daemon {
     fn status(self: &Rc<Self>) -> Status {
         Status {
             pid: std::process::id(),
-            since: self.since.clone(),
+            since: self.since.to_string(),
             version: env!("CARGO_PKG_VERSION").into(),
             stopping: self.is_stopping.get(),
             sessions: self.sessions.borrow().values().map(|held| held.shown.clone()).collect(),

@@ -9,7 +9,7 @@ use crate::{
     config::{Config, Document},
     daemon::page,
     home::Home,
-    telemetry::Said,
+    telemetry::{Said, Signal},
 };
 use bailey_gateway::Act;
 use bailey_policy::is_tool_name;
@@ -59,7 +59,7 @@ pub fn line(bytes: &[u8]) {
 
 /// What a collector says to what it was sent. Whatever it is, a line of the log ends where it seems to.
 pub fn collector(bytes: &[u8]) {
-    if let Said::InPart(rejected, words) = Said::of(200, None, bytes) {
+    if let Said::InPart(rejected, words) = Said::of(Signal::Traces, 200, None, bytes) {
         assert!(rejected > 0 || !words.is_empty());
         assert!(words.chars().count() <= 200 && !words.chars().any(char::is_control), "{words:?}");
     }

@@ -1,4 +1,5 @@
-//! What Bailey does, as others read it: spans by the conventions of OpenTelemetry for generative AI, made from the journal.
+//! What Bailey does, as others read it: spans and figures by the conventions of OpenTelemetry for generative AI, made from the journal,
+//! and figures of the daemon.
 //!
 //! Nothing is measured a second time. The journal has an entry for each thing that was done, with its time and what it belongs to, so
 //! a trace is a way to read it: of the same entries come the same spans under the same names, however often they are asked for.
@@ -6,20 +7,43 @@
 //! Of what was said or done nothing is told: no message, no argument, no output, no path, no host that a command asked. A text in a
 //! span is a [`Word`], which this program or its owner chose.
 //!
-//! Read [`trace`] first (from entries to spans), then [`otlp`] (how they are written) and [`answer`] (what a collector says to it).
+//! Read [`trace`] first (from entries to spans) and [`totals`] (from spans to histograms), then [`otlp`] (how they are written) and
+//! [`answer`] (what a collector says to it).
 
 mod answer;
+mod figure;
 mod folded;
 mod otlp;
+mod totals;
 mod trace;
 
 pub(crate) use answer::Said;
+pub(crate) use figure::{Figure, Figures};
 pub(crate) use folded::Folded;
-pub(crate) use otlp::{Request, Resource};
+pub(crate) use otlp::{Metrics, Request, Resource};
+pub(crate) use totals::Totals;
 pub(crate) use trace::Trace;
 
 use bailey_protocol::{Digest, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// What is told apart from what: each has a place of its own at a collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Traces,
+    Metrics,
+}
+
+impl Signal {
+    /// Where it is posted, beneath the collector's URL.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Traces => "/v1/traces",
+            Self::Metrics => "/v1/metrics",
+        }
+    }
+}
 
 /// One thing that was done, from its beginning to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +79,19 @@ impl Span {
     }
 
     fn is_error(&self) -> bool {
-        self.attributes.iter().any(|(key, _)| *key == ERROR)
+        self.attribute(ERROR).is_some()
+    }
+
+    fn attribute(&self, name: &str) -> Option<&Value> {
+        self.attributes.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    fn word(&self, name: &str) -> Option<&Word> {
+        self.attribute(name).and_then(|value| if let Value::Word(word) = value { Some(word) } else { None })
+    }
+
+    fn count(&self, name: &str) -> Option<u64> {
+        self.attribute(name).and_then(|value| if let Value::Count(it) = value { Some(*it) } else { None })
     }
 }
 
@@ -69,7 +105,8 @@ pub(crate) enum Value {
 }
 
 /// A word that is nobody's content: this program's own, or a name that its owner chose. What does not look like a name is none.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String")]
 pub(crate) struct Word(String);
 
 /// Said in the place of what is no word; the conventions' own.
@@ -86,6 +123,18 @@ impl Word {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<String> for Word {
+    fn from(text: String) -> Self {
+        Self::of(&text)
+    }
+}
+
+impl From<&str> for Word {
+    fn from(text: &str) -> Self {
+        Self::of(text)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Telemetry {
-    /// A collector of OpenTelemetry that takes OTLP over HTTP; `/v1/traces` comes behind it.
+    /// A collector of OpenTelemetry that takes OTLP over HTTP; `/v1/traces` and `/v1/metrics` come behind it.
     pub(crate) otlp: Option<String>,
     /// The name of the secret that it asks for.
     pub(crate) key_env: Option<String>,
@@ -53,7 +53,8 @@ pub(super) fn check(document: &Document, telemetry: &Telemetry) -> Result<(), Co
     if !models::is_private(url) {
         return mistake("otlp", "what is done here would go there unencrypted: write `https://`");
     }
-    if url.contains(['?', '#']) || url.trim_end_matches('/').ends_with("/v1/traces") {
+    let path = url.trim_end_matches('/');
+    if url.contains(['?', '#']) || ["/v1/traces", "/v1/metrics"].iter().any(|end| path.ends_with(end)) {
         return mistake("otlp", "name where `/v1/traces` comes behind, such as `http://127.0.0.1:4318`");
     }
     if key_env.as_ref().is_some_and(String::is_empty) {

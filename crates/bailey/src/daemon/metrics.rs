@@ -1,116 +1,70 @@
-//! Figures of the daemon for a collector, in the text format of Prometheus (exposition format 0.0.4). Names and numbers only: no
-//! words of anybody's, no path, no session.
+//! Figures of the daemon: for whoever reads them at the page, and for a collector that is told.
 
 use super::Daemon;
-use std::{fmt::Write as _, fs, rc::Rc};
+use crate::telemetry::{Figure, Figures};
+use bailey_journal::{Clock as _, SystemClock};
+use std::{fs, rc::Rc};
 
 impl Daemon {
     /// The figures of now.
-    pub(super) fn metrics(self: &Rc<Self>) -> String {
+    pub(super) fn figures(self: &Rc<Self>) -> Figures {
         let status = self.status();
         let sessions = &status.sessions;
         let working = sessions.iter().filter(|held| held.state.working).count();
-        let mut page = Page(String::new());
-        page.put(
-            "bailey_info",
-            "gauge",
-            "Which version runs.",
-            &format!("{{version=\"{}\"}}", status.version),
-            1,
-        );
-        page.put(
-            "bailey_sessions",
-            "gauge",
-            "Sessions whose processes run, by what they do.",
-            "{state=\"working\"}",
-            working,
-        );
-        page.more("bailey_sessions", "{state=\"resting\"}", sessions.len() - working);
         let questions: usize = sessions.iter().map(|held| held.state.questions).sum();
-        page.put(
-            "bailey_questions",
-            "gauge",
-            "Questions that wait for a human, in sessions that run.",
-            "",
-            questions,
-        );
         let clients: usize = sessions.iter().map(|held| held.state.clients).sum();
-        page.put("bailey_clients", "gauge", "Front ends that look on at sessions.", "", clients);
-        page.put(
-            "bailey_turns_total",
-            "counter",
-            "Turns that ended since the daemon began.",
-            "",
-            self.turns.get(),
-        );
         let crashes: usize = self.crashes.borrow().values().map(Vec::len).sum();
-        page.put(
-            "bailey_crashes",
-            "gauge",
-            "Ends of sessions' processes that nobody wanted, in the last five minutes.",
-            "",
-            crashes,
+        let mut all = vec![
+            Figure::gauge("bailey.info", "Which version runs.").with("version", &status.version, 1),
+            Figure::gauge("bailey.sessions", "Sessions whose processes run, by what they do.")
+                .with("state", "working", working as u64)
+                .with("state", "resting", (sessions.len() - working) as u64),
+            Figure::gauge("bailey.questions", "Questions that wait for a human, in sessions that run.")
+                .of(questions as u64),
+            Figure::gauge("bailey.clients", "Front ends that look on at sessions.").of(clients as u64),
+            Figure::counter("bailey.turns", "Turns that ended since the daemon began.").of(self.turns.get()),
+            Figure::gauge(
+                "bailey.crashes",
+                "Ends of sessions' processes that nobody wanted, in the last five minutes.",
+            )
+            .of(crashes as u64),
+        ];
+        let up = Figure::gauge("bailey.channel.up", "Whether a channel's process runs.");
+        all.push(
+            status
+                .channels
+                .iter()
+                .fold(up, |up, channel| up.with("channel", &channel.name, u64::from(channel.up))),
         );
-        for (number, channel) in status.channels.iter().enumerate() {
-            let label = format!("{{channel=\"{}\"}}", channel.name);
-            if number == 0 {
-                page.put(
-                    "bailey_channel_up",
-                    "gauge",
-                    "Whether a channel's process runs.",
-                    &label,
-                    u8::from(channel.up),
-                );
-            } else {
-                page.more("bailey_channel_up", &label, u8::from(channel.up));
-            }
-        }
-        let processes = sessions.iter().map(|held| held.pid);
-        let bytes: u64 = processes.filter_map(resident_bytes).sum();
-        let help = "Memory that is resident, without what lies behind the walls.";
-        page.put(
-            "bailey_resident_bytes",
-            "gauge",
-            help,
-            "{of=\"daemon\"}",
-            resident_bytes(status.pid).unwrap_or(0),
+        let resident = sessions.iter().filter_map(|held| resident_bytes(held.pid)).sum();
+        all.push(
+            Figure::gauge("bailey.resident", "Memory that is resident, without what lies behind the walls.")
+                .bytes()
+                .with("of", "daemon", resident_bytes(status.pid).unwrap_or(0))
+                .with("of", "sessions", resident),
         );
-        page.more("bailey_resident_bytes", "{of=\"sessions\"}", bytes);
         if let Some(memory) = &status.memory {
             let level = match memory.state.as_str() {
                 "free" => 0,
                 "held" => 1,
                 _ => 2,
             };
-            let help = "Whether memory is short: 0 it is free, 1 nothing new begins, 2 sessions make room.";
-            page.put("bailey_memory_pressure", "gauge", help, "", level);
-            let help = "Memory that is taken, of what the daemon may use.";
-            page.put("bailey_memory_used_bytes", "gauge", help, "", memory.used_bytes);
-            let help = "What the daemon may use: its control group's limit, or the machine's memory.";
-            page.put("bailey_memory_limit_bytes", "gauge", help, "", memory.limit_bytes);
+            let about = "Whether memory is short: 0 it is free, 1 nothing new begins, 2 sessions make room.";
+            all.push(Figure::gauge("bailey.memory.pressure", about).of(level));
+            let about = "Memory that is taken, of what the daemon may use.";
+            all.push(Figure::gauge("bailey.memory.used", about).bytes().of(memory.used_bytes));
+            let about = "What the daemon may use: its control group's limit, or the machine's memory.";
+            all.push(Figure::gauge("bailey.memory.limit", about).bytes().of(memory.limit_bytes));
         }
-        let help = "Sessions that ended to make room, by what they did.";
-        page.put("bailey_made_room_total", "counter", help, "{state=\"resting\"}", self.memory.rested.get());
-        page.more("bailey_made_room_total", "{state=\"working\"}", self.memory.cut.get());
+        all.push(
+            Figure::counter("bailey.made_room", "Sessions that ended to make room, by what they did.")
+                .with("state", "resting", self.memory.rested.get())
+                .with("state", "working", self.memory.cut.get()),
+        );
         let journal = ["journal.db", "journal.db-wal"].map(|name| self.home.root.join(name));
-        let bytes: u64 =
-            journal.iter().filter_map(|path| fs::metadata(path).ok()).map(|about| about.len()).sum();
-        page.put("bailey_journal_bytes", "gauge", "The journal's files.", "", bytes);
-        page.0
-    }
-}
-
-struct Page(String);
-
-impl Page {
-    fn put(&mut self, name: &str, kind: &str, help: &str, labels: &str, value: impl std::fmt::Display) {
-        // Writing to a string does not fail.
-        writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
-        self.more(name, labels, value);
-    }
-
-    fn more(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        writeln!(self.0, "{name}{labels} {value}").ok();
+        let bytes = journal.iter().filter_map(|path| fs::metadata(path).ok()).map(|about| about.len()).sum();
+        all.push(Figure::gauge("bailey.journal", "The journal's files.").bytes().of(bytes));
+        Figures { since: self.since, time: SystemClock.now(), all }
     }
 }
 

@@ -204,7 +204,7 @@ impl Daemon {
             return Ok((Answer::Refused("this one may read figures, and nothing else".into()), None));
         }
         match wish {
-            Wish::Metrics => Ok((Answer::Done(self.metrics()), None)),
+            Wish::Metrics => Ok((Answer::Done(self.figures().exposition()), None)),
             Wish::Logout => {
                 self.revoke(Some(login.number))?;
                 Ok((Answer::Done(String::new()), None))

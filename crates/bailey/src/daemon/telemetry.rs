@@ -4,7 +4,7 @@
 //! clock: while nothing is done, nobody wakes.
 
 use super::{Daemon, attached::Kept, wire::ChannelState};
-use crate::config::Telemetry;
+use crate::{config::Telemetry, telemetry::Figures};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -25,11 +25,11 @@ pub(crate) enum Want {
     News(u64),
 }
 
-/// What it is told: the count now.
+/// What it is told: the count now, and how things are.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Had {
-    News(u64),
+    News(u64, Figures),
 }
 
 /// The process, and what wakes it.
@@ -61,7 +61,7 @@ impl Daemon {
         let news = sending.news.get_or_insert_with(|| self.watch_journal()).clone();
         let kept = Rc::new(Kept::new("telemetry", "otlp"));
         sending.kept = Some(kept.clone());
-        let serve = move |_: Rc<Self>, Want::News(seen): Want| {
+        let serve = move |daemon: Rc<Self>, Want::News(seen): Want| {
             let mut news = news.clone();
             async move {
                 if news.wait_for(|count| *count != seen).await.is_err() {
@@ -70,7 +70,7 @@ impl Daemon {
                 }
                 sleep(GATHER).await;
                 let count = *news.borrow();
-                (Had::News(count), None)
+                (Had::News(count, daemon.figures()), None)
             }
         };
         self.keep_up(kept, ["audit", "send"].map(str::to_owned).into(), |_| Ok(()), serve);

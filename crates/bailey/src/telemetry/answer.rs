@@ -1,6 +1,7 @@
 //! What a collector says to what it was sent (OTLP/HTTP, "Response"). It is somebody else's server, and its words go into the log
 //! alone: a few of them, on one line.
 
+use super::Signal;
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ const LATER_MAX: Duration = Duration::from_secs(3600);
 pub(crate) enum Said {
     /// It was taken.
     Taken,
-    /// It was taken, and the collector has something to say: how many spans it threw away, and why.
+    /// It was taken, and the collector has something to say: how much it threw away, and why.
     InPart(u64, String),
     /// It will not be taken, however often it is sent.
     Refused(String),
@@ -32,7 +33,8 @@ struct Response {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Partial {
-    rejected_spans: Count,
+    #[serde(rename = "rejectedSpans", alias = "rejectedDataPoints")]
+    rejected: Count,
     error_message: String,
 }
 
@@ -52,7 +54,7 @@ impl Default for Count {
 
 impl Said {
     /// What an answer says.
-    pub(crate) fn of(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+    pub(crate) fn of(signal: Signal, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         match status {
             200..=299 => Self::of_taken(body),
             429 | 502..=504 => {
@@ -72,6 +74,10 @@ impl Said {
                     "the collector does not let Bailey in (status {status}): look at `key_env` and `header` in [telemetry]"
                 ),
             ),
+            // Many a collector is one of traces alone.
+            404 | 405 if signal == Signal::Metrics => {
+                Self::Refused(format!("nothing takes figures there (status {status})"))
+            }
             404 | 405 => Self::Later(
                 None,
                 format!(
@@ -86,7 +92,7 @@ impl Said {
         let looked_at = if body.len() > LOOKED_AT_MAX { &[] } else { body };
         // Whoever takes it need not say anything that is understood.
         let Response { partial_success } = serde_json::from_slice(looked_at).unwrap_or_default();
-        let rejected = match partial_success.rejected_spans {
+        let rejected = match partial_success.rejected {
             Count::Number(number) => number,
             Count::Text(text) => text.parse().unwrap_or(0),
         };
@@ -102,12 +108,12 @@ fn words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Said;
+    use super::{Said, Signal};
     use std::time::Duration;
 
     #[test]
     fn an_answer_says_what_becomes_of_the_request() {
-        let of = |status, body: &str| Said::of(status, None, body.as_bytes());
+        let of = |status, body: &str| Said::of(Signal::Traces, status, None, body.as_bytes());
         for body in ["", "{}", "null", "[]", "\u{0}", r#"{"partialSuccess":{}}"#, r#"{"partialSuccess":7}"#] {
             assert_eq!(of(200, body), Said::Taken, "{body}");
         }
@@ -116,6 +122,8 @@ mod tests {
         };
         assert_eq!(of(200, &part("\"3\"")), Said::InPart(3, "too old".into()));
         assert_eq!(of(202, &part("3")), Said::InPart(3, "too old".into()));
+        let points = br#"{"partialSuccess":{"rejectedDataPoints":"2"}}"#;
+        assert_eq!(Said::of(Signal::Metrics, 200, None, points), Said::InPart(2, String::new()));
         // Without a number it is advice.
         assert_eq!(
             of(200, r#"{"partialSuccess":{"errorMessage":"soon too old"}}"#),
@@ -131,7 +139,9 @@ mod tests {
         for status in [429, 502, 503, 504, 301, 307, 401, 403, 404] {
             assert!(matches!(of(status, ""), Said::Later(None, _)), "{status}");
         }
-        let later = |seconds| Said::of(503, Some(Duration::from_secs(seconds)), b"");
+        // A collector of traces alone is none that is set up wrongly.
+        assert!(matches!(Said::of(Signal::Metrics, 404, None, b""), Said::Refused(_)));
+        let later = |seconds| Said::of(Signal::Metrics, 503, Some(Duration::from_secs(seconds)), b"");
         assert!(matches!(later(7), Said::Later(Some(wait), _) if wait == Duration::from_secs(7)));
         assert!(matches!(later(u64::MAX), Said::Later(Some(wait), _) if wait == Duration::from_secs(3600)));
     }

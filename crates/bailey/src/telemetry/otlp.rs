@@ -1,7 +1,11 @@
-//! Spans as OTLP/JSON: the protobuf messages of OTLP 1 in its JSON encoding (names in camel case, 64-bit numbers as text, the names
+//! Spans and figures as OTLP/JSON: the protobuf messages of OTLP 1 in its JSON encoding (names in camel case, 64-bit numbers as text, the names
 //! of traces and spans in hexadecimal).
 //!
 //! These few types are all that is needed of it. A library would bring a second HTTP client past the network door, and protobuf.
+
+mod metrics;
+
+pub(crate) use metrics::Metrics;
 
 use super::{Attributes, Span, SpanId, TraceId, Value};
 use bailey_protocol::{Digest, Timestamp};
@@ -121,10 +125,10 @@ fn nanoseconds<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, 
 }
 
 /// `KeyValue`s.
-fn attributes<S: Serializer>(attributes: &Attributes, serializer: S) -> Result<S::Ok, S::Error> {
+fn attributes<S: Serializer>(attributes: &[(&str, Value)], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct KeyValue<'a> {
-        key: &'static str,
+        key: &'a str,
         value: &'a Value,
     }
     let mut list = serializer.serialize_seq(Some(attributes.len()))?;

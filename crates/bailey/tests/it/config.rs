@@ -82,6 +82,7 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
         ("[telemetry]\notlp = \"http://c.example:4318\"\n", "config.toml:2:1", "unencrypted"),
         ("[telemetry]\notlp = \"http://127.0.0.1.example:4318\"\n", "config.toml:2:1", "unencrypted"),
         ("[telemetry]\notlp = \"http://localhost/v1/traces\"\n", "config.toml:2:1", "comes behind"),
+        ("[telemetry]\notlp = \"http://localhost/v1/metrics/\"\n", "config.toml:2:1", "comes behind"),
         ("[telemetry]\notlp = \"https://me:pw@c.example\"\n", "config.toml:2:1", "a password in it"),
         ("[telemetry]\nkey_env = \"K\"\n", "config.toml:2:1", "name the collector"),
         (

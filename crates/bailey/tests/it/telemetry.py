@@ -7,6 +7,7 @@ import gzip
 import http.server
 import json
 import sys
+import threading
 import time
 
 sys.path.insert(0, sys.argv[1])
@@ -71,11 +72,15 @@ def metrics(request):
     for resource in request.resource_metrics:
         for scope in resource.scope_metrics:
             for metric in scope.metrics:
-                data = getattr(metric, metric.WhichOneof("data"))
+                kind = metric.WhichOneof("data")
+                data = getattr(metric, kind)
                 for point in data.data_points:
+                    assert point.start_time_unix_nano <= point.time_unix_nano
                     yield {
                         "name": metric.name,
                         "unit": metric.unit,
+                        "kind": kind,
+                        "temporality": getattr(data, "aggregation_temporality", None),
                         "attributes": attributes(point.attributes),
                         "point": json_format.MessageToDict(point),
                     }
@@ -94,12 +99,17 @@ def of_json(message, text):
     return request
 
 
+TURN = threading.Lock()
+
+
 def say(value):
-    print(json.dumps(value), flush=True)
+    # Requests come at once, and lines do not.
+    with TURN:
+        print(json.dumps(value), flush=True)
 
 
 class Collector(http.server.BaseHTTPRequestHandler):
-    """What it answers next is said in its input, one line for each request; else it takes everything."""
+    """What it answers to spans is said beforehand, one for each request, and to figures the same each time; else it takes them."""
 
     protocol_version = "HTTP/1.1"
 
@@ -120,7 +130,10 @@ class Collector(http.server.BaseHTTPRequestHandler):
         except Exception as error:
             told["wrong"] = f"{type(error).__name__}: {error}"
         say(told)
-        self.answer(answers.pop(0) if answers and self.path.endswith("traces") else {})
+        if self.path.endswith("traces"):
+            self.answer(answers.pop(0) if answers else {})
+        else:
+            self.answer(of_figures)
 
     def answer(self, how):
         if how.get("sleep"):
@@ -151,7 +164,7 @@ if sys.argv[2] == "decode":
         for item in traces(of_json(ExportTraceServiceRequest, line)):
             say(item)
 else:
-    answers = json.loads(sys.argv[3])
+    answers, of_figures = json.loads(sys.argv[3]), json.loads(sys.argv[4])
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
     say({"port": server.server_address[1]})
     server.serve_forever()

@@ -219,6 +219,20 @@ fn nothing_that_was_said_is_told() {
     }
     // A call of no tool of ours is told without its name.
     assert!(spans.contains("execute_tool _OTHER") && spans.contains("execute_tool command.run"), "{spans}");
+
+    let Some(packages) = messages() else { return };
+    let collector = Collector::start(&packages, &json!([]));
+    tell(&stage, &collector.url());
+    let _daemon = Daemon::start(&stage);
+    collector.wait_for("figures", |collector| {
+        collector.counted(TOKENS, &[("gen_ai.token.type", "output")]).0 == 2 && !collector.spans().is_empty()
+    });
+    for request in collector.requests().iter().chain(&collector.requests_at("/base/v1/metrics")) {
+        let text = request["text"].as_str().unwrap();
+        for word in SAID.into_iter().chain([project.as_str(), "/etc/"]) {
+            assert!(!text.contains(word), "`{word}`: {text}");
+        }
+    }
 }
 
 /// A server of somebody's, in another language, that takes what the official messages are and nothing else.
@@ -231,10 +245,15 @@ struct Collector {
 impl Collector {
     /// It answers the first requests so, and takes the others.
     fn start(packages: &Path, answers: &Value) -> Self {
+        Self::answering(packages, answers, &json!({}))
+    }
+
+    /// The same, and figures are answered so.
+    fn answering(packages: &Path, answers: &Value, of_figures: &Value) -> Self {
         let mut child = Command::new("python3")
             .arg(SCRIPT)
             .arg(packages)
-            .args(["serve", &answers.to_string()])
+            .args(["serve", &answers.to_string(), &of_figures.to_string()])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -253,19 +272,48 @@ impl Collector {
         format!("http://127.0.0.1:{}/base", self.port)
     }
 
-    /// The requests that came, each of which was what it has to be.
-    fn requests(&self) -> Vec<Value> {
-        let told = self.told.lock().unwrap().clone();
-        for request in &told {
-            assert!(request["wrong"].is_null() && request["path"] == "/base/v1/traces", "{request:#}");
-        }
+    /// The requests that came there, each of which was what it has to be.
+    fn requests_at(&self, path: &str) -> Vec<Value> {
+        let mut told = self.told.lock().unwrap().clone();
+        told.iter().for_each(|request| assert!(request["wrong"].is_null(), "{request:#}"));
+        told.retain(|request| request["path"] == path);
         told
+    }
+
+    /// Those that brought spans.
+    fn requests(&self) -> Vec<Value> {
+        self.requests_at("/base/v1/traces")
     }
 
     /// The spans that came, in order.
     fn items(&self) -> Vec<Value> {
-        let items = |request: &Value| request["items"].as_array().unwrap().clone();
         self.requests().iter().flat_map(items).collect()
+    }
+
+    /// The figures of a name that came, in order.
+    fn figures(&self, name: &str) -> Vec<Value> {
+        let of_it = |item: &Value| item["name"] == name;
+        self.requests_at("/base/v1/metrics").iter().flat_map(items).filter(of_it).collect()
+    }
+
+    /// Of a histogram: what was said last of those that have these attributes, as how many and their sum. What was said before is of
+    /// the same beginning, and never more.
+    fn counted(&self, name: &str, attributes: &[(&str, &str)]) -> (u64, f64) {
+        let is_it = |item: &Value| attributes.iter().all(|(key, value)| item["attributes"][key] == *value);
+        let (mut last, mut sum, mut since) = (0, 0.0, None);
+        for figure in self.figures(name).iter().filter(|figure| is_it(figure)) {
+            let point = &figure["point"];
+            let number = |value: &Value| value.as_str().unwrap().parse::<u64>().unwrap();
+            let count = number(&point["count"]);
+            let buckets: u64 = point["bucketCounts"].as_array().unwrap().iter().map(number).sum();
+            assert!(count == buckets && count >= last, "{figure:#}");
+            assert_eq!(
+                since.get_or_insert_with(|| point["startTimeUnixNano"].clone()),
+                &point["startTimeUnixNano"]
+            );
+            (last, sum) = (count, point["sum"].as_f64().unwrap());
+        }
+        (last, sum)
     }
 
     /// Their names.
@@ -338,6 +386,11 @@ const KEY: &str = "Basic dGVsZW1ldHJ5OnBsYW50ZWQtc2VjcmV0";
 /// A home whose daemon tells a collector.
 fn told(stage: &Stage, url: &str, script: Vec<Reply>) -> ModelServer {
     let model = stage.model(script);
+    tell(stage, url);
+    model
+}
+
+fn tell(stage: &Stage, url: &str) {
     let config = stage.home().join("config.toml");
     let own = fs::read_to_string(&config).unwrap();
     let telemetry = format!("{own}\n[telemetry]\notlp = {url:?}\nkey_env = \"COLLECTOR_KEY\"\n");
@@ -345,7 +398,6 @@ fn told(stage: &Stage, url: &str, script: Vec<Reply>) -> ModelServer {
     let keys = stage.home().join(".env");
     fs::write(&keys, format!("COLLECTOR_KEY={KEY}\n")).unwrap();
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
-    model
 }
 
 /// A model that has nothing to do, as often.
@@ -362,6 +414,14 @@ fn task(stage: &Stage) {
 fn exported(stage: &Stage, packages: &Path) -> Vec<String> {
     spans(stage, packages).iter().map(name).collect()
 }
+
+/// What a request brought.
+fn items(request: &Value) -> Vec<Value> {
+    request["items"].as_array().unwrap().clone()
+}
+
+const TOKENS: &str = "gen_ai.client.token.usage";
+const DURATION: &str = "gen_ai.client.operation.duration";
 
 /// A span's own name, which no other has.
 fn name(span: &Value) -> String {
@@ -428,6 +488,14 @@ fn a_collector_is_told_each_thing_once_over_a_kill_and_a_stop() {
     collector.wait_for("what was done without a daemon", all);
     let spans = collector.spans();
     assert_eq!(spans.iter().collect::<BTreeSet<_>>().len(), spans.len(), "something was told twice");
+    // Four calls of a model, of ten tokens each.
+    let counted = |collector: &Collector| collector.counted(TOKENS, &[("gen_ai.token.type", "input")]);
+    collector.wait_for("what it comes to", |collector| counted(collector).0 >= 4);
+    assert_eq!(counted(&collector), (4, 40.0), "something was counted twice");
+    let said = collector.figures(TOKENS);
+    let said: u64 =
+        said.iter().map(|it| it["point"]["count"].as_str().unwrap().parse::<u64>().unwrap()).sum();
+    assert!(said > 2 * 4, "the control: had each request said what came since, it were {said}");
     assert!(before < spans.len());
     // The key stands where its owner put it, and in the requests.
     fs::remove_file(stage.home().join(".env")).unwrap();
@@ -436,7 +504,7 @@ fn a_collector_is_told_each_thing_once_over_a_kill_and_a_stop() {
 }
 
 #[test]
-fn what_comes_out_of_a_collector_is_each_span_once_over_its_kill() {
+fn what_comes_out_of_a_collector_is_each_thing_once_over_its_kill() {
     let (Some(packages), Some(rotel)) = (messages(), brought("target/rotel", "rotel/rotel-agent")) else {
         return;
     };
@@ -475,6 +543,48 @@ fn what_comes_out_of_a_collector_is_each_span_once_over_its_kill() {
     assert_eq!(out, in_order(spans(&stage, &packages)), "each once, with all that it says");
     let count = |name: &str| out.iter().filter(|span| span["name"] == name).count();
     assert_eq!((count("invoke_agent"), count("chat model"), count("execute_tool fs.edit")), (2, 4, 2));
+
+    let of = |token: &str| {
+        let chats = out.iter().filter(|span| span["name"] == "chat model");
+        chats.map(|chat| chat["attributes"][format!("gen_ai.usage.{token}_tokens")].as_f64().unwrap()).sum()
+    };
+    let counted =
+        |token| onward.counted(TOKENS, &[("gen_ai.token.type", token), ("gen_ai.request.model", "model")]);
+    onward.wait_for("its figures", |_| counted("input") == (4, of("input")));
+    assert_eq!(counted("output"), (4, of("output")));
+    let (calls, seconds) = onward.counted(DURATION, &[("gen_ai.provider.name", "test")]);
+    assert!(calls == 4 && seconds > 0.0 && seconds < 60.0, "{seconds}");
+    let last = |name| onward.figures(name).pop().unwrap_or_else(|| panic!("{name}"));
+    let (tokens, duration) = (last(TOKENS), last(DURATION));
+    assert_eq!((&tokens["unit"], &duration["unit"]), (&json!("{token}"), &json!("s")));
+    let powers = |base: f64, by: f64| -> Value { (0..14).map(|power| base * by.powi(power)).collect() };
+    assert_eq!(tokens["point"]["explicitBounds"], powers(1.0, 4.0));
+    assert_eq!(duration["point"]["explicitBounds"], powers(0.01, 2.0));
+    // And those of the page, under the names that a collector makes Prometheus' of.
+    let turns = last("bailey.turns");
+    assert_eq!((&turns["kind"], &turns["temporality"]), (&json!("sum"), &json!(2)));
+    let used = last("bailey.memory.used");
+    assert_eq!((&used["kind"], &used["unit"]), (&json!("gauge"), &json!("By")));
+    assert_eq!(last("bailey.sessions")["attributes"]["state"], "resting");
+}
+
+#[test]
+fn a_collector_of_traces_alone_is_told_spans() {
+    let Some(packages) = messages() else { return };
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let collector = Collector::answering(&packages, &json!([]), &json!({ "status": 404 }));
+    let _model = told(&stage, &collector.url(), done(2));
+    let daemon = Daemon::start(&stage);
+    let all = |collector: &Collector| collector.spans() == exported(&stage, &packages);
+    task(&stage);
+    let figures = || collector.requests_at("/base/v1/metrics").len();
+    collector.wait_for("the first session", |collector| all(collector) && figures() > 0);
+    task(&stage);
+    collector.wait_for("the second session", all);
+    assert_eq!(daemon.status()["telemetry"]["up"], true);
+    assert_eq!(figures(), 1, "and it is left alone with figures for a while");
+    let logs = stage.ran(&["logs"]).stdout;
+    assert_eq!(logs.matches("nothing takes figures there (status 404)").count(), 1, "{logs}");
 }
 
 /// It is slow, answers without end, sends elsewhere, wants to be left alone and hangs up in the middle of its answer; sessions do not

@@ -16,14 +16,19 @@ use crate::{
     exit::Mistyped,
     home::{Home, make_private},
     print::Printer,
-    telemetry::{Request, Resource, Said, Span, Trace},
+    telemetry::{Figures, Metrics, Request, Resource, Said, Signal, Span, Totals, Trace},
 };
 use anyhow::Result;
 use bailey_egress::LineEnd;
 use bailey_journal::{Fact, Journal};
 use bailey_protocol::{Line, WsPath};
 use serde::{Deserialize, Serialize};
-use std::{io, os::fd::AsFd as _, process::ExitCode, time::Duration};
+use std::{
+    io,
+    os::fd::AsFd as _,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 use tokio::time::sleep;
 
 /// Entries that are read at once, and spans in one request.
@@ -37,17 +42,19 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// How long it is left alone after a failure, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-const TRACES: &str = "/v1/traces";
 /// What the way is called in the journal; no channel can have that name.
 const NAME: &str = "[telemetry]";
 
 /// How far the collector was told.
-#[derive(Debug, Default, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Notes {
     /// The last entry of which all that ended by it was taken.
     sent: u64,
     /// The entry from which on is to be read again.
     from: u64,
+    /// What all that was sent comes to.
+    #[serde(default)]
+    totals: Totals,
 }
 
 struct Sender<'a> {
@@ -59,6 +66,9 @@ struct Sender<'a> {
     printer: &'a Printer,
     /// Whether it was said that the collector takes nothing.
     is_told: bool,
+    /// The same of figures alone, and until when it is not asked to take any.
+    is_told_of_figures: bool,
+    no_figures_until: Option<Instant>,
 }
 
 /// Tells the configured collector, until the daemon ends.
@@ -84,7 +94,9 @@ pub(in crate::commands) async fn run(home: &Home, printer: &Printer) -> Result<E
     let opened = compose::line(home, &config, keys, way, &folder, notes, ANSWER_BYTES_MAX).await?;
     let (journal, line) = (opened.journal().clone(), opened.line.clone());
     let link = Link::new(socket);
-    let sender = Sender { journal, line, link, book, trace, printer, is_told: false };
+    let (is_told, is_told_of_figures, no_figures_until) = (false, false, None);
+    let sender =
+        Sender { journal, line, link, book, trace, printer, is_told, is_told_of_figures, no_figures_until };
     opened.during("collector", sender.serve()).await
 }
 
@@ -97,17 +109,20 @@ impl Sender<'_> {
             _ => None,
         });
         let resource = Resource::of(nonce.unwrap_or_default());
-        let Notes { sent, from } = self.book.get(|notes| *notes);
+        let Notes { sent, from, mut totals } = self.book.get(Notes::clone);
         // A home that was brought back from a copy may hold less than what was told.
         let mut sent = sent.min(self.journal.newest());
         let mut after = from.saturating_sub(1).min(sent);
-        let (mut noted, mut seen) = (sent, 0);
+        let (mut noted, mut seen, mut figures) = (sent, 0, None::<Figures>);
         loop {
             let entries = self.journal.outline(after, PAGE).await?;
             let is_more = entries.len() == PAGE as usize;
             let mut ended = Vec::new();
             for recorded in &entries {
                 after = recorded.entry.seq.0;
+                if after > sent {
+                    totals.begin(recorded.entry.time);
+                }
                 self.trace.take(recorded, &mut ended);
             }
             if !is_more {
@@ -118,28 +133,59 @@ impl Sender<'_> {
             for some in spans.chunks(SPANS_MAX) {
                 self.send(&serde_json::to_string(&Request::new(&resource, some))?).await;
             }
+            spans.iter().for_each(|span| totals.add(span));
             sent = sent.max(after);
             let from = self.trace.oldest();
             if !spans.is_empty() || sent - noted > UNNOTED_MAX {
-                self.book.change(|notes| *notes = Notes { sent, from })?;
+                self.book.change(|notes| *notes = Notes { sent, from, totals: totals.clone() })?;
                 noted = sent;
             }
             if !is_more {
-                let (Had::News(now), _) = self.link.ask(&Want::News(seen)).await?;
-                seen = now;
+                if let Some(figures) = &figures {
+                    let metrics = Metrics::new(&resource, &totals, figures);
+                    self.send_figures(serde_json::to_string(&metrics)?).await;
+                }
+                let (Had::News(now, are), _) = self.link.ask(&Want::News(seen)).await?;
+                (seen, figures) = (now, Some(are));
             }
         }
     }
 
-    /// Sends a request until it is taken, or will never be.
+    async fn post(&self, signal: Signal, body: String) -> Said {
+        match self.line.post(signal.path().into(), body, PATIENCE).await {
+            Ok(answer) => Said::of(signal, answer.status, answer.retry_after, &answer.body),
+            Err(error) => Said::Later(None, error.why),
+        }
+    }
+
+    /// Sends figures, once. Each time they say all of it: what is not taken now is in the next ones, and no span waits for that.
+    async fn send_figures(&mut self, body: String) {
+        if self.no_figures_until.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        let said = self.post(Signal::Metrics, body).await;
+        let (wait, why) = match said {
+            Said::Taken => (None, None),
+            Said::InPart(rejected, words) => {
+                (None, Some(format!("the collector threw {rejected} figures away: {words}")))
+            }
+            Said::Refused(why) => (Some(PAUSE_MAX), Some(format!("{why}: they are not told"))),
+            Said::Later(wait, why) => (wait, Some(format!("{why}: figures are told later"))),
+        };
+        self.no_figures_until = wait.and_then(|wait| Instant::now().checked_add(wait));
+        let is_told = std::mem::replace(&mut self.is_told_of_figures, why.is_some());
+        match why {
+            Some(why) if !is_told => self.printer.note(&why),
+            None if is_told => self.printer.note("the collector takes figures again"),
+            _ => {}
+        }
+    }
+
+    /// Sends spans until they are taken, or will never be.
     async fn send(&mut self, body: &str) {
         let mut pause = PAUSE_MIN;
         loop {
-            let said = match self.line.post(TRACES.into(), body.to_owned(), PATIENCE).await {
-                Ok(answer) => Said::of(answer.status, answer.retry_after, &answer.body),
-                Err(error) => Said::Later(None, error.why),
-            };
-            let (wait, why) = match said {
+            let (wait, why) = match self.post(Signal::Traces, body.to_owned()).await {
                 Said::Taken => return self.well(),
                 Said::InPart(rejected, words) => {
                     self.printer.note(&format!("the collector threw {rejected} spans away: {words}"));

@@ -2,7 +2,7 @@ use super::{OPEN_ENTRIES_MAX, Trace};
 use crate::{
     compose,
     config::Config,
-    telemetry::{Span, Word},
+    telemetry::{Span, Totals, Word},
 };
 use bailey_journal::{Recorded, Stored};
 use bailey_protocol::WsPath;
@@ -158,6 +158,11 @@ fn what_is_said_while_a_turn_runs_joins_it() {
 fn what_was_told_is_not_told_again() {
     let entries = journal();
     let whole = read(&mut trace(), &entries);
+    let counted = |mut totals: Totals, spans: &[(u64, Span)]| {
+        spans.iter().for_each(|(_, span)| totals.add(span));
+        totals
+    };
+    let in_all = counted(Totals::default(), &whole);
     for cut in 0..=entries.len() {
         // A transaction is read whole or not at all.
         if [3, 14, 15, 16].contains(&cut) {
@@ -167,8 +172,11 @@ fn what_was_told_is_not_told_again() {
         let mut told = read(&mut before, &entries[..cut]);
         let oldest = usize::try_from(before.oldest()).unwrap();
         assert!(oldest <= cut + 1);
+        let noted = serde_json::to_string(&counted(Totals::default(), &told)).unwrap();
         let again = read(&mut trace(), &entries[oldest.saturating_sub(1)..]);
-        told.extend(again.into_iter().filter(|(seq, _)| *seq > cut as u64));
+        let rest: Vec<(u64, Span)> = again.into_iter().filter(|(seq, _)| *seq > cut as u64).collect();
+        assert_eq!(counted(serde_json::from_str(&noted).unwrap(), &rest), in_all, "cut after {cut}");
+        told.extend(rest);
         assert_eq!(told, whole, "cut after {cut}, read again from {oldest}");
     }
 }
