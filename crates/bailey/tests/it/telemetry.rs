@@ -1,10 +1,13 @@
 //! What others are told of what Bailey does: spans that official decoders take, and nothing that was said.
 
 use crate::{
+    attacks::actor::controls,
     daemon::{Daemon, PATIENCE, end, pid},
     stage::Stage,
+    takeover::inject::{self, Taken},
 };
 use bailey_testkit::{ModelServer, Reply};
+use nix::{errno::Errno, libc};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
@@ -585,6 +588,82 @@ fn a_collector_of_traces_alone_is_told_spans() {
     assert_eq!(figures(), 1, "and it is left alone with figures for a while");
     let logs = stage.ran(&["logs"]).stdout;
     assert_eq!(logs.matches("nothing takes figures there (status 404)").count(), 1, "{logs}");
+}
+
+/// What whoever holds the process can do: a name, and the result or the error as a negative number. A program is executed last.
+fn calls(stage: &Stage, elsewhere: &TcpListener, taken: &mut Taken) -> Vec<(&'static str, i64)> {
+    let home = stage.home();
+    let mut found = Vec::new();
+    for (name, path, flags) in [
+        ("read the keys", home.join(".env"), libc::O_RDONLY),
+        ("read the project", stage.project().join("a.txt"), libc::O_RDONLY),
+        ("read the daemon's log", home.join("daemon/log"), libc::O_RDONLY),
+        ("write the configuration", home.join("config.toml"), libc::O_WRONLY),
+        ("write a rule", home.join("policy/mine.toml"), libc::O_WRONLY | libc::O_CREAT),
+        ("write a file beside its notes", home.join("telemetry/new"), libc::O_WRONLY | libc::O_CREAT),
+    ] {
+        let path = taken.put(path.to_str().unwrap().as_bytes());
+        let open = [libc::AT_FDCWD as u64, path, flags as u64, 0o600, 0, 0];
+        found.push((name, taken.call(libc::SYS_openat, open)));
+    }
+    let unix = taken.call(libc::SYS_socket, [libc::AF_UNIX as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0]);
+    found.push(("make a Unix socket", unix));
+    let port = elsewhere.local_addr().unwrap().port().to_be_bytes();
+    let address = taken.put(&[&2_u16.to_ne_bytes()[..], &port, &[127, 0, 0, 1], &[0; 8]].concat());
+    let tcp = taken.call(libc::SYS_socket, [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0]);
+    found.push(("reach another port", taken.call(libc::SYS_connect, [tcp as u64, address, 16, 0, 0, 0])));
+    let parent = u64::from(std::process::id());
+    found.push(("signal another process", taken.call(libc::SYS_kill, [parent, 0, 0, 0, 0, 0])));
+    let program = taken.put(b"/bin/true");
+    let argv = taken.put(&[program.to_ne_bytes(), 0_u64.to_ne_bytes()].concat());
+    found.push(("execute a program", taken.call(libc::SYS_execve, [program, argv, 0, 0, 0, 0])));
+    found
+}
+
+#[test]
+fn who_takes_the_sender_over_reaches_its_collectors_port_and_no_other() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    // It is not asked for anything: that it is reached is what counts.
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", collector.local_addr().unwrap());
+    for is_control in [false, true] {
+        let stage = Stage::new(&[("a.txt", "one\n")]);
+        let _model = told(&stage, &url, Vec::new());
+        fs::create_dir_all(stage.home().join("policy")).unwrap();
+        let program = if is_control { controls() } else { Path::new(env!("CARGO_BIN_EXE_bailey")) };
+        let mut start = Command::new(program);
+        start.args(stage.bailey(&["start"]).get_args()).env("BAILEY_CONTROL_UNBOUND", "1");
+        assert!(start.current_dir(stage.project()).stderr(Stdio::null()).status().unwrap().success());
+        let daemon = Daemon::of(&stage);
+        // It is bound before it opens its way, and figures are sent at once.
+        collector.accept().unwrap();
+        assert_eq!(daemon.status()["telemetry"]["up"], true);
+        let process = u32::try_from(sender(&stage).unwrap()).unwrap();
+        let mut tried = 0;
+        for thread in inject::threads(process) {
+            let mut taken = match Taken::seize(thread) {
+                Ok(taken) => taken,
+                Err(Errno::ESRCH) => continue,
+                Err(error) => return println!("SKIPPED: ptrace is not allowed here ({error})"),
+            };
+            tried += 1;
+            for (name, result) in calls(&stage, &elsewhere, &mut taken) {
+                let is_refused = [-i64::from(libc::EACCES), -i64::from(libc::EPERM)].contains(&result);
+                assert!(if is_control { result >= 0 } else { is_refused }, "{is_control}: {name}: {result}");
+            }
+            // What executed a program is no sender any more.
+            if is_control {
+                break;
+            }
+            let port = collector.local_addr().unwrap().port().to_be_bytes();
+            let address = taken.put(&[&2_u16.to_ne_bytes()[..], &port, &[127, 0, 0, 1], &[0; 8]].concat());
+            let tcp =
+                taken.call(libc::SYS_socket, [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0]);
+            let own = taken.call(libc::SYS_connect, [tcp as u64, address, 16, 0, 0, 0]);
+            assert_eq!(own, 0, "the control: its own collector it reaches");
+        }
+        assert!(tried > 0);
+    }
 }
 
 /// It is slow, answers without end, sends elsewhere, wants to be left alone and hangs up in the middle of its answer; sessions do not
