@@ -194,6 +194,10 @@ pub(crate) enum Schedule {
         /// How many tokens each time may use up, where `limits.session_tokens` is not lower
         #[arg(long, value_name = "NUMBER")]
         tokens: Option<u64>,
+        /// What each time may do, and nothing else: `read,list:src`, `exec:cargo test`, `http:HOST`; several times [default: all that your
+        /// rules allow, or ask you about]
+        #[arg(long, value_name = "KIND,…[:WHAT]")]
+        may: Vec<String>,
     },
     /// Show all, with the next time of each
     List,
@@ -536,6 +540,9 @@ pub(crate) struct Chat {
     /// By itself, and not beneath the daemon that runs
     #[arg(long)]
     pub(crate) alone: bool,
+    /// Private: the schedule whose time this session is, and which says what its agent may
+    #[arg(long, hide = true, value_name = "NAME", conflicts_with = "resume")]
+    pub(crate) schedule: Option<String>,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }

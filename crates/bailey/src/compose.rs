@@ -31,8 +31,8 @@ use anyhow::{Context as _, Result, bail};
 use bailey_agent::{Loop, Patience, Retry};
 use bailey_egress::{Authority, BoundKey, ForwardProxy, LineEnd};
 use bailey_journal::{
-    Answerer, BeginError, Clock as _, Fact, GuestLock, Holder, Journal, JournalFile, NewSession, Query,
-    SystemClock,
+    Answerer, BeginError, Clock as _, Confined, Fact, GuestLock, Holder, Journal, JournalFile, NewSession,
+    Query, SystemClock,
 };
 use bailey_kernel::{Acted, Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Tell};
 use bailey_llm::Recording;
@@ -260,6 +260,8 @@ pub(crate) struct Session<'a> {
     pub(crate) is_direct: bool,
     /// Whether this process binds itself; it can open no second session then.
     pub(crate) is_bound: bool,
+    /// What the agent may in a new session, where it acts by a token.
+    pub(crate) confined: Option<Confined>,
 }
 
 impl<'a> Session<'a> {
@@ -284,6 +286,7 @@ impl<'a> Session<'a> {
             any_model: false,
             is_direct: false,
             is_bound: true,
+            confined: None,
         }
     }
 }
@@ -338,8 +341,19 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
     let (own, left_out) = unread.own();
     let own = own.beside(papers.told()?);
-    let Session { home, config, keys, workspace, opening, options, unattended, any_model, is_direct, .. } =
-        session;
+    let Session {
+        home,
+        config,
+        keys,
+        workspace,
+        opening,
+        options,
+        unattended,
+        any_model,
+        is_direct,
+        confined,
+        ..
+    } = session;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     #[cfg(feature = "controls")]
     let mint = crate::controls::breach(mint).await?;
@@ -425,6 +439,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
             workspace,
             folder,
             agent: home.agent.clone(),
+            confined,
             backend: (shape != Shape::Walled).then(|| shape.backend().to_owned()),
             command: command_line(),
             unattended,
@@ -796,6 +811,7 @@ fn holder(keys: &Keys) -> Holder {
 async fn open_owners(journal: &Journal, session: SessionId, workspace: &WsPath) -> Result<()> {
     let new = NewSession {
         agent: None,
+        confined: None,
         workspace: workspace.clone(),
         principal: "owner".into(),
         model: String::new(),

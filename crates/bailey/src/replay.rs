@@ -196,6 +196,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 folder: self.folder.0.clone(),
                 backend: None,
                 agent: home.agent.clone(),
+                confined: None,
                 command: "bailey replay".into(),
                 person: None,
                 unattended: false,

@@ -6,6 +6,7 @@ pub(crate) use cron::Cron;
 
 use crate::home::{Home, read_json, write_private};
 use anyhow::{Context as _, Result, bail};
+use bailey_journal::Confined;
 use bailey_protocol::{SessionId, Timestamp};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,9 @@ pub(crate) struct Schedule {
     /// How many tokens each time may use up, where the home's own limit is not lower.
     #[serde(default)]
     pub(crate) tokens: Option<u64>,
+    /// What each time may do, as the owner wrote it; nothing said: what the rules allow.
+    #[serde(default)]
+    pub(crate) may: Vec<String>,
     /// The moment that was done last, or when it was written down: what was due after it and until now is done once.
     pub(crate) since: Timestamp,
     /// The session of the last time.
@@ -97,6 +101,12 @@ impl Schedules {
 }
 
 impl Schedule {
+    /// What binds the sessions of one of this name; none where nothing was said.
+    pub(crate) fn confined(&self, name: &str) -> Option<Confined> {
+        let of_it = || Confined { holder: format!("the schedule `{name}`"), may: self.may.clone() };
+        (!self.may.is_empty()).then(of_it)
+    }
+
     /// The newest moment after `since` at which it was due, up to `now`; and how many there were before it.
     pub(crate) fn due(&self, now: Timestamp) -> Option<(Timestamp, usize)> {
         let (mut last, mut missed) = (self.cron.after(self.since)?, 0);

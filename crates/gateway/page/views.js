@@ -239,6 +239,7 @@ export async function schedules(view, signal) {
     el("code", {}, it.cron),
     time(it.next),
     it.task,
+    it.may.length ? el("code", {}, it.may.join("; ")) : "what your rules allow",
     it.tokens ?? "",
     it.session ? el("a", { href: `#/chat/${it.session}` }, short(it.session)) : "",
     el(
@@ -248,16 +249,17 @@ export async function schedules(view, signal) {
       button(`Remove ${it.name}`, () => came.of(() => home.act({ act: "remove_schedule", name: it.name }), () => (again(), null)), "danger"),
     ),
   ];
-  fill(view, table("Tasks by the clock", ["Name", "When", "Next", "What", "Tokens at most", "Last session", "Do"], all.map(row), "There are none."), came.node);
+  fill(view, table("Tasks by the clock", ["Name", "When", "Next", "What", "May", "Tokens at most", "Last session", "Do"], all.map(row), "There are none."), came.node);
   const [name, when, task, directory] = ["nightly", "0 3 * * *", "update the dependencies and make the tests pass", "/home/me/project"].map((placeholder) => el("input", { required: true, placeholder }));
   const tokens = el("input", { type: "number", min: "1" });
+  const may = el("textarea", { rows: "3", spellcheck: "false", placeholder: "read,list,search\nchange:docs\nexec:cargo test" });
   const form = el(
     "form",
     {
       class: "begin",
       onsubmit: (event) => {
         event.preventDefault();
-        const body = { act: "add_schedule", name: name.value, when: when.value, task: task.value, directory: directory.value, tokens: tokens.value ? Number(tokens.value) : null };
+        const body = { act: "add_schedule", name: name.value, when: when.value, task: task.value, directory: directory.value, tokens: tokens.value ? Number(tokens.value) : null, may: may.value.split("\n").map((line) => line.trim()).filter(Boolean) };
         came.of(() => home.act(body), () => (again(), null));
       },
     },
@@ -266,6 +268,7 @@ export async function schedules(view, signal) {
     field("When, in the five fields of cron", when),
     field("What the agent is told", task),
     field("Project", directory),
+    field("What it may do, and nothing else, a line each; empty: all that your rules allow, or ask you about", may),
     field("How many tokens each time may use up; empty: the limit of every session", tokens),
     el("button", { type: "submit", class: "strong" }, "Add"),
   );

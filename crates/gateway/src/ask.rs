@@ -155,6 +155,9 @@ pub enum Act {
         /// How many tokens each time may use up.
         #[serde(default)]
         tokens: Option<u64>,
+        /// What each time may do, a line each; empty: what the rules allow.
+        #[serde(default)]
+        may: Vec<String>,
     },
     /// Does a task now.
     RunSchedule {

@@ -69,6 +69,15 @@ impl Failure {
     }
 }
 
+/// What a session is bound to for good, by the owner's word when it began: whatever its agent does, it does by a token of this scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confined {
+    /// Who acts in it, for people.
+    pub holder: String,
+    /// The scope, as the owner wrote it.
+    pub may: Vec<String>,
+}
+
 /// The session that opened another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
@@ -202,6 +211,8 @@ pub enum Fact {
         /// Its name.
         agent: String,
     },
+    /// What the session's agent may: a token of this scope is all that it acts by.
+    Confined(Confined),
     /// These rules are in force from here on.
     PolicyAdopted {
         /// Over all rules.
@@ -561,6 +572,7 @@ impl Fact {
             Self::SessionResumed { .. } => "session_resumed",
             Self::Walls { .. } => "walls",
             Self::Agent { .. } => "agent",
+            Self::Confined(_) => "confined",
             Self::PolicyAdopted { .. } => "policy_adopted",
             Self::Stopped => "stopped",
             Self::Released => "released",

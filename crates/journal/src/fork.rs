@@ -25,15 +25,14 @@ impl Journal {
             if !entries.iter().any(|recorded| recorded.entry.seq.0 == at) {
                 return Err(JournalError::NoEntry { session: from.id, at });
             }
-            // Whose it is stands behind the session's beginning, and is no word of the conversation.
-            entries.retain(|it| it.entry.seq.0 <= at || matches!(it.entry.fact, Fact::Agent { .. }));
+            entries.retain(|it| it.entry.seq.0 <= at || is_for_good(&it.entry.fact));
         }
         let newest = at.map(Seq).or_else(|| entries.last().map(|recorded| recorded.entry.seq));
         let at = newest.ok_or(JournalError::NoEntry { session: from.id, at: 0 })?;
         let (redactor, now) = self.pen();
         let SessionInfo { id: other, workspace, principal, model, .. } = from.clone();
-        let said = entries.iter().filter(|recorded| is_said(recorded));
-        let copies: Vec<(Seq, Entry)> = said.map(|it| (it.entry.seq, copy(id, it))).collect();
+        let copied = entries.iter().filter(|recorded| is_copied(recorded));
+        let copies: Vec<(Seq, Entry)> = copied.map(|it| (it.entry.seq, copy(id, it))).collect();
         self.write(Grade::Normal, move |tx| {
             project::opened(tx, id, now, &workspace, &principal, &model)?;
             let forked = Fact::SessionForked { from: other, at, workspace, principal, model };
@@ -54,12 +53,21 @@ impl Journal {
     }
 }
 
+/// Whose the session is and what that one may stand behind its beginning, and are no words of the conversation.
+fn is_for_good(fact: &Fact) -> bool {
+    matches!(fact, Fact::Agent { .. } | Fact::Confined(_))
+}
+
+/// Whether a fork has it, too.
+fn is_copied(recorded: &Recorded) -> bool {
+    is_for_good(&recorded.entry.fact) || is_said(recorded)
+}
+
 /// Whether it is part of the conversation.
 fn is_said(recorded: &Recorded) -> bool {
     matches!(
         recorded.entry.fact,
-        Fact::Agent { .. }
-            | Fact::Accepted { .. }
+        Fact::Accepted { .. }
             | Fact::Image { .. }
             | Fact::Reply { .. }
             | Fact::Observation { .. }

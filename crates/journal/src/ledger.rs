@@ -6,8 +6,9 @@ use crate::{
     begin::state,
     chain::{self, random},
     checkpoint::Secret,
-    fact::{Entry, Fact, Payload, Under},
+    fact::{Entry, Fact, Payload, Recorded, Under},
     project,
+    read::{recorded, stored_row},
     token::{BadToken, Macaroon},
 };
 use bailey_policy::{Caveat, Token};
@@ -129,6 +130,33 @@ impl Mint {
             Ok(true)
         });
         if written.await? { Ok(token) } else { Err(BadToken::Over.into()) }
+    }
+
+    /// The token that was minted last in a session for this holder, made again by its entry: whoever acts by it goes on with it in
+    /// another process. None where there was none; whether it still holds is for [`Mint::present`] to say.
+    ///
+    /// # Errors
+    /// When the journal or its key cannot be read.
+    pub async fn minted_for(
+        &self,
+        session: SessionId,
+        holder: &str,
+    ) -> Result<Option<Macaroon>, JournalError> {
+        let holder = holder.to_owned();
+        let found = self.journal().store().glance(move |db| {
+            let mut statement = db.prepare_cached(
+                "SELECT body, bytes FROM entry JOIN payload USING (seq)
+                 WHERE session = ?1 AND type = 'token_minted' AND archive IS NULL
+                 AND json_extract(CAST(body AS TEXT), '$.holder') = ?2 ORDER BY seq DESC LIMIT 1",
+            )?;
+            let mut rows = statement.query_map(params![session.to_string(), holder], stored_row)?;
+            rows.next().map(|row| recorded(row?)).transpose()
+        });
+        let Some(Recorded { entry, payload: Some(caveat) }) = found.await? else { return Ok(None) };
+        let Fact::TokenMinted { token, policy, .. } = entry.fact else { return Ok(None) };
+        let unreadable = |error: serde_json::Error| JournalError::Json(error.to_string());
+        let caveat: Caveat = serde_json::from_slice(&caveat).map_err(unreadable)?;
+        Ok(Some(Macaroon::mint(self.journal().token_secret().await?, token, policy, &caveat)?))
     }
 
     /// Narrows a token for somebody, and says so in an entry. Whoever has one can do so without; this is for whom the record

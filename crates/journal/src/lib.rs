@@ -64,7 +64,7 @@ pub use breach::Breach;
 pub use budget::{Bound, Budgets, Exceeded, Gauge, Span};
 pub use chain::{Broken, Verified, newest as head};
 pub use clock::{Clock, SystemClock};
-pub use fact::{Entry, Fact, Failure, Loss, Parent, Payload, Purpose, Recorded, Stored, Under};
+pub use fact::{Confined, Entry, Fact, Failure, Loss, Parent, Payload, Purpose, Recorded, Stored, Under};
 pub use flock::FileLocks;
 pub use ledger::{Presented, Uses};
 pub use lock::{GuestLock, Holder, InUse, SessionLock};

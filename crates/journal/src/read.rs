@@ -4,7 +4,7 @@ use crate::{
     Journal, JournalError,
     begin::state,
     chain::{self, Broken, Verified},
-    fact::{Fact, Recorded},
+    fact::{Confined, Fact, Recorded},
     project::{FAMILY, title},
 };
 use bailey_protocol::{Digest, SessionId, Timestamp, Touched, TurnId, WsPath, number::Seq};
@@ -333,20 +333,35 @@ impl Journal {
     /// # Errors
     /// When the journal cannot be read, or an entry is of an unknown version.
     pub async fn agent_of(&self, session: SessionId) -> Result<Option<String>, JournalError> {
-        let found = self.store().glance(move |db| {
-            let mut statement = db.prepare_cached(
-                // It stands right behind the session's beginning.
-                "SELECT body, NULL FROM (
-                    SELECT type, body, archive FROM entry WHERE session = ?1 ORDER BY seq LIMIT 3
-                 ) WHERE type = 'agent' AND archive IS NULL",
-            )?;
-            let mut rows = statement.query_map(params![session.to_string()], stored_row)?;
-            rows.next().map(|row| recorded(row?)).transpose()
-        });
-        Ok(found.await?.and_then(|found: Recorded| match found.entry.fact {
+        Ok(self.beginning(session, "agent").await?.and_then(|fact| match fact {
             Fact::Agent { agent } => Some(agent),
             _ => None,
         }))
+    }
+
+    /// What a session's agent may, where it acts by a token; none where it acts by the rules.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn confined(&self, session: SessionId) -> Result<Option<Confined>, JournalError> {
+        Ok(self.beginning(session, "confined").await?.and_then(|fact| match fact {
+            Fact::Confined(confined) => Some(confined),
+            _ => None,
+        }))
+    }
+
+    /// What stands right behind a session's beginning, and holds for good.
+    async fn beginning(&self, session: SessionId, name: &'static str) -> Result<Option<Fact>, JournalError> {
+        let found = self.store().glance(move |db| {
+            let mut statement = db.prepare_cached(
+                "SELECT body, NULL FROM (
+                    SELECT type, body, archive FROM entry WHERE session = ?1 ORDER BY seq LIMIT 4
+                 ) WHERE type = ?2 AND archive IS NULL",
+            )?;
+            let mut rows = statement.query_map(params![session.to_string(), name], stored_row)?;
+            rows.next().map(|row| recorded(row?)).transpose()
+        });
+        Ok(found.await?.map(|found: Recorded| found.entry.fact))
     }
 
     /// One session, by its whole name or a unique ending of it.

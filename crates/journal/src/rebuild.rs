@@ -160,6 +160,7 @@ impl Replay {
             | Fact::SigningBegun { .. }
             | Fact::Walls { .. }
             | Fact::Agent { .. }
+            | Fact::Confined(_)
             | Fact::Image { .. }
             | Fact::TurnEnded { .. } => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! Appending what is no effect: sessions, messages, observations, refusals.
 
-use crate::{Entry, Fact, Journal, JournalError, Parent, Payload, chain, project};
+use crate::{Confined, Entry, Fact, Journal, JournalError, Parent, Payload, chain, project};
 use bailey_protocol::{Inbound, Labels, SessionId, Timestamp, TokenId, TurnId, WsPath, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, OptionalExtension as _, StoreError, Tx, params};
@@ -16,6 +16,8 @@ pub struct NewSession {
     pub model: String,
     /// Which of the home's named agents works in it; none: the home's own.
     pub agent: Option<String>,
+    /// What that agent may, where it acts by a token; none: by the rules.
+    pub confined: Option<Confined>,
 }
 
 impl Journal {
@@ -181,11 +183,14 @@ fn opened(
     id: SessionId,
     new: &NewSession,
 ) -> Result<Seq, StoreError> {
-    let NewSession { workspace, principal, model, agent } = new.clone();
+    let NewSession { workspace, principal, model, agent, confined } = new.clone();
     let fact = Fact::SessionOpened { workspace, principal, model };
     let seq = chain::append(tx, redactor, now, &Entry::of(id, fact))?;
     if let Some(agent) = agent {
         chain::append(tx, redactor, now, &Entry::of(id, Fact::Agent { agent }))?;
+    }
+    if let Some(confined) = confined {
+        chain::append(tx, redactor, now, &Entry::of(id, Fact::Confined(confined)))?;
     }
     project::opened(tx, id, now, &new.workspace, &new.principal, &new.model)?;
     Ok(seq)

@@ -8,7 +8,7 @@ use bailey_journal::{BadToken, JournalError, Macaroon, Presented, Uses};
 use bailey_policy::{
     Answer, Caller, Caveat, Decided, Facts, InvalidToken, Judged, Reason, Reply, Source, Trust,
 };
-use bailey_protocol::{Isolation, SandboxId, Sealed, TokenId};
+use bailey_protocol::{Digest, Isolation, SandboxId, Sealed, TokenId};
 use std::time::Duration;
 
 /// How long a token for a single call lasts.
@@ -52,6 +52,16 @@ impl Scope {
         }
     }
 
+    /// A caveat for whoever has this scope's role and trust, where it does not say for whom.
+    pub(crate) fn own(&self, mut caveat: Caveat) -> Caveat {
+        let trust = self.trust().map(|trust| vec![trust]);
+        for condition in caveat.scope.iter_mut().flatten() {
+            condition.role.get_or_insert_with(|| vec![self.role]);
+            condition.trust = condition.trust.take().or_else(|| trust.clone());
+        }
+        caveat
+    }
+
     /// Who it is that asks, for people, where that is not the session's own agent.
     pub(crate) fn who_asks(&self) -> Option<String> {
         let holder = self.bearer.as_ref()?.token.holder();
@@ -85,20 +95,24 @@ impl Kernel {
         if scope.bearer.is_some() {
             return Err(Refused::Denied(vec!["who acts by a token mints none, but can narrow it".into()]));
         }
-        let trust = scope.trust().map(|trust| vec![trust]);
-        let mut caveat = caveat;
+        let mut caveat = scope.own(caveat);
         if caveat.operations.is_none() && caveat.expires.is_none() {
             caveat.operations = Some(1);
             caveat.expires = self.journal().clock().now().checked_add(SINGLE_CALL).ok();
         }
-        for condition in caveat.scope.iter_mut().flatten() {
-            condition.role.get_or_insert_with(|| vec![scope.role]);
-            condition.trust = condition.trust.take().or_else(|| trust.clone());
-        }
+        let policy = self.vouch(scope, &caveat).await?;
+        Ok(self.inner.mint.mint_token(scope.session(), policy, caveat).await?)
+    }
+
+    /// The rules in force, which allow all that a caveat covers.
+    ///
+    /// # Errors
+    /// [`Refused::Denied`] when they do not.
+    pub(crate) async fn vouch(&self, scope: &Scope, caveat: &Caveat) -> Result<Digest, Refused> {
         let policy = self.policy().await?;
         let places = self.places(scope.workspace());
-        policy.vouch(&caveat, &places).map_err(|why| Refused::Denied(vec![why.to_string()]))?;
-        Ok(self.inner.mint.mint_token(scope.session(), policy.digest(), caveat).await?)
+        policy.vouch(caveat, &places).map_err(|why| Refused::Denied(vec![why.to_string()]))?;
+        Ok(policy.digest())
     }
 
     /// Ends a token, and all that were narrowed from it.

@@ -90,6 +90,7 @@ impl Kernel {
         let session = connection.session;
         let new = NewSession {
             agent: None,
+            confined: None,
             workspace: connection.workspace.clone(),
             principal: CLIENT.into(),
             model: String::new(),

@@ -10,7 +10,7 @@ use crate::{
 };
 use crate::{kernel::random, tool::Conclusion};
 use bailey_journal::{Parent, Span};
-use bailey_policy::{Caveat, Condition, Glob, HostGlob};
+use bailey_policy::{Caveat, Condition, Glob, HostGlob, beneath};
 use bailey_protocol::{Kind, SandboxId, SessionId, Timestamp, TokenId, ToolCall};
 use std::{sync::Arc, time::Duration};
 
@@ -68,8 +68,6 @@ impl Kernel {
         let title = errand.task.lines().next().unwrap_or_default().chars().take(80);
         // People read it among the reasons of rules: nothing in it ends the quotation.
         let title: String = title.map(|c| if "\"“”„‟«»＂".contains(c) { '\'' } else { c }).collect();
-        let hosts =
-            models.iter().filter_map(|model| host(&model.encode(&context, &[]).request.url)).collect();
         // What it acts from is nobody else's: its token is of no use to another sub-agent of the session. Whoever works for
         // a sub-agent acts from the same place, for that one's caveat holds for both.
         let sandbox = match scope.bearer.as_ref().and_then(|bearer| bearer.sandbox) {
@@ -78,7 +76,7 @@ impl Kernel {
         };
         let caveat = Caveat {
             sandbox: Some(sandbox),
-            scope: Some(conditions(kinds, &errand.paths, hosts)?),
+            scope: Some(conditions(kinds, &errand.paths, models)?),
             operations: Some(errand.operations),
             expires: now.checked_add(errand.lasts).ok(),
             holder: Some(format!("a sub-agent, whose task begins (the model's words) \"{title}\"")),
@@ -90,7 +88,7 @@ impl Kernel {
                 let id = token.id();
                 (token, Some(id))
             }
-            Some(bearer) if bearer.token.caveats() >= DEPTH_MAX => {
+            Some(bearer) if bearer.token.caveats() >= DEPTH_MAX + scope.connection.caveats() => {
                 let why =
                     format!("{DEPTH_MAX} sub-agents stand below each other already: it does this itself");
                 return Err(Refused::Denied(vec![why]));
@@ -160,7 +158,11 @@ impl Kernel {
 }
 
 /// Files only beneath the paths; commands, whose reach is the walls', in the workspace and without a network; these models.
-fn conditions(kinds: &[Kind], paths: &[String], hosts: Vec<HostGlob>) -> Result<Vec<Condition>, Refused> {
+fn conditions(
+    kinds: &[Kind],
+    paths: &[String],
+    models: &[Arc<dyn Provider>],
+) -> Result<Vec<Condition>, Refused> {
     let (runs, files): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| **kind == Kind::Exec);
     let beneath = |paths: Vec<Glob>, kinds| Condition {
         action: Some(kinds),
@@ -168,8 +170,7 @@ fn conditions(kinds: &[Kind], paths: &[String], hosts: Vec<HostGlob>) -> Result<
         network: Some(false),
         ..Condition::default()
     };
-    let mut scope =
-        vec![Condition { action: Some(vec![Kind::Model]), host: Some(hosts), ..Condition::default() }];
+    let mut scope = vec![of_models(models)];
     if !files.is_empty() {
         scope.push(beneath(paths.iter().map(|path| glob(path)).collect::<Result<_, _>>()?, files));
     }
@@ -181,17 +182,16 @@ fn conditions(kinds: &[Kind], paths: &[String], hosts: Vec<HostGlob>) -> Result<
 
 /// A file or folder with all that lies in it.
 fn glob(path: &str) -> Result<Glob, Refused> {
-    let plain = path.trim_end_matches("/**").trim_end_matches('/').trim_start_matches("./");
-    let refused = |why: &str| Refused::Denied(vec![format!("`{path}`: {why}")]);
-    if plain.contains(['*', '?', '[', ']', '{', '}', '\\']) {
-        return Err(refused("a sub-agent is given files and whole folders, such as `src` or `src/lib.rs`"));
-    }
-    let text = match plain {
-        "." | "" => "{workspace}/**".to_owned(),
-        _ if plain.starts_with('/') => format!("{plain}/**"),
-        _ => format!("{{workspace}}/{plain}/**"),
-    };
-    Glob::new(&text).map_err(|error| refused(&error.to_string()))
+    beneath(path).map_err(|error| Refused::Denied(vec![format!("`{path}`: {error}")]))
+}
+
+/// Calls to these models.
+pub(crate) fn of_models(models: &[Arc<dyn Provider>]) -> Condition {
+    let context = Context::new(Instruction::fixed(""));
+    let mut hosts: Vec<HostGlob> =
+        models.iter().filter_map(|model| host(&model.encode(&context, &[]).request.url)).collect();
+    hosts.dedup();
+    Condition { action: Some(vec![Kind::Model]), host: Some(hosts), ..Condition::default() }
 }
 
 /// The host of a URL, with its port where it names one.

@@ -55,6 +55,19 @@ pub struct Config {
     pub calls: Option<Digest>,
 }
 
+impl Config {
+    /// Where a rule's variables lead in a project.
+    #[must_use]
+    pub fn places(&self, workspace: &WsPath) -> Places {
+        Places {
+            workspace: workspace.0.clone(),
+            user_home: self.user_home.clone(),
+            bailey_home: self.bailey_home.clone(),
+            programs: self.programs.clone(),
+        }
+    }
+}
+
 /// The reference monitor: the only way to an effect. Cheap to clone.
 #[derive(Clone)]
 pub struct Kernel {
@@ -166,7 +179,7 @@ impl Kernel {
             role: Role::Agent,
             cancel: CancellationToken::new(),
             trust: None,
-            bearer: None,
+            bearer: connection.bearer.clone(),
             conversation: None,
         }
     }
@@ -259,13 +272,7 @@ impl Kernel {
     }
 
     pub(crate) fn places(&self, workspace: &WsPath) -> Places {
-        let Config { user_home, bailey_home, programs, .. } = &self.inner.config;
-        Places {
-            workspace: workspace.0.clone(),
-            user_home: user_home.clone(),
-            bailey_home: bailey_home.clone(),
-            programs: programs.clone(),
-        }
+        self.inner.config.places(workspace)
     }
 
     pub(crate) fn pend(&self, id: ApprovalId, pending: Pending) {
@@ -323,7 +330,7 @@ impl Registrar {
     #[must_use]
     pub fn connect(&self, session: SessionId, workspace: WsPath, events: mpsc::Sender<Event>) -> Connection {
         let outlet = Outlet::new(events, self.kernel.inner.config.grace);
-        Connection { session, workspace, outlet }
+        Connection { session, workspace, outlet, bearer: None }
     }
 
     /// The authority of another program, which asks about tools of its own.

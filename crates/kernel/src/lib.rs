@@ -17,6 +17,7 @@ mod bearer;
 mod call;
 mod client;
 mod condense;
+mod confine;
 mod context;
 mod converse;
 mod cut;
@@ -52,8 +53,8 @@ pub use act::Acted;
 pub use admit::Preview;
 pub use background::Attend;
 pub use bailey_journal::{
-    Answerer, Applied, BadToken, Clock, Holder, Journal, JournalError, Macaroon, NewSession, Permit, Person,
-    Redeemed, Seal, SessionInfo, SessionLock, Settlement,
+    Answerer, Applied, BadToken, Clock, Confined, Holder, Journal, JournalError, Macaroon, NewSession,
+    Permit, Person, Redeemed, Seal, SessionInfo, SessionLock, Settlement,
 };
 pub use bailey_policy::{Caveat, Condition, Glob, HostGlob};
 pub use bailey_secrets::Redactor;

@@ -17,6 +17,8 @@ pub struct Connection {
     pub(crate) session: SessionId,
     pub(crate) workspace: WsPath,
     pub(crate) outlet: Outlet,
+    /// By what the session's agent acts, where that is not the rules.
+    pub(crate) bearer: Option<Bearer>,
 }
 
 /// The authority of one turn, or of one command of the owner's. Made by `Kernel::accept` and `Kernel::resume_turn` for

@@ -64,6 +64,9 @@ pub enum GlobError {
     /// A class is not closed, is empty, or holds a slash.
     #[error("`[` without a matching `]` in the same segment")]
     Class,
+    /// It is a pattern where files and whole folders alone are given.
+    #[error("files and whole folders can be given, such as `src` or `src/lib.rs`")]
+    NotWhole,
     /// It ends with a backslash.
     #[error("nothing follows the last `\\`")]
     Escape,

@@ -5,8 +5,8 @@ use bailey_agent::{
     Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, Retry, TurnEnd, Waiting, Warned,
 };
 use bailey_kernel::{
-    Acted, Answerer, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Printed, Refused,
-    Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, UserMessage,
+    Acted, Answerer, Confined, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Printed,
+    Provider, Refused, Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, UserMessage,
 };
 use bailey_protocol::{
     Action, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
@@ -51,6 +51,8 @@ pub struct Parts {
     pub backend: Option<String>,
     /// Which of the home's named agents works in it, where it is not the home's own.
     pub agent: Option<String>,
+    /// What that agent may in a new session, where it acts by a token; none: by the rules.
+    pub confined: Option<Confined>,
     /// What this process was started as, for whoever finds the session in use.
     pub command: String,
     /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who did.
@@ -144,6 +146,7 @@ impl Host {
             folder,
             backend,
             agent,
+            confined,
             command,
             unattended,
             person,
@@ -160,27 +163,39 @@ impl Host {
                 return Err(HostError::Elsewhere(known.0));
             }
         }
-        let connection = registrar.connect(session, workspace.clone(), events);
-        let scope = kernel.turn_of(&connection);
+        let mut connection = registrar.connect(session, workspace.clone(), events);
+        let asks = providers(models.as_ref());
+        if let Some(confined) = &confined {
+            // Before there is anything of a session that could do nothing.
+            kernel.can_confine(&connection, confined, &asks).await?;
+        }
         let model = models.as_ref().map(main_name).unwrap_or_default();
-        let Restored { context, waiting, asked } = match opening {
+        match opening {
             Opening::New(_) => {
                 let new = NewSession {
                     agent,
+                    confined,
                     workspace: workspace.clone(),
                     principal: "owner".into(),
                     model: model.clone(),
                 };
                 kernel.journal().open_session(session, new).await?;
-                Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
+                connection = kernel.confine(&connection, &asks).await?;
             }
             Opening::Resume(_) => {
                 kernel.journal().resume_session(session, model.clone()).await?;
+                connection = kernel.confine(&connection, &asks).await?;
+            }
+            Opening::Visit(_) => {}
+        }
+        let scope = kernel.turn_of(&connection);
+        let Restored { context, waiting, asked } = match opening {
+            Opening::New(_) | Opening::Visit(_) => {
+                Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
+            }
+            Opening::Resume(_) => {
                 let find = |name: &str| tools.find(name).cloned();
                 kernel.restore(&lock, &scope, instruction, &find).await?
-            }
-            Opening::Visit(_) => {
-                Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
             }
         };
         if !matches!(opening, Opening::Visit(_)) {
@@ -323,6 +338,7 @@ impl Host {
 
     /// Takes a message in; where it cannot be, no turn begins.
     async fn accept(&mut self, inbound: Inbound) -> Result<(Scope, TurnId), HostError> {
+        self.confine().await?;
         // First, so that what the project says stands before what the person says.
         self.read_guides().await?;
         let (scope, message, turn) = self.kernel.accept(&self.connection, inbound).await?;
@@ -336,11 +352,18 @@ impl Host {
     /// # Errors
     /// When the turn failed; the session can go on.
     pub async fn go_on(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<TurnEnd, HostError> {
+        self.confine().await?;
         let scope = self.kernel.turn_of(&self.connection);
         self.kernel.tell(&scope, Happening::GoingOn).await?;
         let turn = self.open_turn().await?;
         self.read_guides().await?;
         self.turn(scope, turn, ops).await
+    }
+
+    /// Sees that what the agent acts by, where that is a token, holds for the turn that begins.
+    async fn confine(&mut self) -> Result<(), HostError> {
+        self.connection = self.kernel.confine(&self.connection, &providers(self.models.as_ref())).await?;
+        Ok(())
     }
 
     /// The turn that was cut off; none where it failed or was cancelled, which ended it.
@@ -520,6 +543,14 @@ impl Host {
 fn main_name(models: &Models) -> String {
     let main = models.route(ModelRole::Main).current();
     main.map(|model| format!("{}/{}", model.name(), model.model())).unwrap_or_default()
+}
+
+/// All that may be asked in any role.
+fn providers(models: Option<&Models>) -> Vec<Arc<dyn Provider>> {
+    let of = |models: &Models| -> Vec<Arc<dyn Provider>> {
+        ModelRole::ALL.iter().flat_map(|role| models.route(*role).providers()).cloned().collect()
+    };
+    models.map(of).unwrap_or_default()
 }
 
 /// Tells whoever sent a picture that the model takes none.

@@ -163,6 +163,7 @@ impl Bench {
         if journal.session(&session.to_string()).await.is_err() {
             let new = NewSession {
                 agent: None,
+                confined: None,
                 workspace: Self::WORKSPACE.into(),
                 principal: "owner".into(),
                 model: "test/model".into(),

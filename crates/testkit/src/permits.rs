@@ -39,6 +39,7 @@ impl Permits {
         let session = SessionId::new(1, [1; 10]);
         let new = NewSession {
             agent: None,
+            confined: None,
             workspace: "/w".into(),
             principal: "owner".into(),
             model: "test/model".into(),

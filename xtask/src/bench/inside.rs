@@ -206,6 +206,7 @@ fn appends() -> Result<()> {
     let (journal, mint) = runtime.block_on(opened)?;
     let new = NewSession {
         agent: None,
+        confined: None,
         workspace: "/p".into(),
         principal: "owner".into(),
         model: "test/model".into(),

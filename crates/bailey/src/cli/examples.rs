@@ -33,7 +33,16 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["agent", "remove"], &[("bailey agent remove reviewer", "")]),
     (
         &["schedule", "add"],
-        &[("bailey schedule add tests --cron \"30 7 * * mon-fri\" \"run the tests and say what fails\"", "")],
+        &[
+            (
+                "bailey schedule add tests --cron \"30 7 * * mon-fri\" \"run the tests and say what fails\"",
+                "",
+            ),
+            (
+                "bailey schedule add notes --cron @daily --may read,list,search --may change:docs \"bring the notes up to date\"",
+                "which may do nothing else",
+            ),
+        ],
     ),
     (&["schedule", "list"], &[("bailey schedule list", "")]),
     (&["schedule", "run"], &[("bailey schedule run tests", "now")]),

@@ -20,7 +20,7 @@ use crate::{
     witness::Witness,
 };
 use anyhow::Result;
-use bailey_journal::{Fact, Failure, Journal, Query, Recorded, Under, fact::Admitted};
+use bailey_journal::{Confined, Fact, Failure, Journal, Query, Recorded, Under, fact::Admitted};
 use bailey_protocol::{Status, Verdict};
 use std::process::ExitCode;
 
@@ -139,6 +139,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::SessionRemoved { payloads } => (Style::Yellow, format!("{payloads} payloads were erased")),
         Fact::SessionResumed { model } => (Style::Dim, format!("with {model}")),
         Fact::Agent { agent } => (Style::Plain, agent.clone()),
+        Fact::Confined(Confined { holder, may }) => (Style::Plain, format!("{holder}: {}", may.join("; "))),
         Fact::Walls { backend } if backend == "none" => (Style::Red, "there are none".into()),
         Fact::Walls { backend } => (Style::Yellow, format!("{backend} alone")),
         Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),

@@ -19,9 +19,11 @@ use crate::{
     place::origin,
     print::Printer,
     project,
+    schedules::Schedules,
 };
 use anyhow::Result;
 use bailey_agent::TurnEnd;
+use bailey_kernel::Confined;
 use bailey_protocol::WsPath;
 use bailey_runtime::{HostError, Opening};
 use seat::Seat;
@@ -51,7 +53,8 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
     if let Some(daemon) = daemon {
         return remote::run(home, chat, seat, daemon, printer).await;
     }
-    let Place { home, root, workspace, opening } = place(home, &chat, seat.is_first, printer).await?;
+    let Place { home, root, workspace, opening, confined } =
+        place(home, &chat, seat.is_first, printer).await?;
     let home = &home;
     let mut options = chat.options;
     options.model = seat.model.clone().or(options.model);
@@ -74,6 +77,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
         revealed,
         any_model: true,
         is_direct: chat.no_sandbox,
+        confined,
         ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
     };
     let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
@@ -127,6 +131,8 @@ struct Place {
     root: PathBuf,
     workspace: WsPath,
     opening: Opening,
+    /// What the agent may in a new session that is a schedule's.
+    confined: Option<Confined>,
 }
 
 /// The project, and a new session or the one that goes on.
@@ -139,7 +145,7 @@ async fn place(home: &Home, chat: &cli::Chat, is_first: bool, printer: &Printer)
         project::still_there(&info.workspace)?;
         let root = PathBuf::from(&info.workspace.0);
         let opening = if is_first { Opening::Resume(info.id) } else { Opening::New(compose::new_session()?) };
-        return Ok(Place { home, root, workspace: info.workspace, opening });
+        return Ok(Place { home, root, workspace: info.workspace, opening, confined: None });
     }
     let (root, workspace) = project::find(chat.directory.as_deref(), home)?;
     if is_first {
@@ -149,5 +155,9 @@ async fn place(home: &Home, chat: &cli::Chat, is_first: bool, printer: &Printer)
         true => Opening::Resume(super::pool::take(home, &root, printer)?),
         false => Opening::New(compose::new_session()?),
     };
-    Ok(Place { home: home.clone(), root, workspace, opening })
+    let confined = match &chat.schedule {
+        Some(name) => Schedules::of(home)?.get(name)?.confined(name),
+        None => None,
+    };
+    Ok(Place { home: home.clone(), root, workspace, opening, confined })
 }

@@ -2,11 +2,14 @@
 
 use crate::{
     cli::Schedule as Asked,
+    compose,
+    config::Config,
     daemon::{
         client::Client,
         wire::{Ask, Told},
     },
     exit::Mistyped,
+    extensions::Extensions,
     front::short,
     home::Home,
     print::{Printer, Style},
@@ -15,15 +18,18 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
+use bailey_policy::{Caller, Caveat, Condition, scope};
+use bailey_protocol::{Role, WsPath};
 use jiff::tz::TimeZone;
 use serde_json::json;
 use std::process::ExitCode;
 
 pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<ExitCode> {
     match asked {
-        Asked::Add { name, cron, task, directory, model, tokens } => {
+        Asked::Add { name, cron, task, directory, model, tokens, may } => {
             let cron: Cron = cron.parse().map_err(Mistyped)?;
-            let (directory, _) = project::find(directory.as_deref(), home)?;
+            let (directory, workspace) = project::find(directory.as_deref(), home)?;
+            vouch(home, &may, &workspace)?;
             let since = SystemClock.now();
             let next = cron.after(since);
             let schedule = Schedule {
@@ -32,6 +38,7 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
                 directory,
                 model,
                 tokens,
+                may,
                 agent: home.agent.clone(),
                 since,
                 session: None,
@@ -68,6 +75,25 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
+/// That the rules, as they are now, allow all that a schedule is to do: nobody is there to be asked when it does.
+fn vouch(home: &Home, may: &[String], workspace: &WsPath) -> Result<()> {
+    if may.is_empty() {
+        return Ok(());
+    }
+    let trust = Caller::of(Role::Agent).trust.map(|trust| vec![trust]);
+    let of_agent = |it| Condition { role: Some(vec![Role::Agent]), trust: trust.clone(), ..it };
+    let scope = scope(may).map_err(|error| Mistyped(error.to_string()))?.into_iter().map(of_agent).collect();
+    let config = Config::load(home)?;
+    let policy = compose::policy(home, &Extensions::read(&config))?.0;
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let places = compose::kernel_config(home, &config, &program).places(workspace);
+    let caveat = Caveat { scope: Some(scope), ..Caveat::default() };
+    policy.vouch(&caveat, &places).map_err(|why| {
+        Mistyped(format!("{why}; a schedule can be given what your rules allow without a question: allow that in a rule first"))
+    })?;
+    Ok(())
+}
+
 fn list(home: &Home, printer: &Printer) -> Result<()> {
     let schedules = Schedules::of(home)?.0;
     if schedules.is_empty() && !printer.is_json() {
@@ -75,11 +101,11 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
     }
     for (name, schedule) in schedules {
         let next = schedule.cron.after(SystemClock.now());
-        let Schedule { cron, task, directory, model, tokens, agent, session, .. } = schedule;
+        let Schedule { cron, task, directory, model, tokens, may, agent, session, .. } = schedule;
         if printer.is_json() {
             printer.json(&json!({
                 "name": name, "cron": cron, "task": task, "directory": directory, "model": model,
-                "tokens": tokens, "agent": agent, "next": next.map(|next| next.to_string()), "session": session,
+                "tokens": tokens, "may": may, "agent": agent, "next": next.map(|next| next.to_string()), "session": session,
             }));
             continue;
         }
@@ -89,6 +115,9 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
         let bound = tokens.map(|tokens| format!("; {tokens} tokens at most")).unwrap_or_default();
         let last = session.map(|session| format!("; last session {}", short(&session))).unwrap_or_default();
         printer.line(format!("  in {}{by}{bound}{last}", directory.display()));
+        if !may.is_empty() {
+            printer.line(format!("  may {}, and nothing else", may.join("; ")));
+        }
         printer.line(printer.paint(Style::Dim, &format!("  {}", crate::front::one_line(&task))));
     }
     Ok(())

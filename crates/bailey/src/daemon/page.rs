@@ -406,9 +406,10 @@ pub(crate) fn words_to_do(act: Act) -> Result<(Vec<String>, Option<String>)> {
             );
             words
         }
-        Act::AddSchedule { name, when, task, directory, tokens } => {
+        Act::AddSchedule { name, when, task, directory, tokens, may } => {
             let mut words = fixed(&["schedule", "add"]);
             words.extend(tokens.map(|tokens| format!("--tokens={tokens}")));
+            words.extend(may.into_iter().map(|line| format!("--may={line}")));
             words.extend([
                 format!("--cron={when}"),
                 format!("--directory={directory}"),

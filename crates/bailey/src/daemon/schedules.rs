@@ -97,7 +97,8 @@ impl Daemon {
         let agent = agent.map(|agent| format!("--agent={agent}"));
         let model = model.map(|model| format!("--model={model}"));
         let again: Vec<String> = [model, bound, agent].into_iter().flatten().collect();
-        let place = ["-C".to_owned(), directory.display().to_string()];
+        // What it may is no word that it is begun again with: that stands in its journal.
+        let place = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}")];
         let words = again.iter().cloned().chain(place).collect();
         let Told::Opened { session, .. } =
             self.open(Wanted { directory, words, again, session: None }).await?

@@ -330,6 +330,7 @@ fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
             _ if is_gone => Some("what it was in full was erased"),
             Fact::SessionForked { .. } => Some("it begins with what another session said"),
             Fact::Delegated { .. } => Some("it is a sub-agent's"),
+            Fact::Confined(_) => Some("its agent acted by a token of that time"),
             Fact::Intent { payer: Some(_), .. } => {
                 Some("a sub-agent worked in it, and what that was told lies in a conversation of its own")
             }

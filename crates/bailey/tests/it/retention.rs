@@ -37,6 +37,7 @@ fn old(days: u8, said: &str) -> (Stage, Vec<SessionId>) {
             let id = SessionId::new(1_577_836_800_000, [day; 10]);
             let new = NewSession {
                 agent: None,
+                confined: None,
                 workspace: workspace.as_str().into(),
                 principal: "owner".into(),
                 model: "test/model".into(),

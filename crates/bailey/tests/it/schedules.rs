@@ -1,5 +1,7 @@
 //! Tasks by the clock: each is done once, also what was due while nobody was there.
 
+mod token;
+
 use crate::{daemon::Daemon, stage::Stage};
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::Value;

@@ -118,6 +118,7 @@ impl Bench {
         let workspace = WsPath::from("/tmp/project");
         let new = NewSession {
             agent: None,
+            confined: None,
             workspace: workspace.clone(),
             principal: "owner".into(),
             model: "p/m".into(),

@@ -17,6 +17,7 @@ async fn a_forged_token_is_refused_and_without_the_check_it_would_hold() {
     let session = SessionId::new(1, [1; 10]);
     let new = NewSession {
         agent: None,
+        confined: None,
         workspace: WsPath::from("/w"),
         principal: "owner".into(),
         model: "p/m".into(),

@@ -7,8 +7,13 @@ use std::time::Duration;
 
 async fn open(desk: &crate::support::Desk, last: u8) -> SessionId {
     let id = SessionId::new(1_767_000_000_000, [0, 0, 0, 0, 0, 0, 0, 0, 0xab, last]);
-    let new =
-        NewSession { agent: None, workspace: "/w".into(), principal: "owner".into(), model: "p/m".into() };
+    let new = NewSession {
+        agent: None,
+        confined: None,
+        workspace: "/w".into(),
+        principal: "owner".into(),
+        model: "p/m".into(),
+    };
     desk.journal.open_session(id, new).await.unwrap();
     id
 }
@@ -30,8 +35,13 @@ async fn a_session_is_found_by_a_unique_ending() {
     }
     // One that ends several sessions' names finds none.
     let twin = SessionId::new(1_767_000_000_001, [0, 0, 0, 0, 0, 0, 0, 0, 0xab, 0x11]);
-    let new =
-        NewSession { agent: None, workspace: "/w".into(), principal: "owner".into(), model: "p/m".into() };
+    let new = NewSession {
+        agent: None,
+        confined: None,
+        workspace: "/w".into(),
+        principal: "owner".into(),
+        model: "p/m".into(),
+    };
     desk.journal.open_session(twin, new).await.unwrap();
     assert!(find(&ending(one, 4)).await.is_err());
     assert_eq!(find(&twin.to_string()).await.unwrap().id, twin);
@@ -41,8 +51,13 @@ async fn a_session_is_found_by_a_unique_ending() {
 async fn a_shared_session_begins_once() {
     let desk = desk().await;
     let id = SessionId::new(0, [7; 10]);
-    let new =
-        NewSession { agent: None, workspace: "/w".into(), principal: "owner".into(), model: String::new() };
+    let new = NewSession {
+        agent: None,
+        confined: None,
+        workspace: "/w".into(),
+        principal: "owner".into(),
+        model: String::new(),
+    };
     desk.journal.share_session(id, new.clone()).await.unwrap();
     let newest = desk.journal.newest();
     desk.journal.share_session(id, new.clone()).await.unwrap();

@@ -101,6 +101,7 @@ impl Desk {
         let id = SessionId::new(1_767_000_000_000, random());
         let new = NewSession {
             agent: None,
+            confined: None,
             workspace: "/w".into(),
             principal: "owner".into(),
             model: "p/m".into(),

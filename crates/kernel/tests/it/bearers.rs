@@ -65,7 +65,7 @@ async fn a_token_is_good_in_its_own_session() {
     let other = SessionId::new(2, [2; 10]);
     let workspace: WsPath = "/other".into();
     let (principal, model) = ("owner".into(), "m".into());
-    let new = NewSession { agent: None, workspace: workspace.clone(), principal, model };
+    let new = NewSession { agent: None, confined: None, workspace: workspace.clone(), principal, model };
     bench.journal.open_session(other, new).await.unwrap();
     let there = bench.kernel.turn_of(&bench.registrar.connect(other, workspace, bench.sender.clone()));
     // What it covers, `{workspace}/**`, would be another project there.

@@ -244,6 +244,7 @@ async fn what_the_token_is_not_for_is_not_started_again() {
         let other = SessionId::new(2, [2; 10]);
         let new = NewSession {
             agent: None,
+            confined: None,
             workspace: "/other".into(),
             principal: "owner".into(),
             model: "m".into(),

@@ -106,8 +106,13 @@ async fn another_sessions_connection_answers_nothing() {
     let tool = Toy::run("deploy a");
     let id = asked(&bench, &scope, &context, &tool).await;
     let other = SessionId::new(2, [2; 10]);
-    let new =
-        NewSession { agent: None, workspace: "/w".into(), principal: "owner".into(), model: "m".into() };
+    let new = NewSession {
+        agent: None,
+        confined: None,
+        workspace: "/w".into(),
+        principal: "owner".into(),
+        model: "m".into(),
+    };
     bench.journal.open_session(other, new).await.unwrap();
     let foreign = bench.registrar.connect(other, "/w".into(), bench.sender.clone());
     let answered = bench.kernel.answer(&foreign, id, Answer::Yes, "owner", "").await;

@@ -79,6 +79,7 @@ impl Bench {
         let session = SessionId::new(1, [7; 10]);
         let new = NewSession {
             agent: None,
+            confined: None,
             workspace: workspace.into(),
             principal: "owner".into(),
             model: "p/m".into(),

@@ -46,6 +46,7 @@ pub(crate) async fn open(
     });
     let parts = Parts {
         agent: None,
+        confined: None,
         kernel,
         registrar,
         tools: Arc::new(tools),

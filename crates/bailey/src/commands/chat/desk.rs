@@ -41,7 +41,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Serves a session until it rests and nobody wants it, or the daemon says so.
 pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Printer) -> Result<ExitCode> {
     let life = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
-    let Place { home, root, workspace, opening } = place(home, &chat, true, printer).await?;
+    let Place { home, root, workspace, opening, confined } = place(home, &chat, true, printer).await?;
     let home = &home;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
     let mut config = Config::load(home)?;
@@ -60,6 +60,7 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
         unattended: false,
         revealed,
         any_model: true,
+        confined,
         ..Session::new(home, &config, keys, workspace.clone(), opening)
     };
     let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;

@@ -241,6 +241,7 @@ async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -
     if chat.warm && seat.is_first {
         words.push("--warm".to_owned());
     }
+    words.extend(chat.schedule.iter().map(|name| format!("--schedule={name}")));
     words.extend(once(options)?);
     Ok(Wanted { directory, words, again, session })
 }

@@ -39,6 +39,7 @@ impl Desk {
         let session = compose::new_session()?;
         let new = NewSession {
             agent: None,
+            confined: None,
             workspace: "/w".into(),
             principal: "owner".into(),
             model: String::new(),
