@@ -6,7 +6,7 @@ use bailey_journal::{Breach, InUse, Mint, Shelf, Step};
 use bailey_policy::{Policy, Programs};
 use bailey_protocol::Wall;
 use bailey_sandbox::Config;
-use std::{env, path::PathBuf, time::Duration};
+use std::{env, fs::File, path::PathBuf, time::Duration};
 
 /// Walls to leave away, by their names in the journal, separated by commas.
 const WITHOUT: &str = "BAILEY_CONTROL_WITHOUT";
@@ -32,6 +32,16 @@ const JOURNAL: &str = "BAILEY_CONTROL_JOURNAL";
 /// The step of an archive at which the process ends, as by kill -9.
 const ARCHIVE: &str = "BAILEY_CONTROL_ARCHIVE";
 const LATE: Duration = Duration::from_secs(3);
+
+/// A file with the seconds that this program's clock is ahead by, now and whenever it says something else.
+const CLOCK: &str = "BAILEY_CONTROL_CLOCK";
+
+/// Moves the clock as the environment says.
+pub(crate) fn move_clock() {
+    if let Some(file) = env::var_os(CLOCK).and_then(|path| File::open(path).ok()) {
+        bailey_journal::double::move_by(file);
+    }
+}
 
 /// Breaks the promise that the environment names.
 pub(crate) async fn breach(mut mint: Mint) -> Result<Mint> {

@@ -18,6 +18,9 @@ use std::{
 /// A database without a table is one page at most, in bytes.
 const EMPTY_JOURNAL: u64 = 4096;
 
+/// What a copy that the home keeps of itself is called: the moment at which it was made.
+pub(crate) const COPY_NAME: &str = "%Y%m%dT%H%M%SZ";
+
 /// Bailey's home and the user's.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {

@@ -57,6 +57,8 @@ pub fn main() -> ExitCode {
     if let Some(code) = herald::main(std::env::args_os()) {
         return code;
     }
+    #[cfg(feature = "controls")]
+    controls::move_clock();
     let cli = cli::Cli::typed();
     let printer = print::Printer::new(cli.json, cli.color);
     match commands::run(cli, &printer) {

@@ -63,6 +63,8 @@ pub use begin::Circumstances;
 pub use breach::Breach;
 pub use budget::{Bound, Budgets, Exceeded, Gauge, Span};
 pub use chain::{Broken, Verified, newest as head};
+#[cfg(feature = "controls")]
+pub use clock::double;
 pub use clock::{Clock, SystemClock};
 pub use fact::{Confined, Entry, Fact, Failure, Loss, Parent, Payload, Purpose, Recorded, Stored, Under};
 pub use flock::FileLocks;

@@ -11,7 +11,7 @@ pub(super) use restore::{run as restore, unused};
 use crate::{
     compose::{self, Keys},
     config::Config,
-    home::{Home, make_private},
+    home::{COPY_NAME, Home, make_private},
     print::Printer,
 };
 use anyhow::{Context as _, Result, bail};
@@ -58,7 +58,7 @@ pub(super) async fn run(
         Some(to) => std::path::absolute(&to)?,
         None => {
             make_private(&home.backups())?;
-            let name = SystemClock.now().strftime("%Y%m%dT%H%M%SZ").to_string();
+            let name = SystemClock.now().strftime(COPY_NAME).to_string();
             home.backups().join(name)
         }
     };

@@ -11,7 +11,7 @@ use super::{
 use crate::home::Home;
 use anyhow::Result;
 use bailey_journal::{Clock as _, SystemClock};
-use bailey_protocol::{Digest, Timestamp};
+use bailey_protocol::Digest;
 use rustix::fs::statvfs;
 use serde::Serialize;
 use std::{
@@ -114,7 +114,7 @@ impl Daemon {
     fn health(self: &Rc<Self>, state: Phase) -> Health {
         let status = self.status();
         let working = self.working();
-        let modified = newest_copy(&self.home).and_then(|time| Timestamp::try_from(time).ok());
+        let copied = newest_copy(&self.home);
         let free = statvfs(&self.home.root).ok();
         let free = free.map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >> ROOM_STEP << ROOM_STEP);
         // It is the daemon's to look at, and not to begin.
@@ -134,7 +134,7 @@ impl Daemon {
             page: status.page,
             telemetry: status.telemetry,
             memory: status.memory.map(|memory| memory.state),
-            last_backup: modified.map(|time| time.to_string()),
+            last_backup: copied.map(|time| time.to_string()),
             journal: head.map(|(entry, hash)| Head { entry, hash }),
             disk_free_bytes: free,
         }

@@ -6,28 +6,28 @@ use super::{
     wire::{self, Introduced, Told, Wanted},
 };
 use crate::{
-    home::Home,
+    home::{COPY_NAME, Home},
     schedules::{Schedule, Schedules},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Event, Happening, Inbound, Op, Role, SessionId, Speaker, Timestamp};
+use jiff::{SignedDuration, civil::DateTime, tz::TimeZone};
 use serde_json::json;
-use std::{
-    fs,
-    rc::Rc,
-    time::{Duration, SystemTime},
-};
+use std::{fs, rc::Rc, time::Duration};
 use tokio::{
     io::BufReader,
     net::UnixStream,
     time::{sleep, timeout},
 };
 
-/// How often is looked at the clock: a minute is a schedule's smallest step.
-const LOOK: Duration = Duration::from_secs(15);
+/// How often is looked at the clock: a minute is a schedule's smallest step. Where tests move it, nobody waits for that.
+const LOOK: Duration = match cfg!(feature = "controls") {
+    false => Duration::from_secs(15),
+    true => Duration::from_millis(100),
+};
 /// How old the newest copy of a home may become, and how long nothing is tried where one could not be made.
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY: SignedDuration = SignedDuration::from_hours(24);
 const AGAIN: Duration = Duration::from_secs(60);
 /// How long a session may take to take its task.
 const ACCEPTED_MAX: Duration = Duration::from_secs(60);
@@ -68,12 +68,14 @@ impl Daemon {
                 }
                 Err(error) => self.log.note("no_schedules", json!({ "why": format!("{error:#}") })),
             }
-            if self.is_daily.get() && is_old(&self.home) && self.room().is_ok() {
+            if self.is_daily.get() && is_old(&self.home, SystemClock.now()) && self.room().is_ok() {
                 match self.page(&["backup"]).await {
                     Ok(told) => self.log.note("copied", json!({ "told": told.trim() })),
-                    Err(error) => self.log.note("not_copied", json!({ "why": format!("{error:#}") })),
+                    Err(error) => {
+                        self.log.note("not_copied", json!({ "why": format!("{error:#}") }));
+                        sleep(AGAIN).await;
+                    }
                 }
-                sleep(AGAIN).await;
             }
             sleep(LOOK).await;
         }
@@ -141,13 +143,22 @@ impl Daemon {
     }
 }
 
-/// Whether the home's newest copy is of another day, or there is none.
-fn is_old(home: &Home) -> bool {
-    newest_copy(home).is_none_or(|newest| newest.elapsed().is_ok_and(|age| age >= DAY))
+/// Whether there is no copy of the home of the day around this moment: one that is ahead was made before the clock was put back, and is
+/// as good as one that is not.
+fn is_old(home: &Home, now: Timestamp) -> bool {
+    !copies(home).any(|made| now.duration_since(made).abs() < DAY)
 }
 
 /// When the home's newest copy was made.
-pub(super) fn newest_copy(home: &Home) -> Option<SystemTime> {
+pub(super) fn newest_copy(home: &Home) -> Option<Timestamp> {
+    copies(home).max()
+}
+
+/// When each of the home's copies was made, by its name. One that is just being made has another, and is none yet.
+fn copies(home: &Home) -> impl Iterator<Item = Timestamp> {
     let copies = fs::read_dir(home.backups()).into_iter().flatten().flatten();
-    copies.filter_map(|copy| copy.metadata().ok()?.modified().ok()).max()
+    copies.filter_map(|copy| {
+        let name = copy.file_name().into_string().ok()?;
+        DateTime::strptime(COPY_NAME, name).ok()?.to_zoned(TimeZone::UTC).ok().map(|made| made.timestamp())
+    })
 }

@@ -1,5 +1,6 @@
 //! Tasks by the clock: each is done once, also what was due while nobody was there.
 
+mod clock;
 mod token;
 
 use crate::{daemon::Daemon, stage::Stage};

@@ -1,0 +1,225 @@
+//! By a clock that the test moves: what is due each day, and what was due while nobody was there.
+
+use super::home;
+use crate::{
+    attacks::actor::controls,
+    stage::{Ran, Stage},
+};
+use bailey_testkit::{ModelServer, Reply};
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const HOUR: u64 = 60 * 60;
+const DAY: u64 = 24 * HOUR;
+/// Many looks of the daemon at its clock.
+const A_WHILE: Duration = Duration::from_secs(2);
+/// 2035-03-10, 11:00 UTC.
+const BEGIN: u64 = 2_057_137_200;
+
+/// A stage whose program goes by a clock of ours.
+struct Moved {
+    stage: Stage,
+    model: ModelServer,
+    /// What the clock showed when it was set, and when that was.
+    set: std::cell::Cell<(u64, Instant)>,
+}
+
+impl Moved {
+    fn new(script: Vec<Reply>) -> Self {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let model = home(&stage, script);
+        let moved = Self { stage, model, set: std::cell::Cell::new((BEGIN, Instant::now())) };
+        moved.set(BEGIN);
+        moved
+    }
+
+    fn file(&self) -> PathBuf {
+        self.stage.folder().join("clock")
+    }
+
+    /// Sets the clock to a second since 1970, on or back, in one step.
+    fn set(&self, to: u64) {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let new = self.file().with_extension("new");
+        // As long each time, so that it can be overwritten where it is: who has it open looks into this very file.
+        fs::write(&new, format!("{:020}", to - now)).unwrap();
+        match self.file().exists() {
+            true => fs::write(self.file(), fs::read(new).unwrap()).unwrap(),
+            false => fs::rename(new, self.file()).unwrap(),
+        }
+        self.set.set((to, Instant::now()));
+    }
+
+    /// Sets it on or back by so much.
+    fn go(&self, by: i64) {
+        let (to, since) = self.set.get();
+        self.set((to + since.elapsed().as_secs()).checked_add_signed(by).unwrap());
+    }
+
+    fn command(&self, program: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.stage.project()).arg("--home").arg(self.stage.home()).args(words);
+        command.env("TZ", "UTC").env("BAILEY_CONTROL_CLOCK", self.file()).stdin(Stdio::null());
+        command
+    }
+
+    fn ran(&self, words: &[&str]) -> Ran {
+        Ran::of(self.command(controls(), words).output().unwrap())
+    }
+
+    fn start(&self) {
+        let ran = self.ran(&["start"]);
+        assert!(ran.code == Some(0), "{ran:?}");
+    }
+
+    fn stop(&self) {
+        let ran = self.ran(&["stop", "--patience", "0"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+
+    fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_so() {
+            assert!(Instant::now() < deadline, "{what} did not come: {}", self.ran(&["logs"]).stdout);
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The copies of the home that are whole, by their names.
+    fn copies(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.stage.home().join("backups")).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        names
+    }
+
+    fn days(&self) -> Vec<String> {
+        self.copies().iter().map(|name| name[..8].to_owned()).collect()
+    }
+
+    /// The moments for which a task was said.
+    fn said(&self) -> Vec<String> {
+        let trail = self.ran(&["--json", "audit", "log", "-n", "1000000"]).lines();
+        let said = trail.iter().filter(|it| it["type"] == "accepted" && it["key"].is_string());
+        said.map(|it| it["key"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn missed(&self) -> Vec<Value> {
+        let logs = self.ran(&["--json", "logs"]).lines();
+        logs.iter().filter(|it| it["what"] == "missed").map(|it| it["times"].clone()).collect()
+    }
+}
+
+#[test]
+fn a_copy_is_made_each_day_by_the_clock_and_brings_the_home_back() {
+    let moved = Moved::new(vec![Reply::text("seen"), Reply::text("seen again")]);
+    let config = moved.stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{own}\n[backup]\ndaily = true\n")).unwrap();
+    assert_eq!(moved.ran(&["run", "of the first day"]).code, Some(0));
+    moved.start();
+    moved.wait("the first copy", || moved.days() == ["20350310"]);
+    // Within the day there is no other one, however the clock goes to and fro.
+    for by in [HOUR as i64, 10 * HOUR as i64, -(11 * HOUR as i64), 23 * HOUR as i64] {
+        moved.go(by);
+        thread::sleep(A_WHILE);
+        assert_eq!(moved.days(), ["20350310"], "{by}");
+    }
+    moved.go(HOUR as i64 + 60);
+    moved.wait("the second copy", || moved.days() == ["20350310", "20350311"]);
+    // Put back into a day that has its copy, it makes none.
+    moved.go(-(DAY as i64));
+    thread::sleep(A_WHILE);
+    moved.go(DAY as i64);
+    thread::sleep(A_WHILE);
+    assert_eq!(moved.days(), ["20350310", "20350311"]);
+    for day in 12..=16 {
+        moved.go(DAY as i64 + 60);
+        let is_made = || moved.days().last().is_some_and(|last| *last == format!("203503{day}"));
+        moved.wait("the day's copy", is_made);
+        thread::sleep(Duration::from_millis(500));
+    }
+    // The last five are kept, one of each day.
+    assert_eq!(moved.days(), ["20350312", "20350313", "20350314", "20350315", "20350316"]);
+    let logs = moved.ran(&["--json", "logs", "-n", "1000"]).lines();
+    let copied = logs.iter().filter(|it| it["what"] == "copied").count();
+    assert_eq!(copied, 7, "one for each day");
+    moved.stop();
+
+    // One that the clock made is a home.
+    assert_eq!(moved.ran(&["run", "of the last day"]).code, Some(0));
+    let titles = || {
+        let sessions = moved.ran(&["--json", "sessions", "list"]).lines();
+        sessions.iter().map(|it| it["title"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(titles(), ["of the last day", "of the first day"]);
+    let copy = moved.stage.home().join("backups").join(&moved.copies()[1]);
+    let restored = moved.ran(&["restore", copy.to_str().unwrap()]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    assert_eq!(titles(), ["of the first day"]);
+    let verified = moved.ran(&["audit", "verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    let session = moved.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let shown = moved.ran(&["sessions", "show", &session]).stdout;
+    assert!(shown.contains("of the first day") && shown.contains("seen"), "{shown}");
+    assert_eq!(moved.days().len(), 5, "its copies go on");
+}
+
+#[test]
+fn what_was_due_three_times_is_done_once_and_a_clock_put_back_does_nothing_twice() {
+    let moved = Moved::new((0..9).map(|_| Reply::text("done")).collect());
+    let ran = moved.ran(&["schedule", "add", "noon", "--cron", "0 12 * * *", "look around"]);
+    assert!(ran.stderr.contains("2035-03-10 12:00"), "{ran:?}");
+    moved.start();
+    thread::sleep(A_WHILE);
+    assert_eq!(moved.said(), [""; 0]);
+    moved.go(HOUR as i64);
+    moved.wait("noon", || moved.said() == ["schedule:noon:2035-03-10T12:00:00Z"]);
+    moved.stop();
+    // Three times nobody is there.
+    moved.go(3 * DAY as i64);
+    moved.start();
+    let last = "schedule:noon:2035-03-13T12:00:00Z";
+    moved.wait("the last of three", || moved.said().last().is_some_and(|said| said == last));
+    thread::sleep(A_WHILE);
+    assert_eq!(
+        (moved.said().len(), moved.missed()),
+        (2, vec![2.into()]),
+        "what came before the last was missed"
+    );
+    // Back by two days, past times that were done; and on to where it was.
+    for by in [-(2 * DAY as i64), HOUR as i64, DAY as i64, 23 * HOUR as i64] {
+        moved.go(by);
+        thread::sleep(A_WHILE);
+        assert_eq!(moved.said().len(), 2, "{by}: {:?}", moved.said());
+    }
+    // The control: the next one is done.
+    moved.go(DAY as i64);
+    moved.wait("the next noon", || moved.said().len() == 3);
+    assert_eq!(moved.said()[2], "schedule:noon:2035-03-14T12:00:00Z");
+    assert_eq!((moved.missed().len(), moved.model.requests().len()), (1, 3));
+    moved.stop();
+}
+
+/// The released program has the clock of the machine, whatever the environment says.
+#[test]
+fn only_the_program_for_tests_has_its_clock_moved() {
+    let moved = Moved::new(Vec::new());
+    let year = |program: &Path| {
+        let words =
+            ["schedule", "add", program.file_name().unwrap().to_str().unwrap(), "--cron", "@daily", "x"];
+        let ran = Ran::of(moved.command(program, &words).output().unwrap());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stderr.contains(" 2035-03-11 00:00")
+    };
+    assert!(!year(Path::new(env!("CARGO_BIN_EXE_bailey"))));
+    assert!(year(controls()), "the control");
+}
