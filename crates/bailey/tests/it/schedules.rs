@@ -1,6 +1,7 @@
 //! Tasks by the clock: each is done once, also what was due while nobody was there.
 
 mod clock;
+mod labels;
 mod token;
 
 use crate::{daemon::Daemon, stage::Stage};
