@@ -13,6 +13,7 @@ mod bench;
 mod clock;
 mod model;
 mod permits;
+pub mod telegram;
 mod world;
 
 pub use bench::{Bench, Setup, tool_call};

@@ -1,7 +1,6 @@
 //! A person at a phone: the agent over Telegram, beneath the daemon, against a server of the Bot API.
 
 mod cards;
-pub(crate) mod double;
 mod files;
 
 use crate::{
@@ -11,8 +10,10 @@ use crate::{
     stage::Stage,
     takeover::inject::{self, Taken},
 };
-use bailey_testkit::{Gate, Message, ModelServer, Reply};
-use double::{Fault, TOKEN, Telegram};
+use bailey_testkit::{
+    Gate, Message, ModelServer, Reply,
+    telegram::{Fault, TOKEN, Telegram},
+};
 use nix::{errno::Errno, libc};
 use serde_json::{Value, json};
 use std::{

@@ -1,16 +1,15 @@
 //! What comes with messages that is no text.
 
-use super::{
-    ANN, BOB, EVE, at, bridge,
-    double::{Fault, File, TOKEN},
-    let_in, pair, times,
-};
+use super::{ANN, BOB, EVE, at, bridge, let_in, pair, times};
 use crate::{
     attacks::actor::controls,
     daemon::{Daemon, end},
     stage::Stage,
 };
-use bailey_testkit::{ModelServer, Reply};
+use bailey_testkit::{
+    ModelServer, Reply,
+    telegram::{Fault, File, TOKEN},
+};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use std::{

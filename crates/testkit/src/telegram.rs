@@ -1,5 +1,6 @@
 //! A server of the Bot API (core.telegram.org/bots/api) that is as strict as the real one: lengths, HTML, tokens, edits that change
 //! nothing, 429. It can fail in the ways that networks do.
+#![expect(clippy::indexing_slicing, reason = "parts of tests: a panic is how a test fails")]
 
 use serde_json::{Value, json};
 use std::{
@@ -11,13 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) const TOKEN: &str = "7654321098:AAF-q2Vx8sLrZ0TkWm4YbN6cJdHgEuPiXoQ";
+/// The bot's key.
+pub const TOKEN: &str = "7654321098:AAF-q2Vx8sLrZ0TkWm4YbN6cJdHgEuPiXoQ";
 const US: i64 = 999;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What goes wrong with the next call of a method.
 #[derive(Debug, Clone)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The connection is cut before anything was done.
     Lost,
     /// It was done, and the answer is lost.
@@ -34,21 +36,24 @@ pub(crate) enum Fault {
 
 /// A file at the server.
 #[derive(Debug, Clone)]
-pub(crate) struct File {
+pub struct File {
     /// Where the server says that it is.
-    pub(crate) path: String,
+    pub path: String,
     /// How large it says that it is.
-    pub(crate) size: usize,
-    pub(crate) bytes: Vec<u8>,
+    pub size: usize,
+    /// What is in it.
+    pub bytes: Vec<u8>,
 }
 
 /// A message of the bot's.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shown {
-    pub(crate) text: String,
+pub struct Shown {
+    /// Its words, without their HTML.
+    pub text: String,
     /// What stands on its buttons, and what each brings.
-    pub(crate) buttons: Vec<(String, String)>,
-    pub(crate) edits: usize,
+    pub buttons: Vec<(String, String)>,
+    /// How often it was changed.
+    pub edits: usize,
 }
 
 #[derive(Default)]
@@ -70,13 +75,18 @@ struct State {
     is_over: bool,
 }
 
-pub(crate) struct Telegram {
+/// A running server of the Bot API; it stops when dropped.
+pub struct Telegram {
     address: SocketAddr,
     state: Arc<(Mutex<State>, Condvar)>,
 }
 
 impl Telegram {
-    pub(crate) fn start() -> Self {
+    /// A server on a loopback socket.
+    ///
+    /// # Panics
+    /// When no socket can be had.
+    pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
@@ -93,16 +103,18 @@ impl Telegram {
         Self { address, state }
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// Where it is, such as `http://127.0.0.1:41234`.
+    pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Somebody says something in a private chat, or in a group where the chat is another.
-    pub(crate) fn says(&self, who: i64, name: &str, chat: i64, text: &str) -> i64 {
+    pub fn says(&self, who: i64, name: &str, chat: i64, text: &str) -> i64 {
         self.brings(who, name, chat, &json!({ "text": text }))
     }
 
-    pub(crate) fn brings(&self, who: i64, name: &str, chat: i64, what: &Value) -> i64 {
+    /// The same with more than words: what a message of the API has.
+    pub fn brings(&self, who: i64, name: &str, chat: i64, what: &Value) -> i64 {
         let mut state = self.state.0.lock().unwrap();
         state.last_message += 1;
         let id = state.last_message;
@@ -118,17 +130,18 @@ impl Telegram {
     }
 
     /// There is a file, under a name of the server's.
-    pub(crate) fn has(&self, id: &str, path: &str, bytes: &[u8]) {
+    pub fn has(&self, id: &str, path: &str, bytes: &[u8]) {
         let file = File { path: path.into(), size: bytes.len(), bytes: bytes.to_vec() };
         self.has_file(id, file);
     }
 
-    pub(crate) fn has_file(&self, id: &str, file: File) {
+    /// The same of one that is not what the server says of it.
+    pub fn has_file(&self, id: &str, file: File) {
         self.state.0.lock().unwrap().files.insert(id.into(), file);
     }
 
     /// Somebody sends a photo, in sizes as the server makes them: the file `id`, and a small one that nobody has.
-    pub(crate) fn shows(&self, who: i64, name: &str, chat: i64, id: &str, caption: &str) -> i64 {
+    pub fn shows(&self, who: i64, name: &str, chat: i64, id: &str, caption: &str) -> i64 {
         let size = self.state.0.lock().unwrap().files[id].size;
         let photo = json!([
             { "file_id": "thumb", "file_unique_id": "t", "width": 90, "height": 60, "file_size": 900 },
@@ -138,17 +151,17 @@ impl Telegram {
     }
 
     /// What was asked for beneath `/file`.
-    pub(crate) fn asked(&self) -> Vec<String> {
+    pub fn asked(&self) -> Vec<String> {
         self.state.0.lock().unwrap().asked.clone()
     }
 
     /// How many bytes of files went out.
-    pub(crate) fn sent(&self) -> usize {
+    pub fn sent(&self) -> usize {
         self.state.0.lock().unwrap().sent
     }
 
     /// Somebody taps a button of a message: the one with these words.
-    pub(crate) fn taps(&self, who: i64, name: &str, chat: i64, message: i64, label: &str) {
+    pub fn taps(&self, who: i64, name: &str, chat: i64, message: i64, label: &str) {
         let mut state = self.state.0.lock().unwrap();
         let shown = &state.messages[&(chat, message)];
         let data = shown.buttons.iter().find(|(words, _)| words == label).unwrap().1.clone();
@@ -157,38 +170,41 @@ impl Telegram {
     }
 
     /// The same with words of their own.
-    pub(crate) fn taps_with(&self, who: i64, name: &str, chat: i64, message: i64, data: &str) {
+    pub fn taps_with(&self, who: i64, name: &str, chat: i64, message: i64, data: &str) {
         self.state.0.lock().unwrap().tap(who, name, chat, message, data);
         self.state.1.notify_all();
     }
 
-    pub(crate) fn fail(&self, method: &str, faults: impl IntoIterator<Item = Fault>) {
+    /// Lets the next calls of a method go wrong.
+    pub fn fail(&self, method: &str, faults: impl IntoIterator<Item = Fault>) {
         self.fail_with(method, "", faults);
     }
 
     /// The same for calls that have these words in them.
-    pub(crate) fn fail_with(&self, method: &str, words: &str, faults: impl IntoIterator<Item = Fault>) {
+    pub fn fail_with(&self, method: &str, words: &str, faults: impl IntoIterator<Item = Fault>) {
         let faults = faults.into_iter().map(|fault| (method.to_owned(), words.to_owned(), fault));
         self.state.0.lock().unwrap().faults.extend(faults);
     }
 
     /// The bot's messages in a chat, in order.
-    pub(crate) fn shown(&self, chat: i64) -> Vec<(i64, Shown)> {
+    pub fn shown(&self, chat: i64) -> Vec<(i64, Shown)> {
         let state = self.state.0.lock().unwrap();
         let here = state.messages.iter().filter(|((at, _), _)| *at == chat);
         here.map(|((_, id), shown)| (*id, shown.clone())).collect()
     }
 
-    pub(crate) fn toasts(&self) -> Vec<(String, String)> {
+    /// What was said to those who tapped a button.
+    pub fn toasts(&self) -> Vec<(String, String)> {
         self.state.0.lock().unwrap().toasts.clone()
     }
 
-    pub(crate) fn calls(&self, method: &str) -> usize {
+    /// How often a method was called.
+    pub fn calls(&self, method: &str) -> usize {
         self.state.0.lock().unwrap().calls.get(method).copied().unwrap_or_default()
     }
 
     /// Waits for a message of the bot's.
-    pub(crate) fn wait(&self, chat: i64, what: &str, is_so: impl Fn(&Shown) -> bool) -> (i64, Shown) {
+    pub fn wait(&self, chat: i64, what: &str, is_so: impl Fn(&Shown) -> bool) -> (i64, Shown) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.check();
@@ -205,12 +221,13 @@ impl Telegram {
         }
     }
 
-    pub(crate) fn wait_for(&self, chat: i64, words: &str) -> (i64, Shown) {
+    /// Waits for a message of the bot's with these words.
+    pub fn wait_for(&self, chat: i64, words: &str) -> (i64, Shown) {
         self.wait(chat, words, |shown| shown.text.contains(words))
     }
 
     /// That nothing came which the real server would refuse.
-    pub(crate) fn check(&self) {
+    pub fn check(&self) {
         assert!(self.state.0.lock().unwrap().wrong.is_empty(), "{:#?}", self.state.0.lock().unwrap().wrong);
     }
 }
