@@ -3,6 +3,7 @@
 use crate::{
     agent_file, cli,
     config::{Config, Document, Origin, TEMPLATE, known_variables, unknown_variables},
+    daemon::client::Client,
     home::{Home, write_private},
     print::{Printer, Style},
     project,
@@ -174,6 +175,9 @@ fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
     write_private(&path, text.as_bytes())?;
     draft.remove();
     printer.line(format!("{} {}", printer.paint(Style::Green, "written:"), path.display()));
+    if Client::is_there(home) {
+        printer.note("the daemon goes on with what stood there before, until `bailey reload`");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

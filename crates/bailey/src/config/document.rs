@@ -108,8 +108,21 @@ impl Document {
 fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> Mistake {
     let byte = error.span().map_or(0, |span| span.start);
     // The parser says several things about one mistake, each on a line.
-    let message = in_words(&error.message().trim().replace('\n', "; "));
+    let message = error.message().trim().replace('\n', "; ");
+    let message =
+        header_twice(text, byte).filter(|_| message == "duplicate key").unwrap_or(in_words(&message));
     Mistake::at(&path.display().to_string(), text, byte, message)
+}
+
+/// What to do about the header of a table at this byte that the text had before, as whoever adds what a page shows at the end of a
+/// file that `bailey init` wrote.
+fn header_twice(text: &str, byte: usize) -> Option<String> {
+    let header = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
+    let line = text.get(..byte)?.matches('\n').count();
+    let here = header(text.lines().nth(line)?);
+    let first = text.lines().take(line).position(|line| header(line) == here)?;
+    here.starts_with('[')
+        .then(|| format!("`{here}` is in line {} already: what is beneath it here belongs there", first + 1))
 }
 
 /// A message without the parser's own names of numbers.

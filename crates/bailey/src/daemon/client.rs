@@ -30,6 +30,11 @@ impl Client {
         Ok(Some(Self { stream: BufReader::new(UnixStream::from_std(stream)?) }))
     }
 
+    /// Whether a daemon listens.
+    pub(crate) fn is_there(home: &Home) -> bool {
+        wire::connect(&home.daemon(), super::SOCKET).is_ok()
+    }
+
     /// Asks, and waits for the answer.
     ///
     /// # Errors

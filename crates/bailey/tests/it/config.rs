@@ -1,6 +1,9 @@
 //! `bailey config`: where values come from, what mistakes say, and what the environment may do.
 
-use crate::stage::{Ran, Stage};
+use crate::{
+    daemon::Daemon,
+    stage::{Ran, Stage},
+};
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::Value;
 use std::fs;
@@ -223,6 +226,30 @@ fn an_edit_replaces_the_file_only_when_it_has_no_mistake() {
     let ran = edit("false");
     assert!(ran.code == Some(1) && ran.stderr.contains("set EDITOR"), "{ran:?}");
     assert!(!stage.home().join("config.toml.draft").exists() || edit("true").code == Some(0));
+}
+
+/// A page says `[backup]` and a line: added at the end of the file that `init` wrote, it was a "duplicate key".
+#[test]
+fn a_table_that_is_there_already_is_named_with_its_line() {
+    let stage = configured("[backup]   # copies\n# daily = true\n\n[page]\n\n[backup]\ndaily = true\n");
+    let ran = stage.ran(&["config", "check"]);
+    let said = "config.toml:6:2: `[backup]` is in line 1 already: what is beneath it here belongs there";
+    assert!(ran.code == Some(2) && ran.stderr.contains(said), "{ran:?}");
+}
+
+/// Copies that config.toml asked for each day were never made: the daemon had not read it.
+#[test]
+fn an_edit_says_that_the_daemon_has_not_read_it_yet() {
+    let stage = configured("");
+    let edit = |line: &str| {
+        let editor = format!("sh -c 'echo {line} >> $1' x");
+        with(&stage, &[("EDITOR", &editor), ("VISUAL", "")], &["config", "edit"])
+    };
+    let ran = edit("[backup]");
+    assert!(ran.code == Some(0) && !ran.stderr.contains("bailey reload"), "{ran:?}");
+    let _daemon = Daemon::start(&stage);
+    let ran = edit("daily = true");
+    assert!(ran.code == Some(0) && ran.stderr.contains("until `bailey reload`"), "{ran:?}");
 }
 
 /// A draft that waited was written over what its owner had changed in config.toml meanwhile.
