@@ -116,14 +116,15 @@ mod tests {
         string::{String, ToString},
         vec::Vec,
     };
+    use serde_json::Value;
 
-    fn read(lines: &[&str]) -> Result<String, ScopeError> {
+    fn read(lines: &[&str]) -> Result<Value, ScopeError> {
         let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
         scope(&lines).map(|scope| {
             let mut scope = serde_json::to_value(scope).unwrap();
             let conditions = scope.as_array_mut().unwrap().iter_mut();
             conditions.for_each(|it| it.as_object_mut().unwrap().retain(|_, value| !value.is_null()));
-            scope.to_string()
+            scope
         })
     }
 
@@ -140,6 +141,7 @@ mod tests {
             ),
             ("http:example.com:8443", r#"[{"action":["http"],"host":["example.com:8443"]}]"#),
         ] {
+            let condition: Value = serde_json::from_str(condition).unwrap();
             assert_eq!(read(&[line]).unwrap(), condition, "{line}");
         }
         for line in ["", "merge", "model", "amend", "adapt", "tool", "net:example.com", "read,", "Read"] {
