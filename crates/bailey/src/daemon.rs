@@ -28,6 +28,7 @@ pub(crate) mod wire;
 use crate::{
     compose,
     config::Config,
+    exit::{self, Failure},
     extensions::Extensions,
     home::{Home, make_private},
 };
@@ -314,7 +315,7 @@ impl Daemon {
                 "{CONNECTIONS_MAX} others are connected to the daemon: try again when some have gone"
             );
             self.log.note("refused", json!({ "why": why }));
-            spawn_local(async move { wire::say(&mut { stream }, &Told::Refused { why }).await });
+            spawn_local(async move { wire::say(&mut { stream }, &Told::Refused { why, code: None }).await });
             return;
         }
         self.connections.set(self.connections.get() + 1);
@@ -355,7 +356,10 @@ impl Daemon {
                 Err(error) => Err(error),
             };
             let is_refused = told.is_err();
-            let told = told.unwrap_or_else(|error| Told::Refused { why: format!("{error:#}") });
+            let told = told.unwrap_or_else(|error| {
+                let code = error.downcast_ref::<Failure>().map(|failure| failure.code);
+                Told::Refused { why: format!("{error:#}"), code }
+            });
             wire::say(&mut stream, &told).await?;
             if is_refused {
                 return Ok(());
@@ -568,15 +572,17 @@ impl Daemon {
             if let Some(group) = process(child.id()) {
                 kill_process_group(group, Signal::KILL).ok();
             }
-            ended(child).await;
+            let code =
+                ended(child).await.and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
             timeout(ENDING_MAX, said).await.ok();
             let why = remarks.take().join("\n");
             let why = why.strip_prefix("error: ").unwrap_or(&why).to_owned();
-            bail!(if why.is_empty() {
+            let error = if why.is_empty() {
                 "the session's process ended before it was open".to_owned()
             } else {
                 why
-            });
+            };
+            return Err(Failure { error, code: code.unwrap_or(exit::FAILED) }.into());
         };
         let since = SystemClock.now().to_string();
         let pid = child.id();

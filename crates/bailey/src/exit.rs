@@ -17,7 +17,8 @@ pub(crate) struct Mistyped(pub(crate) String);
 #[error("{error}")]
 pub(crate) struct Failure {
     pub(crate) error: String,
-    pub(crate) fault: Fault,
+    /// The exit code that says so.
+    pub(crate) code: u8,
 }
 
 /// Done.
@@ -58,15 +59,20 @@ pub(crate) fn now(code: u8) -> ! {
     std::process::exit(code.into())
 }
 
+/// The code for what a turn failed at.
+pub(crate) fn of_fault(fault: Fault) -> u8 {
+    match fault {
+        Fault::Denied => DENIED,
+        Fault::Model => MODEL,
+        Fault::Journal => JOURNAL,
+        Fault::Other => FAILED,
+    }
+}
+
 /// The code for an error.
 pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
     if let Some(failure) = error.downcast_ref::<Failure>() {
-        return ExitCode::from(match failure.fault {
-            Fault::Denied => DENIED,
-            Fault::Model => MODEL,
-            Fault::Journal => JOURNAL,
-            Fault::Other => FAILED,
-        });
+        return ExitCode::from(failure.code);
     }
     let host = error.downcast_ref::<HostError>();
     let refused = error.downcast_ref::<Refused>().or(match host {

@@ -1,7 +1,7 @@
 //! The other side of the daemon's socket: asking it.
 
 use super::wire::{self, Ask, Request, Told, VERSION};
-use crate::home::Home;
+use crate::{exit::Failure, home::Home};
 use anyhow::{Context as _, Result, bail};
 use std::io::ErrorKind;
 use tokio::{io::BufReader, net::UnixStream};
@@ -50,7 +50,10 @@ impl Client {
     /// As for [`Client::ask`].
     pub(crate) async fn told(&mut self) -> Result<Option<Told>> {
         match wire::hear(&mut self.stream).await? {
-            Some(Told::Refused { why }) => bail!(why),
+            Some(Told::Refused { why, code }) => match code {
+                Some(code) => Err(Failure { error: why, code }.into()),
+                None => bail!(why),
+            },
             told => Ok(told),
         }
     }

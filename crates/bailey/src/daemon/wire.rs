@@ -101,6 +101,9 @@ pub(crate) enum Told {
     /// It was not done, and why.
     Refused {
         why: String,
+        /// The exit code of the process that did not do it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<u8>,
     },
 }
 

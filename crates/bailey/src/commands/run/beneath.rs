@@ -172,7 +172,7 @@ pub(in crate::commands) async fn listen(
         Ended::CutOff => Ok(ExitCode::from(exit::AGAIN)),
         Ended::So(_, Some((error, fault))) => {
             front.tell_story();
-            Err(exit::Failure { error, fault }.into())
+            Err(exit::Failure { error, code: exit::of_fault(fault) }.into())
         }
         Ended::So(reason, None) => {
             front.tell(Part::Turn);
