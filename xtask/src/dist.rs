@@ -4,11 +4,13 @@
 mod archive;
 mod binary;
 mod engine;
+mod guest;
 mod image;
 mod root;
 mod sbom;
 mod service;
 mod trial;
+mod walk;
 
 use crate::target_dir;
 use anyhow::{Context as _, Result, bail};
@@ -34,10 +36,11 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
             "--twice" => wanted.twice = true,
             "--try" => wanted.trial = true,
             "--service" => wanted.service = true,
+            "--walk" => wanted.walk = true,
             other => match other.strip_prefix("--program=") {
                 Some(program) => wanted.program = Some(program.into()),
                 None => bail!(
-                    "`dist` has no option `{other}`: there are --install, --image, --twice, --try, --service and --program=FILE"
+                    "`dist` has no option `{other}`: there are --install, --image, --twice, --try, --service, --walk and --program=FILE"
                 ),
             },
         }
@@ -53,7 +56,8 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let mut made = vec![sbom::write(&out)?];
     let tree = archive::Tree::make(&program, &made, &out)?;
     made.push(tree.tarball(&out)?);
-    made.push(tree.debian(&out)?);
+    let package = tree.debian(&out)?;
+    made.push(package.clone());
     let image = wanted.image.then(|| image::write(&tree, &out)).transpose()?;
     if image.is_none() {
         println!("SKIPPED the OCI image: `--image` makes it, with debootstrap and as root");
@@ -62,6 +66,9 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     checksums(&made, &out)?;
     if wanted.service {
         service::run(&tree, &out)?;
+    }
+    if wanted.walk {
+        walk::run(&tree, &package, &out)?;
     }
     if wanted.trial {
         trial::run(&tree, &out)?;
@@ -78,6 +85,7 @@ struct Wanted {
     twice: bool,
     trial: bool,
     service: bool,
+    walk: bool,
     /// What is packed, where nothing is to be built.
     program: Option<PathBuf>,
 }

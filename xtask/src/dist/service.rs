@@ -1,23 +1,13 @@
 //! The package in a guest whose first process is systemd: the daemon runs as a hardened service there, `bailey prove` holds under
 //! the same unit, and what is killed comes back.
 
-use super::{archive::Tree, root, trial};
-use crate::check;
+use super::{archive::Tree, guest, root, trial};
 use anyhow::{Context as _, Result, bail, ensure};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::{fs, path::Path, process::Stdio};
 
 /// The oldest Debian with a kernel that has all the walls.
-const SUITE: &str = "bookworm";
+pub(super) const SUITE: &str = "bookworm";
 const PACKAGES: &[&str] = &["systemd", "systemd-sysv", "dbus", "linux-image-amd64", "ca-certificates", "git"];
-const QEMU: &str = "qemu-system-x86_64";
-/// How long the guest may take, in seconds: it is emulated.
-const SECONDS_MAX: &str = "1800";
-/// What the guest's disk holds at most.
-const DISK: &str = "3G";
 
 /// Begins once the guest is up, and ends it.
 const UNIT: &str = "\
@@ -89,9 +79,7 @@ pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
     fs::write(place.join("etc/systemd/system/trial.service"), UNIT)?;
     print!("{}", root::run(&place, SETUP)?);
     let disk = out.join("service.img");
-    fs::remove_file(&disk).ok();
-    check(Command::new("truncate").args(["-s", DISK]).arg(&disk))?;
-    check(Command::new("mkfs.ext4").args(["-q", "-F", "-d"]).arg(&place).arg(&disk))?;
+    guest::disk(&place, &disk)?;
     let said = booted(&place, &disk)?;
     let told: Vec<&str> = said.lines().filter(|line| line.starts_with("-- ")).collect();
     println!("{}", told.join("\n"));
@@ -104,23 +92,8 @@ pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
 
 /// Runs the guest until it has ended; gives what it said on its serial line.
 fn booted(place: &Path, disk: &Path) -> Result<String> {
-    let boot = |kind: &str| -> Result<PathBuf> {
-        let found = fs::read_dir(place.join("boot"))?.flatten().map(|entry| entry.path());
-        let is_it =
-            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(kind));
-        found.into_iter().find(is_it).with_context(|| format!("the guest's system has no {kind}"))
-    };
-    let drive = format!("file={},format=raw,if=virtio", disk.display());
-    let output = Command::new("timeout")
-        .args([SECONDS_MAX, QEMU, "-m", "2048", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none"])
-        .arg("-kernel")
-        .arg(boot("vmlinuz")?)
-        .arg("-initrd")
-        .arg(boot("initrd")?)
-        .args(["-append", "root=/dev/vda rw console=ttyS0 quiet", "-drive", &drive])
-        .stdin(Stdio::null())
-        .output()
-        .context("the guest needs QEMU: apt-get install qemu-system-x86")?;
+    let mut machine = guest::machine(place, disk, "none")?;
+    let output = machine.stdin(Stdio::null()).output().context(guest::NO_QEMU)?;
     let said = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     if !output.status.success() {
         bail!("the guest ended with {}:\n{said}{}", output.status, String::from_utf8_lossy(&output.stderr));
