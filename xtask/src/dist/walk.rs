@@ -56,7 +56,6 @@ su ann -c 'cd && git init -q -b main theirs && cd theirs &&
 su ann -c 'echo "the key is under the mat" > /home/ann/notes.txt'
 printf 'export NO_COLOR=1 SYSTEMD_PAGER=cat\n' > /etc/profile.d/walk.sh
 echo 'set enable-bracketed-paste off' >> /etc/inputrc
-echo 'Dpkg::Progress-Fancy "0";' > /etc/apt/apt.conf.d/99walk
 printf '[Match]\nName=en*\n[Network]\nAddress=10.0.2.15/24\n' > /etc/systemd/network/wired.network
 systemctl enable systemd-networkd 2>/dev/null
 "#;
@@ -176,7 +175,11 @@ impl Walk {
     /// Keeps what happened.
     fn tells(&mut self, what: &str, shown: &str) {
         let mut told = format!("{what}\n");
-        let lines: Vec<&str> = shown.lines().filter(|line| !line.trim().is_empty()).collect();
+        // Of a line that a package's progress was drawn on, what stands behind it.
+        let line =
+            |line| if str::starts_with(line, "Progress: [") { line.rsplit(']').next() } else { Some(line) };
+        let lines: Vec<&str> =
+            shown.lines().filter_map(line).filter(|line| !line.trim().is_empty()).collect();
         let left_out = lines.len().saturating_sub(2 * LINES_MAX);
         for (number, line) in lines.iter().enumerate() {
             if left_out == 0 || number < LINES_MAX || number >= LINES_MAX + left_out {
