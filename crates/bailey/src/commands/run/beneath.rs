@@ -30,7 +30,7 @@ use rustix::fs::MemfdFlags;
 use std::{
     env,
     fs::File,
-    io::{Seek as _, Write as _},
+    io::{ErrorKind, Seek as _, Write as _},
     process::{Child, Command, ExitCode, Stdio},
 };
 use tokio::{
@@ -64,8 +64,9 @@ pub(super) async fn run(
     // Of a message that is said again under its name no second turn begins.
     let key = compose::new_session()?;
     let mut ear = Ear::listen()?;
+    let is_read = run.task == "-";
     let code = loop {
-        let code = ear.wait(&start(session, key, &text)?).await?;
+        let code = ear.wait(&start(session, key, is_read.then_some(&text))?).await?;
         if code != exit::AGAIN {
             break code;
         }
@@ -101,11 +102,11 @@ pub(super) async fn run(
     code
 }
 
-/// Starts the turn's terminal, with the same words. What was read from standard input it reads once more.
-fn start(session: SessionId, key: SessionId, text: &str) -> Result<Child> {
+/// Starts the turn's terminal, with the same words. A task that was read from standard input it reads once more.
+fn start(session: SessionId, key: SessionId, read: Option<&String>) -> Result<Child> {
     let mut words: Vec<_> = env::args_os().skip(1).collect();
     let mut stdin = Stdio::inherit();
-    if words.iter().any(|word| word == "-") {
+    if let Some(text) = read {
         let memory =
             rustix::fs::memfd_create("bailey-task", MemfdFlags::CLOEXEC).context("no file in memory")?;
         let mut memory = File::from(memory);
@@ -159,7 +160,8 @@ pub(in crate::commands) async fn listen(
     let turn = async {
         tokio::select! {
             ended = hear(read, events, key) => ended,
-            said = say(write, asked) => said.map(|()| Ended::Left),
+            // What cannot be said any more was said to a process that has ended.
+            said = say(write, asked) => Ok(if said.is_ok() { Ended::Left } else { Ended::CutOff }),
         }
     };
     let ended = front.during(turn).await;
@@ -188,7 +190,14 @@ pub(in crate::commands) async fn listen(
 /// What the session says, until the turn of this message is over.
 async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>, key: &str) -> Result<Ended> {
     let mut read = BufReader::new(read);
-    while let Some(line) = wire::line(&mut read, EVENT_BYTES_MAX).await? {
+    loop {
+        let line = match wire::line(&mut read, EVENT_BYTES_MAX).await {
+            Ok(Some(line)) => line,
+            // Who was killed left something unread.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(Ended::CutOff),
+            Ok(None) => return Ok(Ended::CutOff),
+            Err(error) => return Err(error.into()),
+        };
         let event: Event = serde_json::from_slice(&line).context("the session said what is no event")?;
         let ended = match &event.happening {
             Happening::End { reason, error, fault } => {
@@ -208,5 +217,4 @@ async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>, key: &str) -> Re
             return Ok(ended);
         }
     }
-    Ok(Ended::CutOff)
 }
