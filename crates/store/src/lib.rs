@@ -15,6 +15,7 @@ mod open;
 mod reader;
 mod store;
 mod torn;
+mod turn;
 mod tx;
 mod writer;
 

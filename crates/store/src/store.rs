@@ -3,6 +3,7 @@
 use crate::{
     Migration, StoreError, Tx, open,
     reader::{self, Readers},
+    turn::Turns,
     writer::{GROUP_MAX, Grade, Job, Request, Writer},
 };
 use std::{
@@ -24,6 +25,7 @@ const QUEUE_MAX: usize = 4 * GROUP_MAX;
 pub struct Database {
     path: PathBuf,
     connection: rusqlite::Connection,
+    turns: Turns,
 }
 
 impl Database {
@@ -33,7 +35,7 @@ impl Database {
     /// As [`Store::open`].
     pub fn open(path: &Path, migrations: &[Migration]) -> Result<Self, StoreError> {
         let connection = open::writable(path, migrations).map_err(|error| error.at(path))?;
-        Ok(Self { path: path.to_path_buf(), connection })
+        Ok(Self { path: path.to_path_buf(), connection, turns: Turns::open(path)? })
     }
 
     /// All files that the database consists of.
@@ -83,10 +85,10 @@ impl Store {
     /// # Errors
     /// `Access` when there can be no thread.
     pub fn start(database: Database) -> Result<Self, StoreError> {
-        let Database { path, connection } = database;
+        let Database { path, connection, turns } = database;
         let path = Arc::new(path);
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
-        let writer = Writer::new(Arc::clone(&path), connection);
+        let writer = Writer::new(Arc::clone(&path), connection, turns);
         let thread = thread::Builder::new().name("store-write".into()).spawn(move || writer.run(queue));
         let thread = thread
             .map_err(|source| StoreError::Access { path: path.to_path_buf(), source: Arc::new(source) })?;

@@ -2,7 +2,11 @@
 //!
 //! INVARIANT: a closure's value reaches its caller only after the COMMIT that holds its rows.
 
-use crate::{StoreError, Tx, open::BUSY_TIMEOUT};
+use crate::{
+    StoreError, Tx,
+    open::BUSY_TIMEOUT,
+    turn::{Turn, Turns},
+};
 use rusqlite::Connection;
 use std::{
     any::Any,
@@ -98,16 +102,18 @@ fn message(payload: &(dyn Any + Send)) -> String {
 pub(crate) struct Writer {
     path: Arc<PathBuf>,
     connection: Connection,
+    turns: Turns,
     grade: Option<Grade>,
     #[cfg(feature = "controls")]
     careless: bool,
 }
 
 impl Writer {
-    pub(crate) fn new(path: Arc<PathBuf>, connection: Connection) -> Self {
+    pub(crate) fn new(path: Arc<PathBuf>, connection: Connection, turns: Turns) -> Self {
         Self {
             path,
             connection,
+            turns,
             grade: None,
             #[cfg(feature = "controls")]
             careless: false,
@@ -146,7 +152,7 @@ impl Writer {
     fn commit(&mut self, group: &mut VecDeque<(Grade, Box<dyn Write>)>) {
         while let Some(grade) = group.iter().map(|(grade, _)| *grade).max() {
             let (done, result) = match self.begin(grade) {
-                Ok(()) => self.run_group(group),
+                Ok(_turn) => self.run_group(group),
                 Err(error) => (group.drain(..).map(|(_, write)| write).collect(), Err(error)),
             };
             let result = result.map_err(|error| error.at(&self.path));
@@ -194,8 +200,8 @@ impl Writer {
         self.execute("RELEASE bailey_write").and(result)
     }
 
-    /// Sets the grade and takes the write lock.
-    fn begin(&mut self, grade: Grade) -> Result<(), StoreError> {
+    /// Sets the grade, waits for this process's turn, and takes the write lock.
+    fn begin(&mut self, grade: Grade) -> Result<Turn, StoreError> {
         if !self.connection.is_autocommit() {
             self.execute("ROLLBACK")?;
         }
@@ -211,14 +217,15 @@ impl Writer {
             })?;
             self.grade = Some(grade);
         }
+        let turn = self.turns.next(BUSY_TIMEOUT, || commits(&self.connection).ok())?;
         let start = Instant::now();
         loop {
             match self.execute("BEGIN IMMEDIATE") {
-                // BUSY_SNAPSHOT and BUSY_RECOVERY come without waiting: somebody was faster, not slow.
+                // Somebody who does not wait in the row. BUSY_SNAPSHOT and BUSY_RECOVERY come without waiting: somebody was faster, not slow.
                 Err(StoreError::Busy { .. }) if start.elapsed() < BUSY_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                result => return result,
+                result => return result.map(|()| turn),
             }
         }
     }
@@ -233,4 +240,9 @@ impl Writer {
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if busy { Err(StoreError::Busy { path: PathBuf::new() }) } else { Ok(()) }
     }
+}
+
+/// A number that changes with each commit of somebody else.
+fn commits(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA data_version", [], |row| row.get(0))
 }

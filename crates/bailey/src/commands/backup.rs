@@ -30,10 +30,11 @@ use sums::Sums;
 const KEPT: usize = 5;
 /// What lies in a home and is no part of a copy: what runs, what is made anew, what is another copy, and the journal itself, which is copied
 /// in its own way. Its key signs one line of checkpoints, and two journals with it could sign two.
-const LEFT_OUT: [&str; 9] = [
+const LEFT_OUT: [&str; 10] = [
     "journal.db",
     "journal.db-wal",
     "journal.db-shm",
+    "journal.db-turn",
     "journal.key",
     "guests",
     "daemon",
