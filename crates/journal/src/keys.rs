@@ -103,15 +103,23 @@ impl KeyFile {
         keys.newest()
     }
 
+    /// Its lock, where no other process is at it.
+    pub(crate) fn try_lock(&self) -> Result<Option<Held<'_>>, JournalError> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(Some(Held(self))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(self.io(error)),
+        }
+    }
+
     /// Waits until no other process is at it, but not for one that was stopped there.
     pub(crate) async fn lock(&self) -> Result<Held<'_>, JournalError> {
         let free = async {
             loop {
-                match self.file.try_lock() {
-                    Ok(()) => return Ok(Held(self)),
-                    Err(TryLockError::WouldBlock) => tokio::time::sleep(AGAIN).await,
-                    Err(TryLockError::Error(error)) => return Err(self.io(error)),
+                if let Some(held) = self.try_lock()? {
+                    return Ok(held);
                 }
+                tokio::time::sleep(AGAIN).await;
             }
         };
         let is_late = |_| {

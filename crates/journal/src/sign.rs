@@ -46,21 +46,47 @@ impl Journal {
         self.sound().await?;
         let keys = self.inner.keys.lock().await;
         let held = keys.lock().await?;
-        let signed = self.sign(&keys, &held).await;
+        self.sign(&keys, &held).await
+    }
+
+    /// Signs if as many entries wait for it as may.
+    pub(crate) async fn sign_if_due(&self) {
+        if self.is_due() {
+            let journal = self.clone();
+            // As for every checkpoint. The end of the session says what is wrong.
+            tokio::spawn(async move { journal.step_if_due().await }).await.ok();
+        }
+    }
+
+    /// Every process counts the same entries, and one of them signs. Whoever finds the key in use leaves it to who has it, and looks again
+    /// at its next entry.
+    async fn step_if_due(&self) -> Result<(), JournalError> {
+        self.sound().await?;
+        let keys = self.inner.keys.lock().await;
+        let Some(held) = keys.try_lock()? else { return Ok(()) };
+        let journal = self.store().read(|tx| chain::hash_of(tx, 1)).await?;
+        let state = keys.read(&held)?.filter(|state| state.is_of(journal));
+        if let Some(Ok(says)) = state.and_then(|state| state.newest).map(|newest| newest.statement()) {
+            self.inner.signed.fetch_max(says.entries, Relaxed);
+        }
+        if self.is_due() {
+            self.sign(&keys, &held).await?;
+        }
+        Ok(())
+    }
+
+    fn is_due(&self) -> bool {
+        self.newest().saturating_sub(self.inner.signed.load(Relaxed)) >= ENTRIES_UNSIGNED
+    }
+
+    async fn sign(&self, keys: &KeyFile, held: &Held<'_>) -> Result<Checkpoint, JournalError> {
+        let signed = self.sign_now(keys, held).await;
         // What failed is not tried again with each entry.
         self.inner.signed.fetch_max(self.newest(), Relaxed);
         signed
     }
 
-    /// Signs if as many entries wait for it as may.
-    pub(crate) async fn sign_if_due(&self) {
-        if self.newest().saturating_sub(self.inner.signed.load(Relaxed)) >= ENTRIES_UNSIGNED {
-            // The end of the session says what is wrong.
-            self.checkpoint().await.ok();
-        }
-    }
-
-    async fn sign(&self, keys: &KeyFile, held: &Held<'_>) -> Result<Checkpoint, JournalError> {
+    async fn sign_now(&self, keys: &KeyFile, held: &Held<'_>) -> Result<Checkpoint, JournalError> {
         let journal = self.store().read(|tx| chain::hash_of(tx, 1)).await?;
         let state = match keys.read(held)? {
             Some(state) if state.is_of(journal) => state,

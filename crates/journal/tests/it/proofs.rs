@@ -50,6 +50,30 @@ fn newest(line: &[bailey_journal::checkpoint::Checkpoint]) -> Statement {
 }
 
 #[tokio::test]
+async fn of_many_processes_one_signs_what_all_have_written() {
+    const ENTRIES: u64 = 2200;
+    let desk = desk().await;
+    let session = desk.session().await;
+    desk.journal.checkpoint().await.unwrap();
+    let mut journals = Vec::new();
+    for _ in 0..8 {
+        journals.push(reopened(&desk).await);
+    }
+    let mut turn = 0;
+    while desk.journal.newest() < ENTRIES {
+        for journal in &journals {
+            turn += 1;
+            let id = TurnId::new(turn, [1; 10]);
+            journal.accept(session, id, "hello", Labels::default()).await.unwrap();
+        }
+        desk.journal.accept(session, TurnId::new(turn, [2; 10]), "hello", Labels::default()).await.unwrap();
+    }
+    let line = desk.journal.line().await.unwrap().unwrap();
+    assert_eq!(line.checkpoints.len(), 3, "the first, and one for each 1024 entries");
+    assert!(newest(&line.checkpoints).entries >= 2048);
+}
+
+#[tokio::test]
 async fn a_line_of_checkpoints_follows_from_its_first_key() {
     let (desk, _, first) = signed().await;
     let line = desk.journal.line().await.unwrap().unwrap();
