@@ -18,6 +18,7 @@ use globset::{Glob, GlobBuilder, GlobMatcher};
 use std::{
     io,
     path::{Component, Path, PathBuf},
+    sync::OnceLock,
 };
 
 /// Every sandbox has its own of these; the host's would show its processes, devices and services.
@@ -32,9 +33,21 @@ pub(crate) struct Hidden {
 
 #[derive(Debug)]
 struct Pattern {
-    glob: GlobMatcher,
+    glob: Glob,
+    /// Compiled for the first path that lies where the pattern may apply: all of them would be most of what a warden's start takes.
+    compiled: OnceLock<GlobMatcher>,
     /// The deepest directory that the pattern names without a wildcard.
     within: PathBuf,
+}
+
+impl Pattern {
+    /// Whether it names this path, or one that it lies in.
+    fn covers(&self, path: &Path) -> bool {
+        path.starts_with(&self.within) && {
+            let compiled = self.compiled.get_or_init(|| self.glob.compile_matcher());
+            path.ancestors().any(|above| compiled.is_match(above))
+        }
+    }
 }
 
 impl Hidden {
@@ -51,7 +64,7 @@ impl Hidden {
             }
             let home = globset::escape(&config.user_home.to_string_lossy());
             let glob: Glob = GlobBuilder::new(&format!("{home}/{text}")).literal_separator(true).build()?;
-            Ok(Pattern { glob: glob.compile_matcher(), within })
+            Ok(Pattern { glob, compiled: OnceLock::new(), within })
         };
         let patterns = config.hidden_in_home.iter().map(pattern).collect::<Result<_, _>>();
         let own = OF_THE_HOST.iter().map(PathBuf::from);
@@ -70,9 +83,7 @@ impl Hidden {
         let is_plain = at.is_absolute()
             && at.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         let is_place = |place: &PathBuf| at.starts_with(place) || place.starts_with(at);
-        let is_pattern = |pattern: &Pattern| {
-            pattern.within.starts_with(at) || at.ancestors().any(|above| pattern.glob.is_match(above))
-        };
+        let is_pattern = |pattern: &Pattern| pattern.within.starts_with(at) || pattern.covers(at);
         if is_plain && !self.places.iter().any(is_place) && !self.patterns.iter().any(is_pattern) {
             return Ok(());
         }

@@ -52,13 +52,21 @@ pub(crate) fn place(root: BorrowedFd<'_>) -> io::Result<()> {
 /// # Errors
 /// Names the glob that is none.
 pub(crate) fn compile(masks: &[String]) -> io::Result<Gitignore> {
+    read(masks)?.build().map_err(|error| io::Error::other(format!("the masks: {error}")))
+}
+
+/// Reads the names without compiling them, which takes longer.
+///
+/// # Errors
+/// As [`compile`].
+pub(crate) fn read(masks: &[String]) -> io::Result<GitignoreBuilder> {
     let mut builder = GitignoreBuilder::new("");
     for mask in masks {
         builder
             .add_line(None, mask)
             .map_err(|error| io::Error::other(format!("the mask `{mask}` is no glob: {error}")))?;
     }
-    builder.build().map_err(|error| io::Error::other(format!("the masks: {error}")))
+    Ok(builder)
 }
 
 /// Covers every file of the workspace that the masks name and that is not revealed, and whole what cannot be looked

@@ -124,7 +124,7 @@ impl Warden {
     /// When it cannot be executed or does not take its configuration.
     pub fn start(exe: &Path, config: &Config) -> Result<Self, StartError> {
         // Looked at here too, where the error reaches somebody.
-        mask::compile(&config.masks)?;
+        mask::read(&config.masks)?;
         Hidden::new(config)?;
         cgroup::settle_group();
         let (ours, theirs) = wire::pair()?;
