@@ -1,11 +1,19 @@
 //! What looks after the daemon: it starts it, begins it again, gives it up with its reasons, and lets it go.
 
-use crate::{daemon::end, stage::Stage};
+use crate::{
+    daemon::end,
+    engine::{Engine, USER},
+    stage::{Ran, Stage},
+};
+use bailey_testkit::Reply;
 use serde_json::Value;
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    os::unix::fs::PermissionsExt as _,
+    os::unix::{
+        fs::{PermissionsExt as _, chown},
+        process::CommandExt as _,
+    },
     path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Stdio},
     sync::OnceLock,
@@ -53,7 +61,10 @@ pub(crate) struct Boot {
 impl Boot {
     pub(crate) fn start(stage: &Stage, options: &[&str]) -> Self {
         fs::create_dir_all(stage.home()).unwrap();
-        let mut command = Command::new(program());
+        Self::by(Command::new(program()), stage, options)
+    }
+
+    fn by(mut command: Command, stage: &Stage, options: &[&str]) -> Self {
         command.arg("--home").arg(stage.home()).args(options).env_remove("BAILEY_HOME");
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
@@ -209,4 +220,97 @@ fn in_a_container_the_walls_come_first() {
     let mut boot = Boot::start(&stage, &["--container", "bailey:1", "--engine", &engine, "--check"]);
     boot.wait_for("the walls can stand; the daemon is: ");
     assert_eq!(boot.ended(), 0);
+}
+
+/// As the home's owner, who is no root: that is whom the daemon in the container hears.
+fn as_owner(mut command: Command, stage: &Stage) -> Command {
+    command.uid(USER).gid(USER).env("HOME", stage.folder()).current_dir(stage.project());
+    command
+}
+
+fn give(place: &Path) {
+    chown(place, Some(USER), Some(USER)).unwrap();
+    for entry in fs::read_dir(place).into_iter().flatten() {
+        give(&entry.unwrap().path());
+    }
+}
+
+/// The processes of the daemon in the container, as this machine counts them.
+fn inside(stage: &Stage) -> Option<u64> {
+    let words = format!("bailey --home {} start", stage.home().display());
+    let found = Command::new("pgrep").args(["--oldest", "--full", &format!("^{words}")]).output().unwrap();
+    String::from_utf8_lossy(&found.stdout).trim().parse().ok()
+}
+
+#[test]
+fn in_a_container_of_a_real_engine_the_daemon_works_and_without_the_options_it_is_not_started() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let folder = fs::canonicalize(stage.folder()).unwrap();
+    fs::create_dir(folder.join("engine")).unwrap();
+    let engine = match Engine::start(&folder.join("engine")) {
+        Ok(engine) => engine,
+        Err(why) => return println!("SKIPPED: {why}"),
+    };
+    engine.image();
+    let run = Reply::calls([(
+        "c1",
+        "command_run",
+        serde_json::json!({ "command": "echo two > a.txt; cat a.txt" }),
+    )]);
+    let _server = stage.model(vec![run, Reply::text("it says two")]);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    [stage.home(), stage.project()].iter().for_each(|place| give(place));
+    let programs = Path::new(env!("CARGO_BIN_EXE_bailey")).parent().unwrap().display().to_string();
+    let project = stage.project().display().to_string();
+    // The image holds no programs: they are this machine's.
+    let shown = [
+        "--engine-option=--network=host".to_owned(),
+        "--engine-option=--volume=/usr:/usr:ro".to_owned(),
+        "--engine-option=--volume=/etc/alternatives:/etc/alternatives:ro".to_owned(),
+        format!("--engine-option=--volume={programs}:{programs}:ro"),
+        format!("--engine-option=--env=PATH={programs}:/usr/bin:/bin"),
+    ];
+    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+    let of_container = ["--container", "walls", "--mount", &project];
+    let boot = |engine_program: &str| {
+        let options = [&of_container[..], &["--engine", engine_program], &shown].concat();
+        Boot::by(as_owner(engine.command(&program().display().to_string()), &stage), &stage, &options)
+    };
+
+    // With the engine's own options a wall is missing, which is named, and nothing begins.
+    let without = stand_in(
+        &stage,
+        "for word; do shift; case $word in seccomp=*|apparmor=*|systempaths=*) word=label=disable;; esac; set -- \"$@\" \"$word\"; done\n\
+         exec /usr/bin/docker \"$@\"",
+    );
+    let mut refused = boot(&without);
+    refused.wait_for("the walls cannot stand there, so nothing is started");
+    refused.wait_for("a container with default options");
+    assert_eq!(refused.ended(), 2, "{}", refused.heard);
+    assert_eq!(inside(&stage), None);
+
+    let mut boot = boot("/usr/bin/docker");
+    boot.wait_for("the daemon is up (process ");
+    let first = inside(&stage).expect("no daemon in a container");
+    let ask = |words: &[&str]| Ran::of(as_owner(stage.bailey(words), &stage).output().unwrap());
+    let ran = ask(&["run", "--model", "test/model", "--approve", "never", "do it"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("it says two"), "{ran:?}");
+    assert_eq!(stage.read("a.txt"), "one\n", "what it wrote stays in its layer");
+    let log = fs::read_to_string(stage.home().join("daemon/log")).unwrap();
+    assert!(log.contains("\"opened\""), "the daemon ran it: {log}");
+    let walls = ask(&["--json", "audit", "log", "-n", "1000"]).stdout;
+    assert!(walls.contains("net_namespace"), "its command ran behind walls: {walls}");
+
+    // Killed, it is begun again in a new container; let go, its container ends with it.
+    end(first, "-KILL");
+    boot.wait_for("it is begun again (1 of 3 in five minutes)");
+    boot.wait_for("the daemon is up (process ");
+    assert!(inside(&stage).is_some_and(|second| second != first));
+    drop(boot);
+    let deadline = Instant::now() + PATIENCE;
+    while !engine.docker(&["ps", "--quiet"]).stdout.is_empty() {
+        assert!(Instant::now() < deadline, "its container is still there");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }

@@ -35,6 +35,7 @@ mod direct;
 mod door;
 mod elsewhere;
 mod endings;
+mod engine;
 mod extensions;
 mod guide;
 mod health;
