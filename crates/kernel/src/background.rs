@@ -5,12 +5,18 @@
 //! and to end it are no effects of their own: what it may do was decided when it began.
 
 use crate::{
-    Chunk, Kernel, Observation, Output, Refused, Scope, Tool, admit::Started, call::How, context::Provenance,
-    cut, launch::Finished, live::Record, tool,
+    Chunk, Kernel, Observation, Output, Refused, Scope, Tool,
+    admit::Started,
+    call::{How, brought},
+    context::Provenance,
+    cut,
+    launch::Finished,
+    live::Record,
+    tool,
 };
 use bailey_protocol::{
-    Action, Cost, EffectId, Enforced, ExecReport, Integrity, Labels, Outcome, ProcessReport, Report, Secrecy,
-    Seq, SessionId, Status, ToolCall,
+    Action, Cost, EffectId, Enforced, ExecReport, Labels, Outcome, ProcessReport, Report, Seq, SessionId,
+    Status, ToolCall,
 };
 use std::{
     collections::BTreeMap,
@@ -48,6 +54,8 @@ pub(crate) struct Process {
     pub(crate) line: String,
     pub(crate) intent: Seq,
     pub(crate) effect: EffectId,
+    /// The labels of what it prints, by itself.
+    pub(crate) brings: Labels,
     /// The call that began it, once that is answered: its end is told as a later result of the same.
     pub(crate) call: OnceLock<ToolCall>,
     is_told: AtomicBool,
@@ -165,6 +173,7 @@ impl Kernel {
             line: action.target(),
             intent,
             effect,
+            brings: brought(action, intent),
             call: OnceLock::new(),
             is_told: AtomicBool::new(false),
             cancel: CancellationToken::new(),
@@ -307,8 +316,7 @@ impl Kernel {
         let ends = process.end_in(&output);
         let redactor = self.journal().redactor();
         let conclusion = tool::conclude(tool, call, &[], &output, redactor);
-        let workspace = Labels::new(Integrity::Workspace, Secrecy::Workspace).from_entry(process.intent);
-        let labels = workspace.join(because.labels());
+        let labels = process.brings.clone().join(because.labels());
         self.observe(scope, call, conclusion, labels, How { ends, ..How::default() }).await
     }
 

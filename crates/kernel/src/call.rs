@@ -12,7 +12,7 @@ use crate::{
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{
-    Action, ApprovalId, Cost, EffectId, Enforced, Happening, Integrity, Labels, Secrecy, Status, ToolCall,
+    Action, ApprovalId, Cost, EffectId, Enforced, Happening, Labels, Secrecy, Seq, Status, ToolCall,
 };
 use std::collections::VecDeque;
 
@@ -90,7 +90,8 @@ impl Kernel {
                 self.plan(scope, because, tool, call, seen, needed).await
             }
             Came::Finished(finished) => {
-                self.observe_output(scope, because, tool, call, &seen, &finished).await.map(Step::Done)
+                let labels = brought(&action, finished.seq).join(because.labels());
+                self.observe_output(scope, labels, tool, call, &seen, &finished).await.map(Step::Done)
             }
             Came::Denied(reasons) => self.refused(scope, because, call, &reasons).await.map(Step::Done),
             Came::Waits(id, _) => Ok(Step::Waiting(id)),
@@ -168,10 +169,11 @@ impl Kernel {
         action: Action,
         seen: Vec<Output>,
     ) -> Result<Step, Refused> {
-        let asked = asked(because, Purpose::Act, false, action, call);
+        let asked = asked(because, Purpose::Act, false, action.clone(), call);
         match self.effect(scope, asked, call, &seen).await? {
             Came::Finished(finished) => {
-                self.observe_output(scope, because, tool, call, &seen, &finished).await.map(Step::Done)
+                let labels = brought(&action, finished.seq).join(because.labels());
+                self.observe_output(scope, labels, tool, call, &seen, &finished).await.map(Step::Done)
             }
             Came::Denied(reasons) => self.refused(scope, because, call, &reasons).await.map(Step::Done),
             Came::Waits(id, shown) => {
@@ -224,7 +226,7 @@ impl Kernel {
     async fn observe_output(
         &self,
         scope: &Scope,
-        because: &Provenance,
+        labels: Labels,
         tool: &dyn Tool,
         call: &ToolCall,
         seen: &[Output],
@@ -242,9 +244,6 @@ impl Kernel {
                 tool::conclude(tool, call, seen, clean.as_ref().unwrap_or(&finished.output), redactor)
             }
         };
-        // What a workspace holds is data of the workspace, whatever it says.
-        let workspace = Labels::new(Integrity::Workspace, Secrecy::Workspace).from_entry(finished.seq);
-        let labels = workspace.join(because.labels());
         let (enforced, duration_ms) = (outcome.enforced.clone(), outcome.duration_ms);
         let ends = self.began(scope, call, &finished.output);
         self.observe(scope, call, conclusion, labels, How { enforced, duration_ms, ends }).await
@@ -307,6 +306,11 @@ impl Kernel {
 
 fn ended(text: &str) -> Conclusion {
     Conclusion { ok: false, summary: text.into(), text: text.into() }
+}
+
+/// The labels of what an action brings back, by itself: what that says changes nothing about them.
+pub(crate) fn brought(action: &Action, entry: Seq) -> Labels {
+    Labels::new(action.brings(), Secrecy::Workspace).from_entry(entry)
 }
 
 /// What a tool call asks for.

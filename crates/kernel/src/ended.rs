@@ -4,6 +4,7 @@
 use crate::{
     Kernel, Late, Observation, Output, Refused, Scope,
     background::Process,
+    call::brought,
     context::Provenance,
     restore::FindTool,
     screen,
@@ -11,8 +12,8 @@ use crate::{
 };
 use bailey_journal::Recorded;
 use bailey_protocol::{
-    Action, Blob, Effect, EffectId, ExecReport, Happening, Integrity, Labels, Outcome, ProcessReport, Report,
-    Secrecy, Seq, Status, ToolCall,
+    Action, Blob, EffectId, ExecReport, Happening, Labels, Outcome, ProcessReport, Report, Seq, Status,
+    ToolCall,
 };
 use bailey_secrets::Redactor;
 use std::sync::{Arc, PoisonError};
@@ -26,6 +27,7 @@ pub(crate) struct Began {
     pub(crate) intent: Seq,
     pub(crate) call: ToolCall,
     line: String,
+    brings: Labels,
     pub(crate) outcome: Option<Outcome>,
     /// Whether somebody asked for its end.
     pub(crate) is_stopped: bool,
@@ -33,14 +35,14 @@ pub(crate) struct Began {
 
 impl Began {
     /// None where this intent begins no process.
-    pub(crate) fn of(intent: &Recorded, call: &ToolCall) -> Option<Self> {
-        let effect: Effect = serde_json::from_slice(intent.payload.as_deref()?).ok()?;
-        let Action::Exec(command) = &effect.action else { return None };
+    pub(crate) fn of(intent: &Recorded, action: &Action, call: &ToolCall) -> Option<Self> {
+        let Action::Exec(command) = action else { return None };
         command.background.then_some(Self {
             effect: intent.entry.effect?,
             intent: intent.entry.seq,
             call: call.clone(),
-            line: effect.action.target(),
+            line: action.target(),
+            brings: brought(action, intent.entry.seq),
             outcome: None,
             is_stopped: false,
         })
@@ -63,11 +65,10 @@ impl Kernel {
         let ended = if scope.conversation.is_some() { Vec::new() } else { self.untold(scope) };
         for process in ended {
             let (Some(call), Ok(outcome)) = (process.call.get(), process.report()) else { continue };
-            let labels = because.labels().clone();
             let conclusion = self.conclude_end(call, outcome.report, find);
             let notice = format!("{}: `{}`", conclusion.summary, self.short(&process.line));
             let effect = Some(process.effect);
-            let labels = of_workspace(process.intent, labels);
+            let labels = process.brings.clone().join(because.labels());
             let seen = self.record(scope, call, conclusion, labels, None, effect).await?;
             process.settle();
             self.tell(scope, Happening::Notice { text: notice }).await?;
@@ -106,7 +107,7 @@ impl Kernel {
             }
             _ => return Ok(None),
         };
-        let labels = of_workspace(began.intent, labels);
+        let labels = began.brings.clone().join(&labels);
         self.record(scope, &began.call, conclusion, labels, None, Some(began.effect)).await.map(Some)
     }
 
@@ -122,11 +123,6 @@ impl Kernel {
             None => plain("it has ended"),
         }
     }
-}
-
-/// What a process printed is data of the workspace.
-fn of_workspace(intent: Seq, labels: Labels) -> Labels {
-    Labels::new(Integrity::Workspace, Secrecy::Workspace).from_entry(intent).join(&labels)
 }
 
 /// An outcome may lie in the journal in a form in which a secret was not seen.

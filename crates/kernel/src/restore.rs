@@ -2,7 +2,9 @@
 
 use crate::{
     Context, Guide, Instruction, Kernel, Late, Note, Observation, Output, Refused, Reply, Scope, Tool,
-    UserMessage, cut,
+    UserMessage,
+    call::brought,
+    cut,
     ended::Began,
     provider::Answer,
     question::{self, Waits},
@@ -137,8 +139,8 @@ impl Kernel {
             None => told(
                 "it was not begun: the session was interrupted before; call it again if it is still wanted",
             ),
-            Some(None) => may_have_happened(),
-            Some(Some(outcome)) => match (&outcome.status, find(&call.name)) {
+            Some((_, None)) => may_have_happened(),
+            Some((_, Some(outcome))) => match (&outcome.status, find(&call.name)) {
                 (Status::Done | Status::Failed { .. }, Some(tool)) => {
                     let output = Output::new(outcome.clone());
                     let redactor = self.journal().redactor();
@@ -149,7 +151,9 @@ impl Kernel {
                 _ => may_have_happened(),
             },
         };
-        let labels = Labels::new(Integrity::Workspace, Secrecy::Workspace).join(tape.context.labels());
+        let brought = tape.outcomes.get(&call.id.0).map(|(brought, _)| brought.clone());
+        let brought = brought.unwrap_or_else(|| Labels::new(Integrity::Workspace, Secrecy::Workspace));
+        let labels = brought.join(tape.context.labels());
         self.record(scope, call, conclusion, labels, None, ends).await
     }
 }
@@ -192,8 +196,8 @@ struct Tape {
     waiting: Vec<Waits>,
     /// All of those, also when their result came.
     asked: Vec<ToolCall>,
-    /// What the effects of those calls came to; none when only an intent is known.
-    outcomes: HashMap<String, Option<Outcome>>,
+    /// What the effects of those calls came to, none when only an intent is known; and the labels of what they brought.
+    outcomes: HashMap<String, (Labels, Option<Outcome>)>,
     acts: HashMap<String, String>,
     /// Where the last reply stands.
     replied: Seq,
@@ -250,10 +254,15 @@ impl Tape {
             }
             // What was asked under a token was a sub-agent's, whose calls are numbered for themselves.
             Fact::Intent { purpose: Purpose::Act, call: Some(call), under: None, .. } => {
-                self.outcomes.insert(call.0.clone(), None);
+                let action = parse::<Effect>(recorded).ok().map(|effect| effect.action);
+                // What a torn journal lost may have come from anywhere.
+                let lost = || Labels::new(Integrity::External, Secrecy::Workspace).from_entry(entry.seq);
+                let brought = action.as_ref().map_or_else(lost, |action| brought(action, entry.seq));
+                self.outcomes.insert(call.0.clone(), (brought, None));
                 self.acts.insert(effect, call.0.clone());
                 let call = self.calls.iter().chain(&self.asked).find(|known| known.id == *call);
-                self.began.extend(call.and_then(|call| Began::of(recorded, call)));
+                let began = call.zip(action).and_then(|(call, action)| Began::of(recorded, &action, call));
+                self.began.extend(began);
             }
             Fact::Outcome { .. } => {
                 if let Some(call) = self.acts.get(&effect) {
@@ -262,7 +271,9 @@ impl Tape {
                     if let Some(began) = began {
                         began.outcome = Some(outcome.clone());
                     }
-                    self.outcomes.insert(call.clone(), Some(outcome));
+                    if let Some((_, came)) = self.outcomes.get_mut(call) {
+                        *came = Some(outcome);
+                    }
                 }
             }
             Fact::Observation { call, tool, ok, labels, waits, .. } => {

@@ -1,6 +1,6 @@
 //! What can be done to the world: a closed list, each with everything that matters in it.
 
-use crate::{Blob, Digest, EffectId, Part, Tip, ToolUse, WsPath, number::decimal};
+use crate::{Blob, Digest, EffectId, Integrity, Part, Tip, ToolUse, WsPath, number::decimal};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -173,6 +173,16 @@ impl Action {
         match self {
             Self::Fetch { request, .. } => matches!(request.method.as_str(), "GET" | "HEAD"),
             _ => self.kind().is_read(),
+        }
+    }
+
+    /// Where what it brings back comes from: the world, where it asked that, and else the workspace.
+    #[must_use]
+    pub fn brings(&self) -> Integrity {
+        match self {
+            Self::Exec(command) if !command.network => Integrity::Workspace,
+            Self::Exec(_) | Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } => Integrity::External,
+            _ => Integrity::Workspace,
         }
     }
 

@@ -49,10 +49,6 @@ fn told(model: &ModelServer) -> String {
     model.requests().last().unwrap().json().to_string()
 }
 
-fn of_type(stage: &Stage, name: &str) -> Vec<Value> {
-    stage.trail().into_iter().filter(|entry| entry["type"] == name).collect()
-}
-
 #[test]
 fn a_human_sees_the_difference_first_and_every_later_session_is_told() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -82,7 +78,7 @@ fn a_human_sees_the_difference_first_and_every_later_session_is_told() {
     assert!(request.contains("the trunk"), "{request}");
     let system = model.requests()[0].json()["system"].to_string();
     assert!(!system.contains("Ada"), "it is no instruction: {system}");
-    let guides = of_type(&stage, "guide");
+    let guides = stage.entries("guide");
     assert!(guides.iter().any(|guide| guide["own"] == true), "{guides:?}");
     let shown = stage.ran(&["config", "show"]);
     assert!(shown.stdout.contains("what your agent is told; no settings\nname = \"Ada\""), "{shown:?}");
@@ -184,7 +180,7 @@ fn nothing_but_that_one_action_reaches_it() {
     assert!(results[5].contains("a sub-agent can have no tool"), "{ran:?}");
     assert!(results[7].contains("wrote agent.toml"), "the control: by its own action it does: {ran:?}");
     assert_eq!(held(&stage), "name = \"Grace\"\n");
-    let done: Vec<Value> = of_type(&stage, "intent");
+    let done: Vec<Value> = stage.entries("intent");
     let done: Vec<&Value> = done.iter().filter(|intent| intent["target"] == json!(path)).collect();
     assert!(done.len() == 1 && done[0]["kind"] == "adapt", "{done:?}");
     // Nor is the home a project.
@@ -301,8 +297,8 @@ fn killed(stage: &Stage, at: &str) -> Value {
     // The warden writes to the same standard error: it has ended, too.
     let killed = Ran::of(killed.output().unwrap());
     assert_eq!(killed.code, None, "{at}: {killed:?}");
-    let intent = of_type(stage, "intent").into_iter().find(|it| it["kind"] == "adapt").unwrap();
-    assert!(of_type(stage, "outcome").iter().all(|it| it["effect"] != intent["effect"]), "{at}");
+    let intent = stage.entries("intent").into_iter().find(|it| it["kind"] == "adapt").unwrap();
+    assert!(stage.entries("outcome").iter().all(|it| it["effect"] != intent["effect"]), "{at}");
     intent
 }
 
@@ -313,7 +309,7 @@ fn resumed(stage: &Stage, intent: &Value) -> (Value, String) {
     let resume = ["--json", "sessions", "resume", &session, "--approve", "never", "--model", "test/model"];
     let resumed = stage.ran(&resume);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    let outcomes = of_type(stage, "outcome");
+    let outcomes = stage.entries("outcome");
     let outcome = outcomes.into_iter().find(|it| it["effect"] == intent["effect"]).unwrap();
     (outcome, model.requests()[0].json().to_string())
 }

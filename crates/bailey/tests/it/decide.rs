@@ -96,11 +96,6 @@ fn reason(answer: &Value) -> &str {
     answer["reason"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// What the entries of a type say.
-fn entries(stage: &Stage, kind: &str) -> Vec<Value> {
-    stage.trail().into_iter().filter(|entry| entry["type"] == kind).collect()
-}
-
 fn rules(stage: &Stage, text: &str) {
     fs::create_dir_all(stage.home().join("policy")).unwrap();
     fs::write(stage.home().join("policy/own.toml"), text).unwrap();
@@ -130,12 +125,12 @@ fn what_another_runtime_may_do_is_what_the_rules_say_of_tools_that_it_declared()
         );
     }
     client.end();
-    let judged = entries(&stage, "judged");
+    let judged = stage.entries("judged");
     let verdicts: Vec<&str> = judged.iter().map(|entry| entry["verdict"].as_str().unwrap()).collect();
     assert_eq!(verdicts, ["allowed", "allowed", "asked", "asked", "asked", "denied"]);
     assert!(judged.iter().all(|entry| !entry["reasons"][0].as_str().unwrap().is_empty()));
-    let ended = entries(&stage, "token_ended").len();
-    assert!(ended > 0 && ended == entries(&stage, "token_minted").len(), "its tokens ended with it");
+    let ended = stage.entries("token_ended").len();
+    assert!(ended > 0 && ended == stage.entries("token_minted").len(), "its tokens ended with it");
     let listed = stage.ran(&["sessions", "list"]).stdout;
     assert!(listed.contains("another program's task c: p"), "{listed}");
     let session = judged[0]["session"].as_str().unwrap();
@@ -243,7 +238,7 @@ fn a_client_that_is_killed_leaves_a_ledger_that_holds() {
     }
     client.child.kill().unwrap();
     assert_eq!(client.child.wait().unwrap().signal(), Some(9));
-    let judged = entries(&stage, "judged").len();
+    let judged = stage.entries("judged").len();
     assert!(judged >= 50, "what was answered is on disk: {judged}");
     assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
     let rebuilt = stage.ran(&["--json", "audit", "rebuild"]).lines().remove(0);
@@ -265,8 +260,8 @@ fn the_gate_binds_itself_and_ends_when_it_is_asked_to() {
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(client.child.wait().unwrap().code(), Some(143));
     assert_eq!(
-        entries(&stage, "token_minted").len(),
-        entries(&stage, "token_ended").len(),
+        stage.entries("token_minted").len(),
+        stage.entries("token_ended").len(),
         "its tokens are over"
     );
 }
@@ -285,7 +280,7 @@ fn two_clients_at_once_have_each_their_own_task_and_tokens() {
     one.end();
     assert_eq!(decision(&two.decide("list_it", json!({}))), "allow", "the other's end is not its own");
     two.end();
-    let judged = entries(&stage, "judged");
+    let judged = stage.entries("judged");
     let tokens: std::collections::BTreeSet<String> = judged
         .iter()
         .filter(|entry| entry["verdict"] == "allowed")
@@ -304,7 +299,7 @@ fn a_new_task_forgets_the_one_before_and_its_tokens() {
     client.begin(json!({ "list_it": { "effect": "read" } }));
     assert_eq!(decision(&client.decide("read_file", json!({}))), "deny");
     assert_eq!(decision(&client.decide("list_it", json!({}))), "allow");
-    let tokens = |kind| entries(&stage, kind).len();
+    let tokens = |kind| stage.entries(kind).len();
     assert_eq!((tokens("token_minted"), tokens("token_ended")), (2, 1));
     let begun = client.say(r#"{"op":"begin","tools":{"list it":{}}}"#);
     assert!(begun["error"].as_str().unwrap().contains("no tool's name"), "{begun}");
@@ -343,7 +338,7 @@ fn other_rules_count_from_the_next_question_on_and_the_token_is_dead() {
     assert!(decision(&after) == "deny" && reason(&after).contains("rule `no-mail`: deny"), "{after}");
     client.observe("send_email", json!({}), "sent all the same");
     client.observe("send_email", json!({}), "and as it was allowed before");
-    let reported = entries(&stage, "reported");
+    let reported = stage.entries("reported");
     let after: Vec<&Value> = reported.iter().map(|entry| &entry["after"]).collect();
     assert_eq!(after, [&json!("denied"), &json!("allowed")], "the newest verdict is what it was told");
     let other = client.decide("read_file", json!({}));
@@ -444,11 +439,11 @@ fn what_was_used_is_told_by_digest_and_by_who_approved_it() {
     client.observe("nobodys", json!({}), "x");
     client.observe("wipe", json!({}), "x");
     client.end();
-    let reported = entries(&stage, "reported");
+    let reported = stage.entries("reported");
     let after: Vec<&Value> = reported.iter().map(|entry| &entry["after"]).collect();
     assert_eq!(after, [&json!("asked"), &json!("allowed"), &json!("denied"), &Value::Null]);
     assert_eq!((&reported[0]["redacted"], &reported[0]["bytes"]), (&json!(1), &json!("43")));
-    assert!(entries(&stage, "answered").is_empty(), "nobody approved anything here");
+    assert!(stage.entries("answered").is_empty(), "nobody approved anything here");
     let log = stage.ran(&["audit", "log"]).stdout;
     assert!(log.contains("send_email: approved there") && log.contains("although it was denied"), "{log}");
     for file in ["journal.db", "journal.db-wal"] {
@@ -478,8 +473,7 @@ fn the_pages_client_does_what_the_page_says() {
     command.env("BAILEY_HOME", stage.home()).stdin(Stdio::null());
     let ran = Ran::of(command.output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), block("text").as_str()), "{ran:?}");
-    let reported: Vec<Value> =
-        entries(&stage, "reported").iter().map(|entry| entry["after"].clone()).collect();
+    let reported: Vec<Value> = stage.entries("reported").iter().map(|entry| entry["after"].clone()).collect();
     assert_eq!(reported, [json!("allowed"), json!("asked")]);
     rules(&stage, &block("toml"));
     let checked = stage.ran(&["policy", "test"]);

@@ -133,6 +133,11 @@ impl Stage {
     pub(crate) fn trail(&self) -> Vec<Value> {
         self.ran(&["--json", "audit", "log", "-n", "1000000"]).lines()
     }
+
+    /// Those of a type.
+    pub(crate) fn entries(&self, kind: &str) -> Vec<Value> {
+        self.trail().into_iter().filter(|entry| entry["type"] == kind).collect()
+    }
 }
 
 impl Ran {

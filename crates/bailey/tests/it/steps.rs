@@ -39,11 +39,6 @@ fn begun(stage: &Stage) -> Vec<String> {
     trail.iter().filter(is_a_step).map(|entry| entry["kind"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The entries of a type.
-fn entries(stage: &Stage, name: &str) -> Vec<Value> {
-    stage.trail().into_iter().filter(|entry| entry["type"] == name).collect()
-}
-
 /// The only question that is open.
 fn question(stage: &Stage) -> Value {
     let mut questions = stage.ran(&["--json", "approvals", "list"]).lines();
@@ -71,7 +66,7 @@ fn each_step_waits_for_a_human_at_another_terminal() {
     let (code, screen) = terminal.end();
     assert_eq!((code, stage.read("a.txt").as_str()), (0, "two\n"), "{screen}");
     assert_eq!(begun(&stage), ALL);
-    assert_eq!((entries(&stage, "asked").len(), entries(&stage, "answered").len()), (7, 7));
+    assert_eq!((stage.entries("asked").len(), stage.entries("answered").len()), (7, 7));
     let requests = model.requests();
     assert!(requests.last().unwrap().body.contains("heard"), "the command ran");
     // Nobody was asked about the guide, so nobody read it.
@@ -100,7 +95,7 @@ fn a_step_that_was_rejected_is_not_done_and_the_model_knows_why() {
     assert_eq!(begun(&stage), ["read"], "the control: the other step was done");
     let told = model.requests().last().unwrap().body.clone();
     assert!(told.contains("not approved: the release is frozen"), "{told}");
-    let answers: Vec<_> = entries(&stage, "answered").iter().map(|entry| entry["answer"].clone()).collect();
+    let answers: Vec<_> = stage.entries("answered").iter().map(|entry| entry["answer"].clone()).collect();
     assert_eq!(answers, ["yes", "no"]);
     // The reason is the payload of its entry.
     let log = stage.ran(&["audit", "log"]).stdout;
@@ -115,6 +110,6 @@ fn under_auto_the_same_steps_wait_for_nobody() {
     let ran = stage.ran(&[&RUN[..], &["--approve", "never", "--apply"]].concat());
     assert_eq!((ran.code, stage.read("a.txt").as_str()), (Some(0), "two\n"), "{ran:?}");
     assert_eq!(begun(&stage), ALL);
-    assert_eq!(entries(&stage, "asked"), Vec::<Value>::new());
+    assert_eq!(stage.entries("asked"), Vec::<Value>::new());
     assert!(model.requests()[0].body.contains("Heed the heron"), "the guide is read unasked");
 }

@@ -98,6 +98,8 @@ fn a_page_becomes_text_and_what_is_none_is_said_to_be_none() {
     // The page was read behind walls, and the entry says so.
     let exported = stage.ran(&["audit", "export"]).stdout;
     assert!(exported.contains(r#"\"report\":\"page\""#) && exported.contains("net_namespace"), "walls");
+    let seen = stage.entries("observation");
+    assert!(seen.iter().take(4).all(|seen| seen["labels"]["integrity"] == "external"), "{seen:#?}");
 }
 
 #[test]

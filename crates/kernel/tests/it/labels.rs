@@ -1,9 +1,9 @@
 //! Where things came from goes with them, from entry to effect.
 
-use crate::support::{Toy, done};
+use crate::support::{Toy, command, done};
 use bailey_journal::Fact;
 use bailey_llm::Wire;
-use bailey_protocol::{Integrity, Labels, Secrecy};
+use bailey_protocol::{Action, Command, Integrity, Labels, Secrecy};
 use bailey_testkit::{Bench, ModelServer, Reply, Setup};
 
 async fn intent_labels(bench: &Bench) -> Vec<Labels> {
@@ -39,6 +39,22 @@ async fn an_effect_that_follows_a_workspace_observation_carries_it() {
         .map(|seq| entries.iter().find(|recorded| recorded.entry.seq == *seq).unwrap().entry.fact.name())
         .collect();
     assert_eq!(names, ["accepted", "outcome", "observation"]);
+}
+
+#[tokio::test]
+async fn what_was_asked_of_the_world_comes_from_there() {
+    let bench = Bench::new(Setup::default()).await;
+    let (scope, context) = bench.context("go").await;
+    let with_network = |network| match command("echo hi") {
+        Action::Exec(command) => Toy::doing(Action::Exec(Command { network, ..command })),
+        other => panic!("{other:?}"),
+    };
+    // Control: the same command without a way to the network brings what the workspace holds.
+    for (network, integrity) in [(false, Integrity::Workspace), (true, Integrity::External)] {
+        let seen = done(&bench, &scope, &context, &with_network(network)).await;
+        assert_eq!(seen.labels().integrity, integrity, "{network}");
+        assert_eq!(seen.labels().secrecy, Secrecy::Private);
+    }
 }
 
 #[tokio::test]

@@ -39,10 +39,6 @@ fn takes_pictures(stage: &Stage, model: &ModelServer) {
     fs::write(stage.home().join("models.toml"), entry).unwrap();
 }
 
-fn of_type(stage: &Stage, name: &str) -> Vec<Value> {
-    stage.trail().into_iter().filter(|it| it["type"] == name).collect()
-}
-
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(40);
     while !is_so() {
@@ -86,7 +82,7 @@ fn a_photo_is_shown_to_a_model_and_stays_in_its_conversation() {
         assert!(content.contains(&shown), "{wire}: the picture is not in the request");
         assert_eq!(words, "what is this?");
         // It is an entry, whose payload are its bytes; and it counts as a picture and not as its letters.
-        let entries = of_type(&stage, "image");
+        let entries = stage.entries("image");
         assert_eq!(entries.len(), 1, "{entries:#?}");
         assert_eq!(
             (&entries[0]["kind"], &entries[0]["labels"]["integrity"]),
@@ -94,7 +90,7 @@ fn a_photo_is_shown_to_a_model_and_stays_in_its_conversation() {
         );
         assert_eq!(entries[0]["payload"]["bytes"], 300_000);
         let reserved = |place: usize| {
-            let intents = of_type(&stage, "intent");
+            let intents = stage.entries("intent");
             let intents: Vec<&Value> = intents.iter().filter(|it| it["kind"] == "model").collect();
             intents[place]["reserved"]["tokens"].as_str().unwrap().parse::<u64>().unwrap()
         };
@@ -114,9 +110,9 @@ fn a_photo_is_shown_to_a_model_and_stays_in_its_conversation() {
         telegram.brings(ANN, "Ann", ANN, &forwarded);
         telegram.wait_for(ANN, "somebody else's");
         assert!(model.requests()[2].body.contains(&STANDARD.encode(&other)));
-        assert_eq!(of_type(&stage, "image")[1]["labels"]["integrity"], "external");
+        assert_eq!(stage.entries("image")[1]["labels"]["integrity"], "external");
 
-        let session = of_type(&stage, "image")[0]["session"].as_str().unwrap().to_owned();
+        let session = stage.entries("image")[0]["session"].as_str().unwrap().to_owned();
         let shown = stage.ran(&["sessions", "show", &session]);
         assert!(shown.stdout.contains("(a picture: png, 300000 bytes)"), "{shown:?}");
         // It is run again as it was, and forked with what it was shown.
@@ -125,7 +121,7 @@ fn a_photo_is_shown_to_a_model_and_stays_in_its_conversation() {
         assert_eq!(again.code, Some(0), "{again:?}");
         let forked = stage.ran(&["--json", "sessions", "fork", &session]);
         assert_eq!(forked.code, Some(0), "{forked:?}");
-        assert_eq!(of_type(&stage, "image").len(), 4);
+        assert_eq!(stage.entries("image").len(), 4);
         assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
         // Whoever removes the session removes it, too.
         let removed = stage.ran(&["sessions", "rm", &session, "--yes"]);
@@ -177,7 +173,7 @@ fn a_photo_comes_once_over_losses_and_kills() {
     assert_eq!(telegram.asked().len(), 5);
     let data = STANDARD.encode(&photo);
     assert_eq!(model.requests()[1].body.matches(&data).count(), 2);
-    assert_eq!((of_type(&stage, "accepted").len(), of_type(&stage, "image").len()), (2, 2));
+    assert_eq!((stage.entries("accepted").len(), stage.entries("image").len()), (2, 2));
     for answer in ["the first", "the second"] {
         assert_eq!(times(&telegram, ANN, answer), 1, "{:#?}", telegram.shown(ANN));
     }
@@ -220,7 +216,7 @@ fn what_is_no_picture_or_too_large_is_not_taken_whatever_it_is_called() {
     telegram.shows(ANN, "Ann", ANN, "fits", key);
     is_told("looks like a password or a key");
     assert_eq!(telegram.asked().len(), asked);
-    assert_eq!(of_type(&stage, "image").len(), 1);
+    assert_eq!(stage.entries("image").len(), 1);
     telegram.check();
 }
 
@@ -245,7 +241,7 @@ fn a_file_of_whoever_is_not_let_in_is_never_fetched() {
     telegram.wait_for(EVE, "a picture of Eve's");
     assert_eq!((telegram.calls("getFile"), telegram.asked().len()), (1, 1));
     // A guest's picture is data.
-    assert_eq!(of_type(&stage, "image")[0]["labels"]["integrity"], "external");
+    assert_eq!(stage.entries("image")[0]["labels"]["integrity"], "external");
     telegram.check();
 }
 
@@ -310,7 +306,7 @@ fn a_file_lies_in_the_sessions_layer_and_its_name_leads_nowhere() {
         assert_eq!(told == first, is_first, "{told}");
     }
     // Nothing of it is in the project, and no merge takes it along by itself.
-    let session = of_type(&stage, "accepted")[0]["session"].as_str().unwrap().to_owned();
+    let session = stage.entries("accepted")[0]["session"].as_str().unwrap().to_owned();
     daemon.wait("its end", |it| it["working"] == false);
     drop(daemon);
     let diff = stage.ran(&["sessions", "diff", &session]);
@@ -320,7 +316,7 @@ fn a_file_lies_in_the_sessions_layer_and_its_name_leads_nowhere() {
     assert!(!stage.folder().join("notes.txt").exists());
     // It was an effect like any other, of whoever sent it.
     let changes: Vec<Value> =
-        of_type(&stage, "intent").into_iter().filter(|it| it["kind"] == "change").collect();
+        stage.entries("intent").into_iter().filter(|it| it["kind"] == "change").collect();
     assert!(changes.len() == 4 && changes.iter().all(|it| it["role"] == "owner"), "{changes:#?}");
     assert!(changes.iter().all(|it| it["labels"]["integrity"] == "user"));
     let again = stage.ran(&["replay", &session]);
@@ -353,7 +349,7 @@ fn a_voice_message_is_a_file_and_rules_say_whose_files_are_kept() {
         body.contains("A voice message.") && body.contains("/voice.oga` came with this: 10 bytes"),
         "{body}"
     );
-    assert_eq!(of_type(&stage, "accepted").len(), 1);
+    assert_eq!(stage.entries("accepted").len(), 1);
     let change = |it: &Value| it["kind"] == "change" && it["type"] == "intent";
     assert_eq!(stage.trail().into_iter().filter(change).count(), 1);
 
@@ -363,7 +359,7 @@ fn a_voice_message_is_a_file_and_rules_say_whose_files_are_kept() {
     telegram.wait_for(BOB, "There is none.");
     let body = &model.requests()[1].body;
     assert!(body.contains("It was not kept: denied: guests bring nothing"), "{body}");
-    let denied = of_type(&stage, "denied");
+    let denied = stage.entries("denied");
     assert_eq!(
         (&denied[0]["role"], &denied[0]["labels"]["integrity"]),
         (&json!("guest"), &json!("external"))
