@@ -39,7 +39,7 @@ use bailey_llm::Recording;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{Action, Amendment, Answer, Digest, Event, Line as Way, SessionId, Status, WsPath};
 use bailey_runtime::{Choose, Host, Opening, Parts};
-use bailey_sandbox::{Native, Shape, Walls, Warden};
+use bailey_sandbox::{Coming, Native, Shape, Walls};
 use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::{ToolConfig, Toolbox};
 use models::{Models, models};
@@ -308,7 +308,9 @@ pub(crate) struct Open {
 pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = session.opening;
-    // First of all: a home where nothing can be written says so here.
+    // Its start takes milliseconds, in which this process does other things.
+    let coming = Coming::execute(Path::new("/proc/self/exe"))?;
+    // Before anything else: a home where nothing can be written says so here.
     let file = JournalFile::open(&session.home.journal())?;
     let place = Place::of(&session, id)?;
     session.workspace = place.workspace.clone();
@@ -325,7 +327,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let authority = runs.then(Authority::new).transpose()?;
     let trusted = authority.as_ref().map(|authority| authority.pem().to_owned());
     let told = bounds::of_warden(&session, id, &place, std::mem::take(&mut settled.leases), trusted)?;
-    let warden = Warden::start(Path::new("/proc/self/exe"), &told)?;
+    coming.tell(&told)?;
     let idle = law::idle(session.home, SystemClock.now());
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
@@ -335,6 +337,10 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let (papers, of_papers) = papers(&session, id, place.shape, &file)?;
     let person = person();
     let escalation = escalation(&session.config.approvals.escalation)?;
+    let native = Arc::new(Native::new(coming.ready(&told)?));
+    if runs {
+        native.prepare(id)?;
+    }
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
     let Place { folder, remark, shape, .. } = place;
@@ -384,10 +390,6 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         if is_direct { rules.without_walls() } else { rules }
     };
     let rules = around(policy(home, &extensions)?.0);
-    let native = Arc::new(Native::new(warden));
-    if runs {
-        native.prepare(id)?;
-    }
     let path = std::env::var("PATH").unwrap_or_default();
     let runner = settled.run(&native, journal.seal());
     let adapts = AgentFile::new(journal.seal(), native.clone(), own.clone(), left_out.is_some());

@@ -10,7 +10,8 @@ use bailey_kernel::Paper;
 use bailey_protocol::SessionId;
 use serde::de::DeserializeOwned;
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
@@ -226,6 +227,15 @@ pub(crate) fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T>
 
 /// Writes a file of mode 600 whole or not at all: what was there before stays until the new text is on disk.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    write(path, bytes, File::sync_all)
+}
+
+/// The same of what is made again from other things: a loss of power may leave it empty.
+pub(crate) fn write_made(path: &Path, bytes: &[u8]) -> Result<()> {
+    write(path, bytes, |_| Ok(()))
+}
+
+fn write(path: &Path, bytes: &[u8], harden: impl Fn(&File) -> io::Result<()>) -> Result<()> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     let cannot = || format!("cannot write `{}`", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -235,9 +245,9 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new).and_then(
             |mut file| {
                 file.write_all(bytes)?;
-                file.sync_all()?;
+                harden(&file)?;
                 fs::rename(&new, path)?;
-                fs::File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+                harden(&File::open(path.parent().unwrap_or(Path::new("/")))?)
             },
         );
     if written.is_err() {

@@ -10,7 +10,7 @@ pub(crate) use soul::{DEFAULT, Standing, accept, read as read_soul, standing};
 
 use crate::{
     config::Config,
-    home::{Home, write_private},
+    home::{Home, write_made},
 };
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_journal::Bound;
@@ -118,7 +118,7 @@ pub(crate) fn renew(home: &Home, text: &str) -> Result<()> {
     if matches!(bailey_sandbox::read_own(&path), Ok(Some(old)) if old == text.as_bytes()) {
         return Ok(());
     }
-    write_private(&path, text.as_bytes())
+    write_made(&path, text.as_bytes())
 }
 
 /// Has `IDENTITY.md` say whether everything is stopped; nothing where no session wrote it yet.

@@ -12,7 +12,7 @@ use bailey_protocol::{Limits, Wall};
 use rustix::process::Pid;
 use std::{
     cell::OnceCell,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -95,7 +95,7 @@ impl Cgroups {
                 None => cgroups.absent.push(format!("{wall}: no control group of its own can be made here")),
             }
         }
-        cgroups.parents.iter().for_each(|parent| sweep(&parent.directory));
+        sweep(cgroups.parents.iter().map(|parent| parent.directory.as_path()));
         cgroups
     }
 
@@ -232,13 +232,15 @@ impl Drop for Group {
     }
 }
 
-/// Removes the groups of wardens that were killed.
-fn sweep(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+/// Removes the groups of wardens that were killed. Each warden is looked for once, however many groups it has.
+fn sweep<'a>(parents: impl Iterator<Item = &'a Path>) {
+    let mut lives: BTreeMap<String, bool> = BTreeMap::new();
+    for entry in parents.flat_map(|parent| fs::read_dir(parent).into_iter().flatten().flatten()) {
         let name = entry.file_name();
-        let owner =
-            name.to_str().and_then(|name| name.strip_prefix("bailey-")?.split_once('-')).map(|(pid, _)| pid);
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        let owner = name.to_str().and_then(|name| name.strip_prefix("bailey-")?.split_once('-'));
+        let Some((owner, _)) = owner else { continue };
+        let lives = lives.entry(owner.to_owned()).or_insert_with(|| Path::new("/proc").join(owner).exists());
+        if !*lives {
             drop(fs::remove_dir(entry.path()));
         }
     }
@@ -320,10 +322,12 @@ pub fn settle_group() {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let Some(directory) = own_two(&own, &mounts) else { return };
-    let is_alone = fs::read_to_string(directory.join("cgroup.procs"))
-        .is_ok_and(|processes| processes.trim() == std::process::id().to_string());
-    // The root of all is nobody's to settle in.
-    if !is_alone || !directory.join("cgroup.type").exists() || !may_make(&directory) {
+    // The root of all is nobody's to settle in. What lists the processes comes last: it may be of thousands.
+    let is_alone = || {
+        fs::read_to_string(directory.join("cgroup.procs"))
+            .is_ok_and(|processes| processes.trim() == std::process::id().to_string())
+    };
+    if !directory.join("cgroup.type").exists() || !may_make(&directory) || !is_alone() {
         return;
     }
     let leaf = directory.join(LEAF);

@@ -58,5 +58,5 @@ pub use native::{Native, WorkError};
 pub use running::{Piece, Source};
 pub use seccomp::{CallError, Calls};
 pub use sys::Forbidden;
-pub use warden::{StartError, Warden, can_make_namespaces, read_own, remove, warden_main};
+pub use warden::{Coming, StartError, Warden, can_make_namespaces, read_own, remove, warden_main};
 pub use wire::Swapped;

@@ -103,14 +103,24 @@ pub(crate) struct Ground {
     pub(crate) is_in_container: bool,
 }
 
+/// The warden's process, and the runtime's end of the socket to it.
+#[derive(Debug)]
+struct Process {
+    socket: OwnedFd,
+    child: Child,
+}
+
 /// The runtime's end of the warden.
 #[derive(Debug)]
 pub struct Warden {
-    socket: OwnedFd,
-    child: Child,
+    process: Process,
     sessions: BTreeMap<SessionId, Lease>,
     masks: Vec<String>,
 }
+
+/// A warden that was executed and has not said yet that it is ready: whoever starts it has other things to do meanwhile.
+#[derive(Debug)]
+pub struct Coming(Process);
 
 /// The warden could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -123,39 +133,14 @@ impl Warden {
     /// # Errors
     /// When it cannot be executed or does not take its configuration.
     pub fn start(exe: &Path, config: &Config) -> Result<Self, StartError> {
-        // Looked at here too, where the error reaches somebody.
-        mask::read(&config.masks)?;
-        Hidden::new(config)?;
-        cgroup::settle_group();
-        let (ours, theirs) = wire::pair()?;
-        let mut command = std::process::Command::new(exe);
-        command.arg(ARGUMENT).env_clear();
-        #[cfg(bailey_break)]
-        command.envs(std::env::vars());
-        let child = command
-            .current_dir("/")
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::inherit())
-            .spawn()?;
-        let sealed = wire::sealed(&serde_json::to_vec(config).map_err(io::Error::other)?)?;
-        let warden =
-            Self { socket: ours, child, sessions: config.sessions.clone(), masks: config.masks.clone() };
-        wire::send(warden.socket.as_fd(), &Hello { version: VERSION }, &[sealed.as_fd()])?;
-        // A program that never becomes the warden would take orders and lose them.
-        timeout(&warden.socket, Some(START_MAX))?;
-        match wire::receive::<Hello>(warden.socket.as_fd())? {
-            Some((Hello { version: VERSION }, _)) => {}
-            Some(_) => return Err(StartError(io::Error::other("it is of another version"))),
-            None => return Err(StartError(io::Error::other("it ended before it was ready"))),
-        }
-        timeout(&warden.socket, None)?;
-        Ok(warden)
+        let coming = Coming::execute(exe)?;
+        coming.tell(config)?;
+        coming.ready(config)
     }
 
     /// Sends an order.
     pub(crate) fn order(&self, order: &Order, fds: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {
-        wire::send(self.socket.as_fd(), order, fds).map_err(|error| match error.kind() {
+        wire::send(self.process.socket.as_fd(), order, fds).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
                 io::Error::other("the maker of sandboxes has ended; start Bailey again")
             }
@@ -176,11 +161,69 @@ impl Warden {
     /// The warden's process id on the host.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.process.child.id()
     }
 }
 
-impl Drop for Warden {
+impl Coming {
+    /// Executes `exe`, whose `main` calls [`warden_main`] first.
+    ///
+    /// # Errors
+    /// When it cannot be executed.
+    pub fn execute(exe: &Path) -> Result<Self, StartError> {
+        cgroup::settle_group();
+        let (ours, theirs) = wire::pair()?;
+        let mut command = std::process::Command::new(exe);
+        command.arg(ARGUMENT).env_clear();
+        #[cfg(bailey_break)]
+        command.envs(std::env::vars());
+        let child = command
+            .current_dir("/")
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .spawn()?;
+        Ok(Self(Process { socket: ours, child }))
+    }
+
+    /// Tells it all that it may ever grant.
+    ///
+    /// # Errors
+    /// When a mask or a hidden place is no pattern, or it has ended.
+    pub fn tell(&self, config: &Config) -> Result<(), StartError> {
+        // Looked at here too, where the error reaches somebody.
+        mask::read(&config.masks)?;
+        Hidden::new(config)?;
+        let sealed = wire::sealed(&serde_json::to_vec(config).map_err(io::Error::other)?)?;
+        let told = wire::send(self.0.socket.as_fd(), &Hello { version: VERSION }, &[sealed.as_fd()]);
+        told.map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => early(),
+            _ => StartError(error),
+        })
+    }
+
+    /// Waits until it takes orders by `config`, which it was told.
+    ///
+    /// # Errors
+    /// When it ends before, or is another program: one that never becomes the warden would take orders and lose them.
+    pub fn ready(self, config: &Config) -> Result<Warden, StartError> {
+        let Self(process) = self;
+        timeout(&process.socket, Some(START_MAX))?;
+        match wire::receive::<Hello>(process.socket.as_fd())? {
+            Some((Hello { version: VERSION }, _)) => {}
+            Some(_) => return Err(StartError(io::Error::other("it is of another version"))),
+            None => return Err(early()),
+        }
+        timeout(&process.socket, None)?;
+        Ok(Warden { process, sessions: config.sessions.clone(), masks: config.masks.clone() })
+    }
+}
+
+fn early() -> StartError {
+    StartError(io::Error::other("it ended before it was ready"))
+}
+
+impl Drop for Process {
     /// Closes the warden's socket, which ends it and all sandboxes, and waits for that.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
