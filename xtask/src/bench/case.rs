@@ -26,8 +26,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Runs every case in turn, `rounds` times, and prints each one's median, tenth and ninetieth part, and the ratio of its
-/// median to the first one's. Each run of a case does `per` things, and times are of one.
+/// Runs every case in turn, `rounds` times, and [prints](table) what they took. Each run of a case does `per` things, and times are of one.
 pub(super) fn compare(title: &str, rounds: usize, per: u32, mut cases: Vec<Case<'_>>) -> Result<()> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); cases.len()];
     for round in 0..WARM_UP + rounds {
@@ -45,11 +44,11 @@ pub(super) fn compare(title: &str, rounds: usize, per: u32, mut cases: Vec<Case<
     Ok(())
 }
 
-/// Prints what was measured: each row's median, tenth and ninetieth part, and the ratio of its median to the first one's.
+/// Prints what was measured: each row's median, tenth, ninetieth and ninety-ninth part, and the ratio of its median to the first one's.
 pub(super) fn table(title: &str, rows: Vec<(String, Vec<Duration>)>) {
     let rounds = rows.iter().map(|(_, times)| times.len()).max().unwrap_or(0);
     println!("{title} (N={rounds})");
-    println!("  {:<52} {:>10} {:>10} {:>10} {:>7}", "", "median", "p10", "p90", "ratio");
+    println!("  {:<52} {:>11} {:>11} {:>11} {:>11} {:>7}", "", "median", "p10", "p90", "p99", "ratio");
     let mut first = None;
     for (name, mut times) in rows {
         times.sort_unstable();
@@ -57,11 +56,12 @@ pub(super) fn table(title: &str, rows: Vec<(String, Vec<Duration>)>) {
         let median = at(50);
         let base = *first.get_or_insert(median);
         println!(
-            "  {:<52} {:>10} {:>10} {:>10} {:>7.2}",
+            "  {:<52} {:>11} {:>11} {:>11} {:>11} {:>7.2}",
             name,
             shown(median),
             shown(at(10)),
             shown(at(90)),
+            shown(at(99)),
             median.as_secs_f64() / base.as_secs_f64()
         );
     }
