@@ -6,9 +6,9 @@
 
 use crate::{StoreError, open::beside};
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions, TryLockError},
     io,
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -51,10 +51,14 @@ impl Turns {
     pub(crate) fn open(database: &Path) -> Result<Self, StoreError> {
         let path = beside(database, "-turn");
         let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        match open {
-            Ok(file) => Ok(Self { file: Arc::new(file), waiter: None }),
-            Err(source) => Err(StoreError::Access { path, source: Arc::new(source) }),
+        let file = open.map_err(|source| StoreError::Access { path, source: Arc::new(source) })?;
+        // As SQLite does with its own: one that root made in passing must not keep the owner out.
+        if let (Ok(whose), Ok(mine)) = (fs::metadata(database), file.metadata())
+            && (whose.uid(), whose.gid()) != (mine.uid(), mine.gid())
+        {
+            let _ = fchown(&file, Some(whose.uid()), Some(whose.gid()));
         }
+        Ok(Self { file: Arc::new(file), waiter: None })
     }
 
     /// Waits for this process's turn, for as long as others have theirs: `mark` is another one after each commit.

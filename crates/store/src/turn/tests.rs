@@ -1,6 +1,8 @@
 use super::{Turn, Turns};
 use crate::StoreError;
 use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, chown},
     sync::atomic::{AtomicU32, Ordering},
     thread,
     time::Duration,
@@ -43,6 +45,19 @@ fn a_long_row_that_moves_is_waited_in() {
     assert_eq!(done.load(Ordering::Relaxed), WRITERS);
     // Control: the same row, where nobody sees that it moves.
     assert!(busy(&open, || 0, &done) > 0);
+}
+
+#[test]
+fn the_lock_is_the_databases_owners_whoever_made_it() {
+    let (directory, open) = row();
+    let database = directory.path().join("test.db");
+    fs::write(&database, "").unwrap();
+    if chown(&database, Some(54_321), Some(54_321)).is_err() {
+        return println!("SKIPPED: only root can give a file away");
+    }
+    open();
+    let about = fs::metadata(directory.path().join("test.db-turn")).unwrap();
+    assert_eq!((about.uid(), about.gid(), about.mode() & 0o777), (54_321, 54_321, 0o600));
 }
 
 #[test]
