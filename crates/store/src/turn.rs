@@ -22,6 +22,9 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct Turns {
     file: Arc<File>,
+    /// The same file, opened once more, for the thread that waits: what waits and what looks whether nobody does are two, or the end of one's
+    /// turn would be that of the other's. Opened ahead, because a process that has bound itself opens nothing.
+    waits: Arc<File>,
     waiter: Option<Waiter>,
 }
 
@@ -50,15 +53,18 @@ impl Turns {
     /// The row of a database, beside its file.
     pub(crate) fn open(database: &Path) -> Result<Self, StoreError> {
         let path = beside(database, "-turn");
-        let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = open.map_err(|source| StoreError::Access { path, source: Arc::new(source) })?;
+        let open = || {
+            let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+            open.map_err(|source| StoreError::Access { path: path.clone(), source: Arc::new(source) })
+        };
+        let (file, waits) = (open()?, open()?);
         // As SQLite does with its own: one that root made in passing must not keep the owner out.
         if let (Ok(whose), Ok(mine)) = (fs::metadata(database), file.metadata())
             && (whose.uid(), whose.gid()) != (mine.uid(), mine.gid())
         {
             let _ = fchown(&file, Some(whose.uid()), Some(whose.gid()));
         }
-        Ok(Self { file: Arc::new(file), waiter: None })
+        Ok(Self { file: Arc::new(file), waits: Arc::new(waits), waiter: None })
     }
 
     /// Waits for this process's turn, for as long as others have theirs: `mark` is another one after each commit.
@@ -77,7 +83,7 @@ impl Turns {
         }
         let waiter = match &mut self.waiter {
             Some(waiter) => waiter,
-            none => none.insert(Waiter::start(Arc::clone(&self.file)).map_err(access)?),
+            none => none.insert(Waiter::start(Arc::clone(&self.waits)).map_err(access)?),
         };
         let mut last = mark();
         waiter.ask();
