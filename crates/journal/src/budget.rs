@@ -310,7 +310,7 @@ impl Journal {
         let now = self.clock().now();
         let gauges = self
             .store()
-            .read(move |db| {
+            .glance(move |db| {
                 let mut gauges = Vec::new();
                 for account in accounts(db, session, now, &budgets)?.unwrap_or_default() {
                     for (span, unit, limit) in account.limits() {

@@ -8,7 +8,7 @@ use crate::{
     project::{FAMILY, title},
 };
 use bailey_protocol::{Digest, SessionId, Timestamp, Touched, TurnId, WsPath, number::Seq};
-use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, params};
+use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, Tx, params};
 
 /// A session as its projection holds it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -82,29 +82,31 @@ impl Journal {
     /// # Errors
     /// When the journal cannot be read, or an entry is of an unknown version.
     pub async fn entries(&self, query: Query) -> Result<Vec<Recorded>, JournalError> {
-        Ok(self
-            .store()
-            .read(move |db| {
-                // Forwards where all are wanted or the first, so that a page costs a page.
-                let mut statement = db.prepare_cached(match query.last {
-                    None => {
-                        "SELECT body, bytes FROM entry LEFT JOIN payload USING (seq)
-                         WHERE seq > ?1 AND archive IS NULL AND (?2 IS NULL OR session = ?2) AND ?3 < 0 ORDER BY seq LIMIT ?4"
-                    }
-                    Some(_) => {
-                        "SELECT body, bytes FROM (
-                            SELECT entry.seq AS seq, body, bytes FROM entry LEFT JOIN payload USING (seq)
-                            WHERE entry.seq > ?1 AND archive IS NULL AND (?2 IS NULL OR session = ?2)
-                            ORDER BY entry.seq DESC LIMIT ?3
-                         ) ORDER BY seq LIMIT ?4"
-                    }
-                })?;
-                let [last, first] = [query.last, query.first].map(|many| many.map_or(-1, i64::from));
-                let session = query.session.map(|id| id.to_string());
-                let rows = statement.query_map(params![query.after, session, last, first], stored_row)?;
-                rows.map(|row| recorded(row?)).collect()
-            })
-            .await?)
+        let look = move |db: &Tx<'_>| {
+            // Forwards where all are wanted or the first, so that a page costs a page.
+            let mut statement = db.prepare_cached(match query.last {
+                None => {
+                    "SELECT body, bytes FROM entry LEFT JOIN payload USING (seq)
+                     WHERE seq > ?1 AND archive IS NULL AND (?2 IS NULL OR session = ?2) AND ?3 < 0 ORDER BY seq LIMIT ?4"
+                }
+                Some(_) => {
+                    "SELECT body, bytes FROM (
+                        SELECT entry.seq AS seq, body, bytes FROM entry LEFT JOIN payload USING (seq)
+                        WHERE entry.seq > ?1 AND archive IS NULL AND (?2 IS NULL OR session = ?2)
+                        ORDER BY entry.seq DESC LIMIT ?3
+                     ) ORDER BY seq LIMIT ?4"
+                }
+            })?;
+            let [last, first] = [query.last, query.first].map(|many| many.map_or(-1, i64::from));
+            let session = query.session.map(|id| id.to_string());
+            let rows = statement.query_map(params![query.after, session, last, first], stored_row)?;
+            rows.map(|row| recorded(row?)).collect()
+        };
+        // The newest alone is what every session looks at, and is not worth a connection.
+        Ok(match query.last {
+            Some(1) => self.store().glance(look).await?,
+            _ => self.store().read(look).await?,
+        })
     }
 
     /// What came into a session as text, and into the conversations of its sub-agents, with the intents that brought it, in the
@@ -224,7 +226,8 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Broken`] names the first entry that does not fit.
     pub async fn verify_chain(&self) -> Result<Verified, JournalError> {
-        self.verify_after(0).await
+        let found: Result<Verified, Broken> = self.store().read(|db| chain::verify(db, 0)).await?;
+        Ok(found?)
     }
 
     /// The same for the newest `count` entries, which costs the same however long the journal is.
@@ -232,12 +235,9 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Broken`] names the first entry that does not fit.
     pub async fn verify_tail(&self, count: u64) -> Result<Verified, JournalError> {
-        let newest = self.store().read(chain::last).await?;
-        self.verify_after(newest.saturating_sub(count)).await
-    }
-
-    async fn verify_after(&self, from: u64) -> Result<Verified, JournalError> {
-        let found: Result<Verified, Broken> = self.store().read(move |db| chain::verify(db, from)).await?;
+        // On the connection that writes: no write is begun before this came out well.
+        let look = move |db: &Tx<'_>| chain::verify(db, chain::last(db)?.saturating_sub(count));
+        let found: Result<Verified, Broken> = self.store().glance(look).await?;
         Ok(found?)
     }
 
