@@ -162,7 +162,7 @@ pub struct Message {
     pub from: Sender,
     /// The words, with what they are about where they answer another message.
     pub text: String,
-    /// Whether the words are somebody else's, passed on.
+    /// Whether words in it are somebody else's: passed on, or of a message that it answers.
     pub is_quoted: bool,
     /// Whether it is to us: it is said to us alone, names us, or answers us.
     pub is_to_us: bool,

@@ -5,7 +5,8 @@
 use crate::{Kernel, Paper, Refused};
 use bailey_journal::{Fact, Recorded};
 use bailey_protocol::{
-    Action, Adaptation, Blob, CallId, Command, Effect, Kind, Origin, OriginKind, Seq, SessionId,
+    Action, Adaptation, Blob, CallId, Command, Effect, Integrity, Kind, Origin, OriginKind, Role, Seq,
+    SessionId,
 };
 use std::{
     borrow::Cow,
@@ -186,10 +187,29 @@ fn sources(entries: &[Recorded]) -> Vec<Source<'_>> {
             done.insert((payer.or(session), call), (*kind, target));
         } else if let Some((kind, words)) = source_of(fact, session, &done) {
             let text = String::from_utf8_lossy(recorded.payload.as_deref().unwrap_or_default());
+            let (text, quoted) = if kind == OriginKind::Person { apart(text) } else { (text, None) };
+            let quote = quoted.map(|text| Source {
+                entry: recorded.entry.seq,
+                kind: OriginKind::Message,
+                words: "quoted in a message, and not the words of whoever sent it".into(),
+                text: text.into(),
+            });
+            found.extend(quote);
             found.push(Source { entry: recorded.entry.seq, kind, words, text });
         }
     }
     found
+}
+
+/// A person's own words, and what they quote as mail does: that is somebody's whom they answer, who may be anybody.
+fn apart(text: Cow<'_, str>) -> (Cow<'_, str>, Option<String>) {
+    let is_quote = |line: &&str| line.starts_with('>');
+    if !text.lines().any(|line| is_quote(&line)) {
+        return (text, None);
+    }
+    let (quoted, own): (Vec<&str>, Vec<&str>) = text.lines().partition(is_quote);
+    let quoted: Vec<&str> = quoted.iter().map(|line| line.trim_start_matches(['>', ' '])).collect();
+    (own.join("\n").into(), Some(quoted.join("\n")))
 }
 
 /// What was begun for each call, by the conversation that it is of.
@@ -199,7 +219,16 @@ type Done<'a> = BTreeMap<(Option<SessionId>, &'a CallId), (Kind, &'a str)>;
 /// a change brings back is what was written.
 fn source_of(fact: &Fact, session: Option<SessionId>, done: &Done<'_>) -> Option<(OriginKind, String)> {
     match fact {
-        Fact::Accepted { .. } | Fact::Pinned { .. } => Some((OriginKind::Person, "you wrote it".into())),
+        Fact::Accepted { by: Some(by), labels, .. } => Some(match (by.role, labels.integrity) {
+            (Role::Guest, _) => (OriginKind::Message, format!("{} wrote it", by.line())),
+            (_, Integrity::External) => {
+                (OriginKind::Message, format!("a message of {} with somebody else's words in it", by.line()))
+            }
+            _ => (OriginKind::Person, format!("{} wrote it", by.line())),
+        }),
+        Fact::Accepted { by: None, .. } | Fact::Pinned { .. } => {
+            Some((OriginKind::Person, "you wrote it".into()))
+        }
         Fact::Guide { path, own: true, .. } => {
             let who = match path.0.rsplit('/').next() {
                 Some(name) if name == Paper::Identity.name() => "Bailey wrote of itself",

@@ -127,6 +127,8 @@ pub struct Origin {
 pub enum OriginKind {
     /// A person's words.
     Person,
+    /// A message with words of somebody whom nobody vouches for: passed on, quoted, or a guest's.
+    Message,
     /// What the project says about itself to agents.
     Project,
     /// A file, or what was found in some.

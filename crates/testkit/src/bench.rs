@@ -10,7 +10,8 @@ use bailey_kernel::{
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{
-    CallId, Card, CardPart, Digest, Event, Happening, Labels, Profile, Seq, SessionId, Timestamp, ToolCall,
+    CallId, Card, CardPart, Digest, Event, Happening, Inbound, Labels, Profile, Seq, SessionId, Timestamp,
+    ToolCall,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 use std::{
@@ -218,8 +219,8 @@ impl Bench {
     ///
     /// # Panics
     /// When it is not accepted.
-    pub async fn say(&self, text: &str) -> (Scope, UserMessage) {
-        let accepted = self.kernel.accept(&self.connection, text.into()).await.unwrap();
+    pub async fn say(&self, said: impl Into<Inbound>) -> (Scope, UserMessage) {
+        let accepted = self.kernel.accept(&self.connection, said.into()).await.unwrap();
         (accepted.0, accepted.1)
     }
 

@@ -147,7 +147,15 @@ fn message(us: &Us, said: Said) -> Option<Message> {
         answered.filter(|it| Some(it.message_id) != said.message_thread_id || !said.is_topic_message);
     // A command is one also where it answers a message.
     let answered = answered.filter(|_| !own.starts_with('/'));
-    if let Some(quoted) = answered.and_then(|it| it.text.as_ref().or(it.caption.as_ref())) {
+    let mut is_quoted = said.forward_origin.is_some();
+    if let Some((answered, quoted)) =
+        answered.and_then(|it| Some((it, it.text.as_ref().or(it.caption.as_ref())?)))
+    {
+        // Words of a third one come in with it. Ours are of this conversation, and what they passed on of others is not their own.
+        let is_of = |id: &str| {
+            answered.from.as_ref().is_some_and(|it| it.id.to_string() == id) && answered.sender_chat.is_none()
+        };
+        is_quoted |= !is_of(&us.id) && (!is_of(&from.id.to_string()) || answered.forward_origin.is_some());
         let quoted: String = quoted.chars().take(QUOTE_CHARS_MAX).collect();
         let lines: Vec<String> = quoted.lines().map(|line| format!("> {line}")).collect();
         text = format!("{}\n\n{text}", lines.join("\n"));
@@ -157,7 +165,7 @@ fn message(us: &Us, said: Said) -> Option<Message> {
         at,
         from: sender(from),
         text,
-        is_quoted: said.forward_origin.is_some(),
+        is_quoted,
         is_to_us,
         files: files(&said),
         left_out: left_out(&said),
