@@ -129,6 +129,19 @@ impl Telegram {
         id
     }
 
+    /// Somebody changes what they said, as often as the platform lets them.
+    pub fn edits(&self, who: i64, name: &str, chat: i64, message: i64, text: &str) {
+        let mut state = self.state.0.lock().unwrap();
+        let date = state.last_update + 100;
+        let kind = if chat == who { "private" } else { "supergroup" };
+        let message = json!({
+            "message_id": message, "date": 1, "edit_date": date, "chat": { "id": chat, "type": kind },
+            "from": { "id": who, "is_bot": false, "first_name": name }, "text": text,
+        });
+        state.update(json!({ "edited_message": message }));
+        self.state.1.notify_all();
+    }
+
     /// There is a file, under a name of the server's.
     pub fn has(&self, id: &str, path: &str, bytes: &[u8]) {
         let file = File { path: path.into(), size: bytes.len(), bytes: bytes.to_vec() };
@@ -196,6 +209,13 @@ impl Telegram {
     /// What was said to those who tapped a button.
     pub fn toasts(&self) -> Vec<(String, String)> {
         self.state.0.lock().unwrap().toasts.clone()
+    }
+
+    /// What a button of a message brings.
+    pub fn data(&self, chat: i64, message: i64, label: &str) -> String {
+        let state = self.state.0.lock().unwrap();
+        let shown = &state.messages[&(chat, message)];
+        shown.buttons.iter().find(|(words, _)| words == label).unwrap().1.clone()
     }
 
     /// How often a method was called.

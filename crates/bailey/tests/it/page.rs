@@ -18,7 +18,7 @@ use std::{
 };
 
 /// A page of a stage's home.
-struct Page {
+pub(crate) struct Page {
     port: u16,
     bearer: String,
 }
@@ -97,7 +97,7 @@ pub(crate) fn ask(port: u16, line: &str, heads: &[String], body: Option<&Value>)
 }
 
 impl Page {
-    fn of(stage: &Stage) -> Self {
+    pub(crate) fn of(stage: &Stage) -> Self {
         let link = link(stage);
         let port = port(&link);
         let answer = enter(port, code(&link));
@@ -117,7 +117,7 @@ impl Page {
         ask(self.port, &format!("GET {path}"), &self.heads(), None)
     }
 
-    fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
         ask(self.port, &format!("POST {path}"), &self.heads(), Some(body))
     }
 

@@ -40,7 +40,7 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// As if it had been written down at another time.
-fn since(stage: &Stage, moment: &str) {
+pub(crate) fn since(stage: &Stage, moment: &str) {
     let path = stage.home().join("schedules.json");
     let mut value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     for schedule in value.as_object_mut().unwrap().values_mut() {

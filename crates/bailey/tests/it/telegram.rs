@@ -1,5 +1,6 @@
 //! A person at a phone: the agent over Telegram, beneath the daemon, against a server of the Bot API.
 
+mod attacks;
 mod cards;
 mod files;
 

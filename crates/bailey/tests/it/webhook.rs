@@ -23,7 +23,7 @@ const KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/webhook.py");
 
 /// A server of somebody's, in another language.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     port: u16,
     posts: Arc<Mutex<Vec<Value>>>,
@@ -46,12 +46,12 @@ impl Server {
         Self { child, port: port.trim().parse().unwrap(), posts }
     }
 
-    fn posts(&self) -> Vec<Value> {
+    pub(crate) fn posts(&self) -> Vec<Value> {
         self.posts.lock().unwrap().clone()
     }
 
     /// Waits for something to be shown that has this in it.
-    fn wait_for(&self, words: &str) -> Value {
+    pub(crate) fn wait_for(&self, words: &str) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(post) =
@@ -73,10 +73,15 @@ impl Drop for Server {
 }
 
 fn at(stage: &Stage, script: Vec<Reply>) -> (Server, ModelServer) {
-    let server = Server::start();
     let model = stage.model(script);
     default_model(stage);
     anywhere(stage);
+    (channel(stage), model)
+}
+
+/// Adds such a channel to a home.
+pub(crate) fn channel(stage: &Stage) -> Server {
+    let server = Server::start();
     let config = stage.home().join("config.toml");
     let own = fs::read_to_string(&config).unwrap();
     let channel = format!(
@@ -86,9 +91,10 @@ fn at(stage: &Stage, script: Vec<Reply>) -> (Server, ModelServer) {
     );
     fs::write(&config, channel).unwrap();
     let keys = stage.home().join(".env");
-    fs::write(&keys, format!("CI_KEY={KEY}\n")).unwrap();
+    let own = fs::read_to_string(&keys).unwrap_or_default();
+    fs::write(&keys, format!("{own}CI_KEY={KEY}\n")).unwrap();
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
-    (server, model)
+    server
 }
 
 fn now() -> u64 {
@@ -106,7 +112,7 @@ fn signature(key: &str, id: &str, time: u64, body: &str) -> String {
     String::from_utf8(sign.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
 }
 
-fn page(stage: &Stage) -> u16 {
+pub(crate) fn page(stage: &Stage) -> u16 {
     let status = stage.ran(&["--json", "status"]).lines().remove(0);
     status["page"]["url"].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap()
 }
@@ -123,19 +129,27 @@ fn deliver_as(port: u16, channel: &str, (id, time, signature): (&str, u64, &str)
     ask(port, &format!("POST /hooks/{channel}"), &heads, Some(body)).status
 }
 
-fn deliver(port: u16, id: &str, body: &Value) -> u16 {
+pub(crate) fn deliver(port: u16, id: &str, body: &Value) -> u16 {
     let time = now();
     deliver_as(port, "ci", (id, time, &signature(KEY, id, time, &body.to_string())), body)
 }
 
-fn says(who: &str, text: &str) -> Value {
+pub(crate) fn says(who: &str, text: &str) -> Value {
     json!({ "conversation": "build 7", "from": { "id": who, "name": who }, "text": text })
 }
 
 /// Lets somebody in, as they would be.
-fn pair(stage: &Stage, server: &Server, port: u16, who: &str, role: &str) {
+pub(crate) fn pair(stage: &Stage, server: &Server, port: u16, who: &str, role: &str) {
+    let told = || server.posts().into_iter().filter(|it| it["body"].to_string().contains("channels pair ci"));
+    let (before, deadline) = (told().count(), Instant::now() + PATIENCE);
     assert_eq!(deliver(port, &format!("pair-{who}"), &says(who, "hello?")), 200);
-    let shown = server.wait_for("bailey channels pair ci");
+    let shown = loop {
+        if let Some(shown) = told().nth(before) {
+            break shown;
+        }
+        assert!(Instant::now() < deadline, "{who} was told no code: {:#?}", server.posts());
+        thread::sleep(Duration::from_millis(20));
+    };
     let text = shown["body"]["text"].as_str().unwrap().to_owned();
     let code = text.split("pair ci ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
     let ran = stage.ran(&["channels", "pair", "ci", &code, "--as", role]);
