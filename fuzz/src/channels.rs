@@ -45,8 +45,11 @@ pub(crate) fn webhook(data: &[u8]) {
     }
 }
 
-/// A model's words: pages that the server takes, each whole by itself.
+/// A model's words: pages that the server takes, each whole by itself. As Markdown they hold no tag that would be obeyed outside of code.
 pub(crate) fn markup(text: &str) {
+    Webhook.pages(text);
+    let plain = Webhook.plain(text);
+    assert!(!plain.starts_with('<') && !plain.contains("!["), "{plain:?}");
     for page in Telegram.pages(text) {
         assert!(page.encode_utf16().count() <= UNITS_MAX);
         let mut open = Vec::new();

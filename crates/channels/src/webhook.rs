@@ -1,14 +1,16 @@
 //! A server of the owner's own that passes messages on: JSON, signed both ways as Standard Webhooks has it. The server vouches for who
 //! speaks; the signature vouches for the server, and is looked at before anything here is.
 
-use crate::{Arrival, Call, Channel, Conversation, Failure, Message, News, Post, Reply, Sender, Tap, Us};
+use crate::{
+    Arrival, Call, Channel, Conversation, Failure, Message, News, Post, Reply, Sender, Tap, Us, markup,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
 /// How long a server may take to its answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest text of one message to it, in characters, and of a name that it says, in bytes.
+/// The longest text of one message to it, in characters before pictures and HTML become text, and of a name that it says, in bytes.
 const PAGE_CHARS_MAX: usize = 30_000;
 const NAME_BYTES_MAX: usize = 200;
 
@@ -118,11 +120,12 @@ impl Channel for Webhook {
 
     fn pages(&self, markdown: &str) -> Vec<String> {
         let characters: Vec<char> = markdown.chars().collect();
-        characters.chunks(PAGE_CHARS_MAX).map(|page| page.iter().collect()).collect()
+        // Each by itself: where one ends, code may end in the middle.
+        characters.chunks(PAGE_CHARS_MAX).map(|page| markup::tame(&page.iter().collect::<String>())).collect()
     }
 
     fn plain(&self, text: &str) -> String {
-        text.to_owned()
+        markup::escaped(text)
     }
 
     fn send(&self, to: &Conversation, post: &Post) -> Call {
@@ -213,5 +216,9 @@ mod tests {
             [30_000, 30_000, 10_000]
         );
         assert!(Webhook.pages("").is_empty());
+        // What was code in the whole, and is none in a page of its own, is none there.
+        let code = format!("```\n{}![a](https://x.example)\n```", "x\n".repeat(15_000));
+        let pages = Webhook.pages(&code);
+        assert!(pages.len() == 2 && pages[1].contains("!\\[a]"), "{:?}", pages.last());
     }
 }

@@ -238,6 +238,7 @@ fn the_servers_errors_say_what_is_to_be_done() {
     assert_eq!(Telegram.sent(&reply(&json!({ "message_id": 12 }))), Ok("12".into()));
 }
 
+/// A34: a link with what the model knows in it is asked of nobody.
 #[test]
 fn no_server_is_asked_for_a_preview_and_buttons_stand_beneath() {
     let post = Post { text: "x".into(), buttons: vec![Button { label: "Yes".into(), data: "y".into() }] };
