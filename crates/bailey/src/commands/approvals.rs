@@ -91,7 +91,7 @@ impl Desk<'_> {
             Some(card) => draw_card(self.printer, card, self.printer.sheet())
                 .lines()
                 .for_each(|line| self.printer.line(line)),
-            None => self.printer.line(one_line(&question.target)),
+            None => self.printer.line(self.printer.paint(Style::Plain, &one_line(&question.target))),
         }
         let standing = standing(&question, self.journal.clock().now());
         self.printer.line(self.printer.paint(
@@ -143,7 +143,8 @@ impl Desk<'_> {
             self.printer.json(&json!({ "question": question.id, "session": session, "answer": answer }));
             return Ok(ExitCode::SUCCESS);
         }
-        self.printer.line(format!("{said}: {}", one_line(&self.printer.redact(&question.target))));
+        let target = self.printer.paint(Style::Plain, &one_line(&question.target));
+        self.printer.line(format!("{}: {target}", self.printer.paint(Style::Plain, &said)));
         self.printer.note(&format!(
             "session {of} is told; if its process has ended, it goes on with: bailey sessions resume {of} (question {id})"
         ));

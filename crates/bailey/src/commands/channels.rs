@@ -57,12 +57,8 @@ pub(super) async fn run(home: &Home, command: Channels, printer: &Printer) -> Re
                     &json!({ "channel": channel, "id": person.id, "name": person.name, "role": role.name() }),
                 );
             } else {
-                let name = &person.name;
-                printer.line(format!(
-                    "{name} ({channel} {}) may speak here now, as {}",
-                    person.id,
-                    role.name()
-                ));
+                let (name, id) = (&person.name, &person.id);
+                say(printer, &format!("{name} ({channel} {id}) may speak here now, as {}", role.name()));
             }
         }
         Channels::Forget { channel, id } => {
@@ -110,11 +106,17 @@ async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
                 "state": how, "people": people.len(), "asked": asked.len(),
             }));
         } else {
+            let how = printer.paint(Style::Plain, &how);
             printer.line(format!("{}  {how}", printer.paint(Style::Bold, name)));
-            printer.line(format!("  about {}; people: {}", channel.workspace.display(), people.len()));
+            say(printer, &format!("  about {}; people: {}", channel.workspace.display(), people.len()));
         }
     }
     Ok(())
+}
+
+/// A line with words of others: what people call themselves is theirs to choose.
+fn say(printer: &Printer, text: &str) {
+    printer.line(printer.paint(Style::Plain, text));
 }
 
 fn people(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
@@ -127,7 +129,7 @@ fn people(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
                     "since": person.since.to_string(),
                 }));
             } else {
-                printer.line(format!("{name}  {}  {}  {}", person.id, person.role.name(), person.name));
+                say(printer, &format!("{name}  {}  {}  {}", person.id, person.role.name(), person.name));
             }
         }
         for asked in asked {
@@ -137,10 +139,11 @@ fn people(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
                     "asked": asked.at.to_string(),
                 }));
             } else {
-                printer.line(format!(
+                let told = format!(
                     "{name}  {}  wants to be let in: {}, with `bailey channels pair {name} {}`",
                     asked.id, asked.name, asked.code
-                ));
+                );
+                say(printer, &told);
             }
         }
     }

@@ -129,7 +129,7 @@ fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
             printer.paint(Style::Bold, &short(&mark.session)),
             printer.paint(Style::Dim, &ago(mark.since)),
             printer.paint(Style::Plain, &format!("{} in {}", mark.command.join(" "), mark.project.display())),
-            stale.map(|why| format!(": {why}")).unwrap_or_default(),
+            stale.map(|why| printer.paint(Style::Plain, &format!(": {why}"))).unwrap_or_default(),
         ));
     }
     if marks.is_empty() && !printer.is_json() {

@@ -114,9 +114,11 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
         let by = agent.map(|agent| format!("; by {agent}")).unwrap_or_default();
         let bound = tokens.map(|tokens| format!("; {tokens} tokens at most")).unwrap_or_default();
         let last = session.map(|session| format!("; last session {}", short(&session))).unwrap_or_default();
-        printer.line(format!("  in {}{by}{bound}{last}", directory.display()));
+        let place = format!("  in {}{by}{bound}{last}", directory.display());
+        printer.line(printer.paint(Style::Plain, &place));
         if !may.is_empty() {
-            printer.line(format!("  may {}, and nothing else", may.join("; ")));
+            let may = format!("  may {}, and nothing else", may.join("; "));
+            printer.line(printer.paint(Style::Plain, &may));
         }
         printer.line(printer.paint(Style::Dim, &format!("  {}", crate::front::one_line(&task))));
     }

@@ -117,7 +117,8 @@ fn remove(home: &Home, directory: Option<&Path>, printer: &Printer) -> Result<Ex
     if printer.is_json() {
         printer.json(&json!({ "project": root, "was_trusted": was_trusted }));
     } else if was_trusted {
-        printer.line(format!("not used any more: `{}`", root.join(project::SETTINGS).display()));
+        let gone = format!("not used any more: `{}`", root.join(project::SETTINGS).display());
+        printer.line(printer.paint(Style::Plain, &gone));
     } else {
         bail!("`{}` was not trusted; `bailey trust show --all` lists those that are", root.display());
     }

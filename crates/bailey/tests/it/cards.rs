@@ -414,6 +414,7 @@ fn deceives(screen: &str) -> Option<char> {
     plain.chars().find(bad)
 }
 
+/// A09, A59, A60.
 #[test]
 fn hostile_bytes_are_shown_escaped_wherever_they_come_from() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -470,6 +471,76 @@ fn hostile_bytes_are_shown_escaped_wherever_they_come_from() {
         diff.iter().any(|event| event["diff"].as_str().is_some_and(|diff| diff.contains('\u{1b}'))),
         "{diff:?}"
     );
+}
+
+/// A60: what a model asked for, and who somebody says they are, acts on no terminal where it is shown later. Control: the bytes are there.
+#[test]
+fn a60_questions_and_strangers_act_on_no_terminal_when_they_are_shown_again() {
+    // A link, a title that is asked back, a question for the clipboard, one for the cursor, and a terminal's name.
+    const REPLIES: &str = "\u{1b}]8;;https://evil.example\u{7}\u{1b}[21t\u{1b}]52;c;?\u{7}\u{1b}[6n\u{1b}[c\u{9b}5n\u{202e}\u{200b}";
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let calls = ["c1", "c2", "c3"].map(|id| {
+        let command = format!("echo {id} '{REPLIES}{HOSTILE}'");
+        (id, "command_run", json!({ "command": command, "network": true }))
+    });
+    let _model = stage.model(vec![Reply::calls(calls), Reply::text(REPLIES)]);
+    let ran = stage.ran(&["run", "--model", "test/model", "--approve", "later", REPLIES]);
+    assert_eq!((ran.code, deceives(&(ran.stdout.clone() + &ran.stderr))), (Some(7), None), "{ran:?}");
+    let questions = stage.ran(&["--json", "approvals", "list"]).lines();
+    let [no, yes, open] = [0, 1, 2].map(|at: usize| questions[at]["id"].as_str().unwrap().to_owned());
+    assert!(questions[0]["target"].as_str().unwrap().contains("\u{1b}]8;;"), "the control: {questions:#?}");
+    let session = crate::workspace::newest(&stage);
+
+    // Somebody whom a server calls like that.
+    crate::page::default_model(&stage);
+    crate::page::anywhere(&stage);
+    let _server = crate::webhook::channel(&stage);
+    let _daemon = crate::daemon::Daemon::start(&stage);
+    let port = crate::webhook::page(&stage);
+    let stranger = |name: &str| format!("{name}\u{202e}\u{200b}\u{e0041}");
+    for name in ["eve", "mallory"] {
+        let says = crate::webhook::says(&stranger(name), "hello?");
+        assert_eq!(crate::webhook::deliver(port, name, &says), 200);
+    }
+    let people = || stage.ran(&["--json", "channels", "people"]).lines();
+    let since = std::time::Instant::now();
+    while people().len() < 2 {
+        assert!(since.elapsed() < std::time::Duration::from_secs(30), "{:#?}", people());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(
+        people().iter().all(|it| it["name"].as_str().unwrap().contains('\u{202e}')),
+        "the control: {:#?}",
+        people()
+    );
+    let code = |at: usize| people()[at]["code"].as_str().unwrap().to_owned();
+    let (code, eve) = (code(0), people()[0]["id"].as_str().unwrap().to_owned());
+    let later: [&[&str]; 16] = [
+        &["approvals", "list", "--all"],
+        &["approvals", "show", &open],
+        &["approvals", "reject", &no],
+        &["approvals", "approve", &yes],
+        &["audit", "log"],
+        &["sessions", "list"],
+        &["sessions", "show", &session],
+        &["sessions", "diff", &session],
+        &["channels", "list"],
+        &["channels", "people"],
+        &["channels", "pair", "ci", &code],
+        &["channels", "people"],
+        &["channels", "forget", "ci", &eve],
+        &["status"],
+        &["logs"],
+        &["ps"],
+    ];
+    for arguments in later {
+        let ran = stage.ran(arguments);
+        let printed = ran.stdout.clone() + &ran.stderr;
+        assert_eq!((ran.code, deceives(&printed)), (Some(0), None), "{arguments:?}: {printed:?}");
+        // A second time what is settled is only said to be.
+        let (_, screen) = Terminal::start(&stage, arguments).unwrap().end();
+        assert_eq!(deceives(&screen), None, "{arguments:?}: {screen:?}");
+    }
 }
 
 #[test]

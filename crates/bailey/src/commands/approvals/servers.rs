@@ -46,7 +46,8 @@ impl Desk<'_> {
                 self.printer.json(&json!({ "server": server, "question": question, "session": session }));
                 continue;
             }
-            self.printer.line(format!("taken back: {}", one_line(&server)));
+            let server = self.printer.paint(Style::Plain, &one_line(&server));
+            self.printer.line(format!("taken back: {server}"));
         }
         self.printer.note("every session asks again before it fetches there");
         Ok(ExitCode::SUCCESS)
