@@ -5,7 +5,7 @@ mod update;
 
 use crate::{Attachment, Call, Channel, Conversation, Failure, KEY, News, Post, Reply, Tap, Us};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use std::time::Duration;
 
 /// How long the server waits for something new.
@@ -29,8 +29,8 @@ pub struct Telegram;
 #[derive(Debug, Deserialize)]
 struct Wrapped {
     ok: bool,
-    #[serde(default)]
-    result: Value,
+    /// As it is written: what cannot be read of it hides nothing else.
+    result: Option<Box<RawValue>>,
     #[serde(default)]
     error_code: u16,
     #[serde(default)]
@@ -199,14 +199,15 @@ fn words(post: &Post) -> Words<'_> {
 
 /// What the server answered, out of its wrapping.
 fn result<T: DeserializeOwned>(reply: &Reply) -> Result<T, Failure> {
-    let Ok(wrapped) = serde_json::from_slice::<Wrapped>(&reply.body) else {
+    // What is no UTF-8 stands for itself: it would come again for ever.
+    let Ok(wrapped) = serde_json::from_str::<Wrapped>(&String::from_utf8_lossy(&reply.body)) else {
         return Err(Failure::Again(format!(
             "the server answered {} and nothing that can be read",
             reply.status
         )));
     };
     if wrapped.ok {
-        let read = serde_json::from_value(wrapped.result);
+        let read = serde_json::from_str(wrapped.result.as_deref().map_or("null", RawValue::get));
         return read.map_err(|_| Failure::Again("the server's answer cannot be read".into()));
     }
     let Wrapped { error_code, description, parameters, .. } = wrapped;

@@ -194,6 +194,21 @@ mod tests {
         );
     }
 
+    /// A50: what is too deep, no text or no UTF-8 is refused at once, and by itself. Control: the same, small.
+    #[test]
+    fn a50_a_bomb_is_refused() {
+        let says =
+            |text: &str| format!(r#"{{"conversation":"c","from":{{"id":"7"}},"text":{text}}}"#).into_bytes();
+        let came = |body: Vec<u8>| Webhook.news(&Us::default(), 0, &Reply { status: 200, body });
+        assert!(came(says(r#""hello""#)).is_ok());
+        let deep = format!("{}1{}", "[".repeat(500_000), "]".repeat(500_000));
+        let torn: Vec<u8> =
+            says(r#""a!b""#).into_iter().map(|byte| if byte == b'!' { 0xff } else { byte }).collect();
+        for bomb in [says(&deep), says(r#""\ud800""#), torn, vec![b'['; 500_000]] {
+            assert!(matches!(came(bomb), Err(Failure::Refused(_))));
+        }
+    }
+
     #[test]
     fn what_a_server_answers_is_told_apart() {
         let sent = |status, body: &str| Webhook.sent(&Reply { status, body: body.into() });

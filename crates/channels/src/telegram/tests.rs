@@ -211,6 +211,47 @@ fn what_cannot_be_read_hides_nothing_else_and_is_passed_by() {
     }
 }
 
+/// A50: one update that no text can hold, that is deeper than anything, or that is no UTF-8 neither hides the others nor comes again
+/// for ever; what is huge is read in bounded time. Control: the same updates by themselves, and small.
+#[test]
+fn a50_a_bomb_hides_nothing_and_costs_a_bounded_time() {
+    let bomb = |bomb: &[u8]| {
+        let heard = json!({ "update_id": 9, "message": said("heard") }).to_string();
+        let body = [br#"{"ok":true,"result":["#, bomb, b",", heard.as_bytes(), b"]}"].concat();
+        let since = std::time::Instant::now();
+        let news = Telegram.news(&us(), 0, &Reply { status: 200, body }).unwrap();
+        assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+        assert_eq!(news.cursor, 10);
+        let last = news.arrivals.last().unwrap();
+        assert!(matches!(last, Arrival::Message(it) if it.text == "heard"), "{last:?}");
+        news.arrivals
+    };
+    let update = |text: &str| {
+        let from = r#""from":{"id":42,"first_name":"Ann"},"chat":{"id":42,"type":"private"}"#;
+        format!(r#"{{"update_id":8,"message":{{"message_id":5,{from},"text":{text}}}}}"#)
+    };
+    let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(bomb(update(r#""hello""#).as_bytes()).len(), 2, "the control");
+    assert_eq!(bomb(update(r#""\ud800 alone""#).as_bytes()).len(), 1);
+    let deep = update(&format!(r#""x","forward_origin":{}"#, nested(500_000)));
+    assert_eq!(bomb(deep.as_bytes()).len(), 1);
+    let torn = update(r#""a!b""#).replace('!', "\u{1}").into_bytes();
+    let torn: Vec<u8> = torn.into_iter().map(|byte| if byte == 1 { 0xff } else { byte }).collect();
+    let [Arrival::Message(message), _] = &bomb(&torn)[..] else {
+        panic!("it is read with what stands for the byte")
+    };
+    assert_eq!(message.text, "a\u{fffd}b");
+    let huge = update(&json!("long ".repeat(2 << 20)).to_string());
+    let [Arrival::Message(message), _] = &bomb(huge.as_bytes())[..] else {
+        panic!("it is read as far as it goes")
+    };
+    assert_eq!(message.text.chars().count(), 16_384);
+    let photo = format!(r#""x","photo":[{}]"#, vec![r#"{"file_id":"f","width":1}"#; 100_000].join(","));
+    assert_eq!(bomb(update(&photo).as_bytes()).len(), 2);
+    let many = vec![r#"{"update_id":8,"message":7}"#; 200_000].join(",");
+    assert_eq!(bomb(many.as_bytes()).len(), 1);
+}
+
 #[test]
 fn a_tap_brings_its_data() {
     let tap = json!({ "update_id": 1, "callback_query": {

@@ -2,7 +2,7 @@
 
 use crate::{Arrival, Attachment, AttachmentKind, Conversation, Message, News, Sender, Tap, Us};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 /// The longest text that is taken, in characters: Telegram's own is 4,096.
 const TEXT_CHARS_MAX: usize = 16_384;
@@ -16,6 +16,11 @@ const FILE_ID_BYTES_MAX: usize = 512;
 const PHOTO_BYTES_MAX: u64 = 3 << 20;
 /// What models are shown.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+
+#[derive(Deserialize)]
+struct Numbered {
+    update_id: i64,
+}
 
 #[derive(Deserialize)]
 struct Update {
@@ -93,15 +98,15 @@ struct Tapped {
 }
 
 /// What is new, and where to go on: after the last update, whether or not it could be read.
-pub(super) fn news(us: &Us, cursor: i64, updates: Vec<Value>) -> News {
+pub(super) fn news(us: &Us, cursor: i64, updates: Vec<Box<RawValue>>) -> News {
     let mut news = News::default();
     for update in updates {
-        let Some(number) = update.get("update_id").and_then(Value::as_i64) else { continue };
+        let Ok(Numbered { update_id: number }) = serde_json::from_str(update.get()) else { continue };
         if number < cursor {
             continue;
         }
         news.cursor = news.cursor.max(number.saturating_add(1));
-        let Ok(update) = serde_json::from_value::<Update>(update) else { continue };
+        let Ok(update) = serde_json::from_str::<Update>(update.get()) else { continue };
         news.arrivals.extend(arrival(us, update));
     }
     news
