@@ -256,7 +256,7 @@ fn what_cannot_be_printed_is_told_and_a_reader_that_went_away_is_not() {
     }
 }
 
-/// A journal of a newer Bailey is not touched, and the message says what to do.
+/// A48: a journal of a newer Bailey is not touched, and the message says what to do.
 #[test]
 fn a_newer_database_is_told_and_left_alone() {
     let stage = Stage::new(&[]);

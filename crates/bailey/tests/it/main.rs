@@ -80,6 +80,7 @@ mod telemetry;
 mod terminal;
 mod traffic;
 mod tree;
+mod upgrades;
 mod web;
 mod webhook;
 mod workspace;
