@@ -59,12 +59,17 @@ impl<'a> Daemon<'a> {
     /// As by kill -9; its sessions end with it.
     pub(crate) fn kill(&self) {
         let status = self.status();
-        let pids: Vec<u64> = status["sessions"].as_array().unwrap().iter().map(pid).collect();
+        // Its own end, too: until then its home has a daemon.
+        let sessions = status["sessions"].as_array().unwrap().iter();
+        let pids: Vec<u64> = sessions.chain([&status]).map(pid).collect();
         end(pid(&status), "-KILL");
         let is_there = |pid: &u64| Path::new(&format!("/proc/{pid}")).exists();
         let deadline = Instant::now() + PATIENCE;
         while pids.iter().any(is_there) {
-            assert!(Instant::now() < deadline, "a session outlives its daemon: {pids:?}");
+            assert!(
+                Instant::now() < deadline,
+                "a session outlives its daemon, or it itself does not end: {pids:?}"
+            );
             thread::sleep(Duration::from_millis(10));
         }
     }
