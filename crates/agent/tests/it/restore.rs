@@ -255,23 +255,27 @@ async fn a_restored_context_is_the_one_that_was() {
     assert_eq!(shown.len(), 2 + 3 + 6, "{shown:#?}");
 }
 
+const ONLINE: &str = "\n[[rule]]\nname = \"online\"\nanswer = \"allow\"\npriority = 1\nmatch = { action = \"exec\", network = true }\n";
+
 #[tokio::test]
 async fn what_was_cut_off_after_it_had_asked_the_world_comes_from_there() {
     // Control: the same without a way to the network.
     for (network, integrity) in [(false, Integrity::Workspace), (true, Integrity::External)] {
         let call = ("c", "command_run", json!({ "command": "true", "network": network }));
         let server = ModelServer::start([Reply::calls([call]), Reply::text("done")]);
-        let bench = Bench::new(setup().model(&server)).await;
+        let mut bench = Bench::new(setup().rule(ONLINE).model(&server)).await;
         let (scope, mut context) = bench.context("go").await;
+        let mut events = std::mem::replace(&mut bench.events, tokio::sync::mpsc::channel(1).1);
+        tokio::spawn(async move { while events.recv().await.is_some() {} });
         let hands = hands(&bench, &server, Wire::Anthropic, scope);
         assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Answered);
         let entries = bench.entries().await;
         drop(hands);
         let home = bench.close();
-        let is_end = |kind: &str| entries.iter().filter(move |it| it.entry.fact.name() == kind);
+        let is_end = |kind: &'static str| entries.iter().filter(move |it| it.entry.fact.name() == kind);
         let (begun, ended) = (is_end("intent").nth(1).unwrap(), is_end("outcome").nth(1).unwrap());
         for after in [begun.entry.seq.0, ended.entry.seq.0] {
-            let bench = Bench::over(cut(home.path(), after).await, setup()).await;
+            let bench = Bench::over(cut(home.path(), after).await, setup().rule(ONLINE)).await;
             let context = restore(&bench).await;
             let Some(Segment::Observation(seen)) = context.segments().last() else { panic!("{context:?}") };
             assert_eq!(seen.labels().integrity, integrity, "{network} {after}");

@@ -43,7 +43,8 @@ async fn an_effect_that_follows_a_workspace_observation_carries_it() {
 
 #[tokio::test]
 async fn what_was_asked_of_the_world_comes_from_there() {
-    let bench = Bench::new(Setup::default()).await;
+    let online = "\n[[rule]]\nname = \"online\"\nanswer = \"allow\"\npriority = 1\nmatch = { action = \"exec\", network = true }\n";
+    let bench = Bench::new(Setup::default().rule(online)).await;
     let (scope, context) = bench.context("go").await;
     let with_network = |network| match command("echo hi") {
         Action::Exec(command) => Toy::doing(Action::Exec(Command { network, ..command })),
