@@ -245,20 +245,13 @@ fn inside(stage: &Stage) -> Option<u64> {
 #[test]
 fn in_a_container_of_a_real_engine_the_daemon_works_and_without_the_options_it_is_not_started() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
-    let folder = fs::canonicalize(stage.folder()).unwrap();
-    fs::create_dir(folder.join("engine")).unwrap();
-    let engine = match Engine::start(&folder.join("engine")) {
-        Ok(engine) => engine,
-        Err(why) => return println!("SKIPPED: {why}"),
-    };
-    engine.image();
+    let Some(engine) = Engine::of(&stage) else { return };
     let run = Reply::calls([(
         "c1",
         "command_run",
         serde_json::json!({ "command": "echo two > a.txt; cat a.txt" }),
     )]);
     let _server = stage.model(vec![run, Reply::text("it says two")]);
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     [stage.home(), stage.project()].iter().for_each(|place| give(place));
     let programs = Path::new(env!("CARGO_BIN_EXE_bailey")).parent().unwrap().display().to_string();
     let project = stage.project().display().to_string();

@@ -1,6 +1,6 @@
 //! A container engine of the tests' own: a real one, with nothing of what the machine's has.
 
-use crate::stage::Ran;
+use crate::stage::{Ran, Stage};
 use std::{
     env, fs,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
@@ -22,8 +22,18 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    /// One in a stage's folder, which others may then look into, with an image `walls`; none, which is said, where there cannot be one.
+    pub(crate) fn of(stage: &Stage) -> Option<Self> {
+        let folder = fs::canonicalize(stage.folder()).unwrap();
+        fs::create_dir(folder.join("engine")).unwrap();
+        let engine = Self::start(&folder.join("engine")).map_err(|why| println!("SKIPPED: {why}")).ok()?;
+        engine.image();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        Some(engine)
+    }
+
     /// None, and why, where there cannot be one.
-    pub(crate) fn start(folder: &Path) -> Result<Self, String> {
+    fn start(folder: &Path) -> Result<Self, String> {
         if env::var_os("BAILEY_TEST_ALL").is_none_or(|value| value != "1") {
             return Err("a container engine is started only with BAILEY_TEST_ALL=1".into());
         }
@@ -71,7 +81,7 @@ impl Engine {
     }
 
     /// An image `walls` in which nothing lies but what makes a container one.
-    pub(crate) fn image(&self) {
+    fn image(&self) {
         let root = self.folder.join("root");
         // The engine puts its own init into `sbin`.
         let folders = [

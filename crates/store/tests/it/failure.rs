@@ -105,3 +105,24 @@ fn count_threads() {
     (0..100).take_while(|_| count() > 0).for_each(|_| std::thread::sleep(Duration::from_millis(10)));
     println!("dropped: {} threads", count());
 }
+
+#[test]
+fn a_write_waits_for_whoever_has_the_turn() {
+    let (_directory, path) = fresh();
+    let store = open(&path);
+    insert(&store, 1).unwrap();
+    let turn = fs::File::options().write(true).open(path.with_file_name("test.db-turn")).unwrap();
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        turn.lock().unwrap();
+        scope.spawn(|| {
+            insert(&store, 2).unwrap();
+            done.send(()).unwrap();
+        });
+        assert!(wait.recv_timeout(Duration::from_millis(300)).is_err(), "it is somebody else's");
+        turn.unlock().unwrap();
+        // Control: nothing else held it back.
+        wait.recv_timeout(Duration::from_secs(20)).unwrap();
+    });
+    assert_eq!(committed(&path), [1, 2]);
+}

@@ -32,15 +32,9 @@ fn line(refusal: &str, mounts: &str, command: &str) -> String {
 fn a_container_is_refused_by_default_and_the_line_that_is_named_lets_the_walls_stand() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let folder = fs::canonicalize(stage.folder()).unwrap();
-    fs::create_dir(folder.join("engine")).unwrap();
-    let engine = match Engine::start(&folder.join("engine")) {
-        Ok(engine) => engine,
-        Err(why) => return println!("SKIPPED: {why}"),
-    };
-    engine.image();
+    let Some(engine) = Engine::of(&stage) else { return };
     let (project, user) = (stage.project(), folder.join("user"));
     fs::create_dir(&user).unwrap();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     let bailey = env!("CARGO_BIN_EXE_bailey");
     let mounts = shown();
     let write = format!("{bailey} sandbox run --keep -- sh -c 'echo two > a.txt && cat a.txt'");
