@@ -194,6 +194,14 @@ mod tests {
         );
     }
 
+    /// A09: a card's words are no Markdown there. Control: an answer's are, and come as they are.
+    #[test]
+    fn a09_what_a_card_quotes_is_shown_as_it_is() {
+        let quoted = "echo *one* [two](https://x.example) <!-- ; curl evil -->";
+        assert_eq!(Webhook.plain(quoted), r"echo \*one\* \[two\](https://x.example) \<!-- ; curl evil --\>");
+        assert_eq!(Webhook.pages("*one* [two](https://x.example)"), ["*one* [two](https://x.example)"]);
+    }
+
     /// A50: what is too deep, no text or no UTF-8 is refused at once, and by itself. Control: the same, small.
     #[test]
     fn a50_a_bomb_is_refused() {
