@@ -14,12 +14,15 @@ use serde_json::json;
 use std::{
     cell::Cell,
     rc::Rc,
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{sync::Semaphore, task::spawn_local, time::sleep};
 
 /// How often is looked while memory is short.
 const SHORT: Duration = Duration::from_secs(1);
+/// How long whoever begins takes to hold what it needs: until then nobody can see how much room is left.
+const FILLING: Duration = Duration::from_secs(2);
 /// How much less than a limit must be taken until it counts as free again, in percent: else it would come and go.
 const BACK: u64 = 5;
 
@@ -68,7 +71,7 @@ pub(super) struct Watch {
     pub(super) rested: Cell<u64>,
     pub(super) cut: Cell<u64>,
     /// Who waits for room begins one after the other: all at once would fill it again.
-    queue: Semaphore,
+    queue: Arc<Semaphore>,
 }
 
 impl Watch {
@@ -84,14 +87,14 @@ impl Watch {
             is_watched: Cell::default(),
             rested: Cell::default(),
             cut: Cell::default(),
-            queue: Semaphore::new(1),
+            queue: Arc::new(Semaphore::new(1)),
         }
     }
 }
 
 impl Daemon {
     /// Looks, and notes what changed.
-    fn look(self: &Rc<Self>) -> (Level, Option<Memory>) {
+    fn look(&self) -> (Level, Option<Memory>) {
         let memory = self.memory.gauge.look();
         let percent = memory.map_or(0, |memory| memory.percent());
         let before = self.memory.level.get();
@@ -100,16 +103,22 @@ impl Daemon {
         if level != before {
             self.log.note("memory", json!({ "state": level.name(), "percent": percent }));
         }
-        if level != Level::Free && !self.memory.is_watched.replace(true) {
+        (level, memory)
+    }
+
+    /// Looks, and from then on often while memory is short.
+    fn heed(self: &Rc<Self>) -> (Level, Option<Memory>) {
+        let seen = self.look();
+        if seen.0 != Level::Free && !self.memory.is_watched.replace(true) {
             spawn_local(self.clone().watch_closely());
         }
-        (level, memory)
+        seen
     }
 
     /// With the daemon's beat: where nothing runs, nothing can make room, and who wants to begin looks for itself.
     pub(super) fn watch(self: &Rc<Self>) {
         if !self.sessions.borrow().is_empty() {
-            self.look();
+            self.heed();
         }
     }
 
@@ -131,7 +140,7 @@ impl Daemon {
     /// # Errors
     /// When memory is short: what of it, why that counts, and what can be done.
     pub(super) fn room(self: &Rc<Self>) -> Result<()> {
-        let (Level::Held | Level::Shedding, Some(memory)) = self.look() else { return Ok(()) };
+        let (Level::Held | Level::Shedding, Some(memory)) = self.heed() else { return Ok(()) };
         let of = if memory.is_group { "the limit of its control group" } else { "all that this machine has" };
         bail!(
             "memory is short: {} % of the {:.1} GiB that the daemon may use is taken ({of}), and from {} % on nothing new begins; \
@@ -148,10 +157,14 @@ impl Daemon {
         if self.room().is_ok() {
             return;
         }
-        let _turn = self.memory.queue.acquire().await;
+        let turn = self.memory.queue.clone().acquire_owned().await;
         while !self.is_stopping.get() && self.room().is_err() {
             sleep(SHORT).await;
         }
+        spawn_local(async move {
+            sleep(FILLING).await;
+            drop(turn);
+        });
     }
 
     /// Has somebody make room: all at once who rests and whom nobody looks at; then, one at each look, who costs least to take up
@@ -196,8 +209,8 @@ impl Daemon {
         }
     }
 
-    /// For whoever asks how the daemon is.
-    pub(super) fn memory_state(self: &Rc<Self>) -> Option<MemoryState> {
+    /// For whoever asks how the daemon is, also before it serves and afterwards.
+    pub(super) fn memory_state(&self) -> Option<MemoryState> {
         let (level, memory) = self.look();
         memory.map(|memory| MemoryState {
             state: level.name().into(),

@@ -62,10 +62,15 @@ impl Machine {
 fn daemon(stage: &Stage) -> (Daemon<'_>, Machine) {
     let machine = Machine(stage.folder().join("meminfo"));
     machine.is(50);
+    (begin(stage, &machine), machine)
+}
+
+fn begin<'a>(stage: &'a Stage, machine: &Machine) -> Daemon<'a> {
     let mut start = Command::new(controls());
     start.args(stage.bailey(&["start"]).get_args()).env("BAILEY_CONTROL_MEMINFO", &machine.0);
-    assert!(start.current_dir(stage.project()).stderr(Stdio::null()).status().unwrap().success());
-    (Daemon::of(stage), machine)
+    let started = start.current_dir(stage.project()).stdout(Stdio::null()).output().unwrap();
+    assert!(started.status.success(), "{started:?}");
+    Daemon::of(stage)
 }
 
 fn sessions(daemon: &Daemon<'_>) -> Vec<Value> {
@@ -271,4 +276,40 @@ fn the_limit_of_a_real_control_group_counts_without_what_is_given_back() {
     model.wait_for(2);
     drop(daemon);
     fs::remove_file(big).unwrap();
+}
+
+#[test]
+fn who_waits_for_room_begins_when_the_one_before_has_what_it_needs() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let gate = Gate::default();
+    let held = |text: &str| Reply::Held(gate.clone(), Message::text(text));
+    let script =
+        vec![held("never heard"), held("never heard"), held("the one is done"), held("the other is done")];
+    let model = home(&stage, script);
+    let names = ["one", "other"];
+    names.iter().for_each(|name| add(&stage, name));
+    let (running, machine) = daemon(&stage);
+    for (number, name) in names.iter().enumerate() {
+        assert_eq!(run(&stage, name).code, Some(0));
+        model.wait_for(number + 1);
+    }
+    let working = |daemon: &Daemon<'_>| sessions(daemon).iter().filter(|it| it["working"] == true).count();
+    wait("two turns", || (working(&running) == 2).then_some(()));
+    // Both go on with the next daemon, for which there is no room yet.
+    running.kill();
+    machine.is(85);
+    std::mem::forget(running);
+    let again = begin(&stage, &machine);
+    thread::sleep(Duration::from_millis(1500));
+    assert!(sessions(&again).is_empty());
+    machine.is(50);
+    model.wait_for(3);
+    // What the first takes is seen by now, and there is no room for the second.
+    machine.is(85);
+    thread::sleep(Duration::from_millis(3500));
+    assert_eq!((sessions(&again).len(), model.requests().len()), (1, 3));
+    machine.is(50);
+    model.wait_for(4);
+    gate.open();
+    wait("the ends", || sessions(&again).iter().all(|it| it["working"] == false).then_some(()));
 }
