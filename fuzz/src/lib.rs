@@ -69,6 +69,9 @@ pub const TARGETS: &[Target] = &[
     target("collector", bailey::fuzz::collector),
     target("request", |data| text(data, bailey_gateway::fuzz::request)),
     target("act", bailey::fuzz::act),
+    target("session-line", bailey::fuzz::session_line),
+    target("daemon-line", bailey::fuzz::daemon_line),
+    target("packet", bailey::fuzz::packet),
     target("chat-markup", |data| text(data, channels::markup)),
     target("markdown", |data| text(data, bailey::fuzz::markdown)),
 ];

@@ -34,6 +34,8 @@ mod trust;
 mod version;
 
 #[cfg(feature = "fuzz")]
+pub(crate) use chat::desk::fuzz as desk;
+#[cfg(feature = "fuzz")]
 pub(crate) use policy::decide;
 
 use crate::{

@@ -4,16 +4,24 @@
 pub use crate::front::fuzz::{card, keys, markdown};
 
 use crate::{
+    channels::People,
     cli::{Approvals, Cli, Command, Policy, Schedule},
-    commands::decide::{self, Asked},
+    commands::{
+        decide::{self, Asked},
+        desk,
+    },
     config::{Config, Document},
-    daemon::page,
+    daemon::{
+        bridge::{self, Given, Need, Packet},
+        page, wire,
+    },
     home::Home,
     telemetry::{Said, Signal},
 };
 use bailey_gateway::Act;
 use bailey_policy::is_tool_name;
 use clap::{Parser as _, error::ErrorKind};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::path::Path;
 
@@ -55,6 +63,45 @@ pub fn line(bytes: &[u8]) {
         }
         Ok(Asked::Hello | Asked::Observe { .. } | Asked::End) => {}
     }
+}
+
+/// What comes at a session's socket, by whom the first byte says.
+pub fn session_line(bytes: &[u8]) {
+    desk::line(bytes);
+}
+
+/// What the daemon is asked for over its socket, and what it hears of a session's process and answers.
+pub fn daemon_line(bytes: &[u8]) {
+    if let Some(request) = same::<wire::Request>(bytes) {
+        assert_eq!(wire::check(&request).is_ok(), request.v == wire::VERSION);
+    }
+    same::<wire::Report>(bytes);
+    same::<wire::Told>(bytes);
+}
+
+/// What a process that hears the world says to the daemon, and what it is answered. Whoever it brings is nobody yet.
+pub fn packet(bytes: &[u8]) {
+    same::<Packet<bailey_gateway::Ask>>(bytes);
+    same::<Packet<bailey_gateway::Answer>>(bytes);
+    same::<Packet<Given>>(bytes);
+    let Some(Packet { it: Need::Person(bridge::Asked { id, name, .. }), .. }) = same::<Packet<Need>>(bytes)
+    else {
+        return;
+    };
+    let mut people = People::default();
+    assert!(people.speaker("c", &id).is_none() && !people.is_noted(&id));
+    let told = people.ask(&id, &name).ok().flatten();
+    assert!(told.is_some_and(|(code, is_new)| is_new && code.is_ascii()));
+    assert!(people.speaker("c", &id).is_none() && people.is_noted(&id));
+}
+
+/// What was read, where it is one: said again, it is the same.
+fn same<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let read: T = serde_json::from_slice(bytes).ok()?;
+    let said = serde_json::to_string(&read).expect("what was read can be said");
+    let again: T = serde_json::from_str(&said).expect("what was said can be read");
+    assert_eq!(serde_json::to_string(&again).expect("it can be said again"), said);
+    Some(read)
 }
 
 /// What a collector says to what it was sent. Whatever it is, a line of the log ends where it seems to.

@@ -26,6 +26,7 @@ use std::{
     },
     process::{Command, Stdio},
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -187,11 +188,14 @@ impl Daemon {
         self.changed.notify_waiters();
         let begun = json!({ "channel": kept.state().name, "pid": child.id() });
         self.log.note(&format!("{}_begun", kept.kind), begun);
-        let turns = Rc::new(Semaphore::new(AT_ONCE_MAX));
-        while let Some(Packet { number, it }) = receive(&socket).await {
-            let (socket, turns, answering) = (socket.clone(), turns.clone(), serve(self.clone(), it));
+        let turns = Arc::new(Semaphore::new(AT_ONCE_MAX));
+        loop {
+            // Before the next is taken: whoever asks for more than is looked after waits with it in the kernel.
+            let turn = turns.clone().acquire_owned().await?;
+            let Some(Packet { number, it }) = receive(&socket).await else { break };
+            let (socket, answering) = (socket.clone(), serve(self.clone(), it));
             spawn_local(async move {
-                let _turn = turns.acquire().await;
+                let _turn = turn;
                 let (it, fd) = answering.await;
                 // Who has ended needs no answer.
                 bridge::send(&*socket, &Packet { number, it }, fd.as_ref().map(|fd| fd.as_fd())).ok();

@@ -2,6 +2,8 @@
 //! name, any number at once and one after the other, and works on while nobody looks.
 
 mod clients;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod rights;
 
 use super::{Place, place};

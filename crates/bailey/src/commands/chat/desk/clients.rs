@@ -246,7 +246,7 @@ async fn hear(number: u64, read: OwnedReadHalf, to_come: mpsc::Sender<(u64, Came
     }
 }
 
-fn asked(line: &[u8], speaker: Option<&Speaker>) -> Came {
+pub(super) fn asked(line: &[u8], speaker: Option<&Speaker>) -> Came {
     let op: Op = match serde_json::from_slice(line) {
         Ok(op) => op,
         Err(error) => return Came::Refused("op", format!("that is nothing that a session does: {error}")),
