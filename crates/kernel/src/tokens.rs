@@ -76,14 +76,19 @@ impl Class {
 /// The length of the piece that a text begins with, in bytes: a word (`Word`, `word`, `WORD`), digits, white space, or
 /// one sign repeated.
 fn run(text: &str, first: char, class: Class) -> usize {
-    let second = text.chars().nth(1).map(Class::of);
-    let belongs = |c: &char| match class {
-        Class::Upper if second == Some(Class::Upper) => Class::of(*c) == Class::Upper,
-        Class::Upper => Class::of(*c) == Class::Lower,
-        Class::Mark | Class::Other => *c == first,
-        class => Class::of(*c) == class,
+    if class == Class::Other {
+        return text.chars().take_while(|c| *c == first).map(char::len_utf8).sum();
+    }
+    // What is left is ASCII, and of another class than any byte of what is not.
+    let rest = text.as_bytes().get(1..).unwrap_or_default();
+    let of = |byte: u8| Class::of(char::from(byte));
+    let like = match class {
+        Class::Upper if rest.first().map(|second| of(*second)) != Some(Class::Upper) => Class::Lower,
+        class => class,
     };
-    first.len_utf8() + text.chars().skip(1).take_while(belongs).map(char::len_utf8).sum::<usize>()
+    let belongs =
+        |byte: &&u8| if class == Class::Mark { char::from(**byte) == first } else { of(**byte) == like };
+    1 + rest.iter().take_while(belongs).count()
 }
 
 fn cost(piece: &str, first: char, class: Class, before: Class) -> Quarters {
