@@ -40,7 +40,8 @@ pub(super) fn run(bailey: &Path) -> Result<()> {
     up.idle()?;
     let known = line::open(&used, &lab.project(), None)?;
     let cases = vec![
-        Case::new("bailey run, without a daemon", || finished(&mut lab.run(&used))),
+        Case::new("bailey run, without the daemon", || finished(lab.run(&used).arg("--alone"))),
+        Case::new("bailey run, as its client", || finished(&mut lab.run(&used))),
         Case::new("a turn in a new session", || turn(&used, &line::open(&used, &lab.project(), None)?)),
         Case::new("a turn in a session that is there", || turn(&used, &known)),
     ];
