@@ -64,6 +64,8 @@ pub(super) struct Bridge {
     pub(super) name: String,
     pub(super) channel: Box<dyn Channel>,
     pub(super) us: Us,
+    /// Where the platform's server is.
+    url: String,
     link: Link<Given>,
     pub(super) book: Book<Notes>,
     redactor: Redactor,
@@ -108,6 +110,7 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
             name: name.to_owned(),
             channel: codec(configured),
             us: Us::default(),
+            url: configured.url().into(),
             link: Link::new(socket),
             book,
             redactor,
@@ -161,8 +164,10 @@ impl Bridge {
     async fn poll(self: &Rc<Self>, printer: &Printer) -> Result<()> {
         let mut pause = PAUSE_MIN;
         let mut is_told = false;
+        // Numbers go on within what one bot is sent by one server.
+        let source = format!("{} {}", self.us.id, self.url);
         loop {
-            let cursor = self.book.get(|notes| notes.cursor);
+            let cursor = self.book.get(|notes| notes.cursor_for(&source, seconds()));
             let asked = Instant::now();
             let Some(poll) = self.channel.poll(cursor) else { return self.take_deliveries().await };
             let news = match self.call(poll).await {
@@ -170,7 +175,10 @@ impl Bridge {
                 Err(error) => Err(Failure::Again(error.to_string())),
             };
             let took = match news {
-                Ok(news) => self.take(news, None).await.map_err(|error| Failure::Again(format!("{error:#}"))),
+                Ok(news) => self
+                    .take(news, Some((&source, cursor)), None)
+                    .await
+                    .map_err(|error| Failure::Again(format!("{error:#}"))),
                 Err(failure) => Err(failure),
             };
             match took {
@@ -180,7 +188,7 @@ impl Bridge {
                     }
                     pause = PAUSE_MIN;
                     // Not every server waits until there is something new.
-                    if self.book.get(|notes| notes.cursor) == cursor {
+                    if self.book.get(|notes| notes.cursor_for(&source, seconds())) == cursor {
                         sleep_until(asked + PAUSE_MIN).await;
                     }
                 }
@@ -211,7 +219,7 @@ impl Bridge {
 
     async fn take_delivery(self: &Rc<Self>, delivery: Delivery) -> Result<Taken> {
         let Delivery { id, timestamp, signature, body, .. } = delivery;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let now = seconds();
         let is_signed = self.line.is_signed(&id, timestamp, body.as_bytes(), &signature);
         #[cfg(feature = "controls")]
         let is_signed = is_signed || crate::controls::is_page_without("signature");
@@ -235,7 +243,7 @@ impl Bridge {
                 message.key.clone_from(&id);
             }
         }
-        self.take(news, Some((id, timestamp))).await?;
+        self.take(news, None, Some((id, timestamp))).await?;
         Ok(Taken::Noted)
     }
 
@@ -243,6 +251,7 @@ impl Bridge {
     async fn take(
         self: &Rc<Self>,
         news: bailey_channels::News,
+        polled: Option<(&str, i64)>,
         delivery: Option<(String, u64)>,
     ) -> Result<()> {
         let mut came = Vec::new();
@@ -263,7 +272,9 @@ impl Bridge {
         if news.cursor > 0 {
             // From the next question on the platform forgets what came before it.
             self.book.change(|notes| {
-                notes.cursor = notes.cursor.max(news.cursor);
+                if let Some((source, cursor)) = polled {
+                    notes.go_on(source, cursor.max(news.cursor), seconds());
+                }
                 let new = open.into_iter().filter(|new| notes.open.iter().all(|old| old.key != new.key));
                 let new: Vec<Open> = new.collect();
                 notes.open.extend(new);
@@ -306,23 +317,41 @@ impl Bridge {
         Some((at, talk::Came::Message(open)))
     }
 
-    /// Gives something to its conversation.
-    pub(super) async fn pass(self: &Rc<Self>, at: Conversation, came: talk::Came) {
-        let sender = {
-            let mut talks = self.talks.borrow_mut();
-            if !talks.contains_key(&at) && talks.len() >= TALKS_MAX {
-                return;
+    /// Gives something to its conversation; what stops something waits for nothing there.
+    pub(super) async fn pass(self: &Rc<Self>, at: Conversation, mut came: talk::Came) {
+        if let talk::Came::Message(open) = &came
+            && let Some(command) = talk::to_stop(open, self)
+        {
+            spawn_local(talk::stop_at_once(self.clone(), at, open.clone(), command));
+            return;
+        }
+        // One that is just leaving takes nothing any more.
+        while let Some(sender) = self.talk(&at) {
+            match sender.send(came).await {
+                Ok(()) => return,
+                Err(mpsc::error::SendError(back)) => came = back,
             }
-            talks
-                .entry(at.clone())
-                .or_insert_with(|| {
-                    let (sender, inbox) = mpsc::channel(WAITING_MAX);
-                    spawn_local(talk::run(self.clone(), at, inbox));
-                    sender
-                })
-                .clone()
-        };
-        sender.send(came).await.ok();
+        }
+    }
+
+    /// The way to a conversation; none where there are too many at once.
+    fn talk(self: &Rc<Self>, at: &Conversation) -> Option<mpsc::Sender<talk::Came>> {
+        let mut talks = self.talks.borrow_mut();
+        if let Some(sender) = talks.get(at) {
+            return Some(sender.clone());
+        }
+        if talks.len() >= TALKS_MAX {
+            return None;
+        }
+        let (sender, inbox) = mpsc::channel(WAITING_MAX);
+        talks.insert(at.clone(), sender.clone());
+        spawn_local(talk::run(self.clone(), at.clone(), inbox));
+        Some(sender)
+    }
+
+    /// Forgets a conversation that has rested.
+    pub(super) fn leave(&self, at: &Conversation) {
+        self.talks.borrow_mut().remove(at);
     }
 
     /// Asks the daemon for something, for somebody in a conversation.
@@ -393,6 +422,11 @@ impl Bridge {
     pub(super) fn pages(&self, markdown: &str) -> Vec<String> {
         self.channel.pages(&self.redactor.redact(markdown).text)
     }
+}
+
+/// Since 1970.
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 impl From<&Open> for Sender {

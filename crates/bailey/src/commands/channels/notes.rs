@@ -8,7 +8,12 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Notes {
     /// Where the platform's news go on.
-    pub(super) cursor: i64,
+    cursor: i64,
+    /// Whose news these are, and when the last came, in seconds since 1970.
+    #[serde(default)]
+    cursor_of: String,
+    #[serde(default)]
+    cursor_at: u64,
     /// Messages without a whole answer, in the order in which they came.
     pub(super) open: Vec<Open>,
     /// The messages of ours that an answer stands in, by conversation.
@@ -51,9 +56,42 @@ pub(super) struct CardNote {
     pub(super) is_on_its_way: bool,
 }
 
+/// How long nothing came until it is asked for news without a number: Telegram begins anew, anywhere, after a week without any, and
+/// keeps none for longer than a day.
+const QUIET_SECONDS: u64 = 5 * 24 * 3600;
+
 impl Notes {
+    /// Where the news of a source go on; 0 is its beginning.
+    pub(super) fn cursor_for(&self, source: &str, now: u64) -> i64 {
+        let is_ours = self.cursor_of == source && now.abs_diff(self.cursor_at) < QUIET_SECONDS;
+        if is_ours { self.cursor } else { 0 }
+    }
+
+    /// Notes where they go on.
+    pub(super) fn go_on(&mut self, source: &str, cursor: i64, now: u64) {
+        (self.cursor, self.cursor_at) = (cursor, now);
+        source.clone_into(&mut self.cursor_of);
+    }
+
     /// The messages of a conversation that have no whole answer yet.
     pub(super) fn open_in(&self, at: &Conversation) -> Vec<Open> {
         self.open.iter().filter(|open| open.at == at.0).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Notes, QUIET_SECONDS};
+
+    #[test]
+    fn numbers_go_on_within_one_source_and_not_after_a_long_quiet() {
+        let mut notes = Notes::default();
+        notes.go_on("bot 1", 760_546_624, 1_000);
+        assert_eq!(notes.cursor_for("bot 1", 1_000 + QUIET_SECONDS - 1), 760_546_624);
+        // Telegram begins anew with any number; another bot, and another server, have numbers of their own.
+        assert_eq!(notes.cursor_for("bot 1", 1_000 + QUIET_SECONDS), 0);
+        assert_eq!(notes.cursor_for("bot 2", 1_001), 0);
+        notes.go_on("bot 1", 592_426_181, 900_000);
+        assert_eq!(notes.cursor_for("bot 1", 900_001), 592_426_181);
     }
 }

@@ -19,7 +19,7 @@ use bailey_channels::{Button, Conversation, Post, Sender, Tap};
 use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Event, Happening, Inbound, Op, Origin};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    os::unix::net,
+    os::{fd::OwnedFd, unix::net},
     rc::Rc,
     time::Duration,
 };
@@ -31,7 +31,7 @@ use tokio::{
     },
     sync::mpsc,
     task::{JoinHandle, spawn_local},
-    time::{Instant, MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval, timeout},
 };
 
 /// How often an answer that grows is shown.
@@ -40,6 +40,10 @@ const EDIT: Duration = Duration::from_millis(500);
 const BUSY: Duration = Duration::from_secs(4);
 /// How long a conversation at rest keeps its session.
 const REST: Duration = Duration::from_secs(10);
+/// How long a conversation at rest is kept in mind.
+const KEPT: Duration = Duration::from_secs(60);
+/// How long a session may take to say that somebody may not stop it.
+const REFUSED: Duration = Duration::from_millis(500);
 /// How long nothing is tried where a session cannot be reached.
 const AGAIN: Duration = Duration::from_secs(2);
 /// How long whoever tapped may wait for what came of it.
@@ -100,9 +104,11 @@ struct Talk {
     again: Option<Instant>,
     /// Since when nothing has happened.
     idle: Instant,
+    /// Whether there is nothing to keep in mind any more.
+    is_over: bool,
 }
 
-/// Serves a conversation for ever.
+/// Serves a conversation, until it has rested for long.
 pub(super) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::Receiver<Came>) {
     let (to_hear, heard) = mpsc::channel(1024);
     let shown = bridge.book.get(|notes| notes.shown.get(&at.0).cloned()).unwrap_or_default();
@@ -122,12 +128,13 @@ pub(super) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::R
         is_told: false,
         again: None,
         idle: Instant::now(),
+        is_over: false,
     };
     let mut edit = interval(EDIT);
     let mut busy = interval(BUSY);
     edit.set_missed_tick_behavior(MissedTickBehavior::Delay);
     busy.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
+    while !talk.is_over {
         tokio::select! {
             came = inbox.recv() => match came {
                 Some(came) => talk.take(came).await,
@@ -137,6 +144,12 @@ pub(super) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::R
             _ = edit.tick() => talk.tick().await,
             _ = busy.tick(), if talk.is_working => talk.show_busy(),
         }
+    }
+    talk.bridge.leave(&talk.at);
+    // What came meanwhile is the next one's.
+    inbox.close();
+    while let Some(came) = inbox.recv().await {
+        talk.bridge.pass(talk.at.clone(), came).await;
     }
 }
 
@@ -399,6 +412,7 @@ impl Talk {
             // The session gives its process up when nobody needs it.
             let names: Vec<String> = self.voices.keys().cloned().collect();
             names.iter().for_each(|who| self.drop_voice(who));
+            self.is_over = self.idle.elapsed() > KEPT;
         }
     }
 
@@ -435,16 +449,19 @@ impl Talk {
             Command::Help => HELP.to_owned(),
             Command::Missing(why) => why.to_owned(),
             Command::Unknown(name) => format!("/{name} is not known here: /help names what is"),
-            Command::Stop => self.asked(&who, &Op::Cancel, "It is to stop.").await,
             Command::Pin(text) => self.asked(&who, &Op::Pin { text }, "Kept in mind.").await,
-            Command::Estop => self.of_daemon(&who, What::Estop).await,
             Command::Page(page) => self.of_daemon(&who, What::Told(page)).await,
+            Command::Clear if self.is_working || !self.said.is_empty() => {
+                // What the session was told would be told again to one that does not know it.
+                "Something is being worked on: /stop it, or wait for its end, and then /clear.".into()
+            }
             Command::Clear => {
                 let told = self.of_daemon(&who, What::Clear).await;
                 let names: Vec<String> = self.voices.keys().cloned().collect();
                 names.iter().for_each(|who| self.drop_voice(who));
                 told
             }
+            Command::Stop | Command::Estop => stop(&self.bridge, &self.at, open, command).await,
             Command::Answer { question, is_yes, why } => match self.question(&question) {
                 Some(id) if is_yes && !self.is_shown(id).await => UNSEEN.into(),
                 None => "There is no such open question in this conversation.".into(),
@@ -468,17 +485,7 @@ impl Talk {
     }
 
     async fn of_daemon(&self, who: &Sender, what: What) -> String {
-        match self.bridge.ask(who, &self.at, what).await {
-            Ok((
-                asked::Answer::Done(told) | asked::Answer::Denied(told) | asked::Answer::Refused(told),
-                _,
-            )) => told,
-            Ok((asked::Answer::Stranger(code), _)) => {
-                code.map(|code| stranger(&self.bridge.name, &code)).unwrap_or_default()
-            }
-            Ok((asked::Answer::Connected(_), _)) => String::new(),
-            Err(error) => format!("{error:#}"),
-        }
+        of_daemon(&self.bridge, &self.at, who, what).await.map_or_else(|told| told, |_| String::new())
     }
 
     /// An open question of this conversation: by the first digits of its name, or the only one.
@@ -640,6 +647,73 @@ impl Talk {
     /// What cannot be noted now is known until this process ends, and done once more after that.
     fn note(&self, change: impl FnOnce(&mut super::notes::Notes)) {
         self.bridge.book.change(change).ok();
+    }
+}
+
+/// Asks the daemon for something: the connection that came, or what to tell whoever asks.
+async fn of_daemon(bridge: &Bridge, at: &Conversation, who: &Sender, what: What) -> Result<OwnedFd, String> {
+    match bridge.ask(who, at, what).await {
+        Ok((asked::Answer::Done(told) | asked::Answer::Denied(told) | asked::Answer::Refused(told), _)) => {
+            Err(told)
+        }
+        Ok((asked::Answer::Stranger(code), _)) => {
+            Err(code.map(|code| stranger(&bridge.name, &code)).unwrap_or_default())
+        }
+        Ok((asked::Answer::Connected(_), fd)) => fd.ok_or_else(|| "no connection came".to_owned()),
+        Err(error) => Err(format!("{error:#}")),
+    }
+}
+
+/// What a message asks for that waits for nothing else, not even for an answer that is being shown: to stop something.
+pub(super) fn to_stop(open: &Open, bridge: &Bridge) -> Option<Command> {
+    let command = Command::of(&open.text, &bridge.us.name).filter(|_| !open.is_quoted);
+    command.filter(|command| matches!(command, Command::Stop | Command::Estop))
+}
+
+/// Stops something, and says what came of it.
+pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Open, command: Command) {
+    let told = stop(&bridge, &at, &open, command).await;
+    let key = &open.key;
+    // As soon as it is done: everything may end now, and whoever begins again is not to stop it once more.
+    bridge.book.change(|notes| notes.open.retain(|open| open.key != *key)).ok();
+    if !told.is_empty() {
+        let post = bridge.words(&told);
+        bridge.deliver(|| bridge.channel.send(&at, &post)).await.ok();
+    }
+}
+
+async fn stop(bridge: &Bridge, at: &Conversation, open: &Open, command: Command) -> String {
+    let who = Sender::from(open);
+    if command == Command::Estop {
+        return of_daemon(bridge, at, &who, What::Estop).await.err().unwrap_or_default();
+    }
+    match of_daemon(bridge, at, &who, What::Connection).await {
+        Ok(fd) => cancel(fd).await.map_or_else(|error| format!("{error:#}"), |()| "It is to stop.".into()),
+        Err(told) => told,
+    }
+}
+
+/// Cancels a turn over a connection of its own.
+async fn cancel(fd: OwnedFd) -> Result<()> {
+    let stream = net::UnixStream::from(fd);
+    stream.set_nonblocking(true)?;
+    let mut stream = BufReader::new(UnixStream::from_std(stream)?);
+    wire::say(&mut stream, &Op::Cancel).await?;
+    let refused = async {
+        while let Ok(Some(line)) = wire::line(&mut stream, EVENT_BYTES_MAX).await {
+            if let Ok(Event { happening: Happening::Failed { op, error }, .. }) =
+                serde_json::from_slice(&line)
+                && op == "cancel"
+            {
+                return Some(error);
+            }
+        }
+        None
+    };
+    // Who may is told nothing.
+    match timeout(REFUSED, refused).await {
+        Ok(Some(error)) => anyhow::bail!(error),
+        Ok(None) | Err(_) => Ok(()),
     }
 }
 
