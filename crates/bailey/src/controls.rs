@@ -127,6 +127,14 @@ pub(crate) fn meminfo() -> Option<PathBuf> {
     env::var_os(MEMINFO).map(PathBuf::from)
 }
 
+/// How long, in milliseconds, a session at rest is kept open that nobody looks at, in place of a minute.
+const IDLE: &str = "BAILEY_CONTROL_IDLE";
+
+/// That time, where the environment names one.
+pub(crate) fn idle() -> Option<Duration> {
+    Some(Duration::from_millis(env::var(IDLE).ok()?.parse().ok()?))
+}
+
 /// Whether a peer's user is not asked for.
 pub(crate) fn is_open_to_all() -> bool {
     env::var(OPEN_TO_ALL).is_ok_and(|value| value == "1")

@@ -116,8 +116,9 @@ struct Daemon {
     told: health::Told,
     turns: Cell<u64>,
     is_stopping: Cell<bool>,
-    /// Whether the home is copied each day.
+    /// Whether the home is copied each day, and whether it is being copied.
     is_daily: Cell<bool>,
+    is_copying: Cell<bool>,
     memory: Watch,
     /// Wakes whoever waits for a session's state, or for one that is being opened.
     changed: Notify,
@@ -198,6 +199,7 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
         turns: Cell::new(0),
         is_stopping: Cell::new(false),
         is_daily: Cell::new(config.daily_backup),
+        is_copying: Cell::default(),
         memory: Watch::new(config.memory),
         changed: Notify::new(),
         ended: Notify::new(),
@@ -342,6 +344,7 @@ impl Daemon {
                 Ok(Ask::Reload) => self.reload(),
                 Ok(Ask::Open(wanted)) => self.open(wanted).await,
                 Ok(Ask::Close { session }) => self.close(session).await,
+                Ok(Ask::Anew) => Ok(self.begin_channels_anew()),
                 Ok(Ask::Run { schedule }) => self.run_schedule(&schedule).await,
                 Ok(Ask::Link) => self.link(),
                 Ok(Ask::Revoke { login }) => self.revoke(login),
@@ -404,7 +407,7 @@ impl Daemon {
         for held in self.sessions.borrow_mut().values_mut() {
             match held.shown.state {
                 // Who opened it a moment ago is on the way.
-                State { working: false, questions: 0, clients: 0, .. }
+                State { working: false, questions: 0, clients: 0, processes: 0 }
                     if held.opened.elapsed() > SILENCE_MAX =>
                 {
                     held.drain();
@@ -661,11 +664,19 @@ impl Daemon {
 
     /// Notes the end of a session's process that nobody wanted.
     fn may_begin_again(&self, session: SessionId) -> bool {
+        self.crashes_lately();
         let mut crashes = self.crashes.borrow_mut();
         let of_it = crashes.entry(session).or_default();
-        of_it.retain(|at| at.elapsed() < CRASHES_WITHIN);
         of_it.push(Instant::now());
         of_it.len() <= CRASHES_MAX
+    }
+
+    /// How many there were within the time that counts; the others are forgotten.
+    fn crashes_lately(&self) -> usize {
+        let mut crashes = self.crashes.borrow_mut();
+        crashes.values_mut().for_each(|of_it| of_it.retain(|at| at.elapsed() < CRASHES_WITHIN));
+        crashes.retain(|_, of_it| !of_it.is_empty());
+        crashes.values().map(Vec::len).sum()
     }
 }
 

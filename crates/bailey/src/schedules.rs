@@ -40,6 +40,18 @@ pub(crate) struct Schedule {
     pub(crate) since: Timestamp,
     /// The session of the last time.
     pub(crate) session: Option<SessionId>,
+    /// A time that is being begun: its session may have the task, or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) begun: Option<Begun>,
+}
+
+/// A time that is being begun.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    /// Which one.
+    pub(crate) moment: Timestamp,
+    /// The session that was opened for it.
+    pub(crate) session: SessionId,
 }
 
 /// All of a home, by name.

@@ -29,11 +29,11 @@ pub(crate) fn ping(home: &Path) -> io::Result<u64> {
     process(&answer).ok_or_else(|| io::Error::other("the answer is none of a daemon's"))
 }
 
-/// The number after `"pid":`. An answer that names its process is one.
+/// The number after `"pid":`; 0 of who names none, such as one that refuses for want of places: any answer is life.
 fn process(answer: &str) -> Option<u64> {
-    let (_, rest) = answer.strip_prefix("{\"told\":\"status\"")?.split_once("\"pid\":")?;
+    let rest = answer.strip_prefix("{\"told\":")?.split_once("\"pid\":").map_or("", |(_, rest)| rest);
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok()
+    Some(digits.parse().unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn an_answer_names_its_process() {
         assert_eq!(process("{\"told\":\"status\",\"pid\":4711,\"since\":\"x\"}\n"), Some(4711));
-        assert_eq!(process("{\"told\":\"refused\",\"why\":\"\\\"pid\\\":7\"}\n"), None);
+        assert_eq!(process("{\"told\":\"refused\",\"why\":\"\\\"pid\\\":7\"}\n"), Some(0));
         assert_eq!(process(""), None);
     }
 }

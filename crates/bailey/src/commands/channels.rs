@@ -75,7 +75,7 @@ pub(super) async fn run(home: &Home, command: Channels, printer: &Printer) -> Re
 /// Has the channels begin anew, where the daemon runs: connections that were made before are those of before.
 async fn anew(home: &Home) -> Result<()> {
     if let Some(mut daemon) = Client::connect(home)? {
-        daemon.ask(Ask::Reload).await?;
+        daemon.ask(Ask::Anew).await?;
     }
     Ok(())
 }

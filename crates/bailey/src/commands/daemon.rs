@@ -5,7 +5,7 @@ use crate::{
         self, LOG,
         client::Client,
         log::as_now,
-        wire::{Ask, MemoryState, Running, Status, Told},
+        wire::{Ask, ChannelState, MemoryState, PageState, Running, Status, Told},
     },
     exit,
     front::{one_line, short},
@@ -13,6 +13,9 @@ use crate::{
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
+use bailey_journal::JournalFile;
+use bailey_protocol::{SessionId, Timestamp};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
     fs::{self, File},
@@ -77,7 +80,13 @@ pub(super) async fn start(
         if child.try_wait()?.is_some() {
             let why = fs::read_to_string(&told).unwrap_or_default();
             let why = why.trim().strip_prefix("error: ").unwrap_or(why.trim());
-            bail!("the daemon did not start: {}", if why.is_empty() { "it said nothing" } else { why });
+            // Where there is no room for what it said, there is none for anything else.
+            let unwritten = fs::write(&told, "?").err().filter(|_| why.is_empty());
+            let nothing = unwritten.map_or_else(
+                || "it said nothing".to_owned(),
+                |error| format!("`{}` cannot be written: {error}", told.display()),
+            );
+            bail!("the daemon did not start: {}", if why.is_empty() { &nothing } else { why });
         }
         sleep(LOOK).await;
     }
@@ -141,16 +150,30 @@ pub(super) async fn stop(home: &Home, patience_seconds: u64, printer: &Printer) 
     Ok(ExitCode::SUCCESS)
 }
 
+/// How everything is, for scripts.
+#[derive(Serialize)]
+struct Standing<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    /// Since when everything is stopped; RFC 3339, UTC.
+    stopped: Option<Timestamp>,
+}
+
 pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
+    let stopped = stopped(home);
+    if let Some(since) = stopped.filter(|_| !printer.is_json()) {
+        let says = "everything is stopped, and nothing begins until: bailey estop --release";
+        printer.line(format!("{} (since {})", printer.paint(Style::Red, says), at(&since.to_string())));
+    }
     let Some(status) = asked(home).await? else {
         if printer.is_json() {
-            printer.json(&json!({ "pid": null }));
+            printer.json(&json!({ "pid": null, "stopped": stopped }));
         }
         printer.note("no daemon of this home runs; to start it: bailey start");
         return Ok(ExitCode::from(exit::FAILED));
     };
     if printer.is_json() {
-        printer.json(&status);
+        printer.json(&Standing { status: &status, stopped });
         return Ok(ExitCode::SUCCESS);
     }
     let since = at(&status.since);
@@ -162,8 +185,34 @@ pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
         status.version
     ));
     status.memory.iter().for_each(|memory| tell_memory(memory, printer));
+    for ChannelState { name, up, note } in &status.channels {
+        tell_part(&format!("channel {name}"), *up, note, printer);
+    }
+    if let Some(PageState { url, up, note }) = &status.page {
+        tell_part("page", *up, if *up { url } else { note }, printer);
+    }
+    if let Some(ChannelState { up, note, .. }) = &status.telemetry {
+        tell_part("collector", *up, note, printer);
+    }
     status.sessions.iter().for_each(|session| tell_session(session, printer));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Since when everything is stopped. That this cannot be read is told by whatever begins.
+fn stopped(home: &Home) -> Option<Timestamp> {
+    let journal = Some(home.journal()).filter(|path| path.exists())?;
+    JournalFile::open(&journal).ok()?.standing(SessionId::new(0, [0; 10])).ok()?.0
+}
+
+/// A process that the daemon keeps, and the last that it said before it ended.
+fn tell_part(name: &str, up: bool, about: &str, printer: &Printer) {
+    let (style, state) = if up { (Style::Green, "up") } else { (Style::Yellow, "down") };
+    printer.line(format!(
+        "  {} {} {}",
+        printer.paint(Style::Bold, &format!("{name:<16}")),
+        printer.paint(style, &format!("{state:<5}")),
+        printer.paint(Style::Plain, &one_line(about)),
+    ));
 }
 
 /// Free memory is nothing to be told of.

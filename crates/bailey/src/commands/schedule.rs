@@ -42,6 +42,7 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
                 agent: home.agent.clone(),
                 since,
                 session: None,
+                begun: None,
             };
             Schedules::change(home, |schedules| schedules.add(&name, schedule))?;
             printer.note(&format!("{name}: the next time is {}", next.map(local).unwrap_or_default()));

@@ -55,6 +55,8 @@ pub(super) struct Kept {
     /// Whether it is to be begun no more, or at once.
     is_over: Cell<bool>,
     is_anew: Cell<bool>,
+    /// Whether servers deliver to it.
+    pub(super) takes_deliveries: bool,
     pub(super) inbox: Inbox,
 }
 
@@ -67,6 +69,7 @@ impl Kept {
             socket: RefCell::default(),
             is_over: Cell::default(),
             is_anew: Cell::default(),
+            takes_deliveries: false,
             inbox: Inbox::default(),
         }
     }
@@ -128,7 +131,10 @@ impl Daemon {
                         daemon.changed.notify_waiters();
                         return log("given_up", &kept.state().note);
                     }
-                    Ok(_) => "its process ended".to_owned(),
+                    Ok(_) => {
+                        let last = kept.state().note;
+                        if last.is_empty() { "its process ended".to_owned() } else { last }
+                    }
                     Err(error) => format!("{error:#}"),
                 };
                 kept.is(false, why.clone());
@@ -202,6 +208,7 @@ impl Daemon {
             });
         }
         kept.socket.borrow_mut().take();
+        kept.inbox.leave();
         drop(socket);
         // It ends with its line; who does not is none any more.
         let status = match timeout(super::ENDING_MAX, ended(child)).await {
@@ -212,8 +219,8 @@ impl Daemon {
             }
         };
         timeout(super::ENDING_MAX, said).await.ok();
-        if let Some(last) = remarks.borrow().last() {
-            kept.state.borrow_mut().note = last.strip_prefix("error: ").unwrap_or(last).to_owned();
+        if let Some(why) = remarks.borrow().last().and_then(|last| last.strip_prefix("error: ")) {
+            why.clone_into(&mut kept.state.borrow_mut().note);
         }
         Ok(status.and_then(|status| status.code()))
     }

@@ -3,15 +3,16 @@
 use super::{
     Daemon,
     attached::Kept,
-    bridge::{Answer, Asked, Given, Need, What},
+    bridge::{Answer, Asked, Given, Need, Page, What},
     wire::{self, Introduced, Told, Wanted},
 };
 use crate::{
     channels::{People, Sessions},
-    config::{Channel, Config},
+    config::{Channel, Config, Kind},
+    exit::{self, Failure},
 };
-use anyhow::{Context as _, Result, bail};
-use bailey_protocol::{Role, Speaker};
+use anyhow::{Context as _, Error, Result, bail};
+use bailey_protocol::{Role, SessionId, Speaker};
 use serde_json::json;
 use std::{
     io::Write as _,
@@ -21,12 +22,15 @@ use std::{
     time::Duration,
 };
 use tokio::{
+    sync::oneshot,
     task::spawn_local,
     time::{sleep, timeout},
 };
 
 /// How long a channel may take to say that everything stops.
 const LAST_WORD: Duration = Duration::from_millis(300);
+/// How long a copy of the home may take.
+const COPY_MAX: Duration = Duration::from_secs(3600);
 /// What a page may take, and how much of it is told, in bytes.
 const PAGE_MAX: Duration = Duration::from_secs(30);
 const PAGE_BYTES_MAX: usize = 3500;
@@ -38,7 +42,9 @@ impl Daemon {
         kept.iter().for_each(|channel| channel.end());
         kept.clear();
         for (name, channel) in &config.channels {
-            let one = Rc::new(Kept::new("channel", name));
+            let mut one = Kept::new("channel", name);
+            one.takes_deliveries = channel.kind == Kind::Webhook;
+            let one = Rc::new(one);
             kept.push(one.clone());
             let inbox = one.clone();
             let words = ["channels", "run", name].map(str::to_owned);
@@ -49,7 +55,8 @@ impl Daemon {
                     let asked = match need {
                         Need::Person(asked) => asked,
                         Need::Delivery(taken) => {
-                            return (Given::Delivery(kept.inbox.next(taken).await), None);
+                            let gone = || Given::Person(Answer::Refused("it has ended".into()));
+                            return (kept.inbox.next(taken).await.map_or_else(gone, Given::Delivery), None);
                         }
                     };
                     let answered = daemon.serve_channel(&name, &channel, asked).await;
@@ -60,6 +67,13 @@ impl Daemon {
             };
             self.keep_up(one, words.into(), |_| Ok(()), serve);
         }
+    }
+
+    /// Ends the processes of all channels, and with them the connections that they have; each begins again at once.
+    pub(super) fn begin_channels_anew(&self) -> Told {
+        let channels = self.channels.borrow();
+        channels.iter().for_each(|kept| kept.begin_anew());
+        Told::Revoked { count: channels.len() }
     }
 
     /// What somebody at a channel asks for, by who they are to the owner.
@@ -89,11 +103,16 @@ impl Daemon {
                 let stream = self.connect(name, channel, &asked.at, &speaker).await?;
                 Ok((Answer::Connected(speaker), Some(stream.into())))
             }
+            What::Clear if speaker.role == Role::Guest => Ok((
+                Answer::Denied("a guest ends no conversation: that is for those who are in it".into()),
+                None,
+            )),
             What::Clear => {
                 Sessions::set(&self.home, name, &asked.at, None)?;
                 Ok((Answer::Done("the next message begins a new session".into()), None))
             }
             What::Told(_) | What::Estop if !looks_after => denied(),
+            What::Told(Page::Backup) => Ok((Answer::Done(self.copied().await?), None)),
             What::Told(page) => Ok((Answer::Done(self.page(page.words()).await?), None)),
             What::Estop => {
                 self.log.note("estop", json!({ "by": speaker.line() }));
@@ -128,7 +147,7 @@ impl Daemon {
             again.extend(["--model".to_owned(), model.clone()]);
         }
         again.extend(channel.agent.iter().map(|agent| format!("--agent={agent}")));
-        let wanted = |session: Option<bailey_protocol::SessionId>| {
+        let wanted = |session: Option<SessionId>| {
             let place = match session {
                 Some(session) => ["--resume".to_owned(), session.to_string()],
                 None => ["-C".to_owned(), channel.workspace.display().to_string()],
@@ -139,8 +158,9 @@ impl Daemon {
         let opened = match self.open(wanted(known)).await {
             // For want of room nothing is the matter with it.
             Err(error) if self.room().is_err() => Err(error),
-            // One that was removed, or cannot be gone on with, is no reason to say nothing any more.
-            Err(error) if known.is_some() && !self.is_stopping.get() => {
+            // One that was removed, or is another agent's, is no reason to say nothing any more. One that cannot be had just now, such as one
+            // that is looked at in a terminal, is waited for: what was said to it is its.
+            Err(error) if known.is_some_and(|known| self.is_over(known, &error)) => {
                 self.log.note("not_resumed", json!({ "session": known, "why": format!("{error:#}") }));
                 self.open(wanted(None)).await
             }
@@ -159,17 +179,58 @@ impl Daemon {
         Ok(stream)
     }
 
+    /// Whether a session that cannot be opened never can be again here.
+    fn is_over(&self, session: SessionId, error: &Error) -> bool {
+        let is_wrong = error.downcast_ref::<Failure>().is_some_and(|failure| failure.code == exit::WRONG);
+        !self.is_stopping.get() && (is_wrong || !self.home.of_session(session, "").exists())
+    }
+
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new("/proc/self/exe");
         command.arg("--home").arg(&self.home.root).args(["--color", "never"]).stdin(Stdio::null());
         command
     }
 
+    /// A copy of the home: what the command prints, or that it takes longer than anybody waits.
+    async fn copied(self: &Rc<Self>) -> Result<String> {
+        let longer = "it takes longer: it goes on, and the log tells its end (`bailey logs` at the machine)";
+        match timeout(PAGE_MAX, self.copy()?).await {
+            Ok(told) => told.context("nobody makes it any more")?.map_err(Error::msg),
+            Err(_) => Ok(longer.to_owned()),
+        }
+    }
+
+    /// Begins to copy the home, in a task of its own: what comes of it.
+    ///
+    /// # Errors
+    /// When a copy is being made already.
+    pub(super) fn copy(self: &Rc<Self>) -> Result<oneshot::Receiver<Result<String, String>>> {
+        if self.is_copying.replace(true) {
+            bail!("a copy is being made already");
+        }
+        let (tell, told) = oneshot::channel();
+        let daemon = self.clone();
+        spawn_local(async move {
+            let copied = daemon.page_within(&["backup"], COPY_MAX).await;
+            daemon.is_copying.set(false);
+            match &copied {
+                Ok(told) => daemon.log.note("copied", json!({ "told": told.trim() })),
+                Err(error) => daemon.log.note("not_copied", json!({ "why": format!("{error:#}") })),
+            }
+            tell.send(copied.map_err(|error| format!("{error:#}"))).ok();
+        });
+        Ok(told)
+    }
+
     pub(super) async fn page(&self, words: &[&str]) -> Result<String> {
+        self.page_within(words, PAGE_MAX).await
+    }
+
+    async fn page_within(&self, words: &[&str], most: Duration) -> Result<String> {
         let mut command = self.command();
         command.args(words).stderr(Stdio::null());
         let printed = tokio::task::spawn_blocking(move || command.output());
-        let printed = timeout(PAGE_MAX, printed).await.context("it took too long")???;
+        let printed = timeout(most, printed).await.context("it took too long")???;
         if !printed.status.success() && printed.stdout.is_empty() {
             bail!("`bailey {}` failed ({})", words.join(" "), printed.status);
         }

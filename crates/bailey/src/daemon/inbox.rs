@@ -3,7 +3,11 @@
 
 use super::bridge::Taken;
 use bailey_gateway::{Answer, Delivery};
-use std::{cell::RefCell, collections::VecDeque, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    time::Duration,
+};
 use tokio::{
     sync::{Notify, oneshot},
     time::timeout,
@@ -19,6 +23,8 @@ pub(super) struct Inbox {
     /// The one that the process looks at.
     taken: RefCell<Option<oneshot::Sender<Taken>>>,
     came: Notify,
+    /// How many processes have asked and ended.
+    left: Cell<u64>,
 }
 
 impl Inbox {
@@ -43,18 +49,27 @@ impl Inbox {
         }
     }
 
-    /// The next one, for the channel's process, which says what became of the one before.
-    pub(super) async fn next(&self, taken: Option<Taken>) -> Delivery {
+    /// The next one, for the channel's process, which says what became of the one before; none once that process has ended.
+    pub(super) async fn next(&self, taken: Option<Taken>) -> Option<Delivery> {
+        let left = self.left.get();
         // Without a word about it a new process asks: the one before is delivered again.
         let before = self.taken.borrow_mut().take();
         before.zip(taken).map(|(asker, taken)| asker.send(taken));
-        loop {
+        while self.left.get() == left {
             let next = self.waiting.borrow_mut().pop_front();
             if let Some((delivery, asker)) = next.filter(|(_, asker)| !asker.is_closed()) {
                 *self.taken.borrow_mut() = Some(asker);
-                return delivery;
+                return Some(delivery);
             }
             self.came.notified().await;
         }
+        None
+    }
+
+    /// The channel's process has ended: nothing is given to it any more, and what it looked at is delivered again.
+    pub(super) fn leave(&self) {
+        self.left.set(self.left.get() + 1);
+        self.taken.borrow_mut().take();
+        self.came.notify_waiters();
     }
 }

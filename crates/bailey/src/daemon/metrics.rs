@@ -13,7 +13,7 @@ impl Daemon {
         let working = sessions.iter().filter(|held| held.state.working).count();
         let questions: usize = sessions.iter().map(|held| held.state.questions).sum();
         let clients: usize = sessions.iter().map(|held| held.state.clients).sum();
-        let crashes: usize = self.crashes.borrow().values().map(Vec::len).sum();
+        let crashes = self.crashes_lately();
         let mut all = vec![
             Figure::gauge("bailey.info", "Which version runs.").with("version", &status.version, 1),
             Figure::gauge("bailey.sessions", "Sessions whose processes run, by what they do.")

@@ -28,6 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{
+    sync::Semaphore,
     task::{spawn_blocking, spawn_local},
     time::sleep,
 };
@@ -38,6 +39,8 @@ const CODES_MAX: usize = 8;
 /// How much may be guessed wrong within a time.
 const WRONG_MAX: usize = 10;
 const WRONG_WITHIN: Duration = Duration::from_secs(60);
+/// How many deliveries of servers are looked after at once.
+const DELIVERIES_MAX: usize = 8;
 /// How long what a browser sees or has done may take.
 const DOING_MAX: Duration = Duration::from_secs(300);
 /// The longest text that is passed on to a command.
@@ -59,6 +62,8 @@ pub(super) struct Page {
     codes: RefCell<BTreeMap<Digest, Instant>>,
     /// When something wrong was shown.
     wrong: RefCell<VecDeque<Instant>>,
+    deliveries: Semaphore,
+    listener: Rc<TcpListener>,
 }
 
 impl Page {
@@ -95,7 +100,7 @@ impl Page {
         let mut wrong = self.wrong.borrow_mut();
         wrong.retain(|at| at.elapsed() < WRONG_WITHIN);
         let oldest = wrong.front().filter(|_| wrong.len() >= WRONG_MAX)?;
-        Some(Answer::Later((WRONG_WITHIN - oldest.elapsed()).as_secs() + 1))
+        Some(Answer::Later(WRONG_WITHIN.saturating_sub(oldest.elapsed()).as_secs() + 1))
     }
 }
 
@@ -114,11 +119,15 @@ impl Daemon {
     }
 
     fn open_page(self: &Rc<Self>, settings: &config::Page) -> Result<()> {
-        if let Some(before) = self.page.borrow_mut().take() {
-            before.end();
-        }
+        let before = self.page.borrow_mut().take();
+        before.iter().for_each(|before| before.end());
         let mut logins = Logins::of(&self.home)?;
-        let listener = listen(settings.listen, logins.port)?;
+        // Where the address stays its listener does: the process of before lets go of it only when it has ended.
+        let stays = before.filter(|before| settings.listen.is_none_or(|wanted| wanted == before.at));
+        let listener = match stays {
+            Some(before) => before.listener.clone(),
+            None => Rc::new(listen(settings.listen, logins.port)?),
+        };
         let at = listener.local_addr()?;
         if logins.port != Some(at.port()) {
             logins.port = Some(at.port());
@@ -132,6 +141,8 @@ impl Daemon {
             at,
             codes: RefCell::default(),
             wrong: RefCell::default(),
+            deliveries: Semaphore::new(DELIVERIES_MAX),
+            listener: listener.clone(),
         }));
         let greet = move |socket: &_| {
             let packet = Packet { number: 0, it: &greeting };
@@ -188,10 +199,13 @@ impl Daemon {
             Wish::Health => return Ok((Answer::Done("ok\n".into()), None)),
             Wish::Deliver(delivery) => {
                 let mut channels = self.channels.borrow().clone().into_iter();
-                let Some(channel) = channels.find(|kept| kept.state().name == delivery.channel) else {
+                let is_it = |kept: &Rc<Kept>| kept.takes_deliveries && kept.state().name == delivery.channel;
+                let Some(channel) = channels.find(is_it) else {
                     // Whoever may not know learns no names.
                     return Ok((Answer::Unknown, None));
                 };
+                // Who waits for a channel's process takes no place from those who are let in.
+                let Ok(_place) = page.deliveries.try_acquire() else { return Ok((Answer::Later(1), None)) };
                 return Ok((channel.inbox.deliver(delivery).await, None));
             }
             Wish::Login(code, name) => return Ok((self.let_in(&page, &code.code, &name)?, None)),

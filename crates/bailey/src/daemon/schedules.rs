@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     home::{COPY_NAME, Home},
-    schedules::{Schedule, Schedules},
+    schedules::{Begun, Schedule, Schedules},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
@@ -18,7 +18,7 @@ use std::{fs, rc::Rc, time::Duration};
 use tokio::{
     io::BufReader,
     net::UnixStream,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 /// How often is looked at the clock: a minute is a schedule's smallest step. Where tests move it, nobody waits for that.
@@ -37,6 +37,7 @@ const CHANNEL: &str = "schedule";
 impl Daemon {
     /// Does what is due, until the daemon stops.
     pub(super) async fn keep_time(self: Rc<Self>) {
+        let mut copied: Option<Instant> = None;
         while !self.is_stopping.get() {
             let due = Schedules::of(&self.home).map(|schedules| {
                 let now = SystemClock.now();
@@ -60,7 +61,7 @@ impl Daemon {
                         if missed > 0 {
                             self.log.note("missed", json!({ "schedule": name, "times": missed }));
                         }
-                        if let Err(error) = self.begin_task(&name, schedule, moment).await {
+                        if let Err(error) = self.do_what_is_due(&name, schedule, moment).await {
                             let why = format!("{error:#}");
                             self.log.note("not_begun", json!({ "schedule": name, "why": why }));
                         }
@@ -68,14 +69,10 @@ impl Daemon {
                 }
                 Err(error) => self.log.note("no_schedules", json!({ "why": format!("{error:#}") })),
             }
-            if self.is_daily.get() && is_old(&self.home, SystemClock.now()) && self.room().is_ok() {
-                match self.page(&["backup"]).await {
-                    Ok(told) => self.log.note("copied", json!({ "told": told.trim() })),
-                    Err(error) => {
-                        self.log.note("not_copied", json!({ "why": format!("{error:#}") }));
-                        sleep(AGAIN).await;
-                    }
-                }
+            let is_wanted = self.is_daily.get() && is_old(&self.home, SystemClock.now());
+            // Nothing else that is due waits for it.
+            if is_wanted && copied.is_none_or(|at| at.elapsed() > AGAIN) && self.room().is_ok() {
+                copied = self.copy().is_ok().then(Instant::now).or(copied);
             }
             sleep(LOOK).await;
         }
@@ -84,48 +81,87 @@ impl Daemon {
     /// Begins a schedule's task now.
     pub(super) async fn run_schedule(self: &Rc<Self>, name: &str) -> Result<Told> {
         let schedule = Schedules::of(&self.home)?.get(name)?.clone();
-        let session = self.begin_task(name, schedule, SystemClock.now()).await?;
+        let moment = SystemClock.now();
+        let session = self.open_task(name, &schedule, None).await?;
+        self.give_task(name, schedule.task, (moment, moment), session).await?;
         Ok(Told::Opened { session, remarks: Vec::new() })
     }
 
-    async fn begin_task(
+    /// A time that was cut off is done first, in its own session, which knows whether it has it: so it is done once.
+    async fn do_what_is_due(
         self: &Rc<Self>,
         name: &str,
         schedule: Schedule,
         moment: Timestamp,
+    ) -> Result<()> {
+        let cut_off = match schedule.begun {
+            // What became of its session since, such as that it was removed, keeps nothing else from being done.
+            Some(begun) => self.open_task(name, &schedule, Some(begun.session)).await.ok().map(|_| begun),
+            None => None,
+        };
+        let begun = match cut_off {
+            Some(begun) => begun,
+            None => Begun { moment, session: self.open_task(name, &schedule, None).await? },
+        };
+        // Before it is said: who is cut off afterwards says it to this session once more, under the same name.
+        Schedules::change(&self.home, |schedules| {
+            schedules.get(name)?.begun = Some(begun);
+            Ok(())
+        })?;
+        self.give_task(name, schedule.task, (begun.moment, moment), begun.session).await
+    }
+
+    /// Opens the session of a time: a new one, or the one that was begun for it.
+    async fn open_task(
+        self: &Rc<Self>,
+        name: &str,
+        schedule: &Schedule,
+        session: Option<SessionId>,
     ) -> Result<SessionId> {
-        let Schedule { task, directory, model, tokens, agent, .. } = schedule;
+        let Schedule { directory, model, tokens, agent, .. } = schedule;
         let bound = tokens.map(|tokens| format!("--tokens={tokens}"));
-        let agent = agent.map(|agent| format!("--agent={agent}"));
-        let model = model.map(|model| format!("--model={model}"));
+        let agent = agent.as_ref().map(|agent| format!("--agent={agent}"));
+        let model = model.as_ref().map(|model| format!("--model={model}"));
         let again: Vec<String> = [model, bound, agent].into_iter().flatten().collect();
         // What it may is no word that it is begun again with: that stands in its journal.
-        let place = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}")];
+        let new = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}")];
+        let place = session.map_or(new.into(), |session| vec!["--resume".to_owned(), session.to_string()]);
         let words = again.iter().cloned().chain(place).collect();
-        let Told::Opened { session, .. } =
-            self.open(Wanted { directory, words, again, session: None }).await?
-        else {
-            bail!("the session was not opened");
-        };
+        let wanted = Wanted { directory: directory.clone(), words, again, session };
+        match self.open(wanted).await? {
+            Told::Opened { session, .. } => Ok(session),
+            _ => bail!("the session was not opened"),
+        }
+    }
+
+    /// Gives the task of one time to its session. One that takes it only now has done all times up to the last one.
+    async fn give_task(
+        &self,
+        name: &str,
+        task: String,
+        (moment, last): (Timestamp, Timestamp),
+        session: SessionId,
+    ) -> Result<()> {
         let speaker =
             Speaker { channel: CHANNEL.into(), id: name.into(), name: name.into(), role: Role::User };
         let key = format!("{CHANNEL}:{name}:{moment}");
-        timeout(ACCEPTED_MAX, self.give(session, speaker, task, key))
+        let is_new = timeout(ACCEPTED_MAX, self.give(session, speaker, task, key))
             .await
             .context("the session did not take its task in time")??;
-        // The last, so that who is cut off before does it again: a session that took it and is not named here is none's.
+        // The last, so that who is cut off before looks whether it was done.
         Schedules::change(&self.home, |schedules| {
             let schedule = schedules.get(name)?;
-            schedule.since = schedule.since.max(moment);
+            schedule.since = schedule.since.max(if is_new { last } else { moment });
             schedule.session = Some(session);
+            schedule.begun = None;
             Ok(())
         })?;
         self.log.note("begun", json!({ "schedule": name, "session": session, "moment": moment.to_string() }));
-        Ok(session)
+        Ok(())
     }
 
-    /// Says a task to a session, and waits until it is in the journal.
-    async fn give(&self, session: SessionId, introduced: Speaker, text: String, key: String) -> Result<()> {
+    /// Says a task to a session, and waits until it is in the journal: whether it was not there before.
+    async fn give(&self, session: SessionId, introduced: Speaker, text: String, key: String) -> Result<bool> {
         let stream = wire::connect(&self.home.daemon(), &session.to_string())?;
         stream.set_nonblocking(true)?;
         let mut stream = BufReader::new(UnixStream::from_std(stream)?);
@@ -134,7 +170,8 @@ impl Daemon {
         wire::say(&mut stream, &Op::Say(inbound)).await?;
         while let Some(line) = wire::line(&mut stream, wire::EVENT_BYTES_MAX).await? {
             match serde_json::from_slice::<Event>(&line).map(|event| event.happening) {
-                Ok(Happening::Accepted { .. } | Happening::Repeated { .. }) => return Ok(()),
+                Ok(Happening::Accepted { .. }) => return Ok(true),
+                Ok(Happening::Repeated { .. }) => return Ok(false),
                 Ok(Happening::Failed { error, .. }) => bail!(error),
                 _ => {}
             }

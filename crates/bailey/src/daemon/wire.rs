@@ -49,6 +49,8 @@ pub(crate) enum Ask {
     Open(Wanted),
     /// End the process of a session that is at rest, so that its changes can be looked at elsewhere.
     Close { session: SessionId },
+    /// Have the channels begin anew, whatever the configuration says by now: connections that were made before are those of before.
+    Anew,
     /// Begin a schedule's task now.
     Run { schedule: String },
     /// A link by which one browser is let in.

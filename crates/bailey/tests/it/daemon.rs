@@ -157,6 +157,56 @@ fn last(stage: &Stage) -> String {
 }
 
 #[test]
+fn nobody_is_missed_where_a_session_works_or_runs_something() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let runs = json!({ "command": "sleep 600", "background": true });
+    let script = vec![
+        held(&gate, "it is done"),
+        Reply::text("you are back"),
+        Reply::calls([("c1", "command_run", runs)]),
+        Reply::text("it runs"),
+    ];
+    let model = stage.model(script);
+    let mut start = Command::new(controls());
+    start.args(stage.bailey(&["start"]).get_args()).env("BAILEY_CONTROL_IDLE", "1500");
+    assert!(start.current_dir(stage.project()).stderr(Stdio::null()).status().unwrap().success());
+    let daemon = Daemon::of(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    terminal.keys("repair it\r");
+    model.wait_for(1);
+    let running = daemon.wait("a turn", |it| it["working"] == true && it["clients"] == 1);
+    terminal.close();
+    daemon.wait("a turn without a terminal", |it| it["working"] == true && it["clients"] == 0);
+    thread::sleep(Duration::from_secs(3));
+    // Who comes back while it works can say something, and stays when it has ended.
+    let name = running["session"].as_str().unwrap();
+    let mut back = Terminal::start(&stage, &["chat", "--resume", name]).unwrap();
+    back.wait_for("› repair it");
+    back.keys("and now?\r");
+    gate.open();
+    back.wait_for_in_turn(&["it is done", "you are back"]);
+    back.keys("run it\r");
+    back.wait_for("it runs");
+    back.close();
+    daemon.wait("nobody there", |it| it["clients"] == 0 && it["processes"] == 1);
+    // Neither the time nor a reload ends what runs in the background.
+    thread::sleep(Duration::from_secs(11));
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(daemon.status()["sessions"][0]["pid"], running["pid"]);
+    // The control: without it the session's process ends.
+    let runs = stage.ran(&["--json", "ps"]).lines().remove(0);
+    let stopped = stage.ran(&["ps", "--stop", runs["name"].as_str().unwrap()]);
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    let deadline = Instant::now() + PATIENCE;
+    while !daemon.status()["sessions"].as_array().unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "a session at rest stays");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
 fn two_terminals_share_one_session_and_a_question() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();

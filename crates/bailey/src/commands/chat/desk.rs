@@ -111,8 +111,9 @@ struct Desk<'a> {
     questions: BTreeSet<ApprovalId>,
     /// What the daemon was told last.
     reported: State,
-    /// Since when nothing was done and nobody was there.
+    /// Since when nothing was done and nobody was there, and for how long that may be.
     idle: Instant,
+    idle_max: Duration,
 }
 
 impl<'a> Desk<'a> {
@@ -128,6 +129,10 @@ impl<'a> Desk<'a> {
             questions: BTreeSet::new(),
             reported: State::default(),
             idle: Instant::now(),
+            #[cfg(not(feature = "controls"))]
+            idle_max: IDLE,
+            #[cfg(feature = "controls")]
+            idle_max: crate::controls::idle().unwrap_or(IDLE),
         }
     }
 
@@ -167,6 +172,7 @@ impl<'a> Desk<'a> {
                 accepted = self.listener.accept() => {
                     // One that is not accepted connects again.
                     if let Ok((stream, _)) = accepted && wire::is_owner(&stream) {
+                        self.idle = Instant::now();
                         self.clients.add(stream);
                     }
                 }
@@ -177,9 +183,11 @@ impl<'a> Desk<'a> {
                     self.clients.finish().await;
                     return Ok(ended?);
                 }
-                () = sleep_until(self.idle + IDLE) => {
+                () = sleep_until(self.idle + self.idle_max) => {
                     self.idle = Instant::now();
-                    self.is_draining |= self.clients.is_empty() && kernel.process_count(session) == 0;
+                    // Nothing takes this back: whoever comes while a turn runs must find a session that goes on.
+                    let is_unneeded = !self.is_working && !self.is_asked && kernel.process_count(session) == 0;
+                    self.is_draining |= is_unneeded && self.clients.is_empty();
                 }
             }
         }
