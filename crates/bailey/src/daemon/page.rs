@@ -123,7 +123,10 @@ impl Daemon {
         before.iter().for_each(|before| before.end());
         let mut logins = Logins::of(&self.home)?;
         // Where the address stays its listener does: the process of before lets go of it only when it has ended.
-        let stays = before.filter(|before| settings.listen.is_none_or(|wanted| wanted == before.at));
+        let is_there = |at: SocketAddr, wanted: SocketAddr| {
+            wanted.ip() == at.ip() && [0, at.port()].contains(&wanted.port())
+        };
+        let stays = before.filter(|it| settings.listen.is_none_or(|wanted| is_there(it.at, wanted)));
         let listener = match stays {
             Some(before) => before.listener.clone(),
             None => Rc::new(listen(settings.listen, logins.port)?),

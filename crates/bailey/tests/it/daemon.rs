@@ -370,8 +370,27 @@ fn a_home_has_one_daemon_that_says_what_is_wrong() {
     let ran = stage.ran(&["start"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no_such_key"), "{ran:?}");
     fs::remove_file(&config).unwrap();
+    fs::write(&config, "[channels.phone]\nkind = \"telegram\"\nkey_env = \"NOT_THERE\"\nworkspace = \"/\"\n")
+        .unwrap();
 
     let daemon = Daemon::start(&stage);
+    // What cannot be up says why; somebody is let in no more also where the rules have a mistake.
+    let deadline = Instant::now() + PATIENCE;
+    while !stage.ran(&["status"]).stdout.contains("channel phone    down  the key of the channel") {
+        assert!(Instant::now() < deadline, "{:?}", stage.ran(&["status"]));
+        thread::sleep(Duration::from_millis(20));
+    }
+    let people = json!({ "people": [{ "id": "7", "name": "Ann", "role": "owner", "since": "2026-01-01T00:00:00Z" }], "asked": [] });
+    fs::create_dir_all(stage.home().join("channels/phone")).unwrap();
+    fs::write(stage.home().join("channels/phone/people.json"), people.to_string()).unwrap();
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    fs::write(stage.home().join("policy/wrong.toml"), "nothing = 1\n").unwrap();
+    assert_eq!(stage.ran(&["reload"]).code, Some(1));
+    let ran = stage.ran(&["channels", "forget", "phone", "7"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("may not speak here any more"), "{ran:?}");
+    fs::remove_file(stage.home().join("policy/wrong.toml")).unwrap();
+    fs::remove_file(&config).unwrap();
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
     let ran = stage.ran(&["start"]);
     assert!(ran.code == Some(0) && ran.stderr.contains("runs already"), "{ran:?}");
     let ran = stage.ran(&["start", "--foreground"]);

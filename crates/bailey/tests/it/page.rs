@@ -457,6 +457,56 @@ fn figures_are_for_whoever_has_a_token_and_that_is_all_it_opens() {
 
 /// Attack A08.
 #[test]
+fn a_reload_leaves_the_page_where_it_is() {
+    let stage = Stage::new(&[]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    let daemon = Daemon::start(&stage);
+    let before = port(&link(&stage));
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    // The same place by its number, as another name, and as it is where nobody says.
+    for page in [format!("listen = \"127.0.0.1:{before}\""), "shown_as = \"https://bailey.example\"".into()] {
+        fs::write(&config, own.replace("listen = \"127.0.0.1:0\"", &page)).unwrap();
+        assert_eq!(stage.ran(&["reload"]).code, Some(0));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while daemon.status()["page"]["up"] != true {
+            assert!(Instant::now() < deadline, "the page is down: {}", daemon.status()["page"]);
+            thread::sleep(Duration::from_millis(20));
+        }
+        let told = ask(before, "GET /healthz", &[format!("host: 127.0.0.1:{before}")], None);
+        assert_eq!((told.status, told.body.as_str()), (200, "ok\n"), "{page}");
+    }
+}
+
+#[test]
+fn whoever_delivers_to_no_webhook_takes_no_place() {
+    let stage = Stage::new(&[]);
+    let _model = stage.model(Vec::new());
+    let telegram = crate::telegram::channel(&stage);
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let port = port(&link(&stage));
+    let hook = move |channel: &str| {
+        let heads = [
+            format!("host: 127.0.0.1:{port}"),
+            "content-type: application/json".to_owned(),
+            "webhook-id: 1".to_owned(),
+            "webhook-timestamp: 1".to_owned(),
+            "webhook-signature: v1,AAAA".to_owned(),
+        ];
+        ask(port, &format!("POST /hooks/{channel}"), &heads, Some(&json!({ "text": "x" }))).status
+    };
+    // A channel of another kind is told from none by nothing, and least by the time.
+    let begin = Instant::now();
+    let waiting: Vec<_> = (0..20).map(|_| thread::spawn(move || hook("phone"))).collect();
+    let told: Vec<u16> = waiting.into_iter().map(|it| it.join().unwrap()).collect();
+    assert!(told.iter().all(|status| *status == hook("nobody")), "{told:?}");
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    drop(telegram);
+}
+
+#[test]
 fn where_others_could_come_to_it_it_does_not_listen() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     for (key, value) in [

@@ -6,7 +6,7 @@ mod token;
 
 use crate::{daemon::Daemon, stage::Stage};
 use bailey_testkit::{ModelServer, Reply};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     fs, thread,
     time::{Duration, Instant},
@@ -72,6 +72,43 @@ fn what_was_due_while_nobody_was_there_is_done_once() {
     assert_eq!(said.len(), 1, "{said:#?}");
     assert_eq!((&said[0]["by"]["channel"], &said[0]["by"]["role"]), (&"schedule".into(), &"user".into()));
     assert!(said[0]["key"].as_str().unwrap().starts_with("schedule:yearly:20"), "{said:#?}");
+}
+
+#[test]
+fn a_time_that_was_cut_off_before_it_was_noted_is_done_once() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let model = home(&stage, vec![Reply::text("all is well"), Reply::text("once more")]);
+    add(&stage, "yearly", "0 0 1 1 *", "look around");
+    since(&stage, "2020-06-01T00:00:00Z");
+    let daemon = Daemon::start(&stage);
+    model.wait_for(1);
+    wait("its note", || !listed(&stage)[0]["session"].is_null());
+    daemon.wait("its end", |it| it["working"] == false);
+    // As a kill between the acceptance and the note leaves it.
+    let path = stage.home().join("schedules.json");
+    let cut_off = |is_known: bool| {
+        assert_eq!(stage.ran(&["stop"]).code, Some(0));
+        let mut value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        let one = &mut value["yearly"];
+        let (moment, session) = (one["since"].clone(), one["session"].clone());
+        one["since"] = "2020-06-01T00:00:00Z".into();
+        if is_known {
+            one["begun"] = json!({ "moment": moment, "session": session });
+        }
+        fs::write(&path, value.to_string()).unwrap();
+        assert_eq!(stage.ran(&["start"]).code, Some(0));
+    };
+    let is_noted = || {
+        let value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        value["yearly"]["begun"].is_null() && value["yearly"]["since"] != "2020-06-01T00:00:00Z"
+    };
+    cut_off(true);
+    wait("its note", is_noted);
+    thread::sleep(Duration::from_secs(1));
+    assert_eq!(model.requests().len(), 1);
+    // The control: without a word about its session it is done again.
+    cut_off(false);
+    model.wait_for(2);
 }
 
 #[test]

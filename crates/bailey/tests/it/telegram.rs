@@ -3,6 +3,7 @@
 mod attacks;
 mod cards;
 mod files;
+mod stops;
 
 use crate::{
     attacks::actor::controls,

@@ -1,0 +1,133 @@
+//! What ends something at a phone: it waits for nothing, is done once, and leaves nothing behind that is done again.
+
+use super::{ANN, BOB, at, bridge, pair};
+use crate::{
+    daemon::{Daemon, end},
+    stage::Stage,
+    terminal::Terminal,
+};
+use bailey_testkit::{Gate, Message, Reply, telegram::Fault};
+use serde_json::{Value, json};
+use std::{
+    fs::File,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long what waits for nothing may take.
+const SOON: Duration = Duration::from_secs(10);
+
+fn count(stage: &Stage, kind: &str) -> usize {
+    stage.trail().into_iter().filter(|it| it["type"] == kind).count()
+}
+
+fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + SOON;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not come");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_stops_something_waits_for_no_answer_that_is_shown() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let list = || Reply::calls([("c1", "fs_list", json!({ "path": "." }))]);
+    let held = || Reply::Held(gate.clone(), Message::text("never said"));
+    let (telegram, model) = at(&stage, vec![list(), held(), list(), held()]);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    pair(&stage, &telegram, BOB, "Bob", "guest");
+    // What it does is to be shown, and the platform wants to be left alone.
+    let asked = telegram.calls("sendMessage");
+    telegram.fail("sendMessage", [Fault::Slow(60)]);
+    telegram.says(ANN, "Ann", ANN, "work");
+    model.wait_for(2);
+    wait("an answer", || telegram.calls("sendMessage") > asked);
+    // A guest stops nothing, and the owner a turn and everything.
+    telegram.says(BOB, "Bob", BOB, "/stop");
+    telegram.says(BOB, "Bob", BOB, "/estop");
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(daemon.status()["sessions"][0]["working"], true);
+    telegram.says(ANN, "Ann", ANN, "/stop");
+    wait("the turn's end", || daemon.status()["sessions"][0]["working"] == false);
+    assert_eq!(count(&stage, "stopped"), 0);
+    telegram.says(ANN, "Ann", ANN, "/estop");
+    wait("the stop", || count(&stage, "stopped") == 1);
+}
+
+#[test]
+fn an_emergency_stop_is_done_once_however_long_its_answer_takes() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, model) = at(&stage, vec![Reply::text("it works again")]);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.fail_with("sendMessage", "everything stops", [Fault::Slow(2), Fault::Slow(2)]);
+    telegram.says(ANN, "Ann", ANN, "/estop");
+    wait("the stop", || count(&stage, "stopped") == 1);
+    let Some(mut terminal) = Terminal::start(&stage, &["estop", "--release"]) else { return };
+    terminal.wait_for("Let agents of this home work again?");
+    terminal.keys("y\n");
+    assert_eq!(terminal.end().0, 0);
+    if stage.ran(&["status"]).code != Some(0) {
+        assert_eq!(stage.ran(&["start"]).code, Some(0));
+    }
+    telegram.says(ANN, "Ann", ANN, "and now?");
+    telegram.wait_for(ANN, "it works again");
+    thread::sleep(Duration::from_secs(3));
+    assert_eq!((count(&stage, "stopped"), model.requests().len()), (1, 1));
+    drop(daemon);
+}
+
+#[test]
+fn a_conversation_is_ended_at_rest_and_by_no_guest() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let script = vec![Reply::Held(gate.clone(), Message::text("the first")), Reply::text("the second")];
+    let (telegram, model) = at(&stage, script);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    pair(&stage, &telegram, BOB, "Bob", "guest");
+    let group = -100;
+    telegram.says(ANN, "Ann", group, "@bailey_bot work");
+    model.wait_for(1);
+    telegram.says(ANN, "Ann", group, "/clear@bailey_bot");
+    telegram.wait_for(group, "Something is being worked on");
+    // Whoever begins again asks nobody a second time.
+    end(bridge(&stage), "-KILL");
+    gate.open();
+    telegram.wait_for(group, "the first");
+    telegram.says(BOB, "Bob", group, "/clear@bailey_bot");
+    telegram.wait_for(group, "a guest ends no conversation");
+    telegram.says(ANN, "Ann", group, "@bailey_bot and now?");
+    telegram.wait_for(group, "the second");
+    let bodies: Vec<String> = model.requests().into_iter().map(|request| request.body.to_string()).collect();
+    assert!(bodies.len() == 2 && bodies[1].contains("the first"), "{bodies:#?}");
+    assert_eq!(daemon.status()["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_session_that_is_looked_at_elsewhere_keeps_its_conversation() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, model) = at(&stage, vec![Reply::text("the first"), Reply::text("the second")]);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "one");
+    telegram.wait_for(ANN, "the first");
+    let session = daemon.wait("the end", |it| it["working"] == false)["session"].as_str().unwrap().to_owned();
+    assert_eq!(stage.ran(&["stop"]).code, Some(0));
+    // As `sessions diff` or `apply` in a terminal hold it.
+    let lock =
+        File::options().write(true).open(stage.home().join(format!("sessions/{session}/lock"))).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(stage.ran(&["start"]).code, Some(0));
+    telegram.says(ANN, "Ann", ANN, "two");
+    telegram.wait_for(ANN, "Not now");
+    thread::sleep(Duration::from_secs(3));
+    assert_eq!(model.requests().len(), 1);
+    drop(lock);
+    telegram.wait_for(ANN, "the second");
+    let said: Vec<Value> = stage.trail().into_iter().filter(|it| it["type"] == "accepted").collect();
+    assert!(said.len() == 2 && said.iter().all(|it| it["session"] == session.as_str()), "{said:#?}");
+}
