@@ -90,10 +90,13 @@ impl Web {
             true => (None, None),
             false => self.text(session, &page, isolation, cancel).await?,
         };
-        let text = text.map(|text| text.chars().take(TEXT_CHARS_MAX).collect());
-        let Fetched { status, media, location, body, cut } = page;
+        let Fetched { status, media, location, body, cut: is_cut } = page;
+        let shown: Option<String> = text.as_ref().map(|text| text.chars().take(TEXT_CHARS_MAX).collect());
+        // A text that ends too early is cut, too: what stands at its end may be half of something.
+        let cut = is_cut || shown != text;
+        let text = shown;
         let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
-        let body = (raw && !cut).then_some(Blob(body));
+        let body = (raw && !is_cut).then_some(Blob(body));
         Ok((PageReport { status, media, location, text, body, bytes, cut }, enforced))
     }
 

@@ -95,12 +95,12 @@ impl Origin {
     }
 }
 
-/// A host in the one spelling that it is compared in: lower case, no dot at its end, an address of version 6 as RFC 5952 has it.
+/// A host in the one spelling that it is compared in: lower case, no dots at its end, an address of version 6 as RFC 5952 has it.
 pub(crate) fn canonical(host: &str) -> String {
     let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match inner.and_then(|inner| inner.parse::<std::net::Ipv6Addr>().ok()) {
         Some(address) => format!("[{address}]"),
-        None => host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(),
+        None => host.trim_end_matches('.').to_ascii_lowercase(),
     }
 }
 

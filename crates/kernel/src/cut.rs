@@ -35,6 +35,20 @@ pub(crate) fn tidy(redactor: &Redactor, output: Output) -> Output {
 /// The output as a tool's conclusion sees it: it may show a part of a file, such as one line of a key, and a file may have been cut
 /// when it was read. None: as it is, for there is no secret in it. Tools that plan a change see it as it is.
 pub(crate) fn to_conclude(redactor: &Redactor, output: &Output) -> Option<Output> {
+    if let Report::Page(page) = output.report() {
+        let text = page.text.as_deref()?;
+        let clean = if page.cut {
+            redactor.redact_before_cut(text.as_bytes())
+        } else {
+            let Cow::Owned(clean) = redactor.redact_bytes(text.as_bytes()) else { return None };
+            clean
+        };
+        let mut outcome = output.outcome().clone();
+        if let Report::Page(shown) = &mut outcome.report {
+            shown.text = Some(String::from_utf8_lossy(&clean).trim_end_matches('\u{fffd}').to_owned());
+        }
+        return Some(Output::new(outcome));
+    }
     let Report::File(file) = output.report() else { return None };
     let bytes = &file.content.0;
     let clean = if file.size > bytes.len() as u64 {

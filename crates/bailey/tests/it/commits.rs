@@ -266,6 +266,20 @@ fn a_branch_with_what_nobody_was_asked_about_is_kept_apart() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let start = tip(&stage, "main");
     let hidden = "echo own >.envrc; git add .; git commit -qm brings; git rm -q .envrc; echo more >>a.txt; git commit -qam takes";
+    // In a merge, too, which git tells no files of by itself.
+    let side = |name: &str| {
+        format!(
+            "git checkout -qb {name} main; echo s >{name}; git add .; git commit -qm {name}; git checkout -q main; git merge -q --no-ff --no-commit {name} 2>/dev/null; "
+        )
+    };
+    let merged = format!(
+        "{}echo own >.envrc; git add .; git commit -qm brings; {}git rm -qf .envrc; git commit -qm takes",
+        side("one"),
+        side("two")
+    );
+    let merges = session(&stage, &merged);
+    let diff = sessions(&stage, "diff", &merges);
+    assert!(diff.stdout.contains("a commit of it changes `.envrc`, which an apply asks about"), "{diff:?}");
     let first = session(&stage, hidden);
     let diff = sessions(&stage, "diff", &first);
     assert!(diff.stdout.contains("a commit of it changes `.envrc`, which an apply asks about"), "{diff:?}");

@@ -4,6 +4,7 @@ use crate::{
     door::{MAY_ASK, MAY_END, Upstream, allow, whole},
     relay::Tls,
     stage::{Ran, Stage},
+    web::{DEFAULT, run},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -325,9 +326,14 @@ fn a32_no_answer_of_such_a_server_goes_round_the_mask() {
         );
     }
     assert!(!keyed.curl(&format!("-i {}", keyed.url("/name"))).stdout.contains(&spellings(KEY)[1]));
-    let dotted = format!("http://{}.:{}/x", keyed.upstream.address.ip(), keyed.upstream.address.port());
-    let ran = keyed.curl(&format!("-H 'Authorization: Bearer mine' {dotted}"));
-    assert!(ran.stdout.contains("refused") && !ran.stdout.contains("shown to"), "{ran:?}");
+    for dots in [".", "..", "..."] {
+        let (ip, port) = (keyed.upstream.address.ip(), keyed.upstream.address.port());
+        let dotted = format!("http://{ip}{dots}:{port}/x");
+        let ran = keyed.curl(&format!("-H 'Authorization: Bearer mine' {dotted}"));
+        assert!(ran.stdout.contains("refused") && !ran.stdout.contains("shown to"), "{ran:?}");
+        let ran = keyed.curl(&dotted);
+        assert!(!ran.stdout.contains(KEY), "{ran:?}");
+    }
     let other = keyed.curl(&format!(
         "-X POST -H 'X_HTTP_Method_Override: DELETE' -H 'X-Original-URI: /y' {}",
         keyed.url("/x")
@@ -335,6 +341,57 @@ fn a32_no_answer_of_such_a_server_goes_round_the_mask() {
     assert!(other.stdout.contains("redacted"), "{other:?}");
     let asked = keyed.upstream.asked().concat().to_lowercase();
     assert!(!asked.contains("override") && !asked.contains("original"), "{asked}");
+}
+
+/// What the agent fetches itself comes from the same server, which may show what a command sent it.
+#[test]
+fn a32_what_the_agent_fetches_there_holds_no_key_either() {
+    let answer = |first: &str, _| {
+        let body = format!("shown to whoever asks: {KEY}, and {KEY}");
+        whole("200 OK", if first.contains("/long") { body.repeat(9000) } else { body }.as_bytes())
+    };
+    let keyed = Keyed::new(answer, "paths = [\"/with/**\"]\n");
+    let fetch = |path: &str, more: serde_json::Value| {
+        let mut arguments = serde_json::json!({ "url": keyed.url(path) });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        ("web_fetch", arguments)
+    };
+    let send = |header: &str| {
+        let headers = serde_json::json!({ header: "session=1" });
+        (
+            "web_request",
+            serde_json::json!({ "method": "POST", "url": keyed.url("/x"), "headers": headers, "body": "" }),
+        )
+    };
+    let calls = [
+        fetch("/stored", serde_json::json!({ "save_to": "kept.txt" })),
+        fetch("/stored", serde_json::json!({})),
+        fetch("/long", serde_json::json!({ "from": 39_995 })),
+        send("Cookie"),
+        send("X_HTTP_Method_Override"),
+    ];
+    let agents = |stage: &Stage| fs::write(stage.home().join("policy/default.toml"), DEFAULT).unwrap();
+    agents(&keyed.stage);
+    let told = run(&keyed.stage, &calls, &["--approve", "never"]);
+    assert!(told[0].contains("kept.txt") && told[1].contains("[redacted:FORGE_TOKEN]"), "{told:#?}");
+    assert!(told[3].contains("is sent no cookie") && told[4].contains("cannot be sent"), "{told:#?}");
+    let pieces: Vec<String> = (0..KEY.len() - 12).map(|at| KEY[at..at + 12].to_owned()).collect();
+    assert!(
+        told.iter().all(|told| pieces.iter().all(|piece| !told.contains(piece.as_str()))),
+        "a piece of it"
+    );
+    fs::remove_file(keyed.stage.home().join(".env")).unwrap();
+    assert_eq!(holding(&keyed.stage.home(), &[KEY.to_owned()]), Vec::<PathBuf>::new());
+    // The control: from a server to which no key is bound it is kept as it came.
+    let open = Upstream::start(answer);
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let place = format!("http://{}", open.address);
+    settle(&stage, &format!("[network]\nprivate = [\"{place}\"]\n"), &allow(&open.address.to_string(), ""));
+    agents(&stage);
+    let save = serde_json::json!({ "url": format!("{place}/stored"), "save_to": "kept.txt" });
+    run(&stage, &[("web_fetch", save)], &["--approve", "never"]);
+    fs::remove_file(stage.home().join(".env")).unwrap();
+    assert!(!holding(&stage.home(), &[KEY.to_owned()]).is_empty());
 }
 
 /// git asks for a password itself, and is given the stand-in by the settings that the walls bring.

@@ -9,7 +9,7 @@ use bailey_testkit::{Gate, Message, Reply};
 use serde_json::{Value, json};
 use std::{fs, process::Stdio};
 
-const DEFAULT: &str = include_str!("../../../policy/src/default.toml");
+pub(crate) const DEFAULT: &str = include_str!("../../../policy/src/default.toml");
 
 /// A home whose agent may reach this server, by the default rules and these.
 fn stage(server: &Upstream, rules: &str) -> Stage {
@@ -22,7 +22,7 @@ fn stage(server: &Upstream, rules: &str) -> Stage {
     stage
 }
 
-fn run(stage: &Stage, calls: &[(&str, Value)], options: &[&str]) -> Vec<String> {
+pub(crate) fn run(stage: &Stage, calls: &[(&str, Value)], options: &[&str]) -> Vec<String> {
     let mut script: Vec<Reply> =
         calls.iter().map(|(tool, args)| Reply::calls([("c1", *tool, args.clone())])).collect();
     script.push(Reply::text("done"));

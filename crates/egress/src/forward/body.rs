@@ -75,7 +75,7 @@ impl Mask {
         Self { stream, lag, taken: 0, given: 0, waiting: Vec::new(), count, before }
     }
 
-    fn through(&mut self, bytes: &[u8]) -> Bytes {
+    pub(super) fn through(&mut self, bytes: &[u8]) -> Bytes {
         self.waiting.extend(self.stream.push(bytes));
         self.taken += bytes.len();
         let due = self.taken.saturating_sub(self.lag).saturating_sub(self.given).min(self.waiting.len());
@@ -84,7 +84,7 @@ impl Mask {
         self.waiting.drain(..due).collect()
     }
 
-    fn rest(mut self) -> Bytes {
+    pub(super) fn rest(mut self) -> Bytes {
         self.waiting.extend(self.stream.end());
         self.tell();
         self.waiting.into()

@@ -2,7 +2,8 @@
 
 use super::{
     ForwardProxy,
-    headers::{OF_THE_CONNECTION, OLDER, OVERRIDES},
+    body::Mask,
+    headers::{OF_THE_CONNECTION, OLDER, check_plain, hide, is_override},
     limits::{Direction, Meter},
     why,
 };
@@ -18,11 +19,14 @@ use hyper::{
     HeaderMap, Method, Request, Uri,
     header::{self, HeaderName, HeaderValue},
 };
-use std::sync::Arc;
-use tokio::time::{Instant, timeout};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Who asks, to servers (RFC 9110, 10.1.5).
 const AGENT: &str = concat!("Bailey/", env!("CARGO_PKG_VERSION"));
+
+/// How long an answer may take, however little of it comes at a time.
+const WHOLE_MAX: Duration = Duration::from_secs(300);
 
 /// What a server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +56,10 @@ impl ForwardProxy {
         if canonical(&origin.host) != origin.host {
             return Err(format!("write its host as `{}`", canonical(&origin.host)));
         }
-        let sent = built(request, &uri)?;
+        let mut sent = built(request, &uri)?;
+        if sent.headers().contains_key(header::COOKIE) && inner.keys.are_at(&origin) {
+            return Err(format!("`{origin}` has a key of the owner's, and is sent no cookie"));
+        }
         if inner
             .keys
             .wanted(&request.method, &request.url, sent.headers())
@@ -61,8 +68,15 @@ impl ForwardProxy {
         {
             return Err("a key is put in for commands only".into());
         }
-        let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
-        let used = inner.limits.of(&authority, &request.url);
+        // Such a server may show what a command sent it.
+        let mask = inner.keys.mask_of(&origin);
+        if mask.is_some() {
+            for name in [header::RANGE, header::IF_RANGE, header::ACCEPT_CHARSET] {
+                sent.headers_mut().remove(name);
+            }
+            sent.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        let used = inner.limits.of(&request.url);
         let length = u64::try_from(request.body.0.len()).ok();
         used.as_ref().map_or(Ok(()), |used| used.begin(length, Instant::now()))?;
         Meter::new(&Arc::default(), Direction::Out, used.as_ref()).pass(request.body.0.len())?;
@@ -73,7 +87,13 @@ impl ForwardProxy {
         let answer = timeout(in_time, client.request(sent)).await;
         let answer =
             answer.map_err(|_| format!("`{origin}` gave no answer within {} s", in_time.as_secs()))?;
-        let (head, mut body) = answer.map_err(|error| why(&origin, &error))?.into_parts();
+        let (mut head, mut body) = answer.map_err(|error| why(&origin, &error))?.into_parts();
+        let masked = Arc::default();
+        if let Some(mask) = &mask {
+            check_plain(head.status, &head.headers)?;
+            hide(mask, &mut head.headers, &masked);
+        }
+        let mut mask = mask.map(|mask| Mask::new(&mask, &masked));
         let mut fetched = Fetched {
             status: head.status.as_u16(),
             media: text(&head.headers, &header::CONTENT_TYPE).to_ascii_lowercase(),
@@ -81,21 +101,33 @@ impl ForwardProxy {
             body: Vec::new(),
             cut: false,
         };
-        loop {
-            let frame = timeout(inner.config.idle_timeout, body.frame()).await;
-            let frame = frame.map_err(|_| format!("`{origin}` sent nothing for too long"))?;
-            let Some(frame) = frame else { return Ok(fetched) };
+        let until = Instant::now() + WHOLE_MAX;
+        while !fetched.cut {
+            let in_time = until.min(Instant::now() + inner.config.idle_timeout);
+            let frame = timeout_at(in_time, body.frame()).await;
+            let frame = frame.map_err(|_| format!("`{origin}` takes too long to answer"))?;
+            let Some(frame) = frame else {
+                // What was held back, for it might have been the beginning of a key.
+                let rest = mask.take().map(Mask::rest).unwrap_or_default();
+                fetched.take(&rest, bytes_max);
+                break;
+            };
             let frame = frame.map_err(|error| format!("the connection broke: {}", innermost(&error)))?;
-            let Ok(mut bytes) = frame.into_data() else { continue };
+            let Ok(bytes) = frame.into_data() else { continue };
             back.pass(bytes.len())?;
-            let room = bytes_max.saturating_sub(fetched.body.len());
-            fetched.cut = bytes.len() > room;
-            bytes.truncate(room);
-            fetched.body.extend_from_slice(&bytes);
-            if fetched.cut {
-                return Ok(fetched);
-            }
+            let shown = mask.as_mut().map_or_else(|| bytes.clone(), |mask| mask.through(&bytes));
+            fetched.take(&shown, bytes_max);
         }
+        Ok(fetched)
+    }
+}
+
+impl Fetched {
+    /// Takes in more of the body, as far as there is room.
+    fn take(&mut self, bytes: &[u8], bytes_max: usize) {
+        let room = bytes_max.saturating_sub(self.body.len());
+        self.cut = bytes.len() > room;
+        self.body.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
     }
 }
 
@@ -116,7 +148,7 @@ fn built(request: &HttpRequest, uri: &Uri) -> Result<Request<Full<Bytes>>, Strin
         let wire = HeaderName::from_bytes(name.as_bytes()).map_err(|_| odd())?;
         let is_ours = OF_THE_CONNECTION.contains(&wire)
             || OLDER.contains(&wire.as_str())
-            || OVERRIDES.contains(&wire.as_str())
+            || is_override(&wire)
             || wire == header::ACCEPT_ENCODING;
         let Value::Text(value) = value else { return Err(odd()) };
         if is_ours {

@@ -9,7 +9,7 @@ use hyper::{
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Headers by which some servers take a request for another one than it is; a `_` is a `-` to many.
-pub(super) const OVERRIDES: [&str; 10] = [
+const OVERRIDES: [&str; 10] = [
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
@@ -38,10 +38,14 @@ pub(super) const OF_THE_CONNECTION: [HeaderName; 9] = [
 /// The same, without names among the constants.
 pub(super) const OLDER: [&str; 3] = ["keep-alive", "proxy-connection", "proxy-authenticate"];
 
+/// Whether some servers take a request with this header for another one than it was judged as.
+pub(super) fn is_override(name: &HeaderName) -> bool {
+    OVERRIDES.contains(&name.as_str().replace('_', "-").as_str())
+}
+
 /// Takes away what would make a request another one than it was judged as.
 pub(super) fn without_overrides(headers: &mut HeaderMap) {
-    let is_one = |name: &HeaderName| OVERRIDES.contains(&name.as_str().replace('_', "-").as_str());
-    let found: Vec<HeaderName> = headers.keys().filter(|name| is_one(name)).cloned().collect();
+    let found: Vec<HeaderName> = headers.keys().filter(|name| is_override(name)).cloned().collect();
     for name in found {
         headers.remove(name);
     }

@@ -166,7 +166,7 @@ impl Keys {
     }
 
     /// Whether a server has a key of the owner's.
-    fn are_at(&self, origin: &Origin) -> bool {
+    pub(super) fn are_at(&self, origin: &Origin) -> bool {
         self.bindings.iter().any(|binding| binding.origin == *origin)
     }
 

@@ -1,8 +1,9 @@
 //! How much may pass to and from one host, for all commands of this process together.
 
+use crate::config::{Origin, canonical};
 use bailey_policy::HostGlob;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -15,7 +16,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Of so many hosts the use is kept; more than a process's commands speak with.
 const HOSTS_MAX: usize = 10_000;
 
-/// A limit of the owner's. Where several fit a host, the lowest of each counts.
+/// A limit of the owner's. Where several fit a request, each of them holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostLimit {
     /// Each host that fits has a count of its own.
@@ -28,22 +29,26 @@ pub struct HostLimit {
     pub per_minute: Option<u32>,
 }
 
-/// The limits, and what was used of them.
+/// The limits, and what was used of them: by limit, and by host in its one spelling.
 #[derive(Debug)]
 pub(super) struct Limits {
     all: Vec<HostLimit>,
-    used: Mutex<HashMap<String, Arc<Used>>>,
+    used: Mutex<HashMap<(usize, String), Arc<Count>>>,
 }
 
-/// What was used of one host's limits.
+/// What a request uses up.
 #[derive(Debug)]
-pub(super) struct Used {
+pub(super) struct Used(Vec<Arc<Count>>);
+
+/// What was used of one limit for one host.
+#[derive(Debug)]
+struct Count {
     host: String,
     limit: HostLimit,
     sent: AtomicU64,
     received: AtomicU64,
-    /// When the present minute began, and requests since.
-    minute: Mutex<(Instant, u32)>,
+    /// When the requests of the last minute were made, as many as count.
+    made: Mutex<VecDeque<Instant>>,
 }
 
 /// Which way bytes go.
@@ -66,77 +71,88 @@ impl Limits {
         Self { all, used: Mutex::default() }
     }
 
-    /// What limits a host, by its name and port.
-    pub(super) fn of(&self, host: &str, url: &str) -> Option<Arc<Used>> {
+    /// What limits a request to this URL.
+    pub(super) fn of(&self, url: &str) -> Option<Arc<Used>> {
         #[cfg(bailey_break)]
         if bailey_protocol::broken::broken("host_limits") {
             return None;
         }
-        let mut fitting = self.all.iter().filter(|limit| limit.host.is_match(url));
-        let first = fitting.next()?.clone();
+        let fitting = || self.all.iter().enumerate().filter(|(_, limit)| limit.host.is_match(url));
+        fitting().next()?;
+        let origin = url.parse().ok().as_ref().and_then(Origin::of);
+        let host = origin.map_or_else(|| url.to_owned(), |origin| canonical(&origin.host));
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = used.get(host) {
-            return Some(known.clone());
-        }
-        let limit = fitting.fold(first, HostLimit::and);
-        let new = Arc::new(Used::new(host.to_owned(), limit));
-        // Past so many hosts nobody's use is kept, and nothing passes of those that are new.
-        if used.len() >= HOSTS_MAX {
-            return Some(Arc::new(Used::new(host.to_owned(), HostLimit::nothing())));
-        }
-        used.insert(host.to_owned(), new.clone());
-        Some(new)
+        let count = |(number, limit): (usize, &HostLimit)| {
+            let key = (number, host.clone());
+            if let Some(known) = used.get(&key) {
+                return known.clone();
+            }
+            // Past so many hosts nobody's use is kept, and nothing passes of those that are new.
+            if used.len() >= HOSTS_MAX {
+                return Arc::new(Count::new(host.clone(), HostLimit::nothing()));
+            }
+            let new = Arc::new(Count::new(host.clone(), limit.clone()));
+            used.insert(key, new.clone());
+            new
+        };
+        Some(Arc::new(Used(fitting().map(count).collect())))
     }
 }
 
 impl HostLimit {
-    fn and(self, other: &Self) -> Self {
-        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-            match (one, other) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
-            }
-        }
-        Self {
-            host: self.host,
-            sent: least(self.sent, other.sent),
-            received: least(self.received, other.received),
-            per_minute: least(self.per_minute, other.per_minute),
-        }
-    }
-
     fn nothing() -> Self {
         Self { host: HostGlob::everything(), sent: Some(0), received: Some(0), per_minute: Some(0) }
     }
 }
 
 impl Used {
-    fn new(host: String, limit: HostLimit) -> Self {
-        let minute = Mutex::new((Instant::now(), 0));
-        Self { host, limit, sent: AtomicU64::new(0), received: AtomicU64::new(0), minute }
-    }
-
     /// Counts a request that says how long its body is, where it may be made.
     pub(super) fn begin(&self, length: Option<u64>, now: Instant) -> Result<(), String> {
+        self.0.iter().try_for_each(|count| count.has_room(length, now))?;
+        self.0.iter().for_each(|count| count.note(now));
+        Ok(())
+    }
+
+    fn take(&self, direction: Direction, bytes: u64) -> Result<(), String> {
+        // All of them count it, also where one is full.
+        let taken: Vec<Result<(), String>> =
+            self.0.iter().map(|count| count.take(direction, bytes)).collect();
+        taken.into_iter().collect()
+    }
+}
+
+impl Count {
+    fn new(host: String, limit: HostLimit) -> Self {
+        let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { host, limit, sent, received, made: Mutex::default() }
+    }
+
+    fn has_room(&self, length: Option<u64>, now: Instant) -> Result<(), String> {
         if let (Some(most), Some(length)) = (self.limit.sent, length)
             && self.sent.load(Ordering::Relaxed).saturating_add(length) > most
         {
             return Err(self.full(Direction::Out, most));
         }
         let Some(most) = self.limit.per_minute else { return Ok(()) };
-        let mut minute = self.minute.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.duration_since(minute.0) >= MINUTE {
-            *minute = (now, 0);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        while made.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
+            made.pop_front();
         }
-        if minute.1 >= most {
-            let rest = MINUTE.saturating_sub(now.duration_since(minute.0)).as_secs() + 1;
-            return Err(format!(
-                "`{}` may be asked {most} times in a minute (`network.limit` in config.toml): again in {rest} s",
-                self.host
-            ));
+        if made.len() < usize::try_from(most).unwrap_or(usize::MAX) {
+            return Ok(());
         }
-        minute.1 += 1;
-        Ok(())
+        let rest = made.front().map_or(MINUTE, |first| MINUTE.saturating_sub(now.duration_since(*first)));
+        Err(format!(
+            "`{}` may be asked {most} times in a minute (`network.limit` in config.toml): again in {} s",
+            self.host,
+            rest.as_secs() + 1
+        ))
+    }
+
+    fn note(&self, now: Instant) {
+        if self.limit.per_minute.is_some() {
+            self.made.lock().unwrap_or_else(PoisonError::into_inner).push_back(now);
+        }
     }
 
     fn take(&self, direction: Direction, bytes: u64) -> Result<(), String> {

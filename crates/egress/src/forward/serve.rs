@@ -356,7 +356,7 @@ impl Guest {
         };
         // What passes after a switch says nowhere how much it is.
         let length = request.body().size_hint().exact().filter(|_| !is_switch);
-        let used = self.inner.limits.of(authority, &url);
+        let used = self.inner.limits.of(&url);
         if let Err(why) = used.as_ref().map_or(Ok(()), |used| used.begin(length, Instant::now())) {
             return self.refuse(StatusCode::TOO_MANY_REQUESTS, &method, &url, &why).await;
         }

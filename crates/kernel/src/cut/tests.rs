@@ -1,7 +1,8 @@
 use super::{tidy, to_conclude};
 use crate::Output;
 use bailey_protocol::{
-    Blob, ExecReport, FOUND_BYTES_MAX, FileReport, Found, Outcome, Report, SearchReport, Status, Stream,
+    Blob, ExecReport, FOUND_BYTES_MAX, FileReport, Found, Outcome, PageReport, Report, SearchReport, Status,
+    Stream,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 
@@ -114,6 +115,34 @@ fn a_file_is_concluded_without_secrets() {
     assert!(!clean.content.lossy().contains(body), "{}", clean.content.lossy());
     assert!(redactor().redact(body).text.contains(body), "control");
     assert!(to_conclude(&redactor(), &file("nothing".into())).is_none());
+}
+
+#[test]
+fn a_page_that_is_shown_in_parts_shows_no_half_of_a_secret() {
+    let page = |text: String, cut: bool| {
+        let (media, location, body) = (String::new(), None, None);
+        output(Report::Page(PageReport {
+            status: 200,
+            media,
+            location,
+            text: Some(text),
+            body,
+            bytes: 0,
+            cut,
+        }))
+    };
+    let shown = |output: &Output| match to_conclude(&redactor(), output).unwrap().into_outcome().report {
+        Report::Page(page) => page.text.unwrap(),
+        other => panic!("{other:?}"),
+    };
+    let text = format!("{}{SECRET}{}", "-".repeat(99), "-".repeat(99));
+    let clean = shown(&page(text.clone(), false));
+    assert!((0..clean.len()).all(|from| !shows_a_part(&clean.as_bytes()[from..])), "{clean}");
+    // The control: from the middle of it on it is not known any more.
+    assert!(shows_a_part(&redactor().redact_bytes(&text.as_bytes()[105..])));
+    let half = &text[..120];
+    assert!(shows_a_part(half.as_bytes()) && !shows_a_part(shown(&page(half.into(), true)).as_bytes()));
+    assert!(to_conclude(&redactor(), &page("nothing".into(), false)).is_none());
 }
 
 #[test]

@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
     own rev-list --objects --quiet --stdin <wanted
     echo "count $(own rev-list --count --stdin <wanted)"
     if [ "$old" = - ] || own merge-base --is-ancestor "$old" "$new"; then echo follows; fi
-    own log --stdin --max-count=1000 --raw --no-abbrev --no-renames --no-color --no-mailmap --format='>%H%x00%an%x00%s' <wanted >log
+    own log --stdin --max-count=1000 -c --raw --no-abbrev --no-renames --no-color --no-mailmap --format='>%H%x00%an%x00%s' <wanted >log
     head -c 1000000 log
     # A line that was cut ends here.
     echo

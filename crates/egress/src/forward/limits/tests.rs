@@ -1,6 +1,6 @@
 use super::{Direction, HostLimit, Limits, MINUTE, Meter};
 use bailey_policy::HostGlob;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 fn limit(host: &str, sent: Option<u64>, received: Option<u64>, per_minute: Option<u32>) -> HostLimit {
@@ -10,7 +10,7 @@ fn limit(host: &str, sent: Option<u64>, received: Option<u64>, per_minute: Optio
 #[test]
 fn bytes_pass_up_to_the_limit_of_their_host_and_direction() {
     let limits = Limits::new(vec![limit("*.example.com", Some(10), Some(20), None)]);
-    let of = |host: &str| limits.of(host, &format!("https://{host}/x"));
+    let of = |host: &str| limits.of(&format!("https://{host}/x"));
     let meter = |host, direction| Meter::new(&Arc::default(), direction, of(host).as_ref());
     let out = meter("a.example.com", Direction::Out);
     assert!(out.pass(6).is_ok() && out.pass(4).is_ok());
@@ -29,25 +29,38 @@ fn bytes_pass_up_to_the_limit_of_their_host_and_direction() {
 }
 
 #[test]
-fn of_several_limits_the_lowest_of_each_counts() {
+fn each_limit_that_fits_holds_and_one_server_has_one_count() {
     let all = vec![
         limit("*", Some(100), None, None),
-        limit("a.com", None, Some(5), None),
-        limit("a.com", Some(3), None, None),
+        limit("a.com:443", None, Some(5), None),
+        limit("a.com:443", Some(3), None, None),
     ];
     let limits = Limits::new(all);
-    let used = limits.of("a.com", "https://a.com/").unwrap();
-    assert_eq!((used.limit.sent, used.limit.received), (Some(3), Some(5)));
-    assert_eq!(limits.of("b.com", "https://b.com/").unwrap().limit.sent, Some(100));
+    let out = |url: &str| Meter::new(&Arc::default(), Direction::Out, limits.of(url).as_ref());
+    // What is asked for first, and in which spelling, decides nothing.
+    assert!(out("http://a.com/").pass(90).is_ok());
+    assert!(out("https://a.com/").pass(2).is_ok());
+    assert!(out("https://a.com:0443/").pass(1).is_ok());
+    for url in ["https://a.com/", "https://A.com:443/x", "https://a.com:0443/", "https://a.com./"] {
+        assert!(out(url).pass(1).unwrap_err().contains("3 bytes"), "{url}");
+    }
+    assert!(
+        Meter::new(&Arc::default(), Direction::Back, limits.of("https://a.com/").as_ref()).pass(6).is_err()
+    );
+    assert!(out("http://a.com/").pass(10).unwrap_err().contains("100 bytes"));
+    assert!(out("https://b.com/").pass(100).is_ok());
 }
 
 #[test]
-fn a_minute_has_so_many_requests() {
+fn any_minute_has_so_many_requests() {
     let limits = Limits::new(vec![limit("*", None, None, Some(2))]);
-    let used = limits.of("a.com", "https://a.com/").unwrap();
-    let now = used.minute.lock().unwrap().0;
-    assert!(used.begin(None, now).is_ok() && used.begin(None, now).is_ok());
-    let over = used.begin(None, now).unwrap_err();
-    assert!(over.contains("2 times in a minute") && over.contains("again in 61 s"), "{over}");
+    let used = limits.of("https://a.com/").unwrap();
+    let now = Instant::now();
+    let late = now + MINUTE - Duration::from_secs(1);
+    assert!(used.begin(None, now).is_ok() && used.begin(None, late).is_ok());
+    let over = used.begin(None, late).unwrap_err();
+    assert!(over.contains("2 times in a minute") && over.contains("again in 2 s"), "{over}");
+    // One is a minute old then, and the other is not.
     assert!(used.begin(None, now + MINUTE).is_ok());
+    assert!(used.begin(None, now + MINUTE + Duration::from_secs(1)).is_err());
 }
