@@ -90,7 +90,10 @@ pub(crate) fn cover(
         files.iter().filter(|path| !revealed.contains(&workspace.join(path))).collect();
     let wanted = hidden.len() + closed.len();
     if wanted > COVERS_MAX {
-        return Err(io::Error::other(format!("{wanted} secret-looking files are more than can be masked")));
+        return Err(io::Error::other(format!(
+            "{wanted} secret-looking files are more than the {COVERS_MAX} that can be masked, so nothing runs over them: open a directory \
+             that holds fewer, or throw away what the session made of them (`bailey sessions discard`)"
+        )));
     }
     if wanted == 0 {
         return Ok(Vec::new());

@@ -191,7 +191,8 @@ fn run(
     let wall = Duration::from_millis(job.limits.wall_ms);
     let is_alone = !ground.lacks(forward.header.session, Wall::NetNamespace);
     let no_routes = is_alone.then_some(no_routes);
-    let watch = Watch { signals, child: payload, memory_bytes, events, wall, is_bare, no_routes };
+    let disk_bytes = job.limits.disk_bytes;
+    let watch = Watch { signals, child: payload, memory_bytes, disk_bytes, events, wall, is_bare, no_routes };
     Ok((watch, over))
 }
 
@@ -267,6 +268,8 @@ struct Watch {
     child: Pid,
     /// Where memory is watched: how much there may be.
     memory_bytes: Option<u64>,
+    /// How much there may be in files that have lost their names: the others the holder looks at.
+    disk_bytes: u64,
     /// Where it is held: the group's count of killed processes, and how many were before this sandbox.
     events: Option<(OwnedFd, u64)>,
     /// How long it may take.
@@ -314,8 +317,8 @@ impl Watch {
             }
             if now >= look_at {
                 look_at = now + TICK;
-                if self.is_out_of_memory() {
-                    limit = Some("memory limit");
+                limit = self.breach();
+                if limit.is_some() {
                     break None;
                 }
             }
@@ -333,11 +336,20 @@ impl Watch {
         }
     }
 
-    /// Where the limit is watched: whether the tree is above it. Where it is held: whether the kernel had to kill one
-    /// process of the tree, which ends the others too, as they counted on it.
-    fn is_out_of_memory(&self) -> bool {
+    /// The limit that the tree is above. Where memory is held: whether the kernel had to kill one process of the tree, which ends the
+    /// others too, as they counted on it.
+    fn breach(&self) -> Option<&'static str> {
         let tree = if self.is_bare { watch::Tree::Below } else { watch::Tree::Namespace };
-        self.memory_bytes.is_some_and(|limit| watch::is_memory_above(limit, tree)) || self.has_killed()
+        let nameless = watch::Nameless::of(tree);
+        let is_above = |limit| watch::is_memory_above(limit, tree, nameless.in_memory);
+        if self.memory_bytes.is_some_and(is_above) || self.has_killed() {
+            return Some("memory limit");
+        }
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("disk") {
+            return None;
+        }
+        (nameless.on_disk > self.disk_bytes).then_some("disk limit")
     }
 
     fn has_killed(&self) -> bool {

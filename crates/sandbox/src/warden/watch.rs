@@ -8,6 +8,7 @@ use rustix::{
     process::{Pid, getpid},
 };
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io,
     os::{
@@ -19,8 +20,8 @@ use std::{
 
 /// What one directory entry counts beyond its blocks: an inode and a name are not free either.
 const ENTRY_BYTES: u64 = 1024;
-/// Deeper than this a folder is not looked into: paths of that depth cannot be made by name.
-const DEPTH_MAX: usize = 256;
+/// The magic number of tmpfs, which memory without a name lies in, too (statfs(2)).
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 /// The most processes that one look at a tree's memory counts.
 const PROCESSES_MAX: usize = 10_000;
 
@@ -47,15 +48,69 @@ pub(super) enum Tree {
     Below,
 }
 
-/// Whether a tree's memory is above `limit` bytes.
+impl Tree {
+    fn processes(self) -> Vec<PathBuf> {
+        match self {
+            Self::Namespace => all(),
+            Self::Below => below(),
+        }
+    }
+}
+
+/// Bytes of files without a name that a tree holds open, which no walk over names finds.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Nameless {
+    pub(super) on_disk: u64,
+    /// Those of memfd_create(2), and what else lies in memory alone; /dev/shm counts its own.
+    pub(super) in_memory: u64,
+}
+
+impl Nameless {
+    /// Those of a tree. A process that hides its descriptors (`PR_SET_DUMPABLE`, prctl(2)) shows none.
+    pub(super) fn of(tree: Tree) -> Self {
+        let shared = fs::metadata("/dev/shm").map(|shared| shared.dev()).ok();
+        let (mut sum, mut seen) = (Self::default(), BTreeSet::new());
+        for process in tree.processes() {
+            for open in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
+                let Ok(file) = fs::metadata(open.path()) else { continue };
+                let is_one = file.is_file() && file.nlink() == 0 && Some(file.dev()) != shared;
+                if !is_one || !seen.insert((file.dev(), file.ino())) {
+                    continue;
+                }
+                let bytes = file.blocks().saturating_mul(512);
+                let is_memory = rustix::fs::statfs(open.path()).is_ok_and(|stat| stat.f_type == TMPFS);
+                let part = if is_memory { &mut sum.in_memory } else { &mut sum.on_disk };
+                *part = part.saturating_add(bytes);
+            }
+        }
+        sum
+    }
+}
+
+/// Bytes of segments that no process maps (shmget(2)), in an ipc namespace of its own.
+fn segments() -> u64 {
+    let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let head = lines.next().unwrap_or_default();
+    let column = |name: &str| head.iter().position(|word| *word == name);
+    let (Some(mapped), Some(resident)) = (column("nattch"), column("rss")) else { return 0 };
+    let of = |line: &Vec<&str>, column: usize| line.get(column).and_then(|word| word.parse::<u64>().ok());
+    lines
+        .filter(|line| of(line, mapped) == Some(0))
+        .filter_map(|line| of(&line, resident))
+        .fold(0, u64::saturating_add)
+}
+
+/// Whether a tree's memory is above `limit` bytes, with `more` that none of its processes maps.
 ///
 /// Resident memory counts what several processes share more than once, so only when that is too much the
 /// exact, slower measure (the proportional share of each) is taken.
-pub(super) fn is_memory_above(limit: u64, tree: Tree) -> bool {
-    let (processes, shared_memory) = match tree {
-        Tree::Namespace => (all(), file_system_used("/dev/shm")),
-        Tree::Below => (below(), 0),
+pub(super) fn is_memory_above(limit: u64, tree: Tree, more: u64) -> bool {
+    let shared_memory = match tree {
+        Tree::Namespace => file_system_used("/dev/shm").saturating_add(segments()),
+        Tree::Below => 0,
     };
+    let (processes, shared_memory) = (tree.processes(), shared_memory.saturating_add(more));
     let sum = |file: &str, fields: &[&str]| {
         let each = processes.iter().map(|process| kilobytes(process, file, fields));
         each.fold(shared_memory, u64::saturating_add)
@@ -158,11 +213,12 @@ fn out_no_routes_in_6(snmp6: &str) -> u64 {
 /// When the folder cannot be read.
 pub(super) fn disk_used(folder: BorrowedFd<'_>, parts: [&str; 3], most: u64) -> io::Result<u64> {
     let mut used: u64 = 0;
-    let mut waiting: Vec<(OwnedFd, usize)> = Vec::new();
+    // By one descriptor after the other, so that no path is too long; each entry counts, which bounds the walk.
+    let mut waiting: Vec<OwnedFd> = Vec::new();
     for part in parts {
-        waiting.push((open(folder, part)?, 0));
+        waiting.push(open(folder, part)?);
     }
-    while let Some((directory, depth)) = waiting.pop() {
+    while let Some(directory) = waiting.pop() {
         let mut entries = Dir::read_from(&directory)?;
         while let Some(Ok(entry)) = entries.read() {
             let name = entry.file_name();
@@ -177,9 +233,9 @@ pub(super) fn disk_used(folder: BorrowedFd<'_>, parts: [&str; 3], most: u64) -> 
                 return Ok(used);
             }
             let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            if is_directory && depth < DEPTH_MAX {
+            if is_directory {
                 match open(directory.as_fd(), name) {
-                    Ok(inner) => waiting.push((inner, depth + 1)),
+                    Ok(inner) => waiting.push(inner),
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                     Err(error) => return Err(error.into()),
                 }

@@ -252,11 +252,15 @@ const GROW: &str = include_str!("../probes/grow.py");
 const LOW_LIMITS: &str = "[limits]\ncommand_memory_mib = 100\ncommand_disk_mib = 4\n";
 
 /// What grows, past which of the low limits, in bytes, and what ends it.
-const GROWTHS: [(&str, u64, &str); 4] = [
+const GROWTHS: [(&str, u64, &str); 8] = [
     ("memory", 100 << 20, "memory limit"),
     ("processes", 100 << 20, "memory limit"),
     ("disk", 4 << 20, "disk limit"),
     ("inodes", 4 << 20, "disk limit"),
+    ("unnamed", 4 << 20, "disk limit"),
+    ("deep", 4 << 20, "disk limit"),
+    ("memfd", 100 << 20, "memory limit"),
+    ("segment", 100 << 20, "memory limit"),
 ];
 
 /// From a breach to the tree's end, in seconds.

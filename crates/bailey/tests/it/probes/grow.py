@@ -1,4 +1,4 @@
-"""Grows in one way (memory, processes, disk, inodes) past a limit of so many bytes, and then sleeps so many seconds.
+"""Grows in one way (memory, processes, disk, inodes, unnamed, deep, memfd, segment) past a limit of so many bytes, and then sleeps so many seconds.
 Prints in seconds of Unix time when it goes over the limit, and from a process beside it a beat every 20 ms, so that the
 last one tells when the tree ended and the gaps tell what the machine itself held up."""
 
@@ -37,6 +37,41 @@ def inodes(number):
     open(f"many/{number}", "wb").close()
     # And its place in the directory.
     return 1100
+
+
+def unnamed(number):
+    file = open(f"fill{number}", "wb")
+    os.unlink(f"fill{number}")
+    file.write(b"x" * MIB)
+    file.flush()
+    keep.append(file)
+    return MIB
+
+
+def deep(number):
+    if number == 0:
+        os.makedirs("a/" * 300)
+        os.chdir("a/" * 300)
+    return disk(number)
+
+
+def memfd(number):
+    file = os.memfd_create("x")
+    os.write(file, b"x" * MIB)
+    keep.append(file)
+    return MIB
+
+
+def segment(number):
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.shmat.restype = ctypes.c_void_p
+    held = libc.shmget(0, 8 * MIB, 0o1600)
+    at = libc.shmat(held, None, 0)
+    ctypes.memset(at, 1, 8 * MIB)
+    libc.shmdt(ctypes.c_void_p(at))
+    return 8 * MIB
 
 
 if os.fork() == 0:

@@ -30,13 +30,13 @@ fn a_folder_is_measured_with_all_its_parts() {
 fn the_memory_below_a_process_is_that_of_its_children_and_theirs() {
     // This program's own is not among it, and a shell with its child takes less than 64 MiB and more than a page.
     let _own = vec![1_u8; 80 << 20];
-    assert!(!is_memory_above(4096, Tree::Below), "nothing was started");
+    assert!(!is_memory_above(4096, Tree::Below, 0), "nothing was started");
     let mut shell = std::process::Command::new("/bin/sh").args(["-c", "sleep 100; :"]).spawn().unwrap();
     while super::below().len() < 2 {
         std::thread::yield_now();
     }
-    assert!(is_memory_above(4096, Tree::Below));
-    assert!(!is_memory_above(64 << 20, Tree::Below));
+    assert!(is_memory_above(4096, Tree::Below, 0));
+    assert!(!is_memory_above(64 << 20, Tree::Below, 0));
     for process in super::below() {
         let id = process.file_name().unwrap().to_str().unwrap().parse().unwrap();
         kill_process(Pid::from_raw(id).unwrap(), Signal::KILL).unwrap();
