@@ -1,8 +1,7 @@
 //! Starts the daemon of a home, looks that it answers, begins it again when it does not, and says why when that is of no use.
 //!
-//! It is small on purpose, with nothing but the standard library: what looks after a program should not end by the same
-//! mistakes. It holds the daemon's standard input: when this process ends, by whatever, the daemon hears that, waits for the turns that run,
-//! and ends.
+//! It is small on purpose, with nothing but the standard library: what looks after a program should not end by the same mistakes. It holds the daemon's standard input:
+//! when this process ends, by whatever, the daemon hears that, waits for the turns that run, and ends.
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +39,7 @@ Starts Bailey's daemon, asks it every 5 s whether it is there, and begins it aga
 
 Usage: bailey-boot [OPTIONS]
 
-  --home DIR          Bailey's home [default: $BAILEY_HOME, or ~/.bailey]
+  --home DIR          Bailey's home [default: as Bailey's own: $BAILEY_HOME, or ~/.bailey]
   --bailey FILE       the program [default: beside this one, else in PATH]
   --container IMAGE   in a container of this image, with Docker or Podman
   --engine FILE       the container engine [default: the first of docker, podman in PATH]

@@ -97,9 +97,10 @@ impl Settings {
     pub(crate) fn read(words: &[String]) -> Result<Self, String> {
         let mut flags = Said::default();
         flags.words(words)?;
+        let data = || Some(PathBuf::from(variable("XDG_DATA_HOME")?).join("bailey")).filter(|it| it.is_dir());
+        let usual = || Some(PathBuf::from(variable("HOME")?).join(".bailey"));
         let home = flags.home.clone().or_else(|| variable("BAILEY_HOME")).map(PathBuf::from);
-        let home = home.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".bailey")));
-        let home = home.ok_or("HOME is not set: name Bailey's home with --home DIR")?;
+        let home = home.or_else(data).or_else(usual).ok_or("HOME is not set: use --home DIR")?;
         let home = std::path::absolute(&home).map_err(|error| format!("`{}`: {error}", home.display()))?;
         let path = home.join("boot.conf");
         let mut said = Said::default();
