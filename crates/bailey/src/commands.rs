@@ -42,11 +42,12 @@ use crate::{
     cli::{Audit, Channels, Cli, Command},
     compose::{self, Keys},
     config::Config,
+    exit::Mistyped,
     front::short,
     home::Home,
     print::Printer,
 };
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use bailey_protocol::SessionId;
 use std::{future::Future, process::ExitCode};
 
@@ -139,12 +140,13 @@ async fn home_of(home: &Home, journal: &bailey_journal::Journal, session: Sessio
     let name =
         |agent: &Option<String>| agent.as_ref().map_or("the home's own".into(), |name| format!("`{name}`"));
     if home.agent.is_some() && home.agent != agent {
-        bail!(
+        return Err(Mistyped(format!(
             "session {} is that of another agent: {}, and not {}",
             short(&session),
             name(&agent),
             name(&home.agent)
-        );
+        ))
+        .into());
     }
     home.of_agent(agent.as_deref())
 }

@@ -4,7 +4,7 @@ mod folder;
 
 pub(crate) use folder::{Folder, Holds, file_system, places};
 
-use crate::agents;
+use crate::{agents, exit::Mistyped};
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::Paper;
 use bailey_protocol::SessionId;
@@ -70,9 +70,10 @@ impl Home {
         if let Some(name) = name
             && !(agents::is_name(name) && home.agent_settings().exists())
         {
-            bail!(
+            return Err(Mistyped(format!(
                 "there is no agent `{name}` in this home: `bailey agent list` names all, `bailey agent new {name}` makes it"
-            );
+            ))
+            .into());
         }
         Ok(home)
     }

@@ -24,6 +24,7 @@ use std::{
         fd::{AsFd as _, OwnedFd},
         unix::{net, process::CommandExt as _},
     },
+    pin::pin,
     process::{Command, Stdio},
     rc::Rc,
     sync::Arc,
@@ -52,6 +53,8 @@ pub(super) struct Kept {
     state: RefCell<ChannelState>,
     /// The daemon's end; none while no process runs.
     socket: RefCell<Option<Rc<UnixStream>>>,
+    /// Places for what the process asks for.
+    turns: RefCell<Arc<Semaphore>>,
     /// Whether it is to be begun no more, or at once.
     is_over: Cell<bool>,
     is_anew: Cell<bool>,
@@ -67,6 +70,7 @@ impl Kept {
             kind,
             state: RefCell::new(state),
             socket: RefCell::default(),
+            turns: RefCell::new(Arc::new(Semaphore::new(AT_ONCE_MAX))),
             is_over: Cell::default(),
             is_anew: Cell::default(),
             takes_deliveries: false,
@@ -91,6 +95,8 @@ impl Kept {
     }
 
     fn cut(&self) {
+        // Whoever waits for a place hears it, too.
+        self.turns.borrow().close();
         if let Some(socket) = self.socket.borrow_mut().take() {
             rustix::net::shutdown(&*socket, Shutdown::Both).ok();
         }
@@ -195,9 +201,20 @@ impl Daemon {
         let begun = json!({ "channel": kept.state().name, "pid": child.id() });
         self.log.note(&format!("{}_begun", kept.kind), begun);
         let turns = Arc::new(Semaphore::new(AT_ONCE_MAX));
+        *kept.turns.borrow_mut() = turns.clone();
+        let mut dying = pin!(ended(child));
+        let mut died = None;
         loop {
             // Before the next is taken: whoever asks for more than is looked after waits with it in the kernel.
-            let turn = turns.clone().acquire_owned().await?;
+            let turn = tokio::select! {
+                biased;
+                turn = turns.clone().acquire_owned() => turn,
+                status = &mut dying => {
+                    died = Some(status);
+                    break;
+                }
+            };
+            let Ok(turn) = turn else { break };
             let Some(Packet { number, it }) = receive(&socket).await else { break };
             let (socket, answering) = (socket.clone(), serve(self.clone(), it));
             spawn_local(async move {
@@ -211,12 +228,12 @@ impl Daemon {
         kept.inbox.leave();
         drop(socket);
         // It ends with its line; who does not is none any more.
-        let status = match timeout(super::ENDING_MAX, ended(child)).await {
-            Ok(status) => status,
-            Err(_) => {
+        let status = match died {
+            Some(status) => status,
+            None => timeout(super::ENDING_MAX, dying).await.unwrap_or_else(|_| {
                 group.map(|group| kill_process_group(group, Signal::KILL));
                 None
-            }
+            }),
         };
         timeout(super::ENDING_MAX, said).await.ok();
         if let Some(why) = remarks.borrow().last().and_then(|last| last.strip_prefix("error: ")) {

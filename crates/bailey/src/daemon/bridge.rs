@@ -67,6 +67,8 @@ pub(crate) enum Taken {
 pub(crate) enum What {
     /// A connection to the conversation's session, as them.
     Connection,
+    /// The same where a process of it runs; it begins none.
+    Running,
     /// The conversation is to go on as a new session.
     Clear,
     /// What a command of this program prints.

@@ -51,12 +51,16 @@ impl Daemon {
             let (name, channel) = (name.clone(), channel.clone());
             let serve = move |daemon: Rc<Self>, need: Need| {
                 let (name, channel, kept) = (name.clone(), channel.clone(), inbox.clone());
+                let left = kept.inbox.left();
                 async move {
                     let asked = match need {
                         Need::Person(asked) => asked,
                         Need::Delivery(taken) => {
                             let gone = || Given::Person(Answer::Refused("it has ended".into()));
-                            return (kept.inbox.next(taken).await.map_or_else(gone, Given::Delivery), None);
+                            return (
+                                kept.inbox.next(left, taken).await.map_or_else(gone, Given::Delivery),
+                                None,
+                            );
                         }
                     };
                     let answered = daemon.serve_channel(&name, &channel, asked).await;
@@ -102,6 +106,17 @@ impl Daemon {
             What::Connection => {
                 let stream = self.connect(name, channel, &asked.at, &speaker).await?;
                 Ok((Answer::Connected(speaker), Some(stream.into())))
+            }
+            What::Running => {
+                let known = Sessions::of(&self.home, name).get(&asked.at);
+                let running = known.filter(|known| self.sessions.borrow().contains_key(known));
+                Ok(match running {
+                    Some(session) => {
+                        let stream = self.introduce(session, &speaker)?;
+                        (Answer::Connected(speaker), Some(stream.into()))
+                    }
+                    None => (Answer::Done("Nothing is being worked on.".into()), None),
+                })
             }
             What::Clear if speaker.role == Role::Guest => Ok((
                 Answer::Denied("a guest ends no conversation: that is for those who are in it".into()),
@@ -170,6 +185,11 @@ impl Daemon {
         if known != Some(session) {
             Sessions::set(&self.home, name, at, Some(session))?;
         }
+        self.introduce(session, speaker)
+    }
+
+    /// A connection to a session that runs, whose first line says whose it is.
+    fn introduce(&self, session: SessionId, speaker: &Speaker) -> Result<net::UnixStream> {
         let mut stream = wire::connect(&self.home.daemon(), &session.to_string())
             .with_context(|| format!("session {session} cannot be reached"))?;
         let mut line = serde_json::to_vec(&Introduced { introduced: speaker.clone() })?;
@@ -180,7 +200,7 @@ impl Daemon {
     }
 
     /// Whether a session that cannot be opened never can be again here.
-    fn is_over(&self, session: SessionId, error: &Error) -> bool {
+    pub(super) fn is_over(&self, session: SessionId, error: &Error) -> bool {
         let is_wrong = error.downcast_ref::<Failure>().is_some_and(|failure| failure.code == exit::WRONG);
         !self.is_stopping.get() && (is_wrong || !self.home.of_session(session, "").exists())
     }

@@ -50,8 +50,8 @@ impl Inbox {
     }
 
     /// The next one, for the channel's process, which says what became of the one before; none once that process has ended.
-    pub(super) async fn next(&self, taken: Option<Taken>) -> Option<Delivery> {
-        let left = self.left.get();
+    /// `left` is [`Inbox::left`] from when it asked.
+    pub(super) async fn next(&self, left: u64, taken: Option<Taken>) -> Option<Delivery> {
         // Without a word about it a new process asks: the one before is delivered again.
         let before = self.taken.borrow_mut().take();
         before.zip(taken).map(|(asker, taken)| asker.send(taken));
@@ -64,6 +64,11 @@ impl Inbox {
             self.came.notified().await;
         }
         None
+    }
+
+    /// How many processes have ended so far.
+    pub(super) fn left(&self) -> u64 {
+        self.left.get()
     }
 
     /// The channel's process has ended: nothing is given to it any more, and what it looked at is delivered again.

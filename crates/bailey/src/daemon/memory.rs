@@ -22,7 +22,7 @@ use tokio::{sync::Semaphore, task::spawn_local, time::sleep};
 /// How often is looked while memory is short.
 const SHORT: Duration = Duration::from_secs(1);
 /// How long whoever begins takes to hold what it needs: until then nobody can see how much room is left.
-const FILLING: Duration = Duration::from_secs(2);
+const FILLING: Duration = Duration::from_secs(if cfg!(feature = "controls") { 6 } else { 2 });
 /// How much less than a limit must be taken until it counts as free again, in percent: else it would come and go.
 const BACK: u64 = 5;
 

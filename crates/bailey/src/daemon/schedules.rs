@@ -96,7 +96,11 @@ impl Daemon {
     ) -> Result<()> {
         let cut_off = match schedule.begun {
             // What became of its session since, such as that it was removed, keeps nothing else from being done.
-            Some(begun) => self.open_task(name, &schedule, Some(begun.session)).await.ok().map(|_| begun),
+            Some(begun) => match self.open_task(name, &schedule, Some(begun.session)).await {
+                Ok(_) => Some(begun),
+                Err(error) if self.is_over(begun.session, &error) => None,
+                Err(error) => return Err(error),
+            },
             None => None,
         };
         let begun = match cut_off {
@@ -166,12 +170,13 @@ impl Daemon {
         stream.set_nonblocking(true)?;
         let mut stream = BufReader::new(UnixStream::from_std(stream)?);
         wire::say(&mut stream, &Introduced { introduced }).await?;
-        let inbound = Inbound { text, key: Some(key), ..Inbound::default() };
+        let inbound = Inbound { text, key: Some(key.clone()), ..Inbound::default() };
         wire::say(&mut stream, &Op::Say(inbound)).await?;
         while let Some(line) = wire::line(&mut stream, wire::EVENT_BYTES_MAX).await? {
             match serde_json::from_slice::<Event>(&line).map(|event| event.happening) {
-                Ok(Happening::Accepted { .. }) => return Ok(true),
-                Ok(Happening::Repeated { .. }) => return Ok(false),
+                // What is told of others was before, or is somebody else's.
+                Ok(Happening::Accepted { key: Some(of) }) if of == key => return Ok(true),
+                Ok(Happening::Repeated { key: of, .. }) if of == key => return Ok(false),
                 Ok(Happening::Failed { error, .. }) => bail!(error),
                 _ => {}
             }

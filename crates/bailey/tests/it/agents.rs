@@ -87,7 +87,7 @@ fn a_session_stays_that_of_its_agent() {
     // It is no other's.
     made(&stage, &["other"]);
     let refused = stage.ran(&["sessions", "resume", &session, "go on", "--agent", "other"]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("is that of another agent"), "{refused:?}");
+    assert!(refused.code == Some(2) && refused.stderr.contains("is that of another agent"), "{refused:?}");
     // By the clock and at a channel, beneath the daemon.
     let add = ["schedule", "add", "nightly", "--agent", "helper", "--cron", "@yearly", "by the clock"];
     assert_eq!(stage.ran(&add).code, Some(0));
@@ -103,6 +103,16 @@ fn a_session_stays_that_of_its_agent() {
     channel.says(telegram::ANN, "Ann", telegram::ANN, "at the channel");
     model.wait_for(5);
     assert!(is_helper(3) && is_helper(4));
+    // Another agent goes on in a session of its own.
+    let ours = fs::read_to_string(&config).unwrap();
+    fs::write(&config, ours.replace("agent = \"helper\"", "agent = \"other\"")).unwrap();
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    model.push(Reply::text("I am another"));
+    channel.says(telegram::ANN, "Ann", telegram::ANN, "who is there?");
+    channel.wait_for(telegram::ANN, "I am another");
+    assert!(!is_helper(5));
+    fs::write(&config, ours).unwrap();
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
     // Whoever is named somewhere stays; and without its agent nobody goes on with a session.
     let kept = stage.ran(&["agent", "remove", "helper"]);
     assert!(kept.code == Some(1) && kept.stderr.contains("the channel `phone`"), "{kept:?}");
@@ -114,7 +124,7 @@ fn a_session_stays_that_of_its_agent() {
     assert_eq!(stage.ran(&["agent", "remove", "helper"]).code, Some(0));
     assert!(!stage.home().join("agents/helper").exists());
     let gone = stage.ran(&["sessions", "resume", &session, "go on"]);
-    assert!(gone.code == Some(1) && gone.stderr.contains("there is no agent `helper`"), "{gone:?}");
+    assert!(gone.code == Some(2) && gone.stderr.contains("there is no agent `helper`"), "{gone:?}");
     assert_eq!(stage.ran(&["sessions", "diff", &session]).code, Some(0));
 }
 
@@ -150,7 +160,7 @@ fn what_is_wrong_with_one_is_said() {
         (&["agent", "new", "a", "--tools", "fs.reed"], 2, "there is no tool `fs.reed`"),
         (&["agent", "new", "a", "--model", "nobody/x"], 2, "nobody"),
         (&["agent", "remove", "a"], 1, "there is no agent `a`"),
-        (&["run", "--agent", "..", "x"], 1, "there is no agent `..`"),
+        (&["run", "--agent", "..", "x"], 2, "there is no agent `..`"),
     ] {
         let ran = stage.ran(words);
         assert!(ran.code == Some(code) && ran.stderr.contains(why), "{words:?}: {ran:?}");

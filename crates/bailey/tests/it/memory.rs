@@ -306,7 +306,7 @@ fn who_waits_for_room_begins_when_the_one_before_has_what_it_needs() {
     model.wait_for(3);
     // What the first takes is seen by now, and there is no room for the second.
     machine.is(85);
-    thread::sleep(Duration::from_millis(3500));
+    thread::sleep(Duration::from_millis(7500));
     assert_eq!((sessions(&again).len(), model.requests().len()), (1, 3));
     machine.is(50);
     model.wait_for(4);

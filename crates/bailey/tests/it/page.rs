@@ -455,7 +455,6 @@ fn figures_are_for_whoever_has_a_token_and_that_is_all_it_opens() {
     }
 }
 
-/// Attack A08.
 #[test]
 fn a_reload_leaves_the_page_where_it_is() {
     let stage = Stage::new(&[]);
@@ -506,6 +505,7 @@ fn whoever_delivers_to_no_webhook_takes_no_place() {
     drop(telegram);
 }
 
+/// Attack A08.
 #[test]
 fn where_others_could_come_to_it_it_does_not_listen() {
     let stage = Stage::new(&[("a.txt", "one\n")]);

@@ -36,8 +36,9 @@ use std::{
 const GRACE: Duration = Duration::from_secs(2);
 /// Connections that may wait for the network door.
 const BACKLOG: i32 = 1024;
-/// Between two looks at what can only be watched.
+/// Between two looks at what can only be watched, at least and at most.
 const TICK: Duration = Duration::from_millis(250);
+const TICK_MAX: Duration = Duration::from_secs(1);
 
 /// What an init is born with.
 pub(super) struct Birth<'a> {
@@ -316,8 +317,9 @@ impl Watch {
                 Event::Nothing => {}
             }
             if now >= look_at {
-                look_at = now + TICK;
                 limit = self.breach();
+                // A large tree takes long to look at, and is not looked at all the time.
+                look_at = Instant::now() + (now.elapsed() * 3).clamp(TICK, TICK_MAX);
                 if limit.is_some() {
                     break None;
                 }

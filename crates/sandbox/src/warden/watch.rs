@@ -22,6 +22,8 @@ use std::{
 const ENTRY_BYTES: u64 = 1024;
 /// The magic number of tmpfs, which memory without a name lies in, too (statfs(2)).
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+/// The most descriptors that one look at a tree's files counts.
+const LOOKS_MAX: usize = 50_000;
 /// The most processes that one look at a tree's memory counts.
 const PROCESSES_MAX: usize = 10_000;
 
@@ -69,9 +71,13 @@ impl Nameless {
     /// Those of a tree. A process that hides its descriptors (`PR_SET_DUMPABLE`, prctl(2)) shows none.
     pub(super) fn of(tree: Tree) -> Self {
         let shared = fs::metadata("/dev/shm").map(|shared| shared.dev()).ok();
-        let (mut sum, mut seen) = (Self::default(), BTreeSet::new());
+        let (mut sum, mut seen, mut looks) = (Self::default(), BTreeSet::new(), 0..LOOKS_MAX);
         for process in tree.processes() {
             for open in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
+                // So many at most: whoever waits for a look is held up by no more.
+                if looks.next().is_none() {
+                    return sum;
+                }
                 let Ok(file) = fs::metadata(open.path()) else { continue };
                 let is_one = file.is_file() && file.nlink() == 0 && Some(file.dev()) != shared;
                 if !is_one || !seen.insert((file.dev(), file.ino())) {
@@ -101,22 +107,26 @@ fn segments() -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Whether a tree's memory is above `limit` bytes, with `more` that none of its processes maps.
+/// Whether a tree's memory is above `limit` bytes, with files in memory that have no name, which its processes map or not.
 ///
 /// Resident memory counts what several processes share more than once, so only when that is too much the
 /// exact, slower measure (the proportional share of each) is taken.
-pub(super) fn is_memory_above(limit: u64, tree: Tree, more: u64) -> bool {
+pub(super) fn is_memory_above(limit: u64, tree: Tree, nameless: u64) -> bool {
     let shared_memory = match tree {
         Tree::Namespace => file_system_used("/dev/shm").saturating_add(segments()),
         Tree::Below => 0,
     };
-    let (processes, shared_memory) = (tree.processes(), shared_memory.saturating_add(more));
-    let sum = |file: &str, fields: &[&str]| {
-        let each = processes.iter().map(|process| kilobytes(process, file, fields));
-        each.fold(shared_memory, u64::saturating_add)
+    let processes = tree.processes();
+    let sum = |file: &str, field: &str| {
+        let each = processes.iter().map(|process| kilobytes(process, file, field));
+        each.fold(0, u64::saturating_add)
     };
-    sum("status", &["RssAnon:", "RssShmem:"]) > limit
-        && sum("smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"]) > limit
+    let is_above = |file: &str, private: &str, shared: &str| {
+        // What has no name may be mapped as well, and is there once.
+        let shared = sum(file, shared).max(nameless);
+        sum(file, private).saturating_add(shared).saturating_add(shared_memory) > limit
+    };
+    is_above("status", "RssAnon:", "RssShmem:") && is_above("smaps_rollup", "Pss_Anon:", "Pss_Shmem:")
 }
 
 /// Tasks of this process's user, as far as /proc shows them to be.
@@ -157,14 +167,11 @@ fn below() -> Vec<PathBuf> {
     found
 }
 
-/// The sum of some fields of a file of /proc, given in kB there, in bytes.
-fn kilobytes(process: &std::path::Path, file: &str, fields: &[&str]) -> u64 {
+/// A field of a file of /proc, given in kB there, in bytes.
+fn kilobytes(process: &std::path::Path, file: &str, field: &str) -> u64 {
     let text = fs::read_to_string(process.join(file)).unwrap_or_default();
-    let value = |line: &str| {
-        let rest = fields.iter().find_map(|field| line.strip_prefix(field))?;
-        rest.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    text.lines().filter_map(value).fold(0, u64::saturating_add).saturating_mul(1024)
+    let value = |line: &str| line.strip_prefix(field)?.split_whitespace().next()?.parse::<u64>().ok();
+    text.lines().find_map(value).unwrap_or(0).saturating_mul(1024)
 }
 
 fn file_system_used(path: &str) -> u64 {

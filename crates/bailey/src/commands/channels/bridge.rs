@@ -329,7 +329,10 @@ impl Bridge {
         while let Some(sender) = self.talk(&at) {
             match sender.send(came).await {
                 Ok(()) => return,
-                Err(mpsc::error::SendError(back)) => came = back,
+                Err(mpsc::error::SendError(back)) => {
+                    self.talks.borrow_mut().retain(|_, talk| !talk.is_closed());
+                    came = back;
+                }
             }
         }
     }

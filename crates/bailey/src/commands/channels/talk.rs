@@ -192,6 +192,8 @@ impl Talk {
     async fn say(&mut self, open: &Open) {
         let who = Sender::from(open);
         let said = match self.reach(&who).await {
+            // Stopped before it was said.
+            Ok(None) if !self.is_open(open) => return,
             Ok(None) => match self.with_files(open) {
                 Some(inbound) => self.ask(&who, &Op::Say(inbound)).await,
                 None => return,
@@ -221,6 +223,10 @@ impl Talk {
                 self.again = Some(Instant::now() + AGAIN);
             }
         }
+    }
+
+    fn is_open(&self, open: &Open) -> bool {
+        self.bridge.book.get(|notes| notes.open.iter().any(|other| other.key == open.key))
     }
 
     /// A message with its files; none as long as they are not here. Then it is said when they are.
@@ -363,7 +369,11 @@ impl Talk {
 
     async fn failed(&mut self, who: &str, op: &str, error: String) {
         match op {
-            "say" => self.again = Some(Instant::now() + AGAIN),
+            "say" => {
+                // Nobody has it.
+                self.said.retain(|key| self.accepted.contains(key));
+                self.again = Some(Instant::now() + AGAIN);
+            }
             "answer" => {
                 let taps = std::mem::take(&mut self.taps);
                 let (theirs, others) = taps.into_iter().partition(|(_, tap, _)| tap.from.id == who);
@@ -672,10 +682,13 @@ pub(super) fn to_stop(open: &Open, bridge: &Bridge) -> Option<Command> {
 
 /// Stops something, and says what came of it.
 pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Open, command: Command) {
+    // What was written before it and is not worked on yet does not begin after it.
+    let before: BTreeSet<String> =
+        bridge.book.get(|notes| notes.open_in(&at)).into_iter().map(|it| it.key).collect();
     let told = stop(&bridge, &at, &open, command).await;
-    let key = &open.key;
     // As soon as it is done: everything may end now, and whoever begins again is not to stop it once more.
-    bridge.book.change(|notes| notes.open.retain(|open| open.key != *key)).ok();
+    let is_stopped = |it: &Open| it.key == open.key || it.id == open.id && before.contains(&it.key);
+    bridge.book.change(|notes| notes.open.retain(|it| !is_stopped(it))).ok();
     if !told.is_empty() {
         let post = bridge.words(&told);
         bridge.deliver(|| bridge.channel.send(&at, &post)).await.ok();
@@ -687,7 +700,7 @@ async fn stop(bridge: &Bridge, at: &Conversation, open: &Open, command: Command)
     if command == Command::Estop {
         return of_daemon(bridge, at, &who, What::Estop).await.err().unwrap_or_default();
     }
-    match of_daemon(bridge, at, &who, What::Connection).await {
+    match of_daemon(bridge, at, &who, What::Running).await {
         Ok(fd) => cancel(fd).await.map_or_else(|error| format!("{error:#}"), |()| "It is to stop.".into()),
         Err(told) => told,
     }

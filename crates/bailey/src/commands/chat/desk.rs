@@ -200,7 +200,11 @@ impl<'a> Desk<'a> {
             Happening::GoingOn => self.is_working = true,
             Happening::Repeated { .. } => self.is_asked = false,
             Happening::Failed { op, .. } if op == "say" => self.is_asked = false,
-            Happening::End { .. } => (self.is_working, self.idle) = (false, Instant::now()),
+            Happening::End { error, .. } => {
+                (self.is_working, self.idle) = (false, Instant::now());
+                // What was said may be what failed, and nothing more comes of it.
+                self.is_asked &= error.is_none();
+            }
             Happening::Ask { id, .. } => drop(self.questions.insert(*id)),
             Happening::Answered { id, .. } => drop(self.questions.remove(id)),
             _ => {}

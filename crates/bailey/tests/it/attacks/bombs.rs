@@ -284,6 +284,9 @@ fn a25_what_grows_past_a_limit_ends_within_two_seconds(who: Who) {
             "held: {way} (watched): {took:.2} s after the breach (the machine held it up for {held_up:.2} s)"
         );
     }
+    // What is mapped and open is there once: six tenths of the limit are no breach.
+    let outcome = actor.outcome(&["/usr/bin/python3", "grow.py", "mapped", "0", "2"]);
+    assert_eq!(find(&outcome["report"], "limit"), Value::Null, "{outcome}");
     // The control: with room enough the same tree goes on for longer than that.
     actor.configure("");
     for (way, limit, _) in GROWTHS {

@@ -1,4 +1,4 @@
-"""Grows in one way (memory, processes, disk, inodes, unnamed, deep, memfd, segment) past a limit of so many bytes, and then sleeps so many seconds.
+"""Grows in one way (memory, processes, disk, inodes, unnamed, deep, memfd, mapped, segment) past a limit of so many bytes, and then sleeps so many seconds.
 Prints in seconds of Unix time when it goes over the limit, and from a process beside it a beat every 20 ms, so that the
 last one tells when the tree ended and the gaps tell what the machine itself held up."""
 
@@ -60,6 +60,18 @@ def memfd(number):
     os.write(file, b"x" * MIB)
     keep.append(file)
     return MIB
+
+
+def mapped(number):
+    import mmap
+
+    file = os.memfd_create("x")
+    os.ftruncate(file, 60 * MIB)
+    held = mmap.mmap(file, 60 * MIB)
+    for at in range(0, 60 * MIB, 4096):
+        held[at] = 1
+    keep.append((file, held))
+    return 200 * MIB
 
 
 def segment(number):

@@ -41,10 +41,12 @@ fn what_stops_something_waits_for_no_answer_that_is_shown() {
     pair(&stage, &telegram, BOB, "Bob", "guest");
     // What it does is to be shown, and the platform wants to be left alone.
     let asked = telegram.calls("sendMessage");
-    telegram.fail("sendMessage", [Fault::Slow(60)]);
+    telegram.fail("sendMessage", [Fault::Slow(14)]);
     telegram.says(ANN, "Ann", ANN, "work");
     model.wait_for(2);
     wait("an answer", || telegram.calls("sendMessage") > asked);
+    let begin = Instant::now();
+    telegram.says(ANN, "Ann", ANN, "and do this as well");
     // A guest stops nothing, and the owner a turn and everything.
     telegram.says(BOB, "Bob", BOB, "/stop");
     telegram.says(BOB, "Bob", BOB, "/estop");
@@ -52,7 +54,10 @@ fn what_stops_something_waits_for_no_answer_that_is_shown() {
     assert_eq!(daemon.status()["sessions"][0]["working"], true);
     telegram.says(ANN, "Ann", ANN, "/stop");
     wait("the turn's end", || daemon.status()["sessions"][0]["working"] == false);
-    assert_eq!(count(&stage, "stopped"), 0);
+    assert!(begin.elapsed() < Duration::from_secs(12), "it waited: {:?}", begin.elapsed());
+    // Nor does what was written before it begin after it.
+    thread::sleep(Duration::from_secs(18).saturating_sub(begin.elapsed()));
+    assert_eq!((count(&stage, "stopped"), model.requests().len()), (0, 2));
     telegram.says(ANN, "Ann", ANN, "/estop");
     wait("the stop", || count(&stage, "stopped") == 1);
 }
@@ -98,6 +103,9 @@ fn a_conversation_is_ended_at_rest_and_by_no_guest() {
     end(bridge(&stage), "-KILL");
     gate.open();
     telegram.wait_for(group, "the first");
+    // Its words stand there before its end does.
+    daemon.wait("the end", |it| it["working"] == false);
+    thread::sleep(Duration::from_secs(2));
     telegram.says(BOB, "Bob", group, "/clear@bailey_bot");
     telegram.wait_for(group, "a guest ends no conversation");
     telegram.says(ANN, "Ann", group, "@bailey_bot and now?");
