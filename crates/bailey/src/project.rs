@@ -4,7 +4,7 @@ mod remarks;
 
 pub(crate) use remarks::remarks;
 
-use crate::{exit::Mistyped, home::places};
+use crate::home::places;
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::WsPath;
 use rustix::{
@@ -82,11 +82,10 @@ pub(crate) fn still_there(workspace: &WsPath) -> Result<()> {
     if Path::new(&workspace.0).is_dir() {
         return Ok(());
     }
-    Err(Mistyped(format!(
+    bail!(
         "the project `{workspace}` is not there: it was deleted, moved or renamed. What the session changed is kept: put the \
          directory back at that path, then look with `bailey sessions list` and `bailey sessions diff SESSION`"
-    ))
-    .into())
+    )
 }
 
 /// The text of a project's `.bailey/config.toml`; none when there is none. No link is followed on the way, so that it

@@ -174,7 +174,7 @@ impl Daemon {
             // For want of room nothing is the matter with it.
             Err(error) if self.room().is_err() => Err(error),
             // One that was removed, or is another agent's, is no reason to say nothing any more. One that cannot be had just now, such as one
-            // that is looked at in a terminal, is waited for: what was said to it is its.
+            // that is looked at in a terminal, or whose project is not there, is waited for: what was said to it is its.
             Err(error) if known.is_some_and(|known| self.is_over(known, &error)) => {
                 self.log.note("not_resumed", json!({ "session": known, "why": format!("{error:#}") }));
                 self.open(wanted(None)).await

@@ -314,7 +314,9 @@ impl Talk {
                     self.answer.replace(text);
                     self.finish(&reason, None).await;
                 }
-                _ => {
+                // Its end was told a moment ago, to whoever came in the middle.
+                Some(_) => {}
+                None => {
                     self.accepted.insert(key);
                     self.is_working = true;
                 }
