@@ -142,6 +142,11 @@ impl Telegram {
         self.state.1.notify_all();
     }
 
+    /// It counts what happens from this number on, as after a week in which nothing did.
+    pub fn counts_from(&self, number: i64) {
+        self.state.0.lock().unwrap().last_update = number;
+    }
+
     /// There is a file, under a name of the server's.
     pub fn has(&self, id: &str, path: &str, bytes: &[u8]) {
         let file = File { path: path.into(), size: bytes.len(), bytes: bytes.to_vec() };

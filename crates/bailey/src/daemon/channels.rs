@@ -75,9 +75,8 @@ impl Daemon {
 
     /// Ends the processes of all channels, and with them the connections that they have; each begins again at once.
     pub(super) fn begin_channels_anew(&self) -> Told {
-        let channels = self.channels.borrow();
-        channels.iter().for_each(|kept| kept.begin_anew());
-        Told::Revoked { count: channels.len() }
+        self.channels.borrow().iter().for_each(|kept| kept.begin_anew());
+        Told::Anew
     }
 
     /// What somebody at a channel asks for, by who they are to the owner.

@@ -92,6 +92,8 @@ pub(crate) enum Told {
     },
     /// The session has no process any more.
     Closed,
+    /// The channels begin anew.
+    Anew,
     /// It lets one browser in, within five minutes.
     Link {
         url: String,

@@ -5,6 +5,7 @@ use crate::{
     boot::Boot,
     daemon::{end, pid},
     page::{browse, default_model},
+    schedules::wait,
     stage::Stage,
     telegram::{ANN, channel, pair},
     terminal::Terminal,
@@ -17,13 +18,10 @@ use std::{
     path::Path,
     process::Stdio,
     sync::{Arc, Mutex},
-    thread,
-    time::{Duration, Instant},
 };
 
 const ERRAND: &str = "list the files and make the tests pass";
 const DONE: &str = "The tests pass now.";
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A model that looks, tries, asks for what lies outside of the project, repairs and tries again; the gate holds its third reply.
 fn repair(request: &Request, notes: &Path, gate: &Gate) -> Reply {
@@ -57,14 +55,6 @@ impl Watch {
         end(pid(&status), "-KILL");
         self.boot.wait_for("it is begun again");
         self.boot.wait_for("the daemon is up");
-    }
-}
-
-fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what} did not come");
-        thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -39,6 +39,15 @@ impl<'a> Daemon<'a> {
         Self(stage)
     }
 
+    /// One of which something is taken away, or stands for something.
+    pub(crate) fn with(stage: &'a Stage, control: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        let mut start = Command::new(controls());
+        start.args(stage.bailey(&["start"]).get_args()).env(control, value);
+        let started = start.current_dir(stage.project()).stdout(Stdio::null()).output().unwrap();
+        assert!(started.status.success(), "{started:?}");
+        Self(stage)
+    }
+
     pub(crate) fn status(&self) -> Value {
         self.0.ran(&["--json", "status"]).lines().remove(0)
     }
@@ -168,10 +177,7 @@ fn nobody_is_missed_where_a_session_works_or_runs_something() {
         Reply::text("it runs"),
     ];
     let model = stage.model(script);
-    let mut start = Command::new(controls());
-    start.args(stage.bailey(&["start"]).get_args()).env("BAILEY_CONTROL_IDLE", "1500");
-    assert!(start.current_dir(stage.project()).stderr(Stdio::null()).status().unwrap().success());
-    let daemon = Daemon::of(&stage);
+    let daemon = Daemon::with(&stage, "BAILEY_CONTROL_IDLE", "1500");
     let Some(mut terminal) = chat(&stage, &CHAT) else { return };
     terminal.keys("repair it\r");
     model.wait_for(1);

@@ -1,7 +1,6 @@
 //! A daemon whose memory runs short: nothing new begins, what costs least makes room, and nothing that was accepted is lost.
 
 use crate::{
-    attacks::actor::controls,
     daemon::{Daemon, PATIENCE, end},
     stage::{Ran, Stage},
 };
@@ -66,11 +65,7 @@ fn daemon(stage: &Stage) -> (Daemon<'_>, Machine) {
 }
 
 fn begin<'a>(stage: &'a Stage, machine: &Machine) -> Daemon<'a> {
-    let mut start = Command::new(controls());
-    start.args(stage.bailey(&["start"]).get_args()).env("BAILEY_CONTROL_MEMINFO", &machine.0);
-    let started = start.current_dir(stage.project()).stdout(Stdio::null()).output().unwrap();
-    assert!(started.status.success(), "{started:?}");
-    Daemon::of(stage)
+    Daemon::with(stage, "BAILEY_CONTROL_MEMINFO", &machine.0)
 }
 
 fn sessions(daemon: &Daemon<'_>) -> Vec<Value> {

@@ -31,7 +31,7 @@ fn listed(stage: &Stage) -> Vec<Value> {
     stage.ran(&["--json", "schedule", "list"]).lines()
 }
 
-fn wait(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what} did not come");

@@ -98,7 +98,7 @@ fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
     if shape != Shape::Walled {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     }
-    first_where_memory_ends();
+    first_where_memory_ends()?;
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
     if !lacks(Wall::NoCapabilities) {
         known.has_own_bounds = ground.keeps_bounds(shape);
@@ -124,11 +124,14 @@ fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
 
 /// Where memory runs out the kernel takes what is started here, and not its init, which tells of it, or anybody of the host's
 /// (proc_pid_oom_score_adj(5)). Behind Landlock nobody changes it; where it cannot be said, the kernel chooses.
-fn first_where_memory_ends() {
+fn first_where_memory_ends() -> Result<(), String> {
     // The kernel gives the files of a process that is not dumpable to root. This one knows nothing yet that others do not.
-    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+    let dumpable = |behaviour| {
+        set_dumpable_behavior(behaviour).map_err(|error| format!("whether it can be dumped: {error}"))
+    };
+    dumpable(DumpableBehavior::Dumpable)?;
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    dumpable(DumpableBehavior::NotDumpable)
 }
 
 /// Goes through what an order takes, while nobody waits: in a process that was just forked, whatever is touched first is a fault

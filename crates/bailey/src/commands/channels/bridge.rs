@@ -5,6 +5,7 @@
 //! again, and forgotten when its answer stands on the platform. Nothing is said twice: answers are edits of a message that is there.
 
 use super::{
+    command::Stop,
     guard::{Guarded, guard},
     notes::{Notes, Open},
     talk,
@@ -27,6 +28,7 @@ use bailey_channels::{
 };
 use bailey_egress::{LineEnd, LineError};
 use bailey_gateway::Delivery;
+use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::Line;
 use bailey_secrets::{Redactor, neutralise};
 use std::{
@@ -36,7 +38,7 @@ use std::{
     os::fd::{AsFd as _, OwnedFd},
     process::ExitCode,
     rc::Rc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 use tokio::{
     sync::mpsc,
@@ -320,9 +322,9 @@ impl Bridge {
     /// Gives something to its conversation; what stops something waits for nothing there.
     pub(super) async fn pass(self: &Rc<Self>, at: Conversation, mut came: talk::Came) {
         if let talk::Came::Message(open) = &came
-            && let Some(command) = talk::to_stop(open, self)
+            && let Some(what) = Stop::of(&open.text, &self.us.name).filter(|_| !open.is_quoted)
         {
-            spawn_local(talk::stop_at_once(self.clone(), at, open.clone(), command));
+            spawn_local(talk::stop_at_once(self.clone(), at, open.clone(), what));
             return;
         }
         // One that is just leaving takes nothing any more.
@@ -429,7 +431,7 @@ impl Bridge {
 
 /// Since 1970.
 fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    u64::try_from(SystemClock.now().as_second()).unwrap_or_default()
 }
 
 impl From<&Open> for Sender {

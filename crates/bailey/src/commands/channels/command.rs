@@ -6,10 +6,6 @@ use crate::daemon::bridge::Page;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     Help,
-    /// The running turn ends.
-    Stop,
-    /// Everything stops.
-    Estop,
     /// The next message begins a new session.
     Clear,
     /// Keep these words in mind.
@@ -26,6 +22,15 @@ pub(super) enum Command {
     Unknown(String),
 }
 
+/// What ends something. It is no [`Command`], for those wait in the row of their conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The running turn ends.
+    Turn,
+    /// Everything stops.
+    Everything,
+}
+
 pub(super) const HELP: &str = "\
 What you write is for the agent; what begins with / is for Bailey:
 /stop — end what it is doing now
@@ -37,20 +42,35 @@ What you write is for the agent; what begins with / is for Bailey:
 /backup — make a copy of this home, in it
 /help — this";
 
-impl Command {
-    /// The command of a message; none for what is said to the agent. `us` is how we are called here.
+/// The name of what is said to a bot, whether that is us, and the rest; none for what is said to the agent.
+fn read<'a>(text: &'a str, us: &str) -> Option<(&'a str, bool, &'a str)> {
+    let rest = text.trim().strip_prefix('/')?;
+    let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let (name, called) = name.split_once('@').map_or((name, None), |(name, called)| (name, Some(called)));
+    Some((name, called.is_none_or(|called| called.eq_ignore_ascii_case(us)), arguments.trim()))
+}
+
+impl Stop {
+    /// What a message ends, if that is what it says. `us` is how we are called here.
     pub(super) fn of(text: &str, us: &str) -> Option<Self> {
-        let rest = text.trim().strip_prefix('/')?;
-        let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let (name, called) = name.split_once('@').unwrap_or((name, us));
-        let arguments = arguments.trim();
-        if !called.eq_ignore_ascii_case(us) {
+        let (name, _, _) = read(text, us).filter(|(_, is_us, _)| *is_us)?;
+        match name.to_ascii_lowercase().as_str() {
+            "stop" | "cancel" => Some(Self::Turn),
+            "estop" => Some(Self::Everything),
+            _ => None,
+        }
+    }
+}
+
+impl Command {
+    /// The command of a message that ends nothing; none for what is said to the agent. `us` is how we are called here.
+    pub(super) fn of(text: &str, us: &str) -> Option<Self> {
+        let (name, is_us, arguments) = read(text, us)?;
+        if !is_us {
             return Some(Self::Unknown(name.into()));
         }
         Some(match name.to_ascii_lowercase().as_str() {
             "help" | "start" => Self::Help,
-            "stop" | "cancel" => Self::Stop,
-            "estop" => Self::Estop,
             "clear" | "reset" => Self::Clear,
             "pin" if !arguments.is_empty() => Self::Pin(arguments.into()),
             "pin" => Self::Help,
@@ -78,7 +98,7 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
-    use super::Command;
+    use super::{Command, Stop};
     use crate::daemon::bridge::Page;
 
     #[test]
@@ -86,7 +106,10 @@ mod tests {
         let of = |text| Command::of(text, "bailey_bot");
         assert_eq!(of("list the files"), None);
         assert_eq!(of("/status"), Some(Command::Page(Page::Status)));
-        assert_eq!(of(" /Stop@Bailey_Bot now"), Some(Command::Stop));
+        let stop = |text| Stop::of(text, "bailey_bot");
+        assert_eq!(stop(" /Stop@Bailey_Bot now"), Some(Stop::Turn));
+        assert_eq!((stop("/ESTOP"), stop("/cancel")), (Some(Stop::Everything), Some(Stop::Turn)));
+        assert_eq!((stop("/stop@other_bot"), stop("stop"), stop("/stopp")), (None, None, None));
         assert_eq!(of("/stop@other_bot"), Some(Command::Unknown("stop".into())));
         let answer = |question: &str, is_yes, why: &str| {
             Some(Command::Answer { question: question.into(), is_yes, why: why.into() })

@@ -3,7 +3,7 @@
 use super::{
     answer::Answer,
     bridge::Bridge,
-    command::{Command, HELP},
+    command::{Command, HELP, Stop},
     files::{self, Fetched},
     notes::{CardNote, Open},
 };
@@ -473,7 +473,6 @@ impl Talk {
                 names.iter().for_each(|who| self.drop_voice(who));
                 told
             }
-            Command::Stop | Command::Estop => stop(&self.bridge, &self.at, open, command).await,
             Command::Answer { question, is_yes, why } => match self.question(&question) {
                 Some(id) if is_yes && !self.is_shown(id).await => UNSEEN.into(),
                 None => "There is no such open question in this conversation.".into(),
@@ -676,18 +675,12 @@ async fn of_daemon(bridge: &Bridge, at: &Conversation, who: &Sender, what: What)
     }
 }
 
-/// What a message asks for that waits for nothing else, not even for an answer that is being shown: to stop something.
-pub(super) fn to_stop(open: &Open, bridge: &Bridge) -> Option<Command> {
-    let command = Command::of(&open.text, &bridge.us.name).filter(|_| !open.is_quoted);
-    command.filter(|command| matches!(command, Command::Stop | Command::Estop))
-}
-
-/// Stops something, and says what came of it.
-pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Open, command: Command) {
+/// Stops something, and says what came of it: it waits for nothing, not even for an answer that is being shown.
+pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Open, what: Stop) {
     // What was written before it and is not worked on yet does not begin after it.
     let before: BTreeSet<String> =
         bridge.book.get(|notes| notes.open_in(&at)).into_iter().map(|it| it.key).collect();
-    let told = stop(&bridge, &at, &open, command).await;
+    let told = stop(&bridge, &at, &open, what).await;
     // As soon as it is done: everything may end now, and whoever begins again is not to stop it once more.
     let is_stopped = |it: &Open| it.key == open.key || it.id == open.id && before.contains(&it.key);
     bridge.book.change(|notes| notes.open.retain(|it| !is_stopped(it))).ok();
@@ -697,9 +690,9 @@ pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Ope
     }
 }
 
-async fn stop(bridge: &Bridge, at: &Conversation, open: &Open, command: Command) -> String {
+async fn stop(bridge: &Bridge, at: &Conversation, open: &Open, what: Stop) -> String {
     let who = Sender::from(open);
-    if command == Command::Estop {
+    if what == Stop::Everything {
         return of_daemon(bridge, at, &who, What::Estop).await.err().unwrap_or_default();
     }
     match of_daemon(bridge, at, &who, What::Running).await {

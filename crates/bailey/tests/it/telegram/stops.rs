@@ -3,30 +3,23 @@
 use super::{ANN, BOB, at, bridge, pair};
 use crate::{
     daemon::{Daemon, end},
+    schedules::wait,
     stage::Stage,
     terminal::Terminal,
 };
 use bailey_testkit::{Gate, Message, Reply, telegram::Fault};
 use serde_json::{Value, json};
 use std::{
-    fs::File,
+    fs::{self, File},
     thread,
     time::{Duration, Instant},
 };
 
 /// How long what waits for nothing may take.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(12);
 
 fn count(stage: &Stage, kind: &str) -> usize {
     stage.trail().into_iter().filter(|it| it["type"] == kind).count()
-}
-
-fn wait(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + SOON;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what} did not come");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -40,12 +33,15 @@ fn what_stops_something_waits_for_no_answer_that_is_shown() {
     pair(&stage, &telegram, ANN, "Ann", "owner");
     pair(&stage, &telegram, BOB, "Bob", "guest");
     // What it does is to be shown, and the platform wants to be left alone.
-    let asked = telegram.calls("sendMessage");
-    telegram.fail("sendMessage", [Fault::Slow(14)]);
-    telegram.says(ANN, "Ann", ANN, "work");
-    model.wait_for(2);
-    wait("an answer", || telegram.calls("sendMessage") > asked);
-    let begin = Instant::now();
+    let work = |requests: usize| {
+        let asked = telegram.calls("sendMessage");
+        telegram.fail("sendMessage", [Fault::Slow(14)]);
+        telegram.says(ANN, "Ann", ANN, "work");
+        model.wait_for(requests);
+        wait("an answer", || telegram.calls("sendMessage") > asked);
+        Instant::now()
+    };
+    let begin = work(2);
     telegram.says(ANN, "Ann", ANN, "and do this as well");
     // A guest stops nothing, and the owner a turn and everything.
     telegram.says(BOB, "Bob", BOB, "/stop");
@@ -54,12 +50,40 @@ fn what_stops_something_waits_for_no_answer_that_is_shown() {
     assert_eq!(daemon.status()["sessions"][0]["working"], true);
     telegram.says(ANN, "Ann", ANN, "/stop");
     wait("the turn's end", || daemon.status()["sessions"][0]["working"] == false);
-    assert!(begin.elapsed() < Duration::from_secs(12), "it waited: {:?}", begin.elapsed());
+    assert!(begin.elapsed() < SOON, "it waited: {:?}", begin.elapsed());
     // Nor does what was written before it begin after it.
     thread::sleep(Duration::from_secs(18).saturating_sub(begin.elapsed()));
     assert_eq!((count(&stage, "stopped"), model.requests().len()), (0, 2));
+    let begin = work(4);
     telegram.says(ANN, "Ann", ANN, "/estop");
     wait("the stop", || count(&stage, "stopped") == 1);
+    assert!(begin.elapsed() < SOON, "it waited: {:?}", begin.elapsed());
+}
+
+#[test]
+fn a_bot_that_nobody_wrote_to_for_a_week_hears_the_next_message() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, model) = at(&stage, vec![Reply::text("the first"), Reply::text("the second")]);
+    let clock = stage.folder().join("clock");
+    let is_ahead = |days: u64| fs::write(&clock, (days * 24 * 3600).to_string()).unwrap();
+    is_ahead(0);
+    let _daemon = Daemon::with(&stage, "BAILEY_CONTROL_CLOCK", &clock);
+    telegram.counts_from(760_546_623);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "one");
+    telegram.wait_for(ANN, "the first");
+    // The control: what has a lower number without such a time between is no news.
+    telegram.counts_from(592_426_180);
+    telegram.says(ANN, "Ann", ANN, "an old one");
+    thread::sleep(Duration::from_secs(3));
+    assert_eq!(model.requests().len(), 1);
+    is_ahead(7);
+    // Who is asking already asks with the old number once more.
+    let asked = telegram.calls("getUpdates");
+    wait("a question", || telegram.calls("getUpdates") > asked + 1);
+    telegram.says(ANN, "Ann", ANN, "two");
+    telegram.wait_for(ANN, "the second");
+    assert!(!model.requests()[1].body.to_string().contains("an old one"));
 }
 
 #[test]

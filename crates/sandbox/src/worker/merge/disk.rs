@@ -21,6 +21,9 @@ pub(super) struct Disk {
     /// Operations until the simulated death; every one after it fails. None: never.
     #[cfg(test)]
     pub(super) fuse: std::cell::Cell<Option<u32>>,
+    /// What somebody does right after the next exchange.
+    #[cfg(test)]
+    pub(super) then: std::cell::RefCell<Option<Box<dyn FnOnce()>>>,
 }
 
 impl Disk {
@@ -30,6 +33,8 @@ impl Disk {
             is_batch,
             #[cfg(test)]
             fuse: std::cell::Cell::default(),
+            #[cfg(test)]
+            then: std::cell::RefCell::default(),
         }
     }
 
@@ -105,7 +110,12 @@ impl Disk {
     /// Swaps two names in one step.
     pub(super) fn exchange(&self, dir: impl AsFd, one: &str, other: &str) -> Result<()> {
         self.step()?;
-        renameat_with(&dir, one, &dir, other, RenameFlags::EXCHANGE)
+        renameat_with(&dir, one, &dir, other, RenameFlags::EXCHANGE)?;
+        #[cfg(test)]
+        if let Some(then) = self.then.borrow_mut().take() {
+            then();
+        }
+        Ok(())
     }
 
     pub(super) fn unlink(&self, dir: impl AsFd, name: impl Arg) -> Result<()> {

@@ -277,6 +277,24 @@ fn a_displaced_write_of_the_user_is_put_back() {
 }
 
 #[test]
+fn what_is_still_written_when_it_is_displaced_is_put_back() {
+    let mut yard = Yard::new();
+    yard.request.files.retain(|file| file.path.0.ends_with("/edit.txt"));
+    let project = yard.dir.path().join("project");
+    // Whoever writes has it open, and makes it so large that it cannot be read.
+    let writer = fs::File::options().write(true).open(project.join("edit.txt")).unwrap();
+    let disk = Disk::of_batch(false);
+    *disk.then.borrow_mut() = Some(Box::new(move || writer.set_len(1 << 36).unwrap()));
+    let (upper, to) = (text(&yard.dir, "upper"), text(&yard.dir, "project"));
+    let results = run(&disk, &yard.request, &upper, &to, &text(&yard.dir, "backup")).unwrap();
+    assert!(disk.then.borrow().is_none(), "there was an exchange");
+    assert!(!matches!(results[0].state, MergeState::Done | MergeState::Already), "{results:?}");
+    assert_eq!(fs::metadata(project.join("edit.txt")).unwrap().len(), 1 << 36);
+    let left: Vec<_> = fs::read_dir(&project).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".bailey")), "{left:?}");
+}
+
+#[test]
 fn a_discard_stopped_anywhere_and_run_again_empties_the_layer() {
     every_stop(|n| {
         let yard = Yard::new();
