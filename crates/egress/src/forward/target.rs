@@ -43,3 +43,18 @@ pub(super) fn is_same_host(one: &[u8], other: &[u8]) -> bool {
     };
     bare(one) == bare(other)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{is_same_host, named};
+
+    #[test]
+    fn a_host_with_dots_at_its_end_is_the_one_that_it_is() {
+        for spelled in ["a.example:443", "A.example.:443", "a.example..:443", "a.example...:443"] {
+            assert_eq!(named(&spelled.parse().unwrap()), Some(("a.example".into(), 443)), "{spelled}");
+            assert!(is_same_host(spelled.as_bytes(), b"a.example"), "{spelled}");
+        }
+        assert_eq!(named(&"[0::1]:443".parse().unwrap()), Some(("[::1]".into(), 443)));
+        assert!(!is_same_host(b"a.example.b", b"a.example"));
+    }
+}
