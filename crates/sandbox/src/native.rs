@@ -5,7 +5,7 @@ use crate::{
     config::{Lease, Shape, Yard},
     running::{Awaited, Piece, Running, Source, Story, listen, packets, pump},
     warden::{Order, Warden},
-    wire::{self, Job, Named, Shown, Streams, Swap, Swapped, Task, Wish},
+    wire::{self, Job, Layer, Named, Shown, Streams, Swap, Swapped, Task, Wish},
     worker::{Keep, Reply, Request},
 };
 use bailey_protocol::{
@@ -16,10 +16,11 @@ use rustix::{
     fs::{CWD, Mode, OFlags},
     pipe::PipeFlags,
 };
+use serde::de::DeserializeOwned;
 use std::{
     collections::BTreeSet,
     io,
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     sync::{Mutex, PoisonError},
     time::Instant,
 };
@@ -29,8 +30,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The longest answer to a change of the agent's own file, in bytes.
-const SWAPPED_BYTES_MAX: usize = 16 << 10;
+/// The longest answer of the warden's, in bytes.
+const ANSWER_BYTES_MAX: usize = 16 << 10;
 
 /// The native sandbox: Linux namespaces, Landlock and seccomp, made by a [`Warden`].
 #[derive(Debug)]
@@ -93,18 +94,28 @@ impl Native {
         self.warden.order(&Order::Forget { session }, &[])
     }
 
+    /// Whether nothing of a session's commands lives any more and its layer holds nothing; false where that cannot be said.
+    pub(crate) async fn is_bare(&self, session: SessionId) -> bool {
+        self.ask(&Order::Look { session }, &[]).await.is_ok_and(|layer: Layer| layer == Layer::Bare)
+    }
+
     /// Has the agent's own file changed, where it holds `old`; where `old` and `new` are the same, it is only looked at.
     ///
     /// # Errors
     /// When the warden is gone: then nobody can say what was done.
     pub async fn swap(&self, old: Option<Blob>, new: Option<Blob>) -> io::Result<Swapped> {
         let swap = wire::sealed(&serde_json::to_vec(&Swap { old, new }).map_err(io::Error::other)?)?;
+        self.ask(&Order::Swap, &[swap.as_fd()]).await
+    }
+
+    /// The warden's answer to an order.
+    async fn ask<T: DeserializeOwned>(&self, order: &Order, fds: &[BorrowedFd<'_>]) -> io::Result<T> {
         let (control, theirs) = wire::pair()?;
         let control = packets(control)?;
-        self.warden.order(&Order::Swap, &[swap.as_fd(), theirs.as_fd()])?;
+        self.warden.order(order, &[fds, &[theirs.as_fd()]].concat())?;
         // Its own copy is all that is left of that end: it closes with the warden.
         drop(theirs);
-        let mut bytes = vec![0; SWAPPED_BYTES_MAX];
+        let mut bytes = vec![0; ANSWER_BYTES_MAX];
         let received = control.recv(&mut bytes).await?;
         let heard = bytes.get(..received).unwrap_or_default();
         serde_json::from_slice(heard).map_err(|_| io::Error::other("the maker of sandboxes has ended"))

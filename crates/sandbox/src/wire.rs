@@ -256,6 +256,15 @@ pub enum Swapped {
     Refused(String),
 }
 
+/// What can be said of a session's layer without looking through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Layer {
+    /// It holds nothing.
+    Bare,
+    /// It may hold something.
+    Unknown,
+}
+
 /// Sends one packet.
 ///
 /// # Errors

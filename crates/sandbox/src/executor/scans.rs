@@ -24,6 +24,13 @@ pub(super) struct Known {
     untold: Vec<Touched>,
 }
 
+impl Known {
+    /// Whether the layer held nothing.
+    fn is_bare(&self) -> bool {
+        self.paths.is_empty() && !self.is_holding
+    }
+}
+
 impl Walls {
     /// Says that a session begins, so that nobody has to look whether its layer holds something.
     pub fn begin(&self, session: SessionId) {
@@ -68,11 +75,20 @@ impl Walls {
         self.settle(session, &[], false).await?;
         let yard = self.native.yard(session)?;
         let of_copy = self.of_copy(session);
-        let known = self.known(|known| known.get(&session).map(|it| it.paths.iter().cloned().collect()));
+        let (known, was_bare) = self.known(|known| match known.get(&session) {
+            Some(it) => (Some(it.paths.iter().cloned().collect()), it.is_bare()),
+            None => (None, true),
+        });
         // What lives made some of it, at any time since it began.
         let (lives, is_background) =
             self.living(|living| (living.since(session), living.is_background(session)));
         let outside = is_background && known.is_some();
+        if !outside && was_bare && self.native.is_bare(session).await {
+            self.known(|known| {
+                known.entry(session).or_default();
+            });
+            return Ok(Outside::default());
+        }
         let since = if known.is_some() { lives.unwrap_or(since).min(since) } else { begun(yard) };
         let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let request = Request::Scan {
@@ -115,9 +131,7 @@ impl Walls {
         if self.living(|living| living.is_any(session)) {
             return false;
         }
-        self.known(|known| {
-            known.get(&session).is_some_and(|known| known.paths.is_empty() && !known.is_holding)
-        })
+        self.known(|known| known.get(&session).is_some_and(Known::is_bare))
     }
 
     pub(super) fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Known>) -> T) -> T {

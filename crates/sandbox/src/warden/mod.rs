@@ -74,6 +74,12 @@ pub(crate) enum Order {
         /// Its name.
         session: SessionId,
     },
+    /// Say whether a session's layer holds nothing, once what ran there is gone; one descriptor comes with it, where that
+    /// [`Layer`](wire::Layer) goes.
+    Look {
+        /// Its name.
+        session: SessionId,
+    },
     /// Change the agent's own file; two descriptors come with it: a memfd with the [`Swap`](wire::Swap), and where the
     /// [`Swapped`](wire::Swapped) goes.
     Swap,

@@ -16,7 +16,7 @@ use crate::{
     stage::{self, Opened, StageError, Tools},
     sys::{self, Namespaces},
     tree,
-    wire::{self, Forward, Header, Message, Streams, Swap, Swapped, View, Wish},
+    wire::{self, Forward, Header, Layer, Message, Streams, Swap, Swapped, View, Wish},
 };
 use bailey_protocol::{Blob, Limits, SessionId, Wall};
 use rustix::{
@@ -117,6 +117,7 @@ impl Server {
                     Order::Start(wish) => self.start(wish, fds),
                     Order::Prepare { session } => self.prepare(session),
                     Order::Forget { session } => self.forget(session),
+                    Order::Look { session } => self.look(session, &fds),
                     Order::Swap => self.swap(fds),
                 }
             }
@@ -196,7 +197,9 @@ impl Server {
     /// Makes what a session's next effects need before they come. What fails here fails again, and is told, then.
     fn prepare(&mut self, session: SessionId) {
         for view in [View::Workspace, View::Layers] {
-            if self.ground.shape(session) == Shape::Direct && view == View::Layers {
+            // What commands leave alone needs nobody who looks through it.
+            let is_idle = self.ground.shape(session) == Shape::Direct || self.is_bare(session);
+            if view == View::Layers && is_idle {
                 continue;
             }
             let key = (session, view);
@@ -219,6 +222,26 @@ impl Server {
                 self.retire(&key);
             }
         }
+    }
+
+    /// Most commands change nothing. To see that takes no sandbox: whether a directory of our own has an entry depends on nothing
+    /// that a command wrote into one.
+    fn look(&mut self, session: SessionId, fds: &VecDeque<OwnedFd>) {
+        let Some(control) = fds.front() else { return };
+        self.settle(session);
+        let may_change =
+            self.holders.get(&(session, View::Workspace)).is_some_and(|held| !held.live.is_empty());
+        let layer = if !may_change && self.is_bare(session) { Layer::Bare } else { Layer::Unknown };
+        // When nobody listens any more there is nobody to tell.
+        drop(wire::tell(control.as_fd(), &layer));
+    }
+
+    /// Whether a session's layer is an overlay's and holds nothing now, not even that something was deleted.
+    fn is_bare(&self, session: SessionId) -> bool {
+        let has_none = |mut entries: fs::ReadDir| entries.next().is_none();
+        self.ground.config.sessions.get(&session).is_some_and(|lease| {
+            lease.shape == Shape::Walled && fs::read_dir(lease.yard.upper()).is_ok_and(has_none)
+        })
     }
 
     /// Changes the agent's own file, where this process was told of one.

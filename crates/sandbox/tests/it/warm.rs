@@ -12,6 +12,19 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
+async fn a_layer_that_holds_nothing_has_nobody_who_looks_through_it() {
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("there", "one");
+        assert_eq!(house.sh("cat there").await.ok(), "one");
+        assert_eq!(house.ready().await.len(), 2, "{who:?}: one for the next command");
+        // The control: where it holds something, if only that something is gone, there are two.
+        assert_eq!(house.sh("rm there").await.ok(), "");
+        assert_eq!(house.ready().await.len(), 4, "{who:?}");
+    }
+}
+
+#[tokio::test]
 async fn one_set_of_walls_serves_a_session() {
     for who in everyone() {
         let house = House::new(who);
@@ -234,6 +247,7 @@ async fn a_killed_holder_is_replaced() {
     for who in everyone() {
         let house = House::new(who);
         house.write("a.txt", "one");
+        assert_eq!(house.sh("echo two > b.txt").await.ok(), "", "{who:?}: both views have a holder");
         let before = house.ready().await;
         holders(&house).iter().for_each(|pid| kill(*pid));
         // One may be given an order in the moment that it dies in.
