@@ -64,54 +64,64 @@ impl Brain for Loop {
         context: &'a mut Context,
     ) -> BoxFuture<'a, Result<TurnEnd, Refused>> {
         Box::pin(async move {
-            let mut calls_left = self.calls_max;
-            loop {
-                hands.hear(context).await?;
-                hands.woken(context).await?;
-                hands.learn_ends(context).await?;
-                hands.warn(context).await?;
-                let reply = match hands.next(context).await {
-                    Ok(reply) => reply,
-                    Err(Refused::Cancelled) => return Ok(TurnEnd::Cancelled),
-                    Err(Refused::Begin(BeginError::Budget(exceeded))) => {
-                        hands.notice(exceeded.to_string()).await?;
-                        return Ok(TurnEnd::Budget);
-                    }
-                    Err(error) => return Err(error),
-                };
-                let calls = reply.answer().calls.clone();
-                let stop = reply.answer().stop;
-                context.push(reply);
-                if calls.is_empty() {
-                    if stop == Stop::Length {
-                        let text = "the model's answer was cut at its limit of tokens".into();
-                        hands.kernel.tell(&hands.scope, Happening::Notice { text }).await?;
-                    }
-                    // What was said while the model gave its answer wants one, too.
-                    if !hands.news.is_empty() || hands.wait_at_end(context).await? {
-                        continue;
-                    }
-                    return Ok(match () {
-                        () if hands.scope.cancel().is_cancelled() => TurnEnd::Cancelled,
-                        () if hands.waiting.calls().is_empty() => TurnEnd::Answered,
-                        () => TurnEnd::Waiting,
-                    });
-                }
-                for observation in hands.calls(context, &calls, calls_left).await? {
-                    context.push(Segment::Observation(observation));
-                }
-                hands.guides(context, &calls).await?;
-                if hands.scope.cancel().is_cancelled() {
-                    return Ok(TurnEnd::Cancelled);
-                }
-                calls_left = calls_left.saturating_sub(calls.len());
-                if calls_left == 0 {
-                    if let Some(end) = hands.pause(self.calls_max).await? {
-                        return Ok(end);
-                    }
-                    calls_left = self.calls_max;
-                }
+            let end = self.steps(hands, context).await?;
+            if end == TurnEnd::Cancelled {
+                hands.withdraw().await?;
             }
+            Ok(end)
         })
+    }
+}
+
+impl Loop {
+    async fn steps(&self, hands: &Hands, context: &mut Context) -> Result<TurnEnd, Refused> {
+        let mut calls_left = self.calls_max;
+        loop {
+            hands.hear(context).await?;
+            hands.woken(context).await?;
+            hands.learn_ends(context).await?;
+            hands.warn(context).await?;
+            let reply = match hands.next(context).await {
+                Ok(reply) => reply,
+                Err(Refused::Cancelled) => return Ok(TurnEnd::Cancelled),
+                Err(Refused::Begin(BeginError::Budget(exceeded))) => {
+                    hands.notice(exceeded.to_string()).await?;
+                    return Ok(TurnEnd::Budget);
+                }
+                Err(error) => return Err(error),
+            };
+            let calls = reply.answer().calls.clone();
+            let stop = reply.answer().stop;
+            context.push(reply);
+            if calls.is_empty() {
+                if stop == Stop::Length {
+                    let text = "the model's answer was cut at its limit of tokens".into();
+                    hands.kernel.tell(&hands.scope, Happening::Notice { text }).await?;
+                }
+                // What was said while the model gave its answer wants one, too.
+                if !hands.news.is_empty() || hands.wait_at_end(context).await? {
+                    continue;
+                }
+                return Ok(match () {
+                    () if hands.scope.cancel().is_cancelled() => TurnEnd::Cancelled,
+                    () if hands.waiting.calls().is_empty() => TurnEnd::Answered,
+                    () => TurnEnd::Waiting,
+                });
+            }
+            for observation in hands.calls(context, &calls, calls_left).await? {
+                context.push(Segment::Observation(observation));
+            }
+            hands.guides(context, &calls).await?;
+            if hands.scope.cancel().is_cancelled() {
+                return Ok(TurnEnd::Cancelled);
+            }
+            calls_left = calls_left.saturating_sub(calls.len());
+            if calls_left == 0 {
+                if let Some(end) = hands.pause(self.calls_max).await? {
+                    return Ok(end);
+                }
+                calls_left = self.calls_max;
+            }
+        }
     }
 }

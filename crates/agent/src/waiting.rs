@@ -144,14 +144,17 @@ impl Hands {
             }
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
-                () = self.scope.cancel().cancelled() => {
-                    for waits in self.waiting.calls() {
-                        self.kernel.withdraw(&self.scope, waits.question, "the turn was cancelled").await?;
-                    }
-                    return Ok(false);
-                }
+                () = self.scope.cancel().cancelled() => return Ok(false),
             }
         }
+    }
+
+    /// Takes back what is asked: whoever stopped the turn is to answer nothing more of it.
+    pub(crate) async fn withdraw(&self) -> Result<(), Refused> {
+        for waits in self.waiting.calls() {
+            self.kernel.withdraw(&self.scope, waits.question, "the turn was cancelled").await?;
+        }
+        Ok(())
     }
 
     /// None when the call waits once more.

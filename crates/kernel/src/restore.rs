@@ -15,7 +15,7 @@ use bailey_protocol::{
     ApprovalId, Effect, EffectId, Image, Integrity, Kind, Labels, Outcome, Report, Secrecy, Seq, SessionId,
     Status, ToolCall,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Finds a tool by the name that a model used.
@@ -50,6 +50,7 @@ impl Kernel {
         let query = Query { session: Some(lock.session()), ..Query::default() };
         let entries = self.journal().entries(query).await?;
         let mut tape = Tape::read(&entries, Context::new(instruction))?;
+        self.tie_up_late(scope, &mut tape, find).await?;
         let questions = self.journal().questions(Some(lock.session())).await?;
         for call in std::mem::take(&mut tape.open) {
             let asked = questions.iter().rfind(|question| question.call.as_ref() == Some(&call.id));
@@ -123,6 +124,20 @@ impl Kernel {
         }
     }
 
+    /// Calls that a human let happen when the model had been told that they wait: what of them began is not begun again.
+    async fn tie_up_late(&self, scope: &Scope, tape: &mut Tape, find: FindTool<'_>) -> Result<(), Refused> {
+        let begun = |waits: &&Waits| tape.late.contains(&waits.call.id.0);
+        let begun: Vec<ToolCall> =
+            tape.waiting.iter().filter(begun).map(|waits| waits.call.clone()).collect();
+        for call in begun {
+            let ends = tape.began.iter().find(|began| began.call == call).map(|began| began.effect);
+            tape.began.retain(|began| Some(began.effect) != ends);
+            let observation = self.tie_up(scope, tape, &call, find, ends).await?;
+            tape.observe(observation, None, false);
+        }
+        Ok(())
+    }
+
     /// Nobody is told: a front end that resumes shows what the journal holds, and may not listen yet.
     async fn tie_up(
         &self,
@@ -194,6 +209,8 @@ struct Tape {
     open: Vec<ToolCall>,
     /// Calls that were answered with "waiting".
     waiting: Vec<Waits>,
+    /// Those of them that began all the same, when a human had said yes.
+    late: HashSet<String>,
     /// All of those, also when their result came.
     asked: Vec<ToolCall>,
     /// What the effects of those calls came to, none when only an intent is known; and the labels of what they brought.
@@ -214,6 +231,7 @@ impl Tape {
             calls: Vec::new(),
             open: Vec::new(),
             waiting: Vec::new(),
+            late: HashSet::new(),
             asked: Vec::new(),
             outcomes: HashMap::new(),
             acts: HashMap::new(),
@@ -247,7 +265,7 @@ impl Tape {
                 let answer: Answer = parse(recorded)?;
                 self.calls.clone_from(&answer.calls);
                 self.open.clone_from(&answer.calls);
-                self.outcomes.clear();
+                self.outcomes.retain(|call, _| self.late.contains(call));
                 self.replied = entry.seq;
                 let labels = labels.clone().from_entry(entry.seq);
                 self.context.push(Reply { entry: entry.seq, provider: provider.clone(), answer, labels });
@@ -258,6 +276,9 @@ impl Tape {
                 // What a torn journal lost may have come from anywhere.
                 let lost = || Labels::new(Integrity::External, Secrecy::Workspace).from_entry(entry.seq);
                 let brought = action.as_ref().map_or_else(lost, |action| brought(action, entry.seq));
+                if !self.open.iter().any(|open| open.id == *call) {
+                    self.late.insert(call.0.clone());
+                }
                 self.outcomes.insert(call.0.clone(), (brought, None));
                 self.acts.insert(effect, call.0.clone());
                 let call = self.calls.iter().chain(&self.asked).find(|known| known.id == *call);

@@ -1,14 +1,15 @@
 //! Calls that wait for a human inside a turn.
 
 use crate::{
-    restore::{restore, restored},
+    restore::{cut, restore, restored, told_of},
     support::{ASK_DEPLOY, Table, assert_every_call_has_its_result, table_with},
 };
 use bailey_agent::{Brain as _, Loop, Patience, TurnEnd, Waiting};
+use bailey_journal::{Fact, Purpose, Recorded};
 use bailey_kernel::{Restored, Step};
 use bailey_llm::Wire;
 use bailey_protocol::{Answer, ApprovalId, Happening};
-use bailey_testkit::{Bench, FakeClock, Reply, Setup};
+use bailey_testkit::{Bench, FakeClock, ModelServer, Reply, Setup};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
@@ -228,6 +229,50 @@ async fn an_answer_given_after_the_process_ended_is_good_for_that_action_once() 
         let tool = hands.tools.find("command.run").cloned().unwrap();
         let step = last.kernel.call(&hands.scope, &context.provenance(), &*tool, &call).await.unwrap();
         assert!(matches!(step, Step::Waiting(_)), "the same call is asked anew: {step:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_let_happen_late_is_not_done_again_after_a_kill() {
+    for given in [Answer::Yes, Answer::YesForSession] {
+        let mut table = impatient(deploying(), true).await;
+        let (hands, mut context) = (table.hands.clone(), table.context.clone());
+        let running = tokio::spawn(async move { Loop::default().turn(&hands, &mut context).await.unwrap() });
+        let id = question(&mut table).await;
+        while table.server.requests().len() < 3 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        answer(&table.hands, &table.bench.connection, id, given).await;
+        assert_eq!(running.await.unwrap(), TurnEnd::Answered);
+        let entries = table.bench.entries().await;
+        let last =
+            |is_it: &dyn Fn(&Recorded) -> bool| entries.iter().rfind(|it| is_it(it)).unwrap().entry.seq.0;
+        let begun = last(
+            &|it| matches!(&it.entry.fact, Fact::Intent { purpose: Purpose::Act, call: Some(call), .. } if call.0 == "d"),
+        );
+        let told = last(&|it| matches!(&it.entry.fact, Fact::Observation { call, .. } if call.0 == "d"));
+        assert!(begun + 1 < told, "{given:?}: its end is seen before it is told");
+        let Table { bench, hands, .. } = table;
+        drop(hands);
+        let home = bench.close();
+        for after in begun - 1..=told {
+            let model = ModelServer::start([Reply::text("seen"), Reply::text("seen")]);
+            let setup = Setup::default().rule(ASK_DEPLOY).model(&model);
+            let bench = Bench::over(cut(home.path(), after).await, setup).await;
+            let Restored { mut context, waiting, asked } = restored(&bench).await;
+            // The control: what had not begun still waits for its yes.
+            assert_eq!(waiting.len(), usize::from(after < begun), "{given:?} after {after}");
+            let mut hands = crate::support::hands(&bench, &model, Wire::Anthropic, bench.scope());
+            hands.waiting = Waiting::of(waiting, asked);
+            Loop::default().turn(&hands, &mut context).await.unwrap();
+            let done = if after < begun { vec!["deploy a"] } else { Vec::new() };
+            assert_eq!(bench.world.targets(), done, "{given:?} after {after}");
+            let shown = told_of(&context);
+            let late: Vec<_> = shown.iter().filter(|text| text.starts_with("late: ")).collect();
+            assert_eq!(late.len(), 1, "{given:?} after {after}: {shown:#?}");
+            let is_unsure = late.iter().any(|text| text.contains("may have happened"));
+            assert_eq!(is_unsure, after == begun, "{given:?} after {after}: {late:?}");
+        }
     }
 }
 
