@@ -110,13 +110,14 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
 /// What is wrong with what was asked for, not with the journal.
 fn is_of_the_user(error: &JournalError) -> bool {
     use JournalError::{
-        Absent, Archived, Held, NoArchive, NoCheckpoint, NoEntry, NoSuchQuestion, NoSuchSession, NotRunOut,
-        OtherLine, RanOut, SecretInPath, Settled, SeveralQuestions, ShortQuestion,
+        Absent, Archived, AskedAgain, Held, NoArchive, NoCheckpoint, NoEntry, NoSuchQuestion, NoSuchSession,
+        NotRunOut, OtherLine, RanOut, SecretInPath, Settled, SeveralQuestions, ShortQuestion,
     };
     matches!(
         error,
         Absent(_)
             | Archived { .. }
+            | AskedAgain(..)
             | NoArchive { .. }
             | Held { .. }
             | NoCheckpoint(_)

@@ -6,6 +6,7 @@ use crate::{
     chain::{self, random},
     fact::{Entry, Fact, Payload, Stored},
     project,
+    question::Settled,
 };
 use bailey_protocol::{
     Action, ApprovalId, CallId, Digest, Effect, Sealed, SessionId, Timestamp, event::Answer,
@@ -93,12 +94,38 @@ impl Mint {
     }
 
     /// Asks once more what has run out: the same effect, as a new question, on terms that are no wider than today's rules
-    /// would have them, which `compliance` says, and with the card of those terms. No yes is for a pattern then.
+    /// would have them, which `compliance` says, and with the card of those terms. No yes is for a pattern then. Where it was
+    /// asked once more before, and that waits for an answer, the question is that one: what is asked about runs once.
     ///
     /// # Errors
-    /// [`JournalError::NotRunOut`] when it did not run out, or is of an older journal.
+    /// [`JournalError::NotRunOut`] when it did not run out, or is of an older journal; [`JournalError::AskedAgain`] when it was
+    /// asked once more before and answered.
     pub async fn ask_again(
         &self,
+        id: ApprovalId,
+        lasts: Duration,
+        compliance: bool,
+    ) -> Result<ApprovalId, JournalError> {
+        self.once_more(None, id, lasts, compliance).await
+    }
+
+    /// The same for whoever speaks for one session, and can name no question of another.
+    ///
+    /// # Errors
+    /// As [`Mint::ask_again`]; [`JournalError::Settled`] when it is another session's.
+    pub async fn ask_again_in(
+        &self,
+        session: SessionId,
+        id: ApprovalId,
+        lasts: Duration,
+        compliance: bool,
+    ) -> Result<ApprovalId, JournalError> {
+        self.once_more(Some(session), id, lasts, compliance).await
+    }
+
+    async fn once_more(
+        &self,
+        of: Option<SessionId>,
         id: ApprovalId,
         lasts: Duration,
         compliance: bool,
@@ -124,6 +151,9 @@ impl Mint {
         else {
             return Err(JournalError::NotRunOut(id));
         };
+        if of.is_some_and(|of| of != session) {
+            return Err(JournalError::Settled(id));
+        }
         let Fact::Asked { digest, action, target, call, terms, until: Some(until), .. } = fact else {
             return Err(JournalError::NotRunOut(id));
         };
@@ -148,9 +178,10 @@ impl Mint {
     /// Whether a question whose time is over was answered by nobody.
     async fn ran_out(&self, id: ApprovalId) -> Result<bool, JournalError> {
         let settlement = self.journal().settlement(id).await?;
-        Ok(settlement.is_none_or(|settlement| settlement.answer == Answer::No && settlement.why == RAN_OUT))
+        Ok(settlement.is_none_or(|settlement| settlement.ran_out()))
     }
 
+    /// Gives the question that waits already, where this one would be the same asked once more.
     async fn write_question(
         &self,
         asking: Asking,
@@ -163,6 +194,13 @@ impl Mint {
         self.journal()
             .write(Grade::Full, move |tx| {
                 let Asking { session, digest, action, target, call, terms, again, card } = asking;
+                if let Some(again) = again {
+                    match waits_already(tx, session, again, now)? {
+                        Ok(None) => {}
+                        Ok(Some(other)) => return Ok(Ok(other)),
+                        Err(answered) => return Ok(Err(answered)),
+                    }
+                }
                 let stored = call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned());
                 let terms = redacted(&terms, &redactor)?;
                 let kept = terms.clone();
@@ -171,10 +209,10 @@ impl Mint {
                 let entry = chain::append(tx, &redactor, now, &entry)?;
                 let asked =
                     project::Asked { effect: digest, action, entry, until, call: stored, terms: kept };
-                project::asked(tx, approval, session, &asked)
+                project::asked(tx, approval, session, &asked)?;
+                Ok(Ok(approval))
             })
-            .await?;
-        Ok(approval)
+            .await?
     }
 
     /// Settles a question of a session. The first answer counts; a later one is refused, and so is one to a question that
@@ -370,6 +408,46 @@ impl Settling {
         chain::append(tx, redactor, now, &entry)?;
         project::answered(tx, id, answer)
     }
+}
+
+/// The question that waits for an answer in the place of one that ran out; none where each that was asked in its place ran out
+/// as well, or is void. One that was answered is an error: what was asked about would be done a second time.
+fn waits_already(
+    tx: &Tx<'_>,
+    session: SessionId,
+    id: ApprovalId,
+    now: Timestamp,
+) -> Result<Result<Option<ApprovalId>, JournalError>, StoreError> {
+    let mut waits = None;
+    for other in in_its_place(tx, session, id)? {
+        match Settled::read(tx, other)?.map(|settled| settled.settlement(now)) {
+            Some(None) => waits = Some(other),
+            Some(Some(settlement)) if !settlement.ran_out() => {
+                return Ok(Err(JournalError::AskedAgain(id, other)));
+            }
+            _ => {}
+        }
+    }
+    Ok(Ok(waits))
+}
+
+/// A question, and all that were asked once more in its place or that it was asked in the place of, wherever in their row it
+/// stands; without those that are void.
+fn in_its_place(tx: &Tx<'_>, session: SessionId, id: ApprovalId) -> Result<Vec<ApprovalId>, StoreError> {
+    let sql = "WITH RECURSIVE
+               link (id, again) AS MATERIALIZED (
+                   SELECT approval.id, json_extract(CAST(body AS TEXT), '$.again')
+                   FROM approval JOIN entry ON entry.seq = asked WHERE approval.session = ?1
+               ),
+               same (id) AS (
+                   SELECT ?2 UNION
+                   SELECT iif(link.id = same.id, link.again, link.id)
+                   FROM same JOIN link ON same.id IN (link.id, link.again) WHERE link.again IS NOT NULL
+               )
+               SELECT id FROM same JOIN approval USING (id) WHERE state <> 'void' ORDER BY asked";
+    let of = params![session.to_string(), id.to_string()];
+    let found = tx.query_all(sql, of, |row| row.get::<_, String>(0))?;
+    Ok(found.iter().filter_map(|id| ApprovalId::parse(id)).collect())
 }
 
 /// When an open question of this session runs out, and its terms; none when there is no such question.

@@ -110,7 +110,7 @@ pub struct ArchiveFile {
 /// What could not be brought over from a torn database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// The digest of the torn file.
+    /// The digest of the torn file; what the disk did not give of it counts as zeros.
     pub torn: Digest,
     /// The digest of the log beside it, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,9 +222,11 @@ pub enum Fact {
     Stopped,
     /// The owner lets things begin again.
     Released,
-    /// What came before was brought back from a copy: what the home had after it is not here. Payload: which.
+    /// What came before was brought back from a copy: what the home had after it is not here, and no yes of before counts.
+    /// Payload: which.
     Restored,
-    /// What came before was read from a torn database, entry by entry: what was lost of it. Payload: where the torn one is kept.
+    /// What came before was read from a torn database, entry by entry: what was lost of it. No yes of before counts.
+    /// Payload: where the torn one is kept.
     Salvaged(Box<Loss>),
     /// A capability token was minted. Payload: what it is for.
     TokenMinted {

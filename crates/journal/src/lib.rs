@@ -80,7 +80,7 @@ pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
 pub use remove::Removed;
 pub use retain::{Archive, Idle, Kept, Leaving};
-pub use salvage::Salvage;
+pub use salvage::{Salvage, is_stopped};
 pub use schema::SCHEMA_VERSION;
 #[cfg(feature = "controls")]
 pub use shelf::Step;
@@ -454,6 +454,11 @@ pub enum JournalError {
     /// There is nothing to ask once more.
     #[error("the question {0} has not run out: only what nobody answered can be asked once more")]
     NotRunOut(ApprovalId),
+    /// It was asked once more before, and that was answered.
+    #[error(
+        "the question {0} was asked once more before, as {1}, which was answered: what it asks about is done once or not at all"
+    )]
+    AskedAgain(ApprovalId, ApprovalId),
     /// No question by that name.
     #[error("no question is named `{0}`; `bailey approvals list` shows them")]
     NoSuchQuestion(String),

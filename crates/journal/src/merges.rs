@@ -43,7 +43,7 @@ impl Journal {
         let finishes = |begun: &Begun, id| match begun.merge.direction {
             MergeKind::Apply => begun.id == id || begun.merge.of == Some(id),
             MergeKind::Discard => true,
-            MergeKind::Undo => false,
+            MergeKind::Undo => begun.merge.of == Some(id),
         };
         Ok(last_apply(&merges).filter(|applied| {
             let since = merges.iter().skip_while(|begun| begun.id != applied.id);

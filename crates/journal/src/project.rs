@@ -38,6 +38,12 @@ const OF_SESSION: &[&str] = &["effect", "approval", "touched", "revealed", "toke
 
 pub(crate) fn adopted(tx: &mut Tx<'_>, policy: &str) -> Result<(), StoreError> {
     tx.execute("INSERT OR REPLACE INTO state (name, value) VALUES ('policy', ?1)", params![policy])?;
+    void(tx)
+}
+
+/// No question, no yes and no token of before counts any more: other rules are in force, or entries are missing by which one
+/// of them may have been used up.
+pub(crate) fn void(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE approval SET state = 'void' WHERE state IN ('open', 'yes', 'session', 'pattern')",
         params![],

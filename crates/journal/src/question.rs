@@ -6,11 +6,13 @@ use crate::{
     fact::{Recorded, Stored},
 };
 use bailey_protocol::{ApprovalId, CallId, Card, SessionId, Timestamp, event::Answer};
-use bailey_store::{Row, SqlResult, StoreError, params};
+use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, Tx, params};
 use serde::Serialize;
 
 /// How much of a question's name cards and lists show, and how much of it names one at least.
 const SHORT_CHARS: usize = 8;
+/// Why a question that is void counts as a no.
+const VOID: &str = "the question is void: other rules are in force since it was asked, or the journal was brought back or salvaged";
 
 /// How a question stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,7 +32,7 @@ pub enum Standing {
     No,
     /// Yes, and the effect has begun.
     Used,
-    /// Other rules came into force since it was asked.
+    /// Other rules came into force since it was asked, or the journal was brought back or salvaged.
     Void,
 }
 
@@ -163,45 +165,54 @@ impl Journal {
     /// When the journal cannot be read.
     pub async fn settlement(&self, id: ApprovalId) -> Result<Option<Settlement>, JournalError> {
         let now = self.clock().now();
-        let found = self
-            .store()
-            .glance(move |db| {
-                let mut statement = db.prepare_cached(
-                    "SELECT state, until, (
-                        SELECT bytes FROM entry JOIN payload USING (seq)
-                        WHERE entry.session = approval.session AND seq > asked AND type = 'answered'
-                            AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
-                        ORDER BY seq DESC LIMIT 1
-                     ) FROM approval WHERE id = ?1",
-                )?;
-                let mut rows = statement.query_map(params![id.to_string()], |row| {
-                    Ok((
-                        row.get::<_, String>(0)?,
-                        row.get::<_, Option<String>>(1)?,
-                        row.get::<_, Option<Vec<u8>>>(2)?,
-                    ))
-                })?;
-                Ok(rows.next().transpose()?)
-            })
-            .await?;
-        let Some((state, until, why)) = found else {
-            return Err(JournalError::NoSuchQuestion(id.to_string()));
+        let found = self.store().glance(move |db| Settled::read(db, id)).await?;
+        let found = found.ok_or_else(|| JournalError::NoSuchQuestion(id.to_string()))?;
+        Ok(found.settlement(now))
+    }
+}
+
+/// What the journal holds of how a question was settled.
+pub(crate) struct Settled {
+    state: String,
+    until: Option<String>,
+    why: Option<Vec<u8>>,
+}
+
+impl Settled {
+    /// None where there is no such question.
+    pub(crate) fn read(db: &Tx<'_>, id: ApprovalId) -> Result<Option<Self>, StoreError> {
+        let sql = "SELECT state, until, (
+                       SELECT bytes FROM entry JOIN payload USING (seq)
+                       WHERE entry.session = approval.session AND seq > asked AND type = 'answered'
+                           AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
+                       ORDER BY seq DESC LIMIT 1
+                   ) FROM approval WHERE id = ?1";
+        let read = db.query_row(sql, params![id.to_string()], |row| {
+            Ok(Self { state: row.get(0)?, until: row.get(1)?, why: row.get(2)? })
+        });
+        Ok(read.optional()?)
+    }
+
+    /// None while it waits for an answer.
+    pub(crate) fn settlement(self, now: Timestamp) -> Option<Settlement> {
+        let why = self.why.map(|why| String::from_utf8_lossy(&why).into_owned()).unwrap_or_default();
+        let (answer, why) = match self.state.as_str() {
+            "open" if is_over(self.until.as_deref(), now) => (Answer::No, RAN_OUT.into()),
+            "open" => return None,
+            "yes" | "burnt" => (Answer::Yes, why),
+            "session" => (Answer::YesForSession, why),
+            "pattern" => (Answer::YesForPattern, why),
+            "no" => (Answer::No, why),
+            _ => (Answer::No, VOID.into()),
         };
-        let why = why.map(|why| String::from_utf8_lossy(&why).into_owned()).unwrap_or_default();
-        Ok(match state.as_str() {
-            "open" if is_over(until.as_deref(), now) => {
-                Some(Settlement { answer: Answer::No, why: RAN_OUT.into() })
-            }
-            "open" => None,
-            "yes" | "burnt" => Some(Settlement { answer: Answer::Yes, why }),
-            "session" => Some(Settlement { answer: Answer::YesForSession, why }),
-            "pattern" => Some(Settlement { answer: Answer::YesForPattern, why }),
-            "no" => Some(Settlement { answer: Answer::No, why }),
-            _ => {
-                let why = "the question is void: other rules are in force since it was asked".into();
-                Some(Settlement { answer: Answer::No, why })
-            }
-        })
+        Some(Settlement { answer, why })
+    }
+}
+
+impl Settlement {
+    /// Whether nobody answered in time.
+    pub(crate) fn ran_out(&self) -> bool {
+        self.answer == Answer::No && self.why == RAN_OUT
     }
 }
 

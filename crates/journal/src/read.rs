@@ -241,6 +241,21 @@ impl Journal {
         Ok(found?)
     }
 
+    /// Checks each page of the file, and that every index and every table beside the chain has what belongs into it: the walk
+    /// over the chain goes from entry to entry, and comes by none of these.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] says what is damaged; others when the journal cannot be read.
+    pub async fn verify_pages(&self) -> Result<(), JournalError> {
+        let found = self.store().integrity().await?;
+        let Some(first) = found.first() else { return Ok(()) };
+        let mut detail = first.split_whitespace().collect::<Vec<_>>().join(" ");
+        if found.len() > 1 {
+            detail.push_str(&format!("; and {} more", found.len() - 1));
+        }
+        Err(StoreError::Corrupt { path: self.store().path().to_path_buf(), detail }.into())
+    }
+
     /// The policy in force; none before the first.
     ///
     /// # Errors

@@ -94,6 +94,7 @@ impl Replay {
         match &entry.fact {
             Fact::Stopped => return project::stopped(tx, now),
             Fact::Released => return project::released(tx),
+            Fact::Restored | Fact::Salvaged(_) => return project::void(tx),
             Fact::Archived { until, .. } => {
                 return project::archived(tx, &retain::sessions(recorded), *until, now);
             }

@@ -44,7 +44,7 @@ pub enum Kept {
     Recent,
     /// It has changes that can be applied, or taken back.
     Changes,
-    /// A question of it, or a yes, is open.
+    /// A question of it is open, or a yes unused.
     Question,
     /// A capability token of it still holds.
     Token,
@@ -378,13 +378,27 @@ fn top(parents: &BTreeMap<String, String>, id: &str) -> String {
     at.to_owned()
 }
 
+/// Whether a session has a yes that nothing was begun on yet. When its question would have run out says nothing of it. One to a
+/// question about no effect, which has no action, is used up by being given.
+const UNUSED: &str = "SELECT EXISTS (
+    SELECT 1 FROM approval WHERE session = ?1 AND action_digest <> '' AND (
+        state = 'yes' OR state IN ('session', 'pattern') AND NOT EXISTS (
+            SELECT 1 FROM entry WHERE entry.session = ?1 AND type = 'intent'
+                AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
+        )
+    )
+)";
+
 /// Why a session cannot leave, whenever it was used.
 fn need(tx: &Tx<'_>, id: &str, now: Timestamp) -> Result<Option<Kept>, StoreError> {
     let any = |sql: &str| tx.query_row(sql, params![id], |row| row.get::<_, bool>(0));
     if any("SELECT EXISTS (SELECT 1 FROM effect WHERE session = ?1 AND outcome IS NULL)")? {
         return Ok(Some(Kept::Unfinished));
     }
-    let until = "SELECT until FROM approval WHERE session = ?1 AND state IN ('open', 'yes')";
+    if any(UNUSED)? {
+        return Ok(Some(Kept::Question));
+    }
+    let until = "SELECT until FROM approval WHERE session = ?1 AND state = 'open'";
     let until = tx.query_all(until, params![id], |row| row.get::<_, Option<String>>(0))?;
     if until.into_iter().any(|until| is_ahead(until.as_deref(), now)) {
         return Ok(Some(Kept::Question));

@@ -3,8 +3,9 @@
 //! Entries are read from the pages themselves (`source.rs`), and the chain says which of them are one: the longest row of
 //! entries from genesis on in which each hash fits (`way.rs`). Where a page is gone, a copy of the home may have what stood
 //! on it: whoever links is taken, wherever it lies. What follows from entries is made anew; what was signed is kept as far as
-//! it follows from its first key. The last entry of the new journal says what was lost, by numbers, and shows the newest
-//! checkpoint that is about more than what is there: so tearing a database hides no entry that was signed.
+//! it follows from its first key. An entry behind all of them says what was lost, by numbers, and shows the newest
+//! checkpoint that is about more than what is there: so tearing a database hides no entry that was signed. Where nobody can
+//! tell that the torn journal was not stopped, the new one is: the entry that says so may be among what was lost.
 //!
 //! The torn file is read, and renamed at the end; nothing writes to it. The exchange is `swap.rs`.
 
@@ -17,21 +18,22 @@ pub(crate) use swap::finish as finish_swap;
 
 use crate::{
     Clock, Entry, Fact, JournalError, Payload,
+    begin::state,
     chain::{self, Broken},
-    checkpoint::{Checkpoint, PublicKey},
+    checkpoint::{Checkpoint, PublicKey, Statement},
     fact::Loss,
-    keys::KeyFile,
-    rebuild, schema,
+    keys::{KeyFile, State},
+    project, rebuild, schema, stop,
 };
-use bailey_protocol::{Digest, Hasher, number::Seq};
+use bailey_protocol::{Digest, Hasher, Timestamp, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, Store, StoreError, Tx};
 use signed::Signed;
 use source::Source;
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
-    io::{self, Read as _},
-    os::unix::fs::DirBuilderExt as _,
+    io,
+    os::unix::fs::{DirBuilderExt as _, FileExt as _},
     path::{Path, PathBuf},
 };
 use way::Way;
@@ -42,6 +44,10 @@ const GROUP: usize = 500;
 const ROUNDS: usize = 32;
 /// How much of a file is read at a time, in bytes.
 const PIECE: usize = 256 << 10;
+/// What of it the disk gives or does not give, in bytes.
+const PAGE: usize = 4096;
+/// Why the new journal is stopped where no entry that was kept says so.
+const MAYBE_STOPPED: &str = "the journal was torn, and was stopped, or nobody can tell that it was not";
 
 /// A journal that was brought over, and is not in its place yet. Dropped before that, it leaves nothing.
 #[derive(Debug)]
@@ -53,6 +59,7 @@ pub struct Salvage {
     loss: Loss,
     copies: Vec<PathBuf>,
     keeps_key: bool,
+    is_stopped: bool,
 }
 
 impl Salvage {
@@ -73,8 +80,10 @@ impl Salvage {
         let aside = swap::name(path, &clock.now().strftime("%Y%m%dT%H%M%SZ").to_string());
         let torn = Source::read(path)?;
         let key = KeyFile::look(&path.with_extension("key"))?;
-        let signed = key.as_ref().and_then(|state| state.newest.as_ref()?.statement().ok());
-        let known = torn.newest().max(signed.as_ref().map_or(0, |says| says.entries));
+        let signed = stated(key.as_ref());
+        let going = going(&torn, signed.as_ref());
+        let newest = torn.newest().map_or(0, |(number, _)| number);
+        let known = newest.max(signed.as_ref().map_or(0, |says| says.entries));
         if is_whole(path, &folder.path, known)? {
             return Err(JournalError::Whole(path.into()));
         }
@@ -86,6 +95,7 @@ impl Salvage {
             }
             way = Way::along(&sources, u64::MAX);
         }
+        let (file, log) = (digest(path)?, digest(&swap::beside(path, "-wal"))?);
         let mut limit = way.entries();
         for _ in 0..ROUNDS {
             if limit == 0 {
@@ -94,8 +104,8 @@ impl Salvage {
             let way = Way::along(&sources, limit);
             let lines = Signed::of(&sources, &way, key.as_ref());
             let loss = Loss {
-                torn: digest(path)?.unwrap_or(Digest([0; 32])),
-                log: digest(&swap::beside(path, "-wal"))?,
+                torn: file.unwrap_or(Digest([0; 32])),
+                log,
                 kept: Seq(way.entries()),
                 known: Seq(known.max(way.entries())),
                 payloads: rows(way.lost()),
@@ -104,12 +114,12 @@ impl Salvage {
                 lines: lines.lost.clone(),
             };
             let store = build(&folder.path, &sources, &way, &lines.kept)?;
-            match close(&store, &aside, &loss, redactor, clock)? {
-                Ok(()) => {
+            match close(&store, &aside, &loss, going, redactor, clock)? {
+                Ok(is_stopped) => {
                     let used = sources.iter().enumerate().skip(1).filter(|(place, _)| way.uses(*place));
                     let copies = used.map(|(_, source)| source.path.clone()).collect();
                     let (journal, keeps_key) = (path.into(), lines.goes_on);
-                    return Ok(Self { journal, folder, aside, loss, copies, keeps_key });
+                    return Ok(Self { journal, folder, aside, loss, copies, keeps_key, is_stopped });
                 }
                 // What holds before that entry is tried by itself.
                 Err(broken) if broken.seq <= limit => limit = broken.seq.saturating_sub(1),
@@ -137,6 +147,12 @@ impl Salvage {
         self.keeps_key
     }
 
+    /// Whether the new journal is stopped: the torn one was, or nobody can tell that it was not.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
     /// Puts the new journal in the place of the torn one; where that is kept now. Once begun, whoever opens the journal next
     /// ends it.
     ///
@@ -148,6 +164,35 @@ impl Salvage {
         swap::finish(&self.journal).map_err(io)?;
         Ok(self.aside.clone())
     }
+}
+
+/// Whether the journal at `path` is stopped, as its pages and the key beside it say: so it can be asked of a damaged one, too, and
+/// nothing is written to it, but that an exchange which a salvage began is ended. One of which nobody can tell that it is not
+/// stopped, is. Where there is no journal, nothing is stopped.
+#[must_use]
+pub fn is_stopped(path: &Path) -> bool {
+    let look = || -> Result<bool, JournalError> {
+        swap::finish(path).map_err(|source| JournalError::Io { path: path.into(), source })?;
+        if path.try_exists().is_ok_and(|is_there| !is_there) {
+            return Ok(false);
+        }
+        let key = KeyFile::look(&path.with_extension("key"))?;
+        Ok(going(&Source::read(path)?, stated(key.as_ref()).as_ref()).is_none())
+    };
+    look().unwrap_or(true)
+}
+
+/// Up to when it is known that nothing was stopped. None where something was, and where nobody can tell: the states cannot be
+/// read, or are older than what anything names, as they are where a log is gone.
+fn going(torn: &Source, signed: Option<&Statement>) -> Option<Timestamp> {
+    let (number, written) = torn.newest()?;
+    let beyond = signed.filter(|says| says.entries > number).map(|says| says.time);
+    torn.going_until().filter(|until| *until >= written && beyond.is_none_or(|time| *until >= time))
+}
+
+/// What the newest checkpoint beside a key says.
+fn stated(key: Option<&State>) -> Option<Statement> {
+    key?.newest.as_ref()?.statement().ok()
 }
 
 /// Where a new journal is made; removed when it comes to nothing.
@@ -252,25 +297,35 @@ fn build(
     Ok(store)
 }
 
-/// Makes what follows from the entries, writes the one that says what was lost, and looks whether all of it holds.
+/// Makes what follows from the entries, writes the one that says what was lost, and one that stops everything unless nothing was
+/// stopped up to the newest that was kept (`going`), and looks whether all of it holds. Whether the new journal is stopped.
 fn close(
     store: &Store,
     aside: &Path,
     loss: &Loss,
+    going: Option<Timestamp>,
     redactor: &Redactor,
     clock: &dyn Clock,
-) -> Result<Result<(), Broken>, JournalError> {
+) -> Result<Result<bool, Broken>, JournalError> {
     let (redactor, now) = (redactor.clone(), clock.now());
     let (fact, place) = (Fact::Salvaged(Box::new(loss.clone())), aside.display().to_string());
-    store.write_blocking(Grade::Full, move |tx| {
+    let is_stopped = store.write_blocking(Grade::Full, move |tx| {
         rebuild::replay(tx, redactor.clone())?;
+        let newest = state(tx, project::NEWEST)?.and_then(|time| time.parse::<Timestamp>().ok());
+        let is_going = newest.is_some_and(|newest| going.is_some_and(|until| until >= newest));
         let entry = Entry { session: None, effect: None, fact, payload: Some(Payload::Text(place)) };
-        chain::append(tx, &redactor, now, &entry)
+        chain::append(tx, &redactor, now, &entry)?;
+        // What was lost may have used a yes up.
+        project::void(tx)?;
+        if !is_going {
+            stop::stop(tx, &redactor, now, MAYBE_STOPPED.into())?;
+        }
+        Ok(state(tx, project::STOPPED)?.is_some())
     })?;
     let verified = store.read_blocking(|tx| chain::verify(tx, 0))?;
     // The file alone takes the place of the torn one.
     store.checkpoint_blocking()?;
-    Ok(verified.map(drop))
+    Ok(verified.map(|_| is_stopped))
 }
 
 fn write(store: &Store, rows: Vec<way::Row>) -> Result<(), StoreError> {
@@ -294,19 +349,41 @@ fn rows(numbers: impl Iterator<Item = u64>) -> Vec<(Seq, Seq)> {
     rows
 }
 
-/// The digest of a file; none where there is none. What the disk does not give is left out.
+/// The digest of a file; none where there is none. What the disk does not give counts as zeros.
 fn digest(path: &Path) -> Result<Option<Digest>, JournalError> {
     let io = |source| JournalError::Io { path: path.into(), source };
-    let mut file = match File::open(path) {
+    let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io(error)),
     };
-    let (mut hasher, mut piece) = (Hasher::default(), vec![0; PIECE]);
-    loop {
-        let read = file.read(&mut piece).map_err(io)?;
-        let Some(bytes) = piece.get(..read).filter(|bytes| !bytes.is_empty()) else { break };
-        hasher.update(bytes);
-    }
-    Ok(Some(hasher.finish()))
+    let length = file.metadata().map_err(io)?.len();
+    Ok(Some(digest_of(length, |piece, at| file.read_at(piece, at))))
 }
+
+/// The digest of so many bytes, of which `read` gives some from a place on. Where it cannot, the page counts as zeros, and it goes
+/// on behind: a disk that does not give all is what a salvage is for.
+fn digest_of(length: u64, read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> Digest {
+    let (mut hasher, mut piece, mut at) = (Hasher::default(), vec![0; PIECE], 0);
+    while at < length {
+        let left = usize::try_from(length - at).unwrap_or(PIECE);
+        let room = piece.get_mut(..left.min(PIECE)).unwrap_or_default();
+        let bytes = match read(room, at) {
+            // It was cut off meanwhile.
+            Ok(0) => break,
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => {
+                room.fill(0);
+                let on_page = usize::try_from(at % PAGE as u64).unwrap_or_default();
+                room.len().min(PAGE - on_page)
+            }
+        };
+        hasher.update(room.get(..bytes).unwrap_or_default());
+        at += bytes as u64;
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,8 @@
 
 use crate::{Entry, Fact, Journal, JournalError, JournalFile, Mint, Payload, begin::state, chain, project};
 use bailey_protocol::{SessionId, Timestamp};
-use bailey_store::{Grade, params};
+use bailey_secrets::Redactor;
+use bailey_store::{Grade, StoreError, Tx, params};
 
 impl Mint {
     /// Stops everything. What has begun is ended by whoever calls this; nothing else begins. Once stopped, it stays so.
@@ -13,17 +14,7 @@ impl Mint {
     pub async fn stop(&self, why: &str) -> Result<(), JournalError> {
         let (redactor, now) = self.journal().pen();
         let why = why.to_owned();
-        self.journal()
-            .write(Grade::Full, move |tx| {
-                if state(tx, project::STOPPED)?.is_some() {
-                    return Ok(());
-                }
-                let payload = Some(Payload::Text(why));
-                let entry = Entry { session: None, effect: None, fact: Fact::Stopped, payload };
-                chain::append(tx, &redactor, now, &entry)?;
-                project::stopped(tx, now)
-            })
-            .await
+        self.journal().write(Grade::Full, move |tx| stop(tx, &redactor, now, why)).await
     }
 
     /// Lets effects begin again; whether anything was stopped.
@@ -44,6 +35,22 @@ impl Mint {
             })
             .await
     }
+}
+
+/// Writes that everything is stopped, unless it is.
+pub(crate) fn stop(
+    tx: &mut Tx<'_>,
+    redactor: &Redactor,
+    now: Timestamp,
+    why: String,
+) -> Result<(), StoreError> {
+    if state(tx, project::STOPPED)?.is_some() {
+        return Ok(());
+    }
+    let payload = Some(Payload::Text(why));
+    let entry = Entry { session: None, effect: None, fact: Fact::Stopped, payload };
+    chain::append(tx, redactor, now, &entry)?;
+    project::stopped(tx, now)
 }
 
 impl JournalFile {

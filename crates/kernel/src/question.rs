@@ -166,14 +166,18 @@ impl Kernel {
         Ok(())
     }
 
-    /// Asks once more what has run out.
+    /// Asks once more what has run out; where another front end has done that already, its question is shown.
     ///
     /// # Errors
-    /// When it did not run out, or cannot be written.
+    /// When it did not run out, was answered since, is another session's, or cannot be written.
     pub async fn ask_again(&self, scope: &Scope, id: ApprovalId) -> Result<(), Refused> {
         let compliance = self.policy().await?.is_compliance();
-        let again = self.inner.mint.ask_again(id, self.inner.config.question_lasts, compliance).await?;
-        self.escalate(scope.session(), again, None);
+        let lasts = self.inner.config.question_lasts;
+        let before = self.journal().questions(Some(scope.session())).await?;
+        let again = self.inner.mint.ask_again_in(scope.session(), id, lasts, compliance).await?;
+        if before.iter().all(|question| question.id != again) {
+            self.escalate(scope.session(), again, None);
+        }
         self.show_question(scope, again).await
     }
 

@@ -5,7 +5,9 @@ use crate::{
     chain::{Columns, Link},
     checkpoint::Checkpoint,
     fact::Stored,
+    project::{NEWEST, STOPPED},
 };
+use bailey_protocol::Timestamp;
 use bailey_store::{Kind, Place, Torn, types::Value};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,8 @@ pub(super) struct Source {
     payloads: Vec<(u64, Place)>,
     /// With the first key of the line that each says it is of.
     pub(super) checkpoints: Vec<(String, Checkpoint)>,
+    /// States with their names, among them what says when something was written last and whether everything is stopped.
+    states: Vec<(String, String)>,
 }
 
 /// An entry's row, with the number of its archive where it is in one.
@@ -30,7 +34,8 @@ pub(super) struct Found {
 impl Source {
     pub(super) fn read(path: &Path) -> Result<Self, JournalError> {
         let torn = Torn::open(path)?;
-        let (mut entries, mut payloads, mut signed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut entries, mut payloads) = (Vec::new(), Vec::new());
+        let (mut signed, mut named) = (Vec::new(), Vec::new());
         torn.each(|place, number, kinds| {
             use Kind::{Blob, Integer, Null, Text};
             match (number.map(u64::try_from), kinds) {
@@ -41,23 +46,36 @@ impl Source {
                 ) => entries.push((number, place)),
                 (Some(Ok(number)), [Null, Blob(16), Blob(_)]) => payloads.push((number, place)),
                 (None, [Text(64), Integer, Integer, Text(_), Blob(64)]) => signed.push(place),
+                // Other rows of this shape begin with a session's name or how a question stands, which are of other lengths.
+                (None, [Text(name), Text(_)]) if is_state(*name) => named.push(place),
                 _ => {}
             }
         });
         entries.sort_unstable();
         payloads.sort_unstable();
         let checkpoints = signed.into_iter().filter_map(|place| checkpoint(torn.row(place)?)).collect();
-        Ok(Self { path: path.into(), torn, entries, payloads, checkpoints })
+        let states = named.into_iter().filter_map(|place| state(torn.row(place)?)).collect();
+        Ok(Self { path: path.into(), torn, entries, payloads, checkpoints, states })
     }
 
-    /// The highest number of an entry that can be read and says the same of itself.
-    pub(super) fn newest(&self) -> u64 {
+    /// The highest number of an entry that can be read and says the same of itself, and when that was written.
+    pub(super) fn newest(&self) -> Option<(u64, Timestamp)> {
         let says = |number: u64, place: Place| {
             let found = self.entry(number, place)?;
             let stored: Stored = serde_json::from_slice(&found.link.body).ok()?;
-            (stored.seq.0 == number).then_some(number)
+            (stored.seq.0 == number).then_some((number, stored.time))
         };
-        self.entries.iter().rev().find_map(|(number, place)| says(*number, *place)).unwrap_or(0)
+        self.entries.iter().rev().find_map(|(number, place)| says(*number, *place))
+    }
+
+    /// Up to when the states say that nothing is stopped: the time of the newest entry that they follow from. None where they say
+    /// that everything is, and where they cannot be read.
+    pub(super) fn going_until(&self) -> Option<Timestamp> {
+        let named = |name| self.states.iter().filter(move |(other, _)| other == name).map(|(_, value)| value);
+        if named(STOPPED).next().is_some() {
+            return None;
+        }
+        named(NEWEST).map(|time| time.parse().unwrap_or(Timestamp::MIN)).min()
     }
 
     pub(super) fn entries(&self, number: u64) -> impl Iterator<Item = Place> {
@@ -100,6 +118,18 @@ fn checkpoint(row: Vec<Value>) -> Option<(String, Checkpoint)> {
         [Value::Text(line), _, _, Value::Text(note), Value::Blob(signature)] => {
             Some((line, Checkpoint::of_parts(note, signature.try_into().ok()?)))
         }
+        _ => None,
+    }
+}
+
+/// Whether a name of this length may be that of a state which is looked for.
+fn is_state(length: u64) -> bool {
+    [NEWEST, STOPPED].iter().any(|name| name.len() as u64 == length)
+}
+
+fn state(row: Vec<Value>) -> Option<(String, String)> {
+    match <[Value; 2]>::try_from(row).ok()? {
+        [Value::Text(name), Value::Text(value)] => Some((name, value)),
         _ => None,
     }
 }

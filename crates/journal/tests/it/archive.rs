@@ -1,6 +1,6 @@
 //! Retention: what leaves the journal, what stays, and what is found when an archive is not what was written.
 
-use crate::support::{Desk, LASTS, command, desk, effect, holder, read};
+use crate::support::{Desk, LASTS, command, desk, done, effect, holder, read, terms};
 use bailey_journal::{
     Archive, Fact, Journal, JournalError, Kept, Query, SessionLock, Shelf, Terms,
     archive::{self, Sealed},
@@ -8,7 +8,7 @@ use bailey_journal::{
     proof::Proven,
 };
 use bailey_policy::{Caveat, Condition};
-use bailey_protocol::{ExecReport, Kind, Labels, Report, SessionId, Touched, TurnId};
+use bailey_protocol::{Answer, Cost, ExecReport, Kind, Labels, Report, SessionId, Touched, TurnId};
 use bailey_store::params;
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
 
@@ -167,6 +167,45 @@ async fn what_somebody_needs_stays() {
     assert!(!desk.home.path().join("archive/journal-2026-01-02.jsonl").exists());
     archived(&desk, &shelf, spent, "2026-01-02").await;
     desk.journal.verify().await.unwrap();
+}
+
+/// A yes waits for whoever goes on with its session, long after its question would have run out.
+#[tokio::test]
+async fn an_unused_yes_keeps_its_session() {
+    let desk = desk().await;
+    let mut kept = Vec::new();
+    for answer in [Answer::Yes, Answer::YesForSession] {
+        for is_used in [false, true] {
+            let session = desk.session().await;
+            let sealed = effect(session, command("deploy"));
+            let card = serde_json::json!({ "title": "deploy" });
+            let id = desk.mint.ask(&sealed, terms(), card, LASTS).await.unwrap();
+            desk.mint.answer(session, id, answer, "owner", "").await.unwrap();
+            if is_used {
+                let grant = desk.mint.grant(id, &sealed).await.unwrap();
+                let (_permit, receipt) = desk.begin_approved(sealed, grant).await.unwrap();
+                desk.mint.finish(receipt, &done(Report::Nothing), Cost::default(), Vec::new()).await.unwrap();
+            } else {
+                kept.push((session, id));
+            }
+        }
+    }
+    // A yes to a question about no effect is for nothing that could begin.
+    let asks = desk.session().await;
+    let card = serde_json::json!({ "title": "go on?" });
+    let id = desk.mint.ask_of(asks, "go on".into(), Terms::default(), card, LASTS).await.unwrap();
+    desk.mint.answer(asks, id, Answer::Yes, "owner", "").await.unwrap();
+    desk.clock.advance(10 * DAY);
+    let leaving = desk.journal.leaving("2026-01-10".into(), None).await.unwrap();
+    assert_eq!(leaving.kept, [(Kept::Question, 2)].into_iter().collect());
+    let left: Vec<_> = leaving.idle.into_iter().flat_map(|idle| idle.sessions).collect();
+    assert!(left.len() == 3 && kept.iter().all(|(session, _)| !left.contains(session)), "{left:?}");
+    // One that was taken back is none.
+    for (session, id) in kept {
+        desk.mint.revoke(session, id, "owner", "").await.unwrap();
+    }
+    desk.clock.advance(10 * DAY);
+    assert_eq!(idle(&desk, "2026-01-20").await.len(), 5);
 }
 
 fn scope() -> Vec<Condition> {

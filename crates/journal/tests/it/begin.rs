@@ -5,7 +5,7 @@ use bailey_journal::{
     Asker, BeginError, Budgets, Fact, JournalError, Query, SessionLock, Terms, Warrant, Wider,
 };
 use bailey_policy::{Pattern, Verdict};
-use bailey_protocol::{Answer, Digest, ExecReport, Report, Role, Sealed, SessionId};
+use bailey_protocol::{Answer, ApprovalId, Digest, ExecReport, Report, Role, Sealed, SessionId};
 
 async fn intents(desk: &Desk) -> usize {
     let entries = desk.journal.entries(Query::default()).await.unwrap();
@@ -74,7 +74,7 @@ async fn an_unknown_session_is_refused() {
 }
 
 /// A question about a deployment, answered so.
-async fn answered(desk: &Desk, sealed: &Sealed, answer: Answer) -> bailey_protocol::ApprovalId {
+async fn answered(desk: &Desk, sealed: &Sealed, answer: Answer) -> ApprovalId {
     let id = desk.mint.ask(sealed, terms(), serde_json::json!({ "title": "deploy" }), LASTS).await.unwrap();
     desk.mint.answer(sealed.effect().session, id, answer, "owner", "a test").await.unwrap();
     id
@@ -341,6 +341,91 @@ async fn what_is_stopped_begins_nothing_until_it_is_released() {
     assert!(!desk.mint.release().await.unwrap(), "there is nothing more to release");
     drop(desk.begin(act(), 0).await.unwrap());
     assert_eq!(desk.journal.stopped().await.unwrap(), None);
+}
+
+/// What asks for a deployment of a session, and has run out.
+async fn run_out(desk: &Desk, session: SessionId) -> ApprovalId {
+    let sealed = effect(session, command("deploy"));
+    let id = desk.mint.ask(&sealed, terms(), serde_json::json!({}), LASTS).await.unwrap();
+    desk.clock.advance(LASTS);
+    id
+}
+
+/// What ran out is asked once more, from however many places: one answer to it counts, and no other question asks for the same.
+#[tokio::test]
+async fn what_ran_out_is_asked_once_more_as_one_question() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let (_, other) = desk.second().await;
+    let id = run_out(&desk, session).await;
+    let (one, two) =
+        tokio::join!(desk.mint.ask_again(id, LASTS, false), other.ask_again_in(session, id, LASTS, false));
+    let again = one.unwrap();
+    assert_eq!(two.unwrap(), again);
+    assert_ne!(again, id);
+    assert_eq!(desk.journal.questions(Some(session)).await.unwrap().len(), 2);
+    // That one runs out as well: whichever of them is named, there is one more, and one only.
+    desk.clock.advance(LASTS);
+    let third = desk.mint.ask_again(id, LASTS, false).await.unwrap();
+    assert!(third != again && third != id);
+    for named in [id, again] {
+        assert_eq!(desk.mint.ask_again(named, LASTS, false).await.unwrap(), third);
+    }
+    assert!(matches!(desk.mint.ask_again(third, LASTS, false).await, Err(JournalError::NotRunOut(_))));
+    assert_eq!(desk.journal.questions(Some(session)).await.unwrap().len(), 3);
+    // Answered and used: the same is asked for no more.
+    desk.mint.answer(session, third, Answer::Yes, "owner", "").await.unwrap();
+    let is_refused = async |what: &str| {
+        for named in [id, again] {
+            let asked = desk.mint.ask_again(named, LASTS, false).await;
+            let is_it =
+                matches!(asked, Err(JournalError::AskedAgain(one, other)) if (one, other) == (named, third));
+            assert!(is_it, "{what}: {asked:?}");
+        }
+    };
+    is_refused("answered").await;
+    let sealed = effect(session, command("deploy"));
+    let grant = desk.mint.standing_grant(&sealed, &terms(), false).await.unwrap().unwrap();
+    drop(desk.begin_approved(sealed, grant).await.unwrap());
+    is_refused("used").await;
+    assert_eq!(intents(&desk).await, 1);
+    // Another question about the same is another matter.
+    let new = run_out(&desk, session).await;
+    assert!(desk.mint.ask_again(new, LASTS, false).await.is_ok(), "the control");
+}
+
+/// Older programs asked once more as often as somebody wanted, so that one question may have several in its place.
+#[tokio::test]
+async fn one_of_several_that_was_used_is_enough() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let id = run_out(&desk, session).await;
+    let (one, two) = (run_out(&desk, session).await, run_out(&desk, session).await);
+    // As it would stand there.
+    let entries = format!(
+        "UPDATE entry SET body = CAST(json_set(CAST(body AS TEXT), '$.again', '{id}') AS BLOB)
+        WHERE seq IN (SELECT asked FROM approval WHERE id IN ('{one}', '{two}'))"
+    );
+    desk.tamper(move |tx| tx.execute(&entries, []).unwrap()).await;
+    let name = format!("UPDATE approval SET state = 'burnt' WHERE id = '{two}'");
+    let asked = async || desk.mint.ask_again(one, LASTS, false).await;
+    desk.tamper(move |tx| tx.execute(&name, []).unwrap()).await;
+    assert!(matches!(asked().await, Err(JournalError::AskedAgain(_, other)) if other == two));
+    // The control: one that is void was not used.
+    let name = format!("UPDATE approval SET state = 'void' WHERE id = '{two}'");
+    desk.tamper(move |tx| tx.execute(&name, []).unwrap()).await;
+    assert!(asked().await.is_ok());
+}
+
+#[tokio::test]
+async fn whoever_speaks_for_a_session_asks_once_more_in_no_other() {
+    let desk = desk().await;
+    let (session, other) = (desk.session().await, desk.session().await);
+    let id = run_out(&desk, session).await;
+    let asked = desk.mint.ask_again_in(other, id, LASTS, false).await;
+    assert!(matches!(asked, Err(JournalError::Settled(named)) if named == id), "{asked:?}");
+    assert_eq!(desk.journal.questions(None).await.unwrap().len(), 1);
+    assert!(desk.mint.ask_again_in(session, id, LASTS, false).await.is_ok(), "the control");
 }
 
 /// A few digits name no question, and digits that two sessions' questions share name the one of the session that is given.

@@ -3,7 +3,7 @@
 use crate::support::{Desk, command, desk, read};
 use bailey_journal::{Entry, Fact, JournalError, Payload, Query};
 use bailey_protocol::{Labels, Report, TurnId};
-use bailey_store::params;
+use bailey_store::{StoreError, params};
 
 /// Genesis, a policy, a session, a message and two effects.
 async fn written() -> Desk {
@@ -151,6 +151,26 @@ async fn a_payload_that_nobody_removed_is_missed() {
     desk.tamper(|tx| tx.execute("DELETE FROM payload WHERE seq = 4", params![]).unwrap()).await;
     let found = desk.journal.verify().await.unwrap_err().to_string();
     assert!(found.contains("entry 4") && found.contains("no entry says that it was removed"), "{found}");
+}
+
+/// The walk over the chain comes by no index, and by none of what follows from the entries.
+#[tokio::test]
+async fn a_damaged_page_is_found_where_no_entry_lies_on_it() {
+    for name in ["entry_by_session", "approval_by_action", "approval", "spent"] {
+        let desk = written().await;
+        desk.journal.verify_pages().await.unwrap();
+        let root = desk.root(name).await;
+        let closed = desk.close();
+        closed.tear(root);
+        let desk = closed.open().await;
+        assert!(desk.journal.verify().await.is_ok(), "{name}: the control: the chain holds");
+        let found = desk.journal.verify_pages().await;
+        let Err(JournalError::Store(StoreError::Corrupt { path, detail })) = found else {
+            panic!("{name}: {found:?}")
+        };
+        assert_eq!(path, desk.path());
+        assert!(!detail.is_empty() && !detail.contains('\n'), "{name}: {detail}");
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 )]
 
 mod archive;
+mod back;
 mod begin;
 mod budget;
 mod chain;

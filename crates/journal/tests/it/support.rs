@@ -10,10 +10,11 @@ use bailey_protocol::{
     MergeKind, Outcome, Report, Role, Sealed, SessionId, Status, TokenId, WsPath,
 };
 use bailey_secrets::Redactor;
-use bailey_store::{Grade, Migration, Store, Tx};
+use bailey_store::{Grade, Migration, Store, Tx, params};
 use bailey_testkit::FakeClock;
 use std::{
     collections::BTreeMap,
+    os::unix::fs::FileExt as _,
     path::PathBuf,
     sync::{
         Arc,
@@ -43,6 +44,9 @@ pub(crate) struct Desk {
     pub(crate) clock: Arc<FakeClock>,
     pub(crate) home: TempDir,
 }
+
+/// How long a page of the file is, in bytes.
+pub(crate) const PAGE: usize = 4096;
 
 /// How long questions last here.
 pub(crate) const LASTS: std::time::Duration = std::time::Duration::from_secs(300);
@@ -166,6 +170,51 @@ impl Desk {
 
     pub(crate) fn raw(&self) -> Store {
         Store::open(&self.path(), &[Migration { version: bailey_journal::SCHEMA_VERSION, sql: "" }]).unwrap()
+    }
+
+    /// The page that a table or an index begins with.
+    pub(crate) async fn root(&self, name: &'static str) -> u64 {
+        let sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+        let read = move |tx: &Tx<'_>| Ok(tx.query_row(sql, params![name], |row| row.get(0))?);
+        self.raw().read(read).await.unwrap()
+    }
+
+    /// Lets go of the journal, all of which is in its file then.
+    pub(crate) fn close(self) -> Closed {
+        let raw = self.raw();
+        let Self { journal, mint, policy, clock, home } = self;
+        drop((journal, mint));
+        // Where a reader goes last, it leaves the log.
+        drop(raw);
+        assert!(!home.path().join("journal.db-wal").exists(), "somebody has it open");
+        Closed { policy, clock, home }
+    }
+}
+
+/// A journal that nobody has open.
+pub(crate) struct Closed {
+    pub(crate) policy: Policy,
+    pub(crate) clock: Arc<FakeClock>,
+    pub(crate) home: TempDir,
+}
+
+impl Closed {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.home.path().join("journal.db")
+    }
+
+    /// Writes zeros over a page.
+    pub(crate) fn tear(&self, page: u64) {
+        let file = std::fs::OpenOptions::new().write(true).open(self.path()).unwrap();
+        file.write_all_at(&[0; PAGE], (page - 1) * PAGE as u64).unwrap();
+    }
+
+    pub(crate) async fn open(self) -> Desk {
+        let Self { policy, clock, home } = self;
+        let redactor = Redactor::new(&bailey_secrets::Vault::default());
+        let path = home.path().join("journal.db");
+        let (journal, mint) = Journal::open(&path, redactor, clock.clone()).await.unwrap();
+        Desk { journal, mint, policy, clock, home }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::{
     commands::backup::unused,
     compose::{self, Keys},
     home::Home,
+    identity,
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
@@ -33,8 +34,12 @@ pub(super) async fn run(home: &Home, keys: &Keys, copies: &[PathBuf], printer: &
     // Whoever came meanwhile would write into what is put away.
     unused(home).context("nothing was changed")?;
     let (loss, copies, keeps_key) = (salvage.loss().clone(), salvage.copies().to_vec(), salvage.keeps_key());
+    let is_stopped = salvage.is_stopped();
     let kept = salvage.finish()?;
     let (journal, _) = compose::journal(home, keys).await?;
+    if is_stopped {
+        identity::tell_stopped(home, journal.stopped().await?)?;
+    }
     compose::sign(&journal, None, None, printer).await;
     if printer.is_json() {
         let mut told = json(loss.kept.0 + 1, &loss);
@@ -44,6 +49,7 @@ pub(super) async fn run(home: &Home, keys: &Keys, copies: &[PathBuf], printer: &
                 ("torn".into(), torn),
                 ("copies".into(), json!(copies)),
                 ("new_keys".into(), json!(!keeps_key)),
+                ("stopped".into(), json!(is_stopped)),
             ]);
         }
         printer.json(&told);
@@ -56,6 +62,11 @@ pub(super) async fn run(home: &Home, keys: &Keys, copies: &[PathBuf], printer: &
     if !keeps_key {
         printer
             .note("signed entries are missing, or what signed them: from here on a new line of keys signs");
+    }
+    if is_stopped {
+        printer.note(
+            "nothing begins in this home: the damaged journal was stopped, or nobody can tell that it was not; to go on: bailey estop --release",
+        );
     }
     printer
         .note(&format!("what is damaged is kept in `{}`; remove it when nothing is missed", kept.display()));

@@ -152,7 +152,7 @@ impl Sender<'_> {
     }
 
     async fn post(&self, signal: Signal, body: String) -> Said {
-        match self.line.post(signal.path().into(), body, PATIENCE).await {
+        match self.line.post(signal.path().into(), body, String::new(), PATIENCE).await {
             Ok(answer) => Said::of(signal, answer.status, answer.retry_after, &answer.body),
             Err(error) => Said::Later(None, error.why),
         }

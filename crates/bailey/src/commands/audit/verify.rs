@@ -1,4 +1,5 @@
-//! `bailey audit verify`: what holds, up to when it is signed, and who vouches for that.
+//! `bailey audit verify`: what holds, of the entries and of the file that they lie in, up to when it is signed, and who vouches
+//! for that.
 
 use super::{proof, salvage};
 use crate::{
@@ -30,6 +31,8 @@ pub(super) async fn run(
     // The whole chain first, which names the very entry; what was signed last names only the entries before it.
     let verified = printer.waiting(|| "verifying the chain".into(), journal.verify()).await?;
     journal.sound().await?;
+    // The walk over the chain comes by no index, and by none of the tables beside it.
+    printer.waiting(|| "looking at every page".into(), journal.verify_pages()).await?;
     if let Some(key) = key {
         follows_from(verified.signed.as_ref(), &key)?;
     }

@@ -1,0 +1,259 @@
+//! What does not come back with what is brought back: a home that goes on though it was stopped, and a yes that may have been
+//! used by what is missing.
+
+use crate::support::{Closed, Desk, LASTS, PAGE, RULES, command, desk, effect, policy, terms};
+use bailey_journal::{BeginError, Journal, JournalError, Salvage, Standing, Terms, Wider, is_stopped};
+use bailey_policy::Pattern;
+use bailey_protocol::{Answer, ApprovalId, Digest, Labels, Sealed, SessionId, TurnId};
+use bailey_secrets::{Redactor, Vault};
+use std::{fs, time::Duration};
+
+fn redactor() -> Redactor {
+    Redactor::new(&Vault::default())
+}
+
+/// Words on several pages, each at a time of its own.
+async fn talk(desk: &Desk) -> SessionId {
+    let session = desk.session().await;
+    for number in 0..40 {
+        desk.clock.advance(Duration::from_secs(1));
+        let text = format!("{number} {}", "words ".repeat(20));
+        desk.journal.accept(session, TurnId::new(1, [1; 10]), text, Labels::default()).await.unwrap();
+    }
+    session
+}
+
+/// A question of each kind: open, and answered so.
+struct Asked {
+    session: SessionId,
+    open: ApprovalId,
+    yes: (ApprovalId, Sealed),
+    wider: Wider,
+}
+
+const ANSWERS: [(&str, Answer); 2] = [("deploy once", Answer::Yes), ("deploy on", Answer::YesForSession)];
+
+async fn asked(desk: &Desk, session: SessionId) -> Asked {
+    let card = || serde_json::json!({ "title": "deploy" });
+    let mut yes = None;
+    for (words, answer) in ANSWERS {
+        let sealed = effect(session, command(words));
+        let id = desk.mint.ask(&sealed, terms(), card(), LASTS).await.unwrap();
+        desk.mint.answer(session, id, answer, "owner", "").await.unwrap();
+        yes.get_or_insert((id, sealed));
+    }
+    let pattern = Pattern::around(&command("wc --bytes")).unwrap();
+    let wider = Wider { pattern, program: Some(Digest::of(b"wc")), rules: ["asks".to_owned()].into() };
+    let asks = Terms { pattern: Some(wider.clone()), ..terms() };
+    let shown = effect(session, command("wc --bytes"));
+    let id = desk.mint.ask(&shown, asks, card(), LASTS).await.unwrap();
+    desk.mint.answer(session, id, Answer::YesForPattern, "owner", "").await.unwrap();
+    let waits = effect(session, command("deploy later"));
+    let open = desk.mint.ask(&waits, terms(), card(), LASTS).await.unwrap();
+    Asked { session, open, yes: yes.unwrap(), wider }
+}
+
+impl Asked {
+    /// How many of the three yeses still count here.
+    async fn count(&self, desk: &Desk) -> usize {
+        let mut count = 0;
+        for (words, _) in ANSWERS {
+            let again = effect(self.session, command(words));
+            count += usize::from(desk.mint.standing_grant(&again, &terms(), true).await.unwrap().is_some());
+        }
+        let (covered, wider) = (command("wc --lines"), self.wider.clone());
+        let found = desk.mint.pattern_grant(self.session, &covered, &terms(), wider).await.unwrap();
+        count + usize::from(found.is_some())
+    }
+
+    /// That no yes counts and no answer, and that what follows from the chain says the same.
+    async fn are_void(&self, desk: &Desk, what: &str) {
+        assert_eq!(self.count(desk).await, 0, "{what}");
+        let (id, sealed) = &self.yes;
+        let granted = desk.mint.grant(*id, sealed).await;
+        assert!(matches!(granted, Err(JournalError::NotGranted(_))), "{what}: {granted:?}");
+        let given = desk.mint.answer(self.session, self.open, Answer::Yes, "owner", "").await;
+        assert!(matches!(given, Err(JournalError::Settled(_))), "{what}: {given:?}");
+        let questions = desk.journal.questions(None).await.unwrap();
+        assert!(
+            questions.iter().all(|question| question.standing == Standing::Void),
+            "{what}: {questions:?}"
+        );
+        let settled = desk.journal.settlement(self.open).await.unwrap().unwrap();
+        assert!(settled.answer == Answer::No && settled.why.contains("void"), "{what}: {settled:?}");
+        assert_eq!(desk.journal.rebuild().await.unwrap().repaired, Default::default(), "{what}");
+        // The same may be asked anew, and then counts.
+        let anew = effect(self.session, command("deploy anew"));
+        let id = desk.mint.ask(&anew, terms(), serde_json::json!({}), LASTS).await.unwrap();
+        desk.mint.answer(self.session, id, Answer::Yes, "owner", "").await.unwrap();
+        desk.mint.grant(id, &anew).await.unwrap();
+    }
+}
+
+/// Salvages a journal; the new one, whether the salvage said that it is stopped, and up to which entry it was kept.
+async fn salvaged(closed: Closed) -> (Desk, bool, u64) {
+    let (path, clock) = (closed.path(), closed.clock.clone());
+    let salvage = move || {
+        let salvage = Salvage::prepare(&path, &[], &redactor(), &*clock).unwrap();
+        let told = (salvage.is_stopped(), salvage.loss().kept.0);
+        salvage.finish().unwrap();
+        told
+    };
+    let (is_stopped, kept) = tokio::task::spawn_blocking(salvage).await.unwrap();
+    (closed.open().await, is_stopped, kept)
+}
+
+/// The last page that has these words.
+fn page_of(closed: &Closed, words: &str) -> u64 {
+    let bytes = fs::read(closed.path()).unwrap();
+    let has = |page: &[u8]| page.windows(words.len()).any(|window| window == words.as_bytes());
+    bytes.chunks(PAGE).rposition(has).unwrap() as u64 + 1
+}
+
+/// Whether an effect begins.
+async fn begins(desk: &Desk, session: SessionId) -> bool {
+    match desk.begin(effect(session, command("echo hi")), 0).await {
+        Ok(_) => true,
+        Err(BeginError::Stopped { .. }) => false,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_salvage_lifts_no_stop_and_stops_what_nobody_can_tell_of() {
+    // Whether it was stopped, what is torn besides the header, and whether it is stopped then.
+    let cases: [(bool, &[&str], bool); 8] = [
+        (true, &[], true),
+        (true, &["the end"], true),
+        (true, &["state"], true),
+        (true, &["the end", "state"], true),
+        (false, &["the end", "state"], true),
+        (false, &["state"], true),
+        // The controls.
+        (false, &["the end"], false),
+        (false, &[], false),
+    ];
+    for (was_stopped, torn, is_stopped_then) in cases {
+        let what = format!("stopped: {was_stopped}, torn: {torn:?}");
+        let desk = desk().await;
+        let session = talk(&desk).await;
+        if was_stopped {
+            desk.mint.stop("a test").await.unwrap();
+        }
+        let (entries, state) = (desk.journal.newest(), desk.root("state").await);
+        let closed = desk.close();
+        let last = format!("\"seq\":\"{entries}\"");
+        let end = page_of(&closed, &last);
+        for part in torn {
+            closed.tear(if *part == "state" { state } else { end });
+        }
+        closed.tear(1);
+        assert_eq!(is_stopped(&closed.path()), is_stopped_then, "{what}");
+        let (desk, said, kept) = salvaged(closed).await;
+        assert_eq!(kept < entries, torn.contains(&"the end"), "{what}: {kept} of {entries}");
+        assert_eq!(said, is_stopped_then, "{what}");
+        assert_eq!(desk.journal.stopped().await.unwrap().is_some(), is_stopped_then, "{what}");
+        assert_eq!(begins(&desk, session).await, !is_stopped_then, "{what}");
+        desk.journal.verify().await.unwrap();
+        desk.journal.verify_pages().await.unwrap();
+        assert_eq!(desk.journal.rebuild().await.unwrap().repaired, Default::default(), "{what}");
+        // It is the owner's to release.
+        assert_eq!(desk.mint.release().await.unwrap(), is_stopped_then, "{what}");
+        assert!(begins(&desk, session).await, "{what}");
+    }
+}
+
+/// A file whose log is gone looks whole, and is of a time before the stop; only the key beside it knows that there was more.
+#[tokio::test]
+async fn states_that_are_older_than_what_was_signed_say_nothing() {
+    for signs in [true, false] {
+        let desk = desk().await;
+        let session = talk(&desk).await;
+        desk.raw().checkpoint().await.unwrap();
+        let older = fs::read(desk.path()).unwrap();
+        desk.clock.advance(Duration::from_secs(1));
+        desk.mint.stop("a test").await.unwrap();
+        if signs {
+            desk.journal.checkpoint().await.unwrap();
+        }
+        let closed = desk.close();
+        fs::write(closed.path(), older).unwrap();
+        closed.tear(1);
+        assert_eq!(is_stopped(&closed.path()), signs);
+        let (desk, said, _) = salvaged(closed).await;
+        assert_eq!(
+            (said, begins(&desk, session).await),
+            (signs, !signs),
+            "the control is that nothing else knows"
+        );
+    }
+}
+
+#[tokio::test]
+async fn whether_a_journal_is_stopped_can_be_asked_without_opening_it() {
+    let desk = desk().await;
+    let path = desk.path();
+    talk(&desk).await;
+    // While it is open, and most of it in its log.
+    assert!(!is_stopped(&path));
+    desk.mint.stop("a test").await.unwrap();
+    assert!(is_stopped(&path));
+    desk.journal.checkpoint().await.unwrap();
+    assert!(desk.mint.release().await.unwrap());
+    assert!(!is_stopped(&path));
+    let state = desk.root("state").await;
+    let closed = desk.close();
+    assert!(!is_stopped(&path));
+    let whole = fs::read(&path).unwrap();
+    assert!(!is_stopped(&closed.home.path().join("none.db")), "there is none");
+    closed.tear(state);
+    assert!(is_stopped(&path), "nobody can tell");
+    fs::write(&path, "").unwrap();
+    assert!(is_stopped(&path), "nobody can tell");
+    assert_eq!(fs::read(&path).unwrap(), b"", "and nothing is written");
+    fs::write(&path, whole).unwrap();
+    assert!(!is_stopped(&path), "the control");
+}
+
+#[tokio::test]
+async fn what_was_asked_before_a_salvage_is_void() {
+    let desk = desk().await;
+    let session = talk(&desk).await;
+    let asked = asked(&desk, session).await;
+    assert_eq!(asked.count(&desk).await, 3, "the control");
+    let closed = desk.close();
+    closed.tear(1);
+    let (desk, _, _) = salvaged(closed).await;
+    asked.are_void(&desk, "salvaged").await;
+}
+
+#[tokio::test]
+async fn a_copy_that_is_brought_back_lifts_no_stop_and_has_no_yes() {
+    for was_stopped in [false, true] {
+        let desk = desk().await;
+        let session = talk(&desk).await;
+        let asked = asked(&desk, session).await;
+        let there = tempfile::tempdir().unwrap();
+        desk.journal.copy_to(&there.path().join("journal.db")).await.unwrap();
+        // What comes after the copy: the yes is used, and the home may be stopped.
+        let (id, sealed) = &asked.yes;
+        let grant = desk.mint.grant(*id, sealed).await.unwrap();
+        drop(desk.begin_approved(sealed.clone(), grant).await.unwrap());
+        if was_stopped {
+            desk.mint.stop("a test").await.unwrap();
+        }
+        let (policy, clock) = (policy(RULES), desk.clock.clone());
+        let path = there.path().join("journal.db");
+        let (journal, mint) = Journal::open(&path, redactor(), clock.clone()).await.unwrap();
+        let copy = Desk { journal, mint, policy, clock, home: there };
+        assert_eq!(asked.count(&copy).await, 3, "the control: it would be good once more");
+        assert_eq!(copy.journal.stopped().await.unwrap(), None, "the control");
+        copy.journal.note_restored("from a test".into(), is_stopped(&desk.path())).await.unwrap();
+        assert_eq!(copy.journal.stopped().await.unwrap().is_some(), was_stopped);
+        assert_eq!(begins(&copy, session).await, !was_stopped);
+        asked.are_void(&copy, "restored").await;
+        assert_eq!(copy.mint.release().await.unwrap(), was_stopped);
+        assert!(begins(&copy, session).await);
+        copy.journal.verify().await.unwrap();
+    }
+}
