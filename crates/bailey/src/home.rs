@@ -1,6 +1,7 @@
 //! Bailey's home: where everything lies, and that it is ours alone.
 
 mod folder;
+pub(crate) mod swap;
 
 pub(crate) use folder::{Folder, Holds, file_system, places};
 
@@ -53,6 +54,8 @@ impl Home {
                 root.display()
             );
         }
+        // Before anything is made where something of the old home is to go on.
+        swap::finish(&root)?;
         make_private(&root.join("sessions"))?;
         Ok(Self { root, user, agent: None })
     }

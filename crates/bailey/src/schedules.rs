@@ -8,13 +8,28 @@ use crate::home::{Home, read_json, write_private};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::Confined;
 use bailey_protocol::{SessionId, Timestamp};
+use jiff::tz::TimeZone;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fs::OpenOptions, os::unix::fs::OpenOptionsExt as _, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    env,
+    fs::OpenOptions,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
 
 /// The most that a home may have, and the longest name.
 const SCHEDULES_MAX: usize = 100;
 const NAME_CHARS_MAX: usize = 40;
+/// As many missed times are counted, and no more.
+pub(crate) const MISSED_MAX: usize = 1000;
+/// What names the time zone: the variable, and without it the machine's own file.
+const ZONE: &str = "TZ";
+const ZONE_FILE: &str = "/etc/localtime";
+/// What to say of a machine that names no zone.
+pub(crate) const UNSAID: &str =
+    "this machine names no time zone (there is no TZ and no /etc/localtime), so schedules go by UTC";
 
 /// One of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -119,23 +134,92 @@ impl Schedule {
         (!self.may.is_empty()).then(of_it)
     }
 
-    /// The newest moment after `since` at which it was due, up to `now`; and how many there were before it.
-    pub(crate) fn due(&self, now: Timestamp) -> Option<(Timestamp, usize)> {
-        let (mut last, mut missed) = (self.cron.after(self.since)?, 0);
+    /// The newest moment after `since` at which it was due in this zone, up to `now`; and how many there were before it. Where these are
+    /// more than are counted, it is the minute of `now`: none before that is due any more.
+    pub(crate) fn due(&self, now: Timestamp, zone: &TimeZone) -> Option<(Timestamp, usize)> {
+        let (mut last, mut missed) = (self.cron.after(self.since, zone)?, 0);
         if last > now {
             return None;
         }
-        // A daemon that was away for a year has nothing to count.
-        while missed < 1000 {
-            match self.cron.after(last) {
-                Some(next) if next <= now => (last, missed) = (next, missed + 1),
-                _ => break,
+        while let Some(next) = self.cron.after(last, zone).filter(|next| *next <= now) {
+            // A daemon that was away for a year has nothing to count.
+            if missed == MISSED_MAX {
+                let minute = Timestamp::from_second(now.as_second().div_euclid(60) * 60);
+                return Some((minute.unwrap_or(now), missed));
             }
+            (last, missed) = (next, missed + 1);
         }
         Some((last, missed))
     }
 }
 
+/// The time zone that schedules go by. Where this machine names none, it is one that is unknown and shows UTC, as date(1) does.
+///
+/// # Errors
+/// When it names one that cannot be found: by another one everything would be done at the wrong hour.
+pub(crate) fn zone() -> Result<TimeZone> {
+    let (named, file) = (env::var_os(ZONE), Path::new(ZONE_FILE));
+    let is_unsaid = named.is_none() && file.symlink_metadata().is_err();
+    let name = named.as_ref().map(PathBuf::from).or_else(|| file.read_link().ok());
+    let is_utc = name.is_some_and(|name| name.ends_with("UTC"));
+    match TimeZone::try_system() {
+        // Where no zones are installed, not even this one is found by its name.
+        Err(_) if is_utc => Ok(TimeZone::UTC),
+        Err(_) if is_unsaid => Ok(TimeZone::unknown()),
+        zone => zone.with_context(|| match named {
+            Some(name) => format!(
+                "the time zone that {ZONE} names, `{}`, is not known here: correct it, or install the time zones (`tzdata`)",
+                name.to_string_lossy()
+            ),
+            None => format!(
+                "the time zone of `{ZONE_FILE}` cannot be read: install the time zones (`tzdata`), or name one with {ZONE}"
+            ),
+        }),
+    }
+}
+
 fn path(home: &Home) -> PathBuf {
     home.root.join("schedules.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MISSED_MAX, Schedule};
+    use bailey_protocol::Timestamp;
+    use jiff::tz::TimeZone;
+    use std::path::PathBuf;
+
+    fn schedule(cron: &str, since: &str) -> Schedule {
+        Schedule {
+            cron: cron.parse().unwrap(),
+            task: "look around".into(),
+            directory: PathBuf::from("/"),
+            model: None,
+            agent: None,
+            tokens: None,
+            may: Vec::new(),
+            since: since.parse().unwrap(),
+            session: None,
+            begun: None,
+        }
+    }
+
+    #[test]
+    fn what_was_due_however_often_is_due_once() {
+        let now: Timestamp = "2035-03-12T11:00:05.5Z".parse().unwrap();
+        for (cron, since, last, missed) in [
+            ("0 12 * * *", "2035-03-09T13:00:00Z", "2035-03-11T12:00:00Z", 1),
+            ("* * * * *", "2035-03-12T10:57:00Z", "2035-03-12T11:00:00Z", 2),
+            // Two days of minutes are more than are counted.
+            ("* * * * *", "2035-03-10T11:00:00Z", "2035-03-12T11:00:00Z", MISSED_MAX),
+            ("*/7 * * * *", "2030-01-01T00:00:00Z", "2035-03-12T11:00:00Z", MISSED_MAX),
+        ] {
+            let mut schedule = schedule(cron, since);
+            let due = schedule.due(now, &TimeZone::UTC);
+            assert_eq!(due, Some((last.parse().unwrap(), missed)), "{cron} since {since}");
+            // Once that is done, nothing is due.
+            schedule.since = due.unwrap().0;
+            assert_eq!(schedule.due(now, &TimeZone::UTC), None, "{cron} since {since}");
+        }
+    }
 }

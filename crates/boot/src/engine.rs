@@ -67,10 +67,11 @@ fn bailey(settings: &Settings, words: &[&str], name: Option<&str>) -> Command {
                 command.args(["--user", &format!("{user}:{group}")]);
                 command.args(OF_ROOT.split(' ').filter(|_| user == 0));
             }
-            command.args(["--env", "HOME"]);
-            for place in std::iter::once(&settings.home).chain(mounts) {
-                command.arg("--volume").arg(format!("{0}:{0}", place.display()));
-            }
+            // Schedules go by the clock on this machine's wall.
+            let zone = fs::metadata("/etc/localtime").map(|_| "--volume=/etc/localtime:/etc/localtime:ro");
+            command.args(["--env", "HOME", "--env", "TZ"]).args(zone);
+            let places = std::iter::once(&settings.home).chain(mounts).map(|place| place.display());
+            command.args(places.map(|place| format!("--volume={place}:{place}")));
             command.args(options).arg(image).args(["bailey", "--home"]).arg(home).args(words);
             command
         }
@@ -79,6 +80,5 @@ fn bailey(settings: &Settings, words: &[&str], name: Option<&str>) -> Command {
 
 /// Whose the home is: nobody else may use it.
 fn owner(home: &Path) -> Option<(u32, u32)> {
-    let about = fs::metadata(home).ok()?;
-    Some((about.uid(), about.gid()))
+    fs::metadata(home).ok().map(|about| (about.uid(), about.gid()))
 }

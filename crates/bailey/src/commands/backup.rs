@@ -3,6 +3,7 @@
 //! A copy is a directory: the files of the home as they are, the journal as one moment had it, and a list of digests that sha256sum(1)
 //! reads. So there is no format of our own to be parsed, and who has only a copy and no Bailey can look at all of it.
 
+mod files;
 mod restore;
 mod sums;
 
@@ -15,7 +16,9 @@ use crate::{
     print::Printer,
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Clock as _, SystemClock};
+use bailey_journal::{Clock as _, Room, SystemClock};
+use jiff::civil::DateTime;
+use rustix::fs::{FlockOperation, flock, statvfs};
 use serde_json::json;
 use std::{
     ffi::OsStr,
@@ -28,22 +31,13 @@ use sums::Sums;
 
 /// How many copies a home keeps of itself.
 const KEPT: usize = 5;
-/// What lies in a home and is no part of a copy: what runs, what is made anew, what is another copy, and the journal itself, which is copied
-/// in its own way. Its key signs one line of checkpoints, and two journals with it could sign two.
-const LEFT_OUT: [&str; 10] = [
-    "journal.db",
-    "journal.db-wal",
-    "journal.db-shm",
-    "journal.db-turn",
-    "journal.key",
-    "guests",
-    "daemon",
-    "health.json",
-    "sessions",
-    "backups",
-];
 const JOURNAL: &str = "journal.db";
 const ENV: &str = ".env";
+/// Which workspaces were made ready ahead. Tasks take them meanwhile, and what they are goes on in `sessions`: a copy that says so later
+/// would give what is used to somebody else.
+const POOL: &str = "pool";
+/// What a file takes of a disk is a number of these, in bytes.
+const BLOCK: u64 = 4096;
 /// What is told of work that takes longer than this.
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -70,8 +64,12 @@ pub(super) async fn run(
         bail!("`{}` lies in the home that is to be copied: name a place outside, or none", to.display());
     }
     let name = to.file_name().and_then(OsStr::to_str).context("name a directory for the copy")?;
+    if is_own {
+        remove_cut_off(home);
+    }
     let new = to.with_file_name(format!(".{name}.new-{}", std::process::id()));
     make_private(&new)?;
+    let _held = hold(&new);
     let copied = copy(home, &new, with_keys, printer).await;
     let copied = copied.and_then(|copied| {
         fs::rename(&new, &to)?;
@@ -85,7 +83,7 @@ pub(super) async fn run(
             return Err(error.context("there is no copy; the home is as it was"));
         }
     };
-    let removed = if is_own { remove_old(home)? } else { 0 };
+    let removed = if is_own { remove_old(home, &to)? } else { 0 };
     let milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     if printer.is_json() {
         printer.json(&json!({
@@ -110,6 +108,7 @@ async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Res
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     let (journal, _) = compose::journal(home, &keys).await?;
+    look_for_room(home, to, with_keys)?;
     let mut sums = Sums::default();
     let begin = Instant::now();
     let of_journal = to.join(JOURNAL);
@@ -126,49 +125,69 @@ async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Res
         printer.note("and the other files …");
     }
     sums.add(to, Path::new(JOURNAL))?;
-    let mut waiting = vec![PathBuf::new()];
-    while let Some(folder) = waiting.pop() {
-        let mut entries = fs::read_dir(home.root.join(&folder))?.collect::<Result<Vec<_>, _>>()?;
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let path = folder.join(entry.file_name());
-            if is_left_out(&path, with_keys) {
-                continue;
-            }
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                make_private(&to.join(&path))?;
-                waiting.push(path);
-            } else if kind.is_file() {
-                sums::copy(&entry.path(), &to.join(&path))?;
-                sums.add(to, &path)?;
-            }
-        }
+    for file in files::all(home, with_keys)? {
+        let place = to.join(&file.path);
+        place.parent().map_or(Ok(()), make_private)?;
+        sums::copy(&file.from, &place)?;
+        sums.add(to, &file.path)?;
     }
     let entries = journal.newest();
     sums.write(to)?;
     Ok((sums.files(), sums.bytes(), entries))
 }
 
-fn is_left_out(path: &Path, with_keys: bool) -> bool {
-    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let is_top = path.parent() == Some(Path::new(""));
-    let is_key = is_top && name == ENV && !with_keys;
-    // What a salvage kept, or left half done.
-    let is_torn = is_top && name.starts_with("journal.");
-    is_key || is_torn || is_top && LEFT_OUT.contains(&name) || name == "lock" || name.contains(".new-")
+/// That a copy has room where it is to lie: one that has none would fill the disk before it fails.
+fn look_for_room(home: &Home, to: &Path, with_keys: bool) -> Result<()> {
+    let files = files::all(home, with_keys)?;
+    let of_files: u64 = files.iter().map(|file| file.bytes.next_multiple_of(BLOCK)).sum();
+    let needed = of_files + Room::of(&home.journal())?.journal;
+    let stat = statvfs(to)?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    // One that lives in memory without a limit counts nothing.
+    if stat.f_blocks > 0 && free < needed {
+        let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+        bail!(
+            "a copy needs {:.1} MiB, and {:.1} MiB are free there: make room, or name a place on another disk (`bailey backup DIR`)",
+            mib(needed),
+            mib(free)
+        );
+    }
+    Ok(())
 }
 
-/// Removes all copies of the home's own but the newest; how many.
-fn remove_old(home: &Home) -> Result<usize> {
-    // One that another process is just making is none yet.
-    let is_whole =
-        |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
-    let is_copy = |path: &PathBuf| is_whole(path) && path.join(sums::NAME).is_file();
-    let mut copies: Vec<PathBuf> =
+/// Holds what is just being made, so that nobody takes it for one that was cut off; none where another process does.
+fn hold(new: &Path) -> Option<File> {
+    let folder = File::open(new).ok()?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(folder)
+}
+
+/// Removes what a kill left of the home's own copies: nobody makes them any more, and they take room.
+fn remove_cut_off(home: &Home) {
+    for entry in fs::read_dir(home.backups()).into_iter().flatten().flatten() {
+        let is_new =
+            entry.file_name().to_str().is_some_and(|name| name.starts_with('.') && files::is_new(name));
+        if is_new && hold(&entry.path()).is_some() {
+            fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+}
+
+/// Removes the home's own copies but for the newest, of which the one that was just made is one; how many. Those that are ahead of it were
+/// made by a clock that was wrong, and go first.
+fn remove_old(home: &Home, made: &Path) -> Result<usize> {
+    // One that another process is just making is none yet, and one with a name of the owner's own is the owner's to remove.
+    let is_named = |path: &Path| {
+        let name = path.file_name().and_then(OsStr::to_str);
+        name.is_some_and(|name| DateTime::strptime(COPY_NAME, name).is_ok())
+    };
+    let is_copy = |path: &PathBuf| path != made && is_named(path) && path.join(sums::NAME).is_file();
+    let mut others: Vec<PathBuf> =
         fs::read_dir(home.backups())?.flatten().map(|entry| entry.path()).filter(is_copy).collect();
-    copies.sort();
-    let old = copies.len().saturating_sub(KEPT);
-    copies.iter().take(old).try_for_each(fs::remove_dir_all)?;
+    others.sort();
+    let (before, ahead): (Vec<PathBuf>, Vec<PathBuf>) =
+        others.into_iter().partition(|path| path.as_path() < made);
+    let old = (before.len() + ahead.len() + 1).saturating_sub(KEPT);
+    ahead.iter().chain(&before).take(old).try_for_each(fs::remove_dir_all)?;
     Ok(old)
 }

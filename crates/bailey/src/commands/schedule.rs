@@ -14,12 +14,12 @@ use crate::{
     home::Home,
     print::{Printer, Style},
     project,
-    schedules::{Cron, Schedule, Schedules},
+    schedules::{Cron, Schedule, Schedules, UNSAID, zone},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_policy::{Caller, Caveat, Condition, scope};
-use bailey_protocol::{Role, WsPath};
+use bailey_protocol::{Role, Timestamp, WsPath};
 use jiff::tz::TimeZone;
 use serde_json::json;
 use std::process::ExitCode;
@@ -30,8 +30,8 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
             let cron: Cron = cron.parse().map_err(Mistyped)?;
             let (directory, workspace) = project::find(directory.as_deref(), home)?;
             vouch(home, &may, &workspace)?;
-            let since = SystemClock.now();
-            let next = cron.after(since);
+            let (since, zone) = (SystemClock.now(), zone()?);
+            let next = cron.after(since, &zone);
             let schedule = Schedule {
                 cron,
                 task,
@@ -45,7 +45,11 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
                 begun: None,
             };
             Schedules::change(home, |schedules| schedules.add(&name, schedule))?;
-            printer.note(&format!("{name}: the next time is {}", next.map(local).unwrap_or_default()));
+            let next = next.map(|next| local(next, &zone)).unwrap_or_default();
+            printer.note(&format!("{name}: the next time is {next}"));
+            if zone.is_unknown() {
+                printer.warn(UNSAID);
+            }
             if Client::connect(home)?.is_none() {
                 printer.note("it is done while the daemon runs: bailey start");
             }
@@ -100,8 +104,9 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
     if schedules.is_empty() && !printer.is_json() {
         printer.note("there are no schedules: bailey schedule add --help");
     }
+    let zone = zone()?;
     for (name, schedule) in schedules {
-        let next = schedule.cron.after(SystemClock.now());
+        let next = schedule.cron.after(SystemClock.now(), &zone);
         let Schedule { cron, task, directory, model, tokens, may, agent, session, .. } = schedule;
         if printer.is_json() {
             printer.json(&json!({
@@ -110,7 +115,7 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
             }));
             continue;
         }
-        let next = next.map(local).unwrap_or_default();
+        let next = next.map(|next| local(next, &zone)).unwrap_or_default();
         printer.line(format!("{}  {cron}  next {next}", printer.paint(Style::Bold, &name)));
         let by = agent.map(|agent| format!("; by {agent}")).unwrap_or_default();
         let bound = tokens.map(|tokens| format!("; {tokens} tokens at most")).unwrap_or_default();
@@ -127,6 +132,6 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
 }
 
 /// As the clock on the wall shows it.
-fn local(moment: bailey_protocol::Timestamp) -> String {
-    moment.to_zoned(TimeZone::system()).strftime("%a %F %H:%M").to_string()
+fn local(moment: Timestamp, zone: &TimeZone) -> String {
+    moment.to_zoned(zone.clone()).strftime("%a %F %H:%M").to_string()
 }

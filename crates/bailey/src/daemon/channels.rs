@@ -30,7 +30,7 @@ use tokio::{
 /// How long a channel may take to say that everything stops.
 const LAST_WORD: Duration = Duration::from_millis(300);
 /// How long a copy of the home may take.
-const COPY_MAX: Duration = Duration::from_secs(3600);
+pub(super) const COPY_MAX: Duration = Duration::from_secs(3600);
 /// What a page may take, and how much of it is told, in bytes.
 const PAGE_MAX: Duration = Duration::from_secs(30);
 const PAGE_BYTES_MAX: usize = 3500;

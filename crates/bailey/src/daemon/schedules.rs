@@ -7,18 +7,20 @@ use super::{
 };
 use crate::{
     home::{COPY_NAME, Home},
-    schedules::{Begun, Schedule, Schedules},
+    schedules::{Begun, MISSED_MAX, Schedule, Schedules, UNSAID, zone},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Event, Happening, Inbound, Op, Role, SessionId, Speaker, Timestamp};
 use jiff::{SignedDuration, civil::DateTime, tz::TimeZone};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{fs, rc::Rc, time::Duration};
 use tokio::{
     io::BufReader,
     net::UnixStream,
-    time::{Instant, sleep, timeout},
+    sync::oneshot::{self, error::TryRecvError},
+    task::{spawn_blocking, spawn_local},
+    time::{sleep, timeout},
 };
 
 /// How often is looked at the clock: a minute is a schedule's smallest step. Where tests move it, nobody waits for that.
@@ -26,9 +28,11 @@ const LOOK: Duration = match cfg!(feature = "controls") {
     false => Duration::from_secs(15),
     true => Duration::from_millis(100),
 };
-/// How old the newest copy of a home may become, and how long nothing is tried where one could not be made.
+/// How old the newest copy of a home may become, and how long it may take to make one.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
-const AGAIN: Duration = Duration::from_secs(60);
+const COPY_MAX: Duration = Duration::from_secs(3600);
+/// How long nothing is tried where none could be made: the first time, twice as long each time after that, and a day at most.
+const AGAIN: SignedDuration = SignedDuration::from_hours(1);
 /// How long a session may take to take its task.
 const ACCEPTED_MAX: Duration = Duration::from_secs(60);
 /// What its people are at.
@@ -37,17 +41,10 @@ const CHANNEL: &str = "schedule";
 impl Daemon {
     /// Does what is due, until the daemon stops.
     pub(super) async fn keep_time(self: Rc<Self>) {
-        let mut copied: Option<Instant> = None;
+        self.look_at_zone();
+        let mut copies = Copies::default();
         while !self.is_stopping.get() {
-            let due = Schedules::of(&self.home).map(|schedules| {
-                let now = SystemClock.now();
-                let due = |(name, schedule): (String, Schedule)| {
-                    let (moment, missed) = schedule.due(now)?;
-                    Some((name, schedule, moment, missed))
-                };
-                schedules.0.into_iter().filter_map(due).collect::<Vec<_>>()
-            });
-            match due {
+            match self.due() {
                 // What is due stays due.
                 Ok(due) if !due.is_empty() && self.room().is_err() => {
                     let names: Vec<String> = due.into_iter().map(|(name, ..)| name).collect();
@@ -59,7 +56,7 @@ impl Daemon {
                 Ok(due) => {
                     for (name, schedule, moment, missed) in due {
                         if missed > 0 {
-                            self.log.note("missed", json!({ "schedule": name, "times": missed }));
+                            self.log.note("missed", json!({ "schedule": name, "times": times(missed) }));
                         }
                         if let Err(error) = self.do_what_is_due(&name, schedule, moment).await {
                             let why = format!("{error:#}");
@@ -69,13 +66,72 @@ impl Daemon {
                 }
                 Err(error) => self.log.note("no_schedules", json!({ "why": format!("{error:#}") })),
             }
-            let is_wanted = self.is_daily.get() && is_old(&self.home, SystemClock.now());
+            let now = SystemClock.now();
+            let is_time = copies.is_time(now) && self.is_daily.get() && copies.is_old(&self.home, now);
             // Nothing else that is due waits for it.
-            if is_wanted && copied.is_none_or(|at| at.elapsed() > AGAIN) && self.room().is_ok() {
-                copied = self.copy().is_ok().then(Instant::now).or(copied);
+            if is_time && self.room().is_ok() {
+                copies.making = self.copy_of_the_day();
             }
             sleep(LOOK).await;
         }
+    }
+
+    /// Says where this machine names no time zone, for whom that matters.
+    fn look_at_zone(&self) {
+        let is_unsaid = zone().is_ok_and(|zone| zone.is_unknown());
+        if is_unsaid && Schedules::of(&self.home).is_ok_and(|schedules| !schedules.0.is_empty()) {
+            self.log.note("no_time_zone", json!({ "why": UNSAID }));
+        }
+    }
+
+    /// What is due now: each with its newest moment, and how many it missed before.
+    fn due(&self) -> Result<Vec<(String, Schedule, Timestamp, usize)>> {
+        let schedules = Schedules::of(&self.home)?.0;
+        if schedules.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (now, zone) = (SystemClock.now(), zone()?);
+        let due = |(name, schedule): (String, Schedule)| {
+            let (moment, missed) = schedule.due(now, &zone)?;
+            Some((name, schedule, moment, missed))
+        };
+        Ok(schedules.into_iter().filter_map(due).collect())
+    }
+
+    /// Begins to copy the home, in a task of its own: whether there is a copy then. None where one is being made already.
+    fn copy_of_the_day(self: &Rc<Self>) -> Option<oneshot::Receiver<bool>> {
+        if self.is_copying.replace(true) {
+            return None;
+        }
+        let (tell, told) = oneshot::channel();
+        let daemon = self.clone();
+        spawn_local(async move {
+            let copied = daemon.back_up().await;
+            daemon.is_copying.set(false);
+            match &copied {
+                Ok(told) => daemon.log.note("copied", json!({ "told": told })),
+                Err(error) => daemon.log.note("not_copied", json!({ "why": format!("{error:#}") })),
+            }
+            tell.send(copied.is_ok()).ok();
+        });
+        Some(told)
+    }
+
+    /// Copies the home: what the command prints.
+    ///
+    /// # Errors
+    /// What it said last.
+    async fn back_up(&self) -> Result<String> {
+        let mut command = self.command();
+        command.arg("backup");
+        let ran = spawn_blocking(move || command.output());
+        let ran = timeout(COPY_MAX, ran).await.context("it took too long")???;
+        if ran.status.success() {
+            return Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned());
+        }
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+        bail!("`bailey backup` failed ({}): {}", ran.status, last.unwrap_or("it said nothing"))
     }
 
     /// Begins a schedule's task now.
@@ -185,15 +241,52 @@ impl Daemon {
     }
 }
 
-/// Whether there is no copy of the home of the day around this moment: one that is ahead was made before the clock was put back, and is
-/// as good as one that is not.
-fn is_old(home: &Home, now: Timestamp) -> bool {
-    !copies(home).any(|made| now.duration_since(made).abs() < DAY)
+/// What is known of the copies that are made each day.
+#[derive(Default)]
+struct Copies {
+    /// What comes of the one that is being made.
+    making: Option<oneshot::Receiver<bool>>,
+    /// When the last one was made.
+    made: Option<Timestamp>,
+    /// When the last one failed since then, and how long nothing is tried after that.
+    failed: Option<(Timestamp, SignedDuration)>,
 }
 
-/// When the home's newest copy was made.
+impl Copies {
+    /// Whether one may be begun: none is being made, and the last one did not just fail.
+    fn is_time(&mut self, now: Timestamp) -> bool {
+        let came = self.making.as_mut().map(oneshot::Receiver::try_recv);
+        match came {
+            None => {}
+            Some(Err(TryRecvError::Empty)) => return false,
+            Some(Ok(true)) => (self.made, self.failed) = (Some(now), None),
+            Some(_) => {
+                let wait = self.failed.map_or(AGAIN, |(_, wait)| (wait * 2).min(DAY));
+                self.failed = Some((now, wait));
+            }
+        }
+        self.making = None;
+        // By how far the clock is from then: one that was put back keeps nothing waiting for years.
+        self.failed.is_none_or(|(at, wait)| now.duration_since(at).abs() >= wait)
+    }
+
+    /// Whether the home has no copy of the last day. One that is ahead of the clock was made by a wrong one and says nothing, but for what
+    /// was made here before the clock was put back.
+    fn is_old(&self, home: &Home, now: Timestamp) -> bool {
+        let last = self.made.map_or(now, |made| made.max(now));
+        !copies(home).any(|made| made <= last && now.duration_since(made).abs() < DAY)
+    }
+}
+
+/// How often something was missed, as it is told.
+fn times(missed: usize) -> Value {
+    if missed < MISSED_MAX { missed.into() } else { format!("{MISSED_MAX} or more").into() }
+}
+
+/// When the home's newest copy was made; one that is ahead of the clock is none.
 pub(super) fn newest_copy(home: &Home) -> Option<Timestamp> {
-    copies(home).max()
+    let now = SystemClock.now();
+    copies(home).filter(|made| *made <= now).max()
 }
 
 /// When each of the home's copies was made, by its name. One that is just being made has another, and is none yet.
@@ -203,4 +296,53 @@ fn copies(home: &Home) -> impl Iterator<Item = Timestamp> {
         let name = copy.file_name().into_string().ok()?;
         DateTime::strptime(COPY_NAME, name).ok()?.to_zoned(TimeZone::UTC).ok().map(|made| made.timestamp())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Copies, times};
+    use bailey_protocol::Timestamp;
+    use jiff::SignedDuration;
+    use tokio::sync::oneshot;
+
+    /// One that has come to this.
+    fn came(is_made: bool) -> Option<oneshot::Receiver<bool>> {
+        let (tell, told) = oneshot::channel();
+        tell.send(is_made).unwrap();
+        Some(told)
+    }
+
+    #[test]
+    fn after_a_copy_that_failed_nothing_is_tried_for_longer_each_time() {
+        let (hours, second) = (SignedDuration::from_hours, SignedDuration::from_secs(1));
+        let mut now: Timestamp = "2035-03-10T11:00:00Z".parse().unwrap();
+        let mut copies = Copies::default();
+        assert!(copies.is_time(now));
+        for wait in [1, 2, 4, 8, 16, 24, 24] {
+            copies.making = came(false);
+            assert!(!copies.is_time(now), "{wait}");
+            now = now.checked_add(hours(wait)).unwrap();
+            assert!(!copies.is_time(now.checked_sub(second).unwrap()), "{wait}");
+            assert!(copies.is_time(now), "{wait}");
+        }
+        // One whose task is gone has failed, too.
+        let (tell, told) = oneshot::channel();
+        copies.making = Some(told);
+        assert!(!copies.is_time(now), "it is being made");
+        drop(tell);
+        assert!(!copies.is_time(now));
+        // A clock that is put back far holds nothing up.
+        assert!(copies.is_time(now.checked_sub(hours(1000)).unwrap()));
+        // And one that is made begins the count anew.
+        copies.making = came(true);
+        assert!(copies.is_time(now));
+        copies.making = came(false);
+        assert!(!copies.is_time(now));
+        assert!(copies.is_time(now.checked_add(hours(1)).unwrap()));
+    }
+
+    #[test]
+    fn what_was_missed_is_counted_up_to_a_thousand() {
+        assert_eq!((times(3), times(1000)), (3.into(), "1000 or more".into()));
+    }
 }

@@ -1,4 +1,4 @@
-//! When a schedule is due: the five fields of crontab(5), in the local time of this machine.
+//! When a schedule is due: the five fields of crontab(5), in the local time of a zone.
 
 use bailey_protocol::Timestamp;
 use jiff::{ToSpan as _, civil::Weekday, tz::TimeZone};
@@ -26,11 +26,10 @@ pub(crate) struct Cron {
 }
 
 impl Cron {
-    /// The first moment after this one at which it is due; none where there is none, such as on the 30th of February.
-    pub(crate) fn after(&self, moment: Timestamp) -> Option<Timestamp> {
-        let zone = TimeZone::system();
+    /// The first moment after this one at which it is due in this zone; none where there is none, such as on the 30th of February.
+    pub(crate) fn after(&self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let next = moment.as_second().div_euclid(60) + 1;
-        let mut at = Timestamp::from_second(next * 60).ok()?.to_zoned(zone);
+        let mut at = Timestamp::from_second(next * 60).ok()?.to_zoned(zone.clone());
         let end = at.checked_add(AHEAD_DAYS.days()).ok()?;
         while at < end {
             if !self.is_day(&at) {
@@ -88,7 +87,8 @@ impl FromStr for Cron {
             weekdays: weekdays_set | (weekdays_set >> 7 & 1),
             is_either_day: !days.starts_with('*') && !weekdays.starts_with('*'),
         };
-        match cron.after(Timestamp::UNIX_EPOCH) {
+        // Whether it is ever due is the same in each zone.
+        match cron.after(Timestamp::UNIX_EPOCH, &TimeZone::UTC) {
             Some(_) => Ok(cron),
             None => Err(format!("`{text}` is never due")),
         }
@@ -155,11 +155,12 @@ mod tests {
     fn next(cron: &str, after: &str, count: usize) -> Vec<String> {
         let cron: Cron = cron.parse().unwrap();
         let civil: jiff::civil::DateTime = after.parse().unwrap();
-        let mut at = civil.to_zoned(TimeZone::system()).unwrap().timestamp();
+        let zone = TimeZone::system();
+        let mut at = civil.to_zoned(zone.clone()).unwrap().timestamp();
         let mut found = Vec::new();
         for _ in 0..count {
-            at = cron.after(at).unwrap();
-            found.push(at.to_zoned(TimeZone::system()).strftime("%F %H:%M %a").to_string());
+            at = cron.after(at, &zone).unwrap();
+            found.push(at.to_zoned(zone.clone()).strftime("%F %H:%M %a").to_string());
         }
         found
     }
@@ -209,9 +210,23 @@ mod tests {
         let cron: Cron = "* * * * *".parse().unwrap();
         let mut at: Timestamp = "2026-03-28T00:00:00Z".parse().unwrap();
         for _ in 0..3 * 24 * 60 {
-            let next = cron.after(at).unwrap();
+            let next = cron.after(at, &TimeZone::system()).unwrap();
             assert_eq!(next, at.checked_add(1.minute()).unwrap());
             at = next;
+        }
+    }
+
+    #[test]
+    fn noon_is_when_its_zone_has_it() {
+        let cron: Cron = "0 12 * * *".parse().unwrap();
+        let midnight: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
+        for (zone, noon) in [
+            ("JST-9", "2026-11-21T03:00:00Z"),
+            ("<-05>5", "2026-11-21T17:00:00Z"),
+            ("UTC0", "2026-11-21T12:00:00Z"),
+        ] {
+            let next = cron.after(midnight, &TimeZone::posix(zone).unwrap()).unwrap();
+            assert_eq!(next.to_string(), noon, "{zone}");
         }
     }
 }

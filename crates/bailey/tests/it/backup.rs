@@ -16,6 +16,28 @@ use std::{
     time::Duration,
 };
 
+/// A small file system of its own, as long as the test wants it.
+pub(crate) struct Mounted(PathBuf);
+
+impl Mounted {
+    /// One at this place, which is there; none, which is said, where nothing can be mounted.
+    pub(crate) fn at(place: &Path, size: &str) -> Option<Self> {
+        let options = format!("size={size},mode=700");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "none"]).arg(place).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            println!("SKIPPED: no small file system can be mounted here");
+            return None;
+        }
+        Some(Self(place.to_path_buf()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        Command::new("umount").arg("--lazy").arg(&self.0).status().ok();
+    }
+}
+
 fn task(stage: &Stage, words: &str) -> Ran {
     let _model = stage.model(vec![Reply::text("done")]);
     let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", words]);
@@ -95,12 +117,33 @@ fn a_copy_is_checked_by_anybody_and_brings_a_home_back() {
     nothing_left(&stage);
 }
 
+/// A copy is from before the stop, and says nothing of it.
+#[test]
+fn a_copy_lifts_no_stop_and_a_person_is_told_so() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "before");
+    let copy = backup(&stage, &[]);
+    let restore = || stage.ran(&["--json", "restore", copy.to_str().unwrap()]);
+    let run = || stage.ran(&["sandbox", "run", "--", "true"]).code;
+    // The control.
+    let ran = restore();
+    assert_eq!((ran.code, &ran.lines()[0]["stopped"]), (Some(0), &json!(null)), "{ran:?}");
+    assert_eq!(run(), Some(0));
+    assert_eq!(stage.ran(&["estop"]).code, Some(0));
+    let ran = restore();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.lines()[0]["stopped"].is_string(), "{ran:?}");
+    assert_ne!(run(), Some(0));
+    let told = stage.ran(&["restore", copy.to_str().unwrap()]);
+    assert!(told.stderr.contains("nothing begins in this home: it is stopped since"), "{told:?}");
+}
+
 #[test]
 fn a_home_keeps_five_copies_and_a_copy_replaces_nothing() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     task(&stage, "once");
     let backups = stage.home().join("backups");
-    for number in 0..6 {
+    for number in 1..=6 {
         let copy = backup(&stage, &[]);
         // As if it were of another day.
         fs::rename(&copy, backups.join(format!("2020010{number}T000000Z"))).unwrap();
@@ -110,7 +153,7 @@ fn a_home_keeps_five_copies_and_a_copy_replaces_nothing() {
         fs::read_dir(&backups).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     assert_eq!(names.len(), 5);
-    assert_eq!(names[0], "20200102T000000Z");
+    assert_eq!(names[0], "20200103T000000Z");
     let to = stage.folder().join("elsewhere");
     let keyed = backup(&stage, &["--with-keys", to.to_str().unwrap()]);
     assert_eq!(keyed, to);
@@ -312,6 +355,7 @@ fn a_restore_killed_at_any_moment_leaves_one_home_or_the_other() {
     let (old, new) =
         (vec!["of the evening".to_owned(), "of the morning".to_owned()], vec!["of the morning".to_owned()]);
     let mut seen = [0, 0];
+    let layers = names(&stage.home().join("sessions"));
     for step in 0..24 {
         let mut child = stage
             .bailey(&["restore", copy.to_str().unwrap()])
@@ -325,21 +369,17 @@ fn a_restore_killed_at_any_moment_leaves_one_home_or_the_other() {
         let found = titles(&stage);
         assert!(found == old || found == new, "after {} ms: {found:?}", step * 4);
         assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+        // Whoever came next has ended it: what sessions changed is in the home, and the other one has its name.
+        assert_eq!(names(&stage.home().join("sessions")), layers, "after {} ms", step * 4);
+        assert!(!restoring(&stage).iter().any(|path| said_evening(path)), "after {} ms", step * 4);
         seen[usize::from(found == new)] += 1;
         if found == new {
             // Back to the evening, for the next one.
-            let before = befores(&stage)
-                .into_iter()
-                .chain(restoring(&stage))
-                .find(|path| path.join("journal.db").exists() && said_evening(path))
-                .unwrap();
+            let before = befores(&stage).into_iter().find(|path| said_evening(path)).unwrap();
             let aside = stage.folder().join(format!("aside-{step}"));
             fs::rename(stage.home(), &aside).unwrap();
             fs::rename(before, stage.home()).unwrap();
-            let sessions = aside.join("sessions");
-            if !stage.home().join("sessions").exists() && sessions.exists() {
-                fs::rename(sessions, stage.home().join("sessions")).unwrap();
-            }
+            fs::rename(aside.join("sessions"), stage.home().join("sessions")).unwrap();
         }
     }
     println!("{} kept the one home, {} have the other", seen[0], seen[1]);
@@ -365,6 +405,210 @@ fn said_evening(home: &Path) -> bool {
     found.success()
 }
 
+/// The names in a folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = entries.collect();
+    names.sort();
+    names
+}
+
+/// As a kill leaves it at each moment after the copy has the home's place, however far the rest of it came.
+#[test]
+fn a_restore_that_was_cut_off_is_ended_by_whoever_comes_next() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "of the morning");
+    let copy = backup(&stage, &[]);
+    task(&stage, "of the evening");
+    let home = stage.home();
+    let parts = || (names(&home.join("sessions")), names(&home.join("backups")));
+    let whole = parts();
+    assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    assert_eq!(parts(), whole);
+    let [before] = &befores(&stage)[..] else { panic!("{:?}", befores(&stage)) };
+    let (mark, old) = (home.join("restoring.json"), stage.folder().join("home.restoring-4711"));
+    assert!(!mark.exists());
+    for (moved_back, is_named) in [
+        (&["sessions", "backups"][..], false),
+        (&["sessions", "backups"], true),
+        (&["backups"], true),
+        (&[], true),
+    ] {
+        let begun = json!({ "old": old.file_name().unwrap().to_str(), "before": before.file_name().unwrap().to_str() });
+        fs::write(&mark, begun.to_string()).unwrap();
+        for part in moved_back {
+            fs::rename(home.join(part), before.join(part)).unwrap();
+        }
+        if !is_named {
+            fs::rename(before, &old).unwrap();
+        }
+        assert_eq!(titles(&stage), ["of the morning"], "{moved_back:?}");
+        assert_eq!(parts(), whole, "{moved_back:?}");
+        assert!(before.join("journal.db").exists() && !old.exists() && !mark.exists(), "{moved_back:?}");
+        nothing_left(&stage);
+    }
+    // Where the other one is gone by then, there is nothing to end.
+    fs::write(&mark, json!({ "old": "home.restoring-1", "before": "home.before-1" }).to_string()).unwrap();
+    assert_eq!(titles(&stage), ["of the morning"]);
+    assert!(!mark.exists());
+    assert_eq!(parts(), whole);
+}
+
+#[test]
+fn a_home_that_cannot_be_exchanged_stays_and_leaves_no_keys_beside_it() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let home = stage.home();
+    fs::create_dir_all(&home).unwrap();
+    let Some(_mounted) = Mounted::at(&home, "64m") else { return };
+    fs::write(home.join(".env"), "SOME_KEY=canary-of-the-key\n").unwrap();
+    fs::set_permissions(home.join(".env"), fs::Permissions::from_mode(0o600)).unwrap();
+    let copy = stage.folder().join("copy");
+    backup(&stage, &[copy.to_str().unwrap()]);
+    let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("nothing was changed"), "{ran:?}");
+    assert!(fs::read_to_string(home.join(".env")).unwrap().contains("canary-of-the-key"));
+    nothing_left(&stage);
+}
+
+#[test]
+fn what_links_lead_to_is_in_a_copy_and_comes_back() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "of the morning");
+    let (home, dotfiles) = (stage.home(), stage.folder().join("dotfiles"));
+    fs::create_dir_all(dotfiles.join("profiles/more")).unwrap();
+    fs::create_dir_all(home.join("policy")).unwrap();
+    let rule = "[[rule]]\nname = \"x\"\nanswer = \"deny\"\nreason = \"no\"\nmatch = { action = \"exec\", command = \"frobnicate\" }\n";
+    fs::write(dotfiles.join("deny.toml"), rule).unwrap();
+    fs::write(dotfiles.join("profiles/more/mine"), "read\n").unwrap();
+    fs::rename(home.join("config.toml"), dotfiles.join("config.toml")).unwrap();
+    let config = fs::read_to_string(dotfiles.join("config.toml")).unwrap();
+    for (name, target) in
+        [("policy/deny.toml", "deny.toml"), ("config.toml", "config.toml"), ("profiles", "profiles")]
+    {
+        symlink(dotfiles.join(target), home.join(name)).unwrap();
+    }
+    // One file of the home may have two names.
+    symlink("deny.toml", home.join("policy/again.toml")).unwrap();
+    let copy = backup(&stage, &[]);
+    fs::remove_dir_all(&dotfiles).unwrap();
+    let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for (name, text) in [
+        ("policy/deny.toml", rule),
+        ("policy/again.toml", rule),
+        ("config.toml", config.as_str()),
+        ("profiles/more/mine", "read\n"),
+    ] {
+        assert!(home.join(name).symlink_metadata().unwrap().is_file(), "{name}");
+        assert_eq!(fs::read_to_string(home.join(name)).unwrap(), text, "{name}");
+    }
+
+    // What no copy can hold is named, and there is none then.
+    let (link, none) = (home.join("policy/link"), stage.folder().join("none"));
+    let tried = || stage.ran(&["backup", none.to_str().unwrap()]);
+    fs::write(home.join(".env"), "SOME_KEY=canary-of-the-key\n").unwrap();
+    fs::set_permissions(home.join(".env"), fs::Permissions::from_mode(0o600)).unwrap();
+    for (target, why) in [
+        ("/nowhere/at/all", "leads nowhere"),
+        ("/dev/null", "neither a file nor a folder"),
+        ("../.env", "which no copy holds"),
+        ("../sessions", "which no copy holds"),
+        ("..", "which no copy holds"),
+        ("/", "which no copy holds"),
+        (".", "a link behind 8 others"),
+    ] {
+        symlink(target, &link).unwrap();
+        let ran = tried();
+        assert!(
+            ran.code == Some(1) && ran.stderr.contains(why) && ran.stderr.contains("link`"),
+            "{target}: {ran:?}"
+        );
+        assert!(ran.stderr.contains("there is no copy") && !none.exists(), "{target}: {ran:?}");
+        fs::remove_file(&link).unwrap();
+    }
+    let large = stage.folder().join("large");
+    fs::File::create(&large).unwrap().set_len(65 << 20).unwrap();
+    symlink(&large, &link).unwrap();
+    let ran = tried();
+    assert!(ran.code == Some(1) && ran.stderr.contains("64 MiB, at `policy/link`"), "{ran:?}");
+    nothing_left(&stage);
+    // The control: without it there is one.
+    fs::remove_file(&link).unwrap();
+    assert_eq!(tried().code, Some(0));
+}
+
+#[test]
+fn a_lock_is_left_out_by_its_place_and_not_by_its_name() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "of the morning");
+    let ran = stage.ran(&["agent", "new", "lock"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let home = stage.home();
+    for (path, _) in IN.iter().chain(&OUT) {
+        let path = home.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        if !path.exists() {
+            fs::write(path, "{}\n").unwrap();
+        }
+    }
+    let copy = backup(&stage, &[]);
+    for (path, why) in IN {
+        assert!(copy.join(path).exists(), "{path}: {why}");
+    }
+    for (path, why) in OUT {
+        assert!(!copy.join(path).exists(), "{path}: {why}");
+    }
+
+    // One of before has it, and it comes back with none.
+    let pool = copy.join("pool/0.json");
+    fs::create_dir(copy.join("pool")).unwrap();
+    fs::write(&pool, "{}\n").unwrap();
+    let sum = Command::new("sha256sum").arg("pool/0.json").current_dir(&copy).output().unwrap();
+    let mut list = fs::OpenOptions::new().append(true).open(copy.join("SHA256SUMS")).unwrap();
+    list.write_all(&sum.stdout).unwrap();
+    assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    assert!(home.join("agents/lock/settings.toml").exists() && !home.join("pool").exists());
+}
+
+/// What is in a copy, and what is not, with why.
+const IN: [(&str, &str); 4] = [
+    ("agents/lock/settings.toml", "an agent may be called so"),
+    ("channels/lock/people.json", "and a channel"),
+    ("policy/mine.new-2.toml", "and a file of rules"),
+    ("profiles/lock", "and a list of system calls"),
+];
+const OUT: [(&str, &str); 5] = [
+    ("channels/lock/lock", "the lock of a channel's people"),
+    ("archive/lock", "the lock of the archives"),
+    ("schedules.lock", "the lock of schedules"),
+    ("agents/lock/settings.toml.new-4711", "what a kill left"),
+    ("pool/0.json", "a layer that may be used by then"),
+];
+
+#[test]
+fn copies_that_were_cut_off_are_removed_by_the_next_one() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    let backups = stage.home().join("backups");
+    let [cut, held, other] = [".20350310T110000Z.new-4711", ".20350310T110001Z.new-4712", ".mine.new-x"]
+        .map(|name| backups.join(name));
+    for folder in [&cut, &held, &other] {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("journal.db"), "half").unwrap();
+    }
+    // This one is still being made.
+    let made = fs::File::open(&held).unwrap();
+    made.lock().unwrap();
+    backup(&stage, &[]);
+    assert!(!cut.exists() && held.exists() && other.exists());
+    drop(made);
+    // At another second, for its name.
+    thread::sleep(Duration::from_millis(1100));
+    backup(&stage, &[]);
+    assert!(!held.exists() && other.exists());
+}
+
 #[test]
 fn a_full_disk_leaves_no_half_copy() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -380,6 +624,7 @@ fn a_full_disk_leaves_no_half_copy() {
     let left = fs::read_dir(&small).unwrap().count();
     assert!(Command::new("umount").arg(&small).status().unwrap().success());
     assert!(ran.code != Some(0) && ran.stderr.contains("there is no copy; the home is as it was"), "{ran:?}");
+    assert!(ran.stderr.contains("a copy needs ") && ran.stderr.contains("MiB are free"), "{ran:?}");
     assert_eq!(left, 0);
     let value: Value = json!(titles(&stage));
     assert_eq!(value, json!(["once"]));

@@ -211,10 +211,14 @@ fn in_a_container_the_walls_come_first() {
         "systempaths=unconfined",
         &format!("{home}:{home}"),
         "/srv/work:/srv/work",
+        "\nTZ\n",
         "doctor",
     ] {
         assert!(boot.heard.contains(words), "{words}: {}", boot.heard);
     }
+    // What it is o'clock is told as this machine has it.
+    let has_zone = Path::new("/etc/localtime").exists();
+    assert_eq!(boot.heard.contains("/etc/localtime:/etc/localtime:ro"), has_zone, "{}", boot.heard);
     // Where they can, that is said.
     let engine = stand_in(&stage, "exit 0");
     let mut boot = Boot::start(&stage, &["--container", "bailey:1", "--engine", &engine, "--check"]);

@@ -4,11 +4,16 @@ mod clock;
 mod labels;
 mod token;
 
-use crate::{daemon::Daemon, stage::Stage};
+use crate::{
+    daemon::Daemon,
+    stage::{Ran, Stage},
+};
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
-    fs, thread,
+    fs,
+    path::Path,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -163,6 +168,30 @@ fn a_time_uses_up_no_more_than_its_own_budget() {
     assert!(resumed.code == Some(7) && model.requests().len() == 1, "{resumed:?}");
     let resumed = stage.ran(&["sessions", "resume", &session]);
     assert!(resumed.code == Some(0) && resumed.stdout.contains("done after all"), "{resumed:?}");
+}
+
+#[test]
+fn noon_is_when_the_zone_of_this_machine_has_it() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let _model = home(&stage, Vec::new());
+    let by = |zone: &str, words: &[&str]| Ran::of(stage.bailey(words).env("TZ", zone).output().unwrap());
+    let noon = ["schedule", "add", "noon", "--cron", "0 12 * * *", "look around"];
+    // By its own rule, and by the name of one that the machine knows.
+    for (zone, next) in [("JST-9", "T03:00:00Z"), ("UTC", "T12:00:00Z"), ("Asia/Tokyo", "T03:00:00Z")] {
+        if zone.contains('/') && !Path::new("/usr/share/zoneinfo").join(zone).exists() {
+            println!("SKIPPED: {zone}: this machine has no time zones");
+            continue;
+        }
+        let ran = by(zone, &noon);
+        assert!(ran.code == Some(0) && ran.stderr.contains(" 12:00"), "{zone}: {ran:?}");
+        let listed = by(zone, &["--json", "schedule", "list"]).lines();
+        assert!(listed[0]["next"].as_str().unwrap().ends_with(next), "{zone}: {listed:#?}");
+        assert_eq!(stage.ran(&["schedule", "rm", "noon"]).code, Some(0));
+    }
+    // One that nobody knows is not taken for another one.
+    let ran = by("Europe/Nowhere", &noon);
+    assert!(ran.code == Some(1) && ran.stderr.contains("`Europe/Nowhere`, is not known here"), "{ran:?}");
+    assert!(listed(&stage).is_empty());
 }
 
 #[test]

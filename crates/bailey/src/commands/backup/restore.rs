@@ -1,27 +1,19 @@
 //! The way back: a copy takes a home's place, wholly or not at all.
 
-use super::{ENV, JOURNAL, sums::Sums};
+use super::{ENV, JOURNAL, POOL, sums::Sums};
 use crate::{
     commands::estop::running::in_use,
     daemon::client::Client,
-    home::{Home, make_private},
+    home::{Home, make_private, swap},
+    identity,
     print::Printer,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Journal, SystemClock};
+use bailey_protocol::Timestamp;
 use bailey_secrets::{Redactor, Vault};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
-use std::{
-    ffi::OsStr,
-    fs::{self, File},
-    path::{Path, PathBuf},
-    process::ExitCode,
-    sync::Arc,
-};
-
-/// What goes on in the new home, where the copy has none of it: it is no part of any copy.
-const GOES_ON: [&str; 2] = ["sessions", "backups"];
+use std::{ffi::OsStr, fs, io, path::Path, process::ExitCode, sync::Arc};
 
 pub(in crate::commands) async fn run(home: &Home, from: &Path, printer: &Printer) -> Result<ExitCode> {
     let from = fs::canonicalize(from).with_context(|| format!("cannot find `{}`", from.display()))?;
@@ -30,31 +22,40 @@ pub(in crate::commands) async fn run(home: &Home, from: &Path, printer: &Printer
     let beside = |what: &str| home.root.with_file_name(format!("{name}.{what}"));
     let new = beside(&format!("restoring-{}", std::process::id()));
     make_private(&new)?;
-    let entries = match prepare(home, &from, &new).await {
-        Ok(entries) => entries,
+    let (entries, stopped) = match prepare(home, &from, &new).await {
+        Ok(prepared) => prepared,
         Err(error) => {
             fs::remove_dir_all(&new).ok();
             return Err(error.context("nothing was changed"));
         }
     };
     unused(home).inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
-    let before = beside(&format!("before-{}", SystemClock.now().strftime("%Y%m%dT%H%M%SZ")));
-    // At once: whoever looks sees the one home or the other.
-    renameat_with(CWD, &new, CWD, &home.root, RenameFlags::EXCHANGE)
-        .with_context(|| format!("`{}` cannot take the home's place; nothing was changed", new.display()))?;
-    fs::rename(&new, &before).with_context(|| format!("what was there is in `{}`", new.display()))?;
-    for part in GOES_ON {
-        go_on(&before.join(part), &home.root.join(part))?;
+    let moment = SystemClock.now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    // Another restore may have been made in this second.
+    let before = (1..).map(|n| if n == 1 { moment.clone() } else { format!("{moment}-{n}") });
+    let before =
+        before.map(|name| beside(&format!("before-{name}"))).find(|path| path.symlink_metadata().is_err());
+    let before = before.context("there is no name for what was there")?;
+    if let Err(error) = swap::exchange(&home.root, &new, &before) {
+        // It holds the keys, too.
+        fs::remove_dir_all(&new).ok();
+        return Err(error.context("nothing was changed"));
     }
-    File::open(home.root.parent().unwrap_or(Path::new("/")))?.sync_all()?;
+    swap::finish(&home.root)?;
+    identity::tell_stopped(home, stopped)?;
     if printer.is_json() {
-        printer.json(&json!({ "home": home.root, "from": from, "entries": entries, "before": before }));
+        printer.json(&json!({ "home": home.root, "from": from, "entries": entries, "before": before, "stopped": stopped }));
     } else {
         printer.line(format!("{} is what it was at entry {entries} of its journal", home.root.display()));
         printer.note(&format!(
             "what was there until now is in `{}`; remove it when nothing is missed",
             before.display()
         ));
+        if let Some(since) = stopped {
+            printer.note(&format!(
+                "nothing begins in this home: it is stopped since {since}; to go on: bailey estop --release"
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -71,8 +72,8 @@ pub(in crate::commands) fn unused(home: &Home) -> Result<()> {
     Ok(())
 }
 
-/// Makes the home that will be, and looks that it holds: the newest entry that it brings back.
-async fn prepare(home: &Home, from: &Path, new: &Path) -> Result<u64> {
+/// Makes the home that will be, and looks that it holds: the newest entry that it brings back, and since when it is stopped, if it is.
+async fn prepare(home: &Home, from: &Path, new: &Path) -> Result<(u64, Option<Timestamp>)> {
     let sums = Sums::read(from)?;
     if !sums.paths().any(|path| path == Path::new(JOURNAL)) {
         bail!("`{}` has no journal: it is no copy of a home", from.display());
@@ -80,26 +81,19 @@ async fn prepare(home: &Home, from: &Path, new: &Path) -> Result<u64> {
     sums.copy_to(from, new)?;
     // The keys of this machine go on, where the copy has none.
     if !new.join(ENV).exists() && home.env_file().exists() {
-        super::sums::copy(&home.env_file(), &new.join(ENV))?;
+        super::sums::copy(&fs::canonicalize(home.env_file())?, &new.join(ENV))?;
+    }
+    // An older copy may say that workspaces are ready which were used since: they go on as they are.
+    match fs::remove_dir_all(new.join(POOL)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
     }
     let redactor = Redactor::new(&Vault::default());
     let (journal, _) = Journal::open(&new.join(JOURNAL), redactor, Arc::new(SystemClock)).await?;
     journal.verify_chain().await?;
     let entries = journal.newest();
     // Who looks later sees that something is missing, and since when.
-    journal.note_restored(format!("from {}", from.display())).await?;
-    Ok(entries)
-}
-
-/// Moves what is no part of a copy to where it goes on, unless there is something.
-fn go_on(before: &Path, now: &Path) -> Result<()> {
-    let is_empty = |path: &PathBuf| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    let now = now.to_path_buf();
-    if is_empty(&now) {
-        fs::remove_dir(&now)?;
-    }
-    if before.is_dir() && now.symlink_metadata().is_err() {
-        fs::rename(before, &now)?;
-    }
-    Ok(())
+    let is_stopped = bailey_journal::is_stopped(&home.journal());
+    journal.note_restored(format!("from {}", from.display()), is_stopped).await?;
+    Ok((entries, journal.stopped().await?))
 }

@@ -3,6 +3,7 @@
 use super::home;
 use crate::{
     attacks::actor::controls,
+    backup::Mounted,
     stage::{Ran, Stage},
 };
 use bailey_testkit::{ModelServer, Reply};
@@ -113,17 +114,27 @@ impl Moved {
     }
 
     fn missed(&self) -> Vec<Value> {
-        let logs = self.ran(&["--json", "logs"]).lines();
-        logs.iter().filter(|it| it["what"] == "missed").map(|it| it["times"].clone()).collect()
+        self.noted("missed").into_iter().map(|it| it["times"].clone()).collect()
+    }
+
+    /// What the daemon noted of this.
+    fn noted(&self, what: &str) -> Vec<Value> {
+        let logs = self.ran(&["--json", "logs", "-n", "1000"]).lines();
+        logs.into_iter().filter(|it| it["what"] == what).collect()
+    }
+
+    /// Has the home copied each day.
+    fn copy_daily(&self) {
+        let config = self.stage.home().join("config.toml");
+        let own = fs::read_to_string(&config).unwrap();
+        fs::write(&config, format!("{own}\n[backup]\ndaily = true\n")).unwrap();
     }
 }
 
 #[test]
 fn a_copy_is_made_each_day_by_the_clock_and_brings_the_home_back() {
     let moved = Moved::new(vec![Reply::text("seen"), Reply::text("seen again")]);
-    let config = moved.stage.home().join("config.toml");
-    let own = fs::read_to_string(&config).unwrap();
-    fs::write(&config, format!("{own}\n[backup]\ndaily = true\n")).unwrap();
+    moved.copy_daily();
     assert_eq!(moved.ran(&["run", "of the first day"]).code, Some(0));
     moved.start();
     moved.wait("the first copy", || moved.days() == ["20350310"]);
@@ -149,9 +160,7 @@ fn a_copy_is_made_each_day_by_the_clock_and_brings_the_home_back() {
     }
     // The last five are kept, one of each day.
     assert_eq!(moved.days(), ["20350312", "20350313", "20350314", "20350315", "20350316"]);
-    let logs = moved.ran(&["--json", "logs", "-n", "1000"]).lines();
-    let copied = logs.iter().filter(|it| it["what"] == "copied").count();
-    assert_eq!(copied, 7, "one for each day");
+    assert_eq!(moved.noted("copied").len(), 7, "one for each day");
     moved.stop();
 
     // One that the clock made is a home.
@@ -206,6 +215,94 @@ fn what_was_due_three_times_is_done_once_and_a_clock_put_back_does_nothing_twice
     moved.wait("the next noon", || moved.said().len() == 3);
     assert_eq!(moved.said()[2], "schedule:noon:2035-03-14T12:00:00Z");
     assert_eq!((moved.missed().len(), moved.model.requests().len()), (1, 3));
+    moved.stop();
+}
+
+#[test]
+fn what_was_due_more_often_than_anybody_counts_is_done_once() {
+    let moved = Moved::new((0..5).map(|_| Reply::text("done")).collect());
+    let ran = moved.ran(&["schedule", "add", "often", "--cron", "* * * * *", "look around"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // Two days later, at the beginning of a minute.
+    moved.set(BEGIN + 2 * DAY + 2);
+    moved.start();
+    let last = ["schedule:often:2035-03-12T11:00:00Z"];
+    moved.wait("the last of two days", || moved.said() == last);
+    thread::sleep(A_WHILE);
+    assert_eq!(moved.said(), last);
+    assert_eq!(moved.missed(), ["1000 or more"]);
+    // The control: the next minute is done.
+    moved.go(60);
+    moved.wait("the next minute", || moved.said().len() == 2);
+    moved.stop();
+}
+
+/// A clock that was years ahead has left five copies: they keep nobody from having one of today, and go before it.
+#[test]
+fn copies_of_a_clock_that_was_ahead_make_room_for_those_of_today() {
+    let moved = Moved::new(Vec::new());
+    moved.copy_daily();
+    let backups = moved.stage.home().join("backups");
+    for day in 1..=5 {
+        assert_eq!(moved.ran(&["backup"]).code, Some(0));
+        let copy = backups.join(moved.copies().remove(0));
+        fs::rename(copy, backups.join(format!("2040010{day}T000000Z"))).unwrap();
+    }
+    assert_eq!(moved.copies().len(), 5);
+    moved.start();
+    moved.wait("the copy of today", || moved.days()[0] == "20350310");
+    thread::sleep(A_WHILE);
+    assert_eq!(moved.days(), ["20350310", "20400102", "20400103", "20400104", "20400105"]);
+    assert_eq!(moved.noted("copied").len(), 1, "one is enough");
+    // One that this daemon made counts also where the clock is put back a little.
+    moved.go(-(HOUR as i64));
+    thread::sleep(A_WHILE);
+    assert_eq!(moved.noted("copied").len(), 1);
+    moved.go(HOUR as i64);
+    for day in 11..=15 {
+        moved.go(DAY as i64 + 60);
+        moved.wait("the day's copy", || moved.days().contains(&format!("203503{day}")));
+        thread::sleep(Duration::from_millis(500));
+    }
+    assert_eq!(moved.days(), ["20350311", "20350312", "20350313", "20350314", "20350315"]);
+    // A name of the owner's own is kept for good.
+    fs::rename(backups.join(&moved.copies()[0]), backups.join("of-the-spring")).unwrap();
+    moved.go(DAY as i64 + 60);
+    moved.wait("the day's copy", || moved.days().contains(&"20350316".to_owned()));
+    assert!(backups.join("of-the-spring/SHA256SUMS").exists());
+    moved.stop();
+}
+
+#[test]
+fn a_copy_without_room_is_not_begun_and_tried_again_later_and_later() {
+    let moved = Moved::new(Vec::new());
+    let home = moved.stage.home();
+    let Some(_mounted) = Mounted::at(&home, "64m") else { return };
+    let _model = super::home(&moved.stage, Vec::new());
+    moved.copy_daily();
+    // More than half of what there is.
+    let large = home.join("large");
+    fs::write(&large, vec![b'#'; 40 << 20]).unwrap();
+    moved.start();
+    let tried = || moved.noted("not_copied");
+    moved.wait("the first attempt", || tried().len() == 1);
+    let why = tried()[0]["why"].as_str().unwrap().to_owned();
+    assert!(why.contains("a copy needs 4") && why.contains("MiB are free"), "{why}");
+    let left: Vec<_> = fs::read_dir(home.join("backups")).unwrap().map(|it| it.unwrap().path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    // After an hour, and then after two.
+    for (minutes, attempts) in [(50, 1), (11, 2), (61, 2), (60, 3)] {
+        // The wait begins when the daemon has looked at what came of the last one.
+        thread::sleep(A_WHILE);
+        moved.go(minutes * 60);
+        thread::sleep(A_WHILE);
+        moved.wait("the attempt", || tried().len() >= attempts);
+        assert_eq!(tried().len(), attempts, "{minutes} minutes later");
+    }
+    // The control: with room there is one.
+    fs::remove_file(large).unwrap();
+    moved.go(4 * HOUR as i64 + 60);
+    moved.wait("a copy", || moved.days() == ["20350310"]);
     moved.stop();
 }
 

@@ -1,0 +1,221 @@
+//! What of a home is in a copy: its files, and what its links lead to, without what runs, what is made anew, and what is on its way to
+//! another name.
+
+use super::{ENV, POOL};
+use crate::home::Home;
+use anyhow::{Context as _, Result, bail};
+use std::{
+    ffi::OsStr,
+    fs::{self, DirEntry},
+    io,
+    path::{Path, PathBuf},
+};
+
+/// What lies in a home and is no part of a copy: what runs, what is made anew, what says of layers that nobody used them yet, and what is
+/// another copy.
+const LEFT_OUT: [&str; 9] = [
+    "guests",
+    "lock",
+    "schedules.lock",
+    "daemon",
+    "health.json",
+    "health.json.new",
+    "sessions",
+    POOL,
+    "backups",
+];
+/// The journal's own files, which are copied in their own way; its key, which signs one line of checkpoints, and two journals with it could
+/// sign two; and what a salvage kept, or left half done.
+const OF_JOURNAL: &str = "journal.";
+/// What stands between the name of something that is written and the process that writes it.
+const NEW: &str = ".new-";
+/// How many links may lead to one file, and how much all of them may bring: a home's own files are few and small.
+const LINKS_MAX: usize = 8;
+const LINKED_MAX: usize = 10_000;
+const LINKED_BYTES_MAX: u64 = 64 << 20;
+
+/// A file of a copy.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Where it is read; that is no link.
+    pub(super) from: PathBuf,
+    /// Where it lies in the copy.
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+}
+
+/// A folder that is still to be looked at, and by how many links it was come to.
+struct Folder {
+    from: PathBuf,
+    path: PathBuf,
+    links: usize,
+}
+
+/// How much links brought.
+#[derive(Default)]
+struct Linked {
+    entries: usize,
+    bytes: u64,
+}
+
+impl Linked {
+    fn add(&mut self, path: &Path, bytes: u64) -> Result<()> {
+        (self.entries, self.bytes) = (self.entries + 1, self.bytes.saturating_add(bytes));
+        if self.entries > LINKED_MAX || self.bytes > LINKED_BYTES_MAX {
+            bail!(
+                "links of the home lead to more than {LINKED_MAX} files, or {} MiB, at `{}`: lead them to what belongs to a home",
+                LINKED_BYTES_MAX >> 20,
+                path.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// All files of a home that a copy holds, but for its journal.
+///
+/// # Errors
+/// When a folder cannot be read, or a link leads to what no copy can hold.
+pub(super) fn all(home: &Home, with_keys: bool) -> Result<Vec<Found>> {
+    let (mut found, mut linked) = (Vec::new(), Linked::default());
+    let mut waiting = vec![Folder { from: home.root.clone(), path: PathBuf::new(), links: 0 }];
+    while let Some(folder) = waiting.pop() {
+        for entry in entries(&folder.from)? {
+            let (path, kind) = (folder.path.join(entry.file_name()), entry.file_type()?);
+            if is_left_out(&path, with_keys) || kind.is_file() && is_passing(&path) {
+                continue;
+            }
+            let (from, links) = match kind.is_symlink() {
+                true => (target(home, &entry.path(), folder.links, with_keys)?, folder.links + 1),
+                false => (entry.path(), folder.links),
+            };
+            let about = match fs::symlink_metadata(&from) {
+                // It went meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                about => about.with_context(|| format!("cannot look at `{}`", from.display()))?,
+            };
+            if links > 0 {
+                linked.add(&path, about.len())?;
+            }
+            if about.is_dir() {
+                waiting.push(Folder { from, path, links });
+            } else if about.is_file() {
+                found.push(Found { from, path, bytes: about.len() });
+            } else if kind.is_symlink() {
+                bail!("`{}` is a link to what is neither a file nor a folder", entry.path().display());
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn entries(folder: &Path) -> Result<Vec<DirEntry>> {
+    let cannot = || format!("cannot read `{}`", folder.display());
+    let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
+    let mut entries = entries.with_context(cannot)?;
+    entries.sort_by_key(DirEntry::file_name);
+    Ok(entries)
+}
+
+/// What a link leads to, where a copy can hold that.
+fn target(home: &Home, link: &Path, links: usize, with_keys: bool) -> Result<PathBuf> {
+    let shown = link.display();
+    if links >= LINKS_MAX {
+        bail!("`{shown}` is a link behind {LINKS_MAX} others: lead them to the folder itself");
+    }
+    let target = fs::canonicalize(link)
+        .with_context(|| format!("`{shown}` is a link that leads nowhere: correct it, or remove it"))?;
+    // What is left out is so under each of its names; and a home lies in no copy twice.
+    let is_out = match target.strip_prefix(&home.root) {
+        Ok(within) => {
+            within.as_os_str().is_empty() || within.ancestors().any(|part| is_left_out(part, with_keys))
+        }
+        Err(_) => home.root.starts_with(&target),
+    };
+    if is_out {
+        bail!("`{shown}` is a link to `{}`, which no copy holds: remove it", target.display());
+    }
+    Ok(target)
+}
+
+/// Whether what lies there in a home is no part of a copy. Locks are named with their places: an agent or a channel may be called so.
+fn is_left_out(path: &Path, with_keys: bool) -> bool {
+    match parts(path).as_slice() {
+        [ENV] => !with_keys,
+        [top] => LEFT_OUT.contains(top) || top.starts_with(OF_JOURNAL),
+        ["archive", "lock"] | ["channels", _, "lock"] => true,
+        _ => false,
+    }
+}
+
+/// Whether a file is on its way to another name, or was left there by a kill: what is written whole or not at all has another name before.
+fn is_passing(path: &Path) -> bool {
+    match parts(path).as_slice() {
+        ["policy", name] if name.starts_with('.') && name.ends_with(".new") => true,
+        ["archive", name] if name.ends_with(".part") => true,
+        [.., ".agent.toml.new"] => true,
+        [.., name] => is_new(name),
+        [] => false,
+    }
+}
+
+/// Whether this is a name of what a process was writing.
+pub(super) fn is_new(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.rsplit_once(NEW).is_some_and(|(of, process)| !of.is_empty() && is_number(process))
+}
+
+/// The names of a path; none where one is no text, and none of ours.
+fn parts(path: &Path) -> Vec<&str> {
+    path.iter().map(OsStr::to_str).collect::<Option<_>>().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_left_out, is_passing};
+    use std::path::Path;
+
+    #[test]
+    fn what_runs_and_what_is_on_its_way_is_left_out_by_its_place() {
+        let is_in = |path: &str| !is_left_out(Path::new(path), false) && !is_passing(Path::new(path));
+        for path in [
+            "config.toml",
+            "secrets.sealed",
+            "agents/lock",
+            "agents/lock/settings.toml",
+            "channels/lock",
+            "channels/lock/people.json",
+            "channels/sessions/people.json",
+            "profiles/lock",
+            "policy/mine.new-2.toml",
+            "policy/.new-7",
+            "archive/0001.jsonl",
+        ] {
+            assert!(is_in(path), "{path}");
+        }
+        for path in [
+            ".env",
+            "journal.db",
+            "journal.key",
+            "journal.torn-20350310T110000Z",
+            "sessions",
+            "backups",
+            "daemon",
+            "pool",
+            "guests",
+            "schedules.lock",
+            "health.json.new",
+            "archive/lock",
+            "archive/0001.part",
+            "channels/lock/lock",
+            "config.toml.new-4711",
+            "agents/mine/settings.toml.new-1",
+            "agents/mine/.agent.toml.new",
+            ".agent.toml.new",
+            "policy/.mine.toml.new",
+        ] {
+            assert!(!is_in(path), "{path}");
+        }
+        assert!(!is_left_out(Path::new(".env"), true));
+    }
+}
