@@ -411,8 +411,14 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let choose = options.filter(|_| any_model).map(|options| choice(home, config, &keys, options));
     let (models, network, retry) = match options {
         Some(options) => {
+            // A conversation with one provider does not go on with another unless somebody says so.
+            let before = match opening {
+                Opening::Resume(id) => Some(journal.session(&id.to_string()).await?.model),
+                Opening::New(_) | Opening::Visit(_) => None,
+            };
+            let chosen = (options, before.as_deref());
             let Models { by_role, door, retry } =
-                models(home, config, &keys, options, recording, any_model, &workspace, &journal)?;
+                models(home, config, &keys, chosen, recording, any_model, &workspace, &journal)?;
             (Some(by_role), Some(door), retry)
         }
         None => (None, to_witness(config, &keys, &journal)?, Retry::default()),

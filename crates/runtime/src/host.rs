@@ -322,6 +322,25 @@ impl Host {
             || !self.waiting.calls().is_empty()
     }
 
+    /// The same, where nobody says that it shall go on: a turn that failed, or that a human stopped, has ended, and stays so until
+    /// they say more. One that a killed process left has not; and what a human said yes to meanwhile is still to be done.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn is_cut_off(&self) -> Result<bool, HostError> {
+        if self.is_interrupted() && self.open_turn().await?.is_some() {
+            return Ok(true);
+        }
+        let scope = self.kernel.turn_of(&self.connection);
+        for waits in self.waiting.calls() {
+            let settlement = self.kernel.settlement(&scope, waits.question).await?;
+            if settlement.is_some_and(|settlement| settlement.answer.is_yes()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Runs the turn of one message. What comes over `ops` meanwhile is taken: answers, a cancellation, further
     /// messages, which the model sees between its steps.
     ///

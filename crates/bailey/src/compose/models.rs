@@ -18,13 +18,14 @@ pub(super) struct Models {
     pub(super) retry: Retry,
 }
 
-/// Chooses the models: what the flags say, else the configuration, else the first key that is there.
+/// Chooses the models: what the flags say, else the one that the session had, where that is still to be had, else the configuration, else
+/// the first key that is there.
 #[expect(clippy::too_many_arguments, reason = "all that a choice depends on; it is made in one place")]
 pub(super) fn models(
     home: &Home,
     config: &Config,
     keys: &Keys,
-    options: &TurnOptions,
+    (options, before): (&TurnOptions, Option<&str>),
     recording: Option<Recording>,
     any_model: bool,
     workspace: &WsPath,
@@ -33,11 +34,12 @@ pub(super) fn models(
     if let Some(file) = options.model.as_deref().and_then(|model| model.strip_prefix("replay:")) {
         return replay(config, Path::new(file), workspace, journal);
     }
-    let name = match &options.model {
-        Some(name) => name.clone(),
+    let catalogue = catalogue(home)?;
+    let before = before.filter(|model| usable(config, keys, &catalogue, model).is_ok());
+    let name = match options.model.as_deref().or(before) {
+        Some(name) => name.to_owned(),
         None => config.default_model(|key| keys.has(key))?,
     };
-    let catalogue = catalogue(home)?;
     if let Some(recording) = recording {
         let main = usable(config, keys, &catalogue, &name)?;
         // A cassette holds one conversation with one model.

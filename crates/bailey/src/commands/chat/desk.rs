@@ -4,6 +4,7 @@
 mod clients;
 #[cfg(feature = "fuzz")]
 pub(crate) mod fuzz;
+mod kept;
 mod rights;
 
 use super::{Place, place};
@@ -73,9 +74,10 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
     report(&Report::Ready { session: id, workspace })?;
 
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
-    let mut desk = Desk::new(printer, UnixListener::from_std(listener)?, ops, host.is_interrupted());
+    let is_cut_off = host.is_cut_off().await?;
+    let mut desk = Desk::new(printer, UnixListener::from_std(listener)?, ops, is_cut_off);
     let work = async {
-        if host.is_interrupted() {
+        if is_cut_off {
             // What went wrong was told; the session goes on.
             if let Err(error @ HostError::Journal(_)) = host.go_on(&mut inbox).await {
                 return Err(error);

@@ -1,18 +1,14 @@
 //! The front ends of one session: each hears all that happens, and what one of them says reaches the session. One that does not
 //! keep up is cut off; it may connect again, and hears what happened since the turn began.
 
-use super::rights;
+use super::{kept::Kept, rights};
 use crate::{
     daemon::wire::{self, Introduced},
     print::Printer,
 };
 use bailey_protocol::{Event, Happening, Op, Seq, Speaker, event::EVENT_VERSION};
 use serde::Serialize;
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncWriteExt as _, BufReader},
     net::{
@@ -28,9 +24,6 @@ use tokio::{
 const CLIENTS_MAX: usize = 32;
 /// How many events may wait for one.
 const EVENTS_WAITING_MAX: usize = 4096;
-/// How many lines, and bytes of them, are kept of a turn for who comes later.
-const KEPT_MAX: usize = 2048;
-const KEPT_BYTES_MAX: usize = 4 << 20;
 /// What may wait to be taken from all of them together.
 const CAME_MAX: usize = 64;
 /// How long a front end may take for what is left at the end.
@@ -50,8 +43,7 @@ pub(super) struct Clients {
     next: u64,
     /// What told of the session itself, and what happened since the turn began.
     opened: Option<Arc<str>>,
-    kept: VecDeque<Arc<str>>,
-    kept_bytes: usize,
+    kept: Kept,
     newest: Seq,
     /// Which run of a session's process this is, and the number of its last line: a front end that was cut off says how far it came.
     run: String,
@@ -73,8 +65,7 @@ impl Clients {
             connected: BTreeMap::new(),
             next: 0,
             opened: None,
-            kept: VecDeque::new(),
-            kept_bytes: 0,
+            kept: Kept::default(),
             newest: Seq(0),
             run: run(),
             lines: 0,
@@ -99,7 +90,7 @@ impl Clients {
         let (number, (read, write)) = (self.next, stream.into_split());
         self.next += 1;
         let (lines, waiting) = mpsc::channel(EVENTS_WAITING_MAX);
-        for line in self.opened.iter().chain(&self.kept) {
+        for line in self.opened.iter().chain(self.kept.lines()) {
             // There is room for all that is kept.
             lines.try_send(line.clone()).ok();
         }
@@ -130,7 +121,6 @@ impl Clients {
     /// A new turn begins: who comes later needs nothing of the one before.
     pub(super) fn begin_turn(&mut self) {
         self.kept.clear();
-        self.kept_bytes = 0;
     }
 
     /// Tells everybody.
@@ -140,7 +130,7 @@ impl Clients {
         if matches!(event.happening, Happening::Session { .. }) {
             self.opened = Some(line.clone());
         } else {
-            self.keep(line.clone());
+            self.kept.push(line.clone(), &event.happening);
         }
         self.send(&line, None);
     }
@@ -150,7 +140,7 @@ impl Clients {
         let happening = Happening::Said { text, by: by.map(Speaker::line) };
         let event = Event { v: EVENT_VERSION, seq: self.newest, happening };
         let Some(line) = self.numbered(printer, &event) else { return };
-        self.keep(line.clone());
+        self.kept.push(line.clone(), &event.happening);
         self.send(&line, Some(at));
     }
 
@@ -164,15 +154,6 @@ impl Clients {
         let slow = others.filter(|(_, client)| client.lines.try_send(line.clone()).is_err());
         let slow: Vec<u64> = slow.map(|(number, _)| *number).collect();
         slow.into_iter().for_each(|number| self.remove(number));
-    }
-
-    fn keep(&mut self, line: Arc<str>) {
-        self.kept_bytes += line.len();
-        self.kept.push_back(line);
-        while self.kept.len() > KEPT_MAX || self.kept_bytes > KEPT_BYTES_MAX {
-            let Some(oldest) = self.kept.pop_front() else { return };
-            self.kept_bytes -= oldest.len();
-        }
     }
 
     /// Tells one that what it asked for was not done.

@@ -1,0 +1,191 @@
+//! What happened since a turn began, for whoever comes later: as it came; where that is too much, what the model or a command said piece
+//! by piece in longer pieces; and where that is still too much, without the oldest of it. That something works, and what a human is asked
+//! and has not answered, is told in any case.
+
+use bailey_protocol::{ApprovalId, CallId, Happening};
+use serde_json::Value;
+use std::{collections::VecDeque, sync::Arc};
+
+/// How many lines, and bytes of them, are kept.
+const LINES_MAX: usize = 2048;
+const BYTES_MAX: usize = 4 << 20;
+/// How long pieces become at most, in bytes of their lines.
+const PIECE_BYTES_MAX: usize = 64 << 10;
+
+/// The lines of a turn, in order.
+#[derive(Default)]
+pub(super) struct Kept {
+    lines: VecDeque<Line>,
+    bytes: usize,
+}
+
+struct Line {
+    text: Arc<str>,
+    what: What,
+}
+
+/// What a line is, as far as that matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What {
+    /// Something works.
+    Begin,
+    /// A question that is open.
+    Open(ApprovalId),
+    /// A piece of the model's words.
+    Words,
+    /// A piece of a command's output.
+    Output(CallId),
+    Rest,
+}
+
+impl What {
+    fn of(happening: &Happening) -> Self {
+        match happening {
+            Happening::Accepted { .. } | Happening::GoingOn => Self::Begin,
+            Happening::Ask { id, .. } => Self::Open(*id),
+            Happening::Text { .. } => Self::Words,
+            Happening::Output { call, .. } => Self::Output(call.clone()),
+            _ => Self::Rest,
+        }
+    }
+
+    fn may_go(&self) -> bool {
+        !matches!(self, Self::Begin | Self::Open(_))
+    }
+}
+
+impl Kept {
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn lines(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.lines.iter().map(|line| &line.text)
+    }
+
+    pub(super) fn push(&mut self, text: Arc<str>, happening: &Happening) {
+        if let Happening::Answered { id, .. } = happening {
+            let asked = self.lines.iter_mut().filter(|line| line.what == What::Open(*id));
+            asked.for_each(|line| line.what = What::Rest);
+        }
+        self.bytes += text.len();
+        self.lines.push_back(Line { text, what: What::of(happening) });
+        if self.is_full() {
+            self.join();
+        }
+        while self.is_full() {
+            // People do not say so much in one turn, nor are they asked it; what they did not see they see in the journal.
+            let oldest = self.lines.iter().position(|line| line.what.may_go()).unwrap_or(0);
+            let Some(gone) = self.lines.remove(oldest) else { return };
+            self.bytes -= gone.text.len();
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines.len() > LINES_MAX || self.bytes > BYTES_MAX
+    }
+
+    /// Makes fewer lines of pieces that follow each other.
+    fn join(&mut self) {
+        let mut runs: Vec<Vec<Line>> = Vec::new();
+        let mut bytes = 0;
+        for line in self.lines.drain(..) {
+            let is_piece = matches!(line.what, What::Words | What::Output(_));
+            match runs.last_mut() {
+                Some(run)
+                    if is_piece
+                        && run.last().is_some_and(|last| last.what == line.what)
+                        && bytes + line.text.len() <= PIECE_BYTES_MAX =>
+                {
+                    bytes += line.text.len();
+                    run.push(line);
+                }
+                _ => {
+                    bytes = line.text.len();
+                    runs.push(vec![line]);
+                }
+            }
+        }
+        self.lines = runs.into_iter().flat_map(one).collect();
+        self.bytes = self.lines.iter().map(|line| line.text.len()).sum();
+    }
+}
+
+/// Pieces as one, in the place of the last of them.
+fn one(mut run: Vec<Line>) -> Vec<Line> {
+    let read = |line: &Line| serde_json::from_str::<Value>(&line.text).ok();
+    let all: Option<Vec<Value>> = (run.len() > 1).then(|| run.iter().map(read).collect()).flatten();
+    let Some(all) = all else { return run };
+    let words: String =
+        all.iter().filter_map(|event| event.get("text").and_then(Value::as_str)).collect::<Vec<_>>().concat();
+    let (Some(mut event), Some(last)) = (all.into_iter().next_back(), run.pop()) else { return run };
+    if let Some(text) = event.get_mut("text") {
+        *text = words.into();
+    }
+    vec![Line { text: format!("{event}\n").into(), what: last.what }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bailey_protocol::{Answer, Card};
+    use serde_json::json;
+
+    fn put(kept: &mut Kept, happening: &Happening) {
+        let line = serde_json::to_string(happening).unwrap() + "\n";
+        kept.push(line.into(), happening);
+    }
+
+    fn events(kept: &Kept) -> Vec<Happening> {
+        kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_long_answer_is_kept_whole_and_with_it_what_is_open() {
+        let mut kept = Kept::default();
+        let card = json!({ "title": "deploy", "reasons": [], "parts": [], "caveats": [] });
+        let card: Card = serde_json::from_value(card).unwrap();
+        let (open, over) = (ApprovalId::new([1; 16]), ApprovalId::new([2; 16]));
+        put(&mut kept, &Happening::Accepted { key: None });
+        for id in [open, over] {
+            put(&mut kept, &Happening::Ask { id, call: None, card: card.clone() });
+        }
+        put(&mut kept, &Happening::Answered { id: over, answer: Answer::No, why: String::new() });
+        let pieces: Vec<String> = (0..20_000).map(|number| format!("{number} ")).collect();
+        for text in &pieces {
+            put(&mut kept, &Happening::Text { text: text.clone() });
+        }
+        let told = events(&kept);
+        let words: String = told
+            .iter()
+            .filter_map(|it| if let Happening::Text { text } = it { Some(&**text) } else { None })
+            .collect();
+        assert_eq!(words, pieces.concat());
+        assert!(told.len() <= LINES_MAX, "{}", told.len());
+
+        // What cannot be joined goes, the oldest first.
+        for number in 0..LINES_MAX {
+            put(&mut kept, &Happening::Notice { text: number.to_string() });
+        }
+        let told = events(&kept);
+        assert_eq!(told.len(), LINES_MAX);
+        assert!(matches!(told.first(), Some(Happening::Accepted { .. })));
+        let asked =
+            told.iter().filter_map(|it| if let Happening::Ask { id, .. } = it { Some(*id) } else { None });
+        assert_eq!(asked.collect::<Vec<_>>(), [open]);
+        assert!(kept.bytes <= BYTES_MAX && kept.bytes == kept.lines().map(|line| line.len()).sum::<usize>());
+    }
+
+    #[test]
+    fn what_two_commands_print_stays_apart() {
+        let mut kept = Kept::default();
+        for number in 0..LINES_MAX + 10 {
+            let call = if number % 1000 < 500 { "a" } else { "b" };
+            put(&mut kept, &Happening::Output { call: CallId(call.into()), text: call.to_owned() });
+        }
+        for it in events(&kept) {
+            let Happening::Output { call, text } = it else { panic!("{it:?}") };
+            assert!(text.chars().all(|letter| call.0 == letter.to_string()), "{call:?}: {text}");
+        }
+    }
+}
