@@ -277,7 +277,9 @@ impl Daemon {
             });
         }
         self.keep_channels(config);
-        self.keep_page(&config.page);
+        if let Err(error) = self.keep_page(&config.page) {
+            self.log.note("no_page", json!({ "why": format!("{error:#}") }));
+        }
         self.keep_telemetry(&config.telemetry);
         spawn_local(self.clone().keep_time());
         spawn_local(self.clone().keep_health());
@@ -391,7 +393,12 @@ impl Daemon {
     /// Reads the configuration and the rules: with a mistake in them nothing changes. Sessions at rest that nobody looks at end,
     /// and begin with what was read when they are wanted again.
     fn reload(self: &Rc<Self>) -> Result<Told> {
-        let config = look(&self.home).map_err(|error| {
+        let looked = look(&self.home).and_then(|config| {
+            // First, for it alone may fail.
+            let is_ending = self.is_stopping.get();
+            if is_ending { Ok(()) } else { self.keep_page(&config.page) }.map(|()| config)
+        });
+        let config = looked.map_err(|error| {
             self.log.note("not_reloaded", json!({ "why": format!("{error:#}") }));
             error.context("nothing was changed")
         })?;
@@ -399,7 +406,6 @@ impl Daemon {
         self.memory.limits.set(config.memory);
         if !self.is_stopping.get() {
             self.keep_channels(&config);
-            self.keep_page(&config.page);
             self.keep_telemetry(&config.telemetry);
         }
         self.log.note("reloaded", json!({}));

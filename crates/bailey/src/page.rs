@@ -104,6 +104,13 @@ impl Logins {
         self.logins.retain(|login| number.is_some_and(|number| login.number != number));
         before - self.logins.len()
     }
+
+    /// Lets no browser in any more: how many these were.
+    pub(crate) fn revoke_browsers(&mut self) -> usize {
+        let before = self.logins.len();
+        self.logins.retain(|login| login.kind != Kind::Browser);
+        before - self.logins.len()
+    }
 }
 
 impl Login {

@@ -2,18 +2,22 @@
 //! process binds itself.
 
 use bailey_journal::Person;
-use std::{fs::File, io::Read as _, path::Path};
+use std::{env, fs::File, io::Read as _, path::Path};
 
 /// The most that is read of the list of users, in bytes.
 const USERS_BYTES_MAX: u64 = 1 << 20;
 /// The most that is read of what the system says of this process, in bytes.
 const STAT_BYTES_MAX: u64 = 4096;
 
-/// The user that this process runs as, and its controlling terminal.
+/// Names the place where somebody asked the daemon for what this process does, such as a browser.
+pub(crate) const AT: &str = "BAILEY_AT";
+
+/// The user that this process runs as, and its controlling terminal, or where else they are.
 pub(crate) fn person() -> Person {
     let uid = rustix::process::geteuid().as_raw();
     let name = read(Path::new("/etc/passwd"), USERS_BYTES_MAX).and_then(|users| name_of(&users, uid));
-    let terminal = read(Path::new("/proc/self/stat"), STAT_BYTES_MAX).and_then(|stat| terminal_of(&stat));
+    let terminal = || read(Path::new("/proc/self/stat"), STAT_BYTES_MAX).and_then(|stat| terminal_of(&stat));
+    let terminal = env::var(AT).ok().or_else(terminal);
     Person { uid, name: name.unwrap_or_else(|| uid.to_string()), terminal }
 }
 

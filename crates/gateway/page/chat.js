@@ -6,8 +6,9 @@ import { markdown } from "./markdown.js";
 
 // How much of a command's output is shown while it runs, in characters.
 const OUTPUT_MAX = 64 << 10;
-// How long a first burst of events may pause, and a lost connection is left alone, in milliseconds.
+// How long a first burst of events may pause and last, and a lost connection is left alone, in milliseconds.
 const QUIET = 150;
+const BURST_MAX = 500;
 const PAUSE_MIN = 500;
 const PAUSE_MAX = 15000;
 
@@ -17,13 +18,29 @@ const wait = (time, signal) =>
     signal?.addEventListener("abort", () => (clearTimeout(timer), done()), { once: true });
   });
 
+// What is told of the session itself is told to everybody who comes.
+const numbered = (events) => events.filter((event) => event.line !== undefined && event.type !== "session");
+
+// The first of those that follow each other. That something works, and what is asked, is told also where what came behind it is kept
+// no more: the journal has that.
+function first(events) {
+  const all = numbered(events);
+  const next = all.findIndex(({ type }) => !["accepted", "going_on", "ask"].includes(type));
+  return next > 0 && all[next].line !== all[0].line + next ? all[next] : all[0];
+}
+
+// What was said in each session and is not acknowledged yet, by its key: it is not lost with the view.
+const unheard = new Map();
+window.addEventListener("left", () => unheard.clear());
+
 // The conversations there are, and the beginning of another.
 export async function chats(view, signal) {
   fill(view, el("h1", {}, "Conversations"));
   const [sessions, status, models] = await Promise.all([
     home.list("/api/sessions", { signal }),
-    home.list("/api/status", { signal }),
-    home.list("/api/models", { signal }),
+    home.list("/api/status", { signal, codes: true }),
+    // That there is no model yet is no reason to show nothing.
+    home.list("/api/models", { signal, codes: true }),
   ]);
   const running = new Map((status[0]?.sessions ?? []).map((it) => [it.session, it]));
   const places = [...new Set(sessions.map((it) => it.workspace))];
@@ -78,7 +95,11 @@ export async function chat(view, signal, id) {
 
 class Conversation {
   constructor(id, signal) {
-    Object.assign(this, { id, signal, stream: null, after: null, isWorking: false, isSpeaking: false, said: new Set() });
+    Object.assign(this, { id, signal, stream: null, after: null, isWorking: false, isSpeaking: false });
+    this.said = unheard.get(id) ?? new Map();
+    unheard.set(id, this.said);
+    // What had come back into the box went with it.
+    for (const [key, it] of this.said) if (it.isBack) this.said.delete(key);
     this.opened = Promise.withResolvers();
     this.log = el("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0" });
     this.title = el("h1", {}, `Conversation ${short(id)}`);
@@ -141,8 +162,9 @@ class Conversation {
   }
 
   async closed(error) {
-    if (!this.after) await this.recall(Infinity);
+    if (!this.after) this.recall(await this.past().catch(() => []), Infinity);
     // Whoever waits to say something is told so.
+    this.stream = null;
     this.opened.resolve();
     this.is("closed", "trouble");
     this.stop.hidden = true;
@@ -150,28 +172,50 @@ class Conversation {
     this.log.scrollTop = this.log.scrollHeight;
   }
 
-  // What the journal has, up to an entry.
-  async recall(newest) {
-    const past = await home.list(`/api/sessions/${this.id}`, { signal: this.signal });
+  // What the journal has.
+  past() {
+    return home.list(`/api/sessions/${this.id}`, { signal: this.signal });
+  }
+
+  // Shows it, up to an entry.
+  recall(past, newest) {
     this.clear();
     past.filter(({ entry }) => Number(entry.seq) <= newest).forEach((it) => this.remember(it));
     this.closeText();
     this.isWorking = false;
+    // What is on its way still is, unless that says that it came.
+    for (const it of this.said.values()) {
+      Object.assign(it, { isSaid: false, node: it.isBack ? null : this.person(it.text, null, true) });
+    }
   }
 
   async hear(events) {
-    // What is there already comes at once; whether it joins what is shown is seen by its first line.
     const burst = [];
     let next = events.next();
-    for (;;) {
-      const came = await (burst.length ? Promise.race([next, wait(QUIET)]) : next);
-      if (!came || came.done) break;
-      burst.push(came.value);
-      next = events.next();
+    const gather = async (until) => {
+      for (;;) {
+        const came = await Promise.race([until(), next]);
+        if (!came || came.done) return;
+        // From here on the session can be spoken to, whatever else comes.
+        if (came.value.type === "stream") this.happens(came.value);
+        else burst.push(came.value);
+        next = events.next();
+      }
+    };
+    await next;
+    // What is there already comes at once; whether it joins what is shown is seen by its first line. While the model writes there is
+    // no pause behind it.
+    const enough = wait(BURST_MAX);
+    await gather(() => (burst.length ? Promise.race([enough, wait(QUIET)]) : enough));
+    if (!this.joins(burst)) {
+      // The events go on from there, also those that come meanwhile.
+      const past = this.past();
+      await gather(() => past.then(() => null));
+      this.recall(await past, Number(first(burst)?.seq ?? Infinity));
     }
-    // Its end is heard below.
-    next.catch(() => {});
-    await this.begin(burst);
+    burst.forEach((event) => this.happens(event));
+    this.shown();
+    this.sayAgain();
     for (;;) {
       const { done, value } = await next;
       if (done) return;
@@ -180,16 +224,10 @@ class Conversation {
     }
   }
 
-  async begin(burst) {
-    const lines = burst.filter((event) => event.line !== undefined && event.type !== "session");
+  joins(burst) {
     const { run, line } = this.after ?? {};
-    const joins = this.after && burst.every((event) => event.run === undefined || event.run === run);
-    if (!joins || (lines.length && lines[0].line !== line + 1)) {
-      // The events go on from there.
-      await this.recall(lines.length ? Number(lines[0].seq) : Infinity);
-    }
-    burst.forEach((event) => this.happens(event));
-    this.shown();
+    const isSame = burst.every((event) => event.run === undefined || event.run === run);
+    return this.after && isSame && (first(burst)?.line ?? line + 1) === line + 1;
   }
 
   is(text, kind = "") {
@@ -231,15 +269,55 @@ class Conversation {
     this.isSpeaking = false;
     const text = this.words.value.trim();
     if (!text) return;
-    const shown = this.person(text, null, true);
-    this.said.add(shown);
-    // A name, so that saying it again by mistake says it once.
-    if (await this.op({ op: "say", text, key: `page:${crypto.randomUUID()}` })) this.words.value = "";
-    else {
-      this.said.delete(shown);
-      shown.remove();
-    }
+    this.words.value = "";
+    // A name, so that what is said again is done once: what came back into the box keeps the one that it had.
+    const again = [...this.said.values()].find((it) => it.isBack && it.text === text);
+    const it = { key: again?.key ?? `page:${crypto.randomUUID()}`, text, node: this.person(text, null, true) };
+    // The newest stands last.
+    this.said.delete(it.key);
+    this.said.set(it.key, it);
     this.log.scrollTop = this.log.scrollHeight;
+    await this.say(it);
+  }
+
+  async say(it) {
+    const { stream } = this;
+    it.stream = stream;
+    if (await this.op({ op: "say", text: it.text, key: it.key })) return;
+    // It may be acknowledged by now all the same, or be on its way by another connection.
+    if (this.said.get(it.key) === it && it.stream === stream && !this.signal.aborted) this.back(it);
+  }
+
+  // What was said by a connection that is gone may have been lost with it.
+  async sayAgain() {
+    for (const it of [...this.said.values()]) {
+      if (this.stream && this.said.has(it.key) && !it.isBack && it.stream !== this.stream) await this.say(it);
+    }
+  }
+
+  // Nobody has it, or nobody knows: it is in the box again, in front of what was written there since.
+  back(it) {
+    if (it.isBack) return;
+    it.node.remove();
+    Object.assign(it, { node: null, isBack: true });
+    this.words.value = [it.text, this.words.value].filter(Boolean).join("\n");
+  }
+
+  // The session has it: it is not to be said again.
+  heard(key, node) {
+    const it = this.said.get(key);
+    if (!it) return;
+    this.said.delete(key);
+    const { value } = this.words;
+    if (it.isBack && `${value}\n`.startsWith(`${it.text}\n`)) this.words.value = value.slice(it.text.length + 1);
+    (node ?? it.node ?? this.person(it.text)).classList.remove("sent");
+  }
+
+  // A session takes what is said in turn, and tells everybody; what has no line was refused to this page, as soon as it was said.
+  refused({ line }) {
+    const open = [...this.said.values()].filter((it) => !it.isBack);
+    const it = line === undefined ? open.at(-1) : open[0];
+    if (it) this.back(it);
   }
 
   person(text, by, isOnItsWay) {
@@ -254,17 +332,20 @@ class Conversation {
     if (!this.text) {
       const words = el("div", { class: "words" });
       this.put(el("div", { class: "turn agent" }, el("div", { class: "who" }, "Agent"), words));
-      this.text = { words, all: "", due: null };
+      this.text = { words, rest: "", last: null, due: null };
     }
     const it = this.text;
-    it.all += text;
-    it.due ??= setTimeout(() => this.draw(it), it.all.length > 20000 ? 1000 : 80);
+    it.rest += text;
+    it.due ??= setTimeout(() => this.draw(it), it.rest.length > 20000 ? 1000 : 80);
   }
 
+  // What follows changes the last block at most: the others are not drawn again.
   draw(it) {
     clearTimeout(it.due);
-    it.due = null;
-    it.words.replaceChildren(...markdown(it.all));
+    const { blocks, rest } = markdown(it.rest);
+    it.last?.remove();
+    fill(it.words, blocks);
+    Object.assign(it, { rest, last: blocks.at(-1), due: null });
     this.put();
   }
 
@@ -279,14 +360,15 @@ class Conversation {
     const body = el("div", { class: "body" });
     const node = el("details", { class: "tool" }, el("summary", {}, state, el("code", {}, `${tool} ${target}`)), body);
     this.put(node);
-    const card = { node, state, body, output: null };
+    const card = { node, state, body, output: null, isOver: false };
     this.calls.set(id, card);
     return card;
   }
 
   end(id, ok, summary, text, walls) {
     const card = this.calls.get(id);
-    if (!card) return;
+    if (!card || card.isOver) return;
+    card.isOver = true;
     card.state.className = `badge ${ok ? "ok" : "bad"}`;
     card.state.textContent = ok ? "done" : "failed";
     if (summary) fill(card.node.querySelector("summary"), el("span", { class: "dim" }, summary));
@@ -304,7 +386,7 @@ class Conversation {
   remember({ entry, payload }) {
     switch (entry.type) {
       case "accepted":
-        return void this.person(payload, entry.by ? `${entry.by.name} (${entry.by.channel})` : null);
+        return this.heard(entry.key, this.person(payload, entry.by ? `${entry.by.name} (${entry.by.channel})` : null));
       case "reply": {
         const { text, calls = [] } = JSON.parse(payload || "{}");
         if (text) this.write(text);
@@ -330,6 +412,13 @@ class Conversation {
     fill(card.body, el("p", {}, el("span", { class: `badge ${kind}` }, verdict), ` ${reasons.join("; ")}`));
   }
 
+  // Only a turn does that: there is one, also where its beginning is kept no more.
+  works() {
+    if (this.isWorking) return;
+    this.isWorking = true;
+    this.shown();
+  }
+
   // Something that happens now.
   happens(event) {
     if (event.run !== undefined) this.after = { run: event.run, line: event.line };
@@ -343,30 +432,38 @@ class Conversation {
         if (event.backend) this.note(`What stands around the agent here: ${event.backend}.`, "trouble");
         return;
       case "said": {
-        const mine = [...this.said].find((node) => node.querySelector(".words").textContent === plain(event.text));
-        if (mine) this.said.delete(mine);
-        else this.person(event.text, event.by);
+        // What was said here is told to who comes back, too: it stands where it was heard.
+        const mine = [...this.said.values()].find((it) => !it.isSaid && it.text === event.text);
+        const isOnItsWay = mine && !mine.isBack;
+        if (isOnItsWay) mine.node.remove();
+        const node = this.person(event.text, mine ? null : event.by, isOnItsWay);
+        if (mine) Object.assign(mine, { node, isSaid: true });
         return;
       }
       case "accepted":
         this.isWorking = true;
-        for (const node of this.log.querySelectorAll(".sent")) node.classList.remove("sent");
-        this.said.clear();
+        this.heard(event.key);
         break;
+      case "repeated":
+        this.heard(event.key);
+        return;
       case "going_on":
         this.isWorking = true;
         break;
       case "text":
+        this.works();
         this.write(event.text);
         return;
       case "call":
         this.isWorking = true;
-        this.call(event.call, event.tool, event.target);
+        // The journal may have told of it a moment ago.
+        if (this.calls.get(event.call)?.isOver ?? true) this.call(event.call, event.tool, event.target);
         break;
       case "decided":
         this.decided(event.call, event.verdict, event.reasons);
         return;
       case "output": {
+        this.works();
         const card = this.calls.get(event.call);
         if (!card) return;
         card.output ??= fill(card.body, el("pre", { class: "code" })).lastChild;
@@ -392,8 +489,7 @@ class Conversation {
         return;
       case "failed":
         this.note(event.error, "trouble");
-        for (const node of this.said) node.remove();
-        this.said.clear();
+        if (event.op === "say") this.refused(event);
         return;
       case "unseen":
       case "notice":

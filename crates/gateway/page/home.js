@@ -3,9 +3,10 @@
 const KEY = "bailey.bearer";
 
 export class Refused extends Error {
-  constructor(status, why) {
+  constructor(status, why, lines = []) {
     super(why);
-    this.status = status;
+    // What came before that.
+    Object.assign(this, { status, lines });
   }
 }
 
@@ -66,16 +67,24 @@ export async function* lines(path, options) {
   }
 }
 
-// All lines of a view; an error among them is one.
-export async function list(path, options) {
+const ended = (code) =>
+  code === null
+    ? "It took too long and was ended; the daemon's log may say more"
+    : `It ended before it was done (exit code ${code}); the daemon's log may say more`;
+
+// All lines of a view; an error among them is one, and so is an end before it was done. Where exit codes are part of the answer
+// (`codes`), such an end is a line like the others, but no answer by itself.
+export async function list(path, { codes, ...options } = {}) {
   const all = [];
   for await (const line of lines(path, options)) {
-    if (line.type === "error") throw new Refused(409, line.error);
+    if (line.type === "error") throw new Refused(409, line.error, all);
+    const isAnswer = codes && line.code !== null && all.length > 0;
+    if (line.type === "ended" && !isAnswer) throw new Refused(409, ended(line.code), all);
     all.push(line);
   }
   return all;
 }
 
-export const act = (body) => list("/api/do", { body });
+export const act = (body, options) => list("/api/do", { ...options, body });
 
 export const post = async (path, body) => (await (await ask(path, { body })).json()).done;

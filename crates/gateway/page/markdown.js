@@ -2,7 +2,12 @@
 
 import { el, plain } from "./dom.js";
 
-const INLINE = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|!?\[([^\]\n]*)\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)|\*\*(?=\S)([\s\S]*?\S)\*\*|\*(?=\S)([^*]*?\S)\*(?!\*)/g;
+// Where a span may begin, and what it may be from there on.
+const BEGIN = /`|!?\[|\*/g;
+const ADDRESS = /\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)/y;
+const EM = /\*(?=\S)([^*]*?\S)\*(?!\*)/y;
+// Where a run of ticks, a link's words and strong words end.
+const ENDS = [/(?<=`)(?!`)/g, /[\]\n]/g, /(?<=\S)\*\*/g];
 
 // What people write may hold these two: emoji and some scripts are joined by them.
 const words = (text) => text.split(/([\u200c\u200d\ufe0f])/).map((part, at) => (at % 2 ? part : plain(part))).join("");
@@ -14,34 +19,85 @@ function link(text, url, isImage) {
   return el("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, shown);
 }
 
+// Finds a pattern further and further on. No part of the text is looked at twice, however many spans begin that never end.
+function ahead(text, pattern) {
+  let found = -1;
+  return (from) => {
+    if (found >= from) return found;
+    pattern.lastIndex = from;
+    found = pattern.exec(text)?.index ?? Infinity;
+    return found;
+  };
+}
+
+function match(text, pattern, index) {
+  pattern.lastIndex = index;
+  return pattern.exec(text);
+}
+
+// Where runs of ticks begin, by their length, the first one last.
+function runs(text) {
+  const all = new Map();
+  for (const { 0: run, index } of [...text.matchAll(/`+/g)].reverse()) {
+    if (!all.has(run.length)) all.set(run.length, []);
+    all.get(run.length).push(index);
+  }
+  return all;
+}
+
 function inline(text, depth = 0) {
   const parts = [];
-  let at = 0;
-  for (const match of text.matchAll(INLINE)) {
-    const [all, ticks, code, label, url, strong, em] = match;
-    parts.push(document.createTextNode(words(text.slice(at, match.index))));
-    at = match.index + all.length;
-    if (ticks) parts.push(el("code", {}, code.trim() || code));
-    else if (url !== undefined) parts.push(link(label, url, all[0] === "!"));
-    else if (depth > 3) parts.push(document.createTextNode(words(all)));
-    else if (strong) parts.push(el("strong", {}, inline(strong, depth + 1)));
-    else parts.push(el("em", {}, inline(em, depth + 1)));
+  const [ticksEnd, labelEnd, strongEnd] = ENDS.map((end) => ahead(text, end));
+  const ticks = runs(text);
+  // Many links may begin before the same end of words.
+  let address = { from: -1, found: null };
+  let done = 0;
+  const put = (from, to, node) => {
+    parts.push(document.createTextNode(words(text.slice(done, from))), node);
+    done = to;
+  };
+  for (const { 0: sign, index } of text.matchAll(BEGIN)) {
+    if (index < done) continue;
+    if (sign === "`") {
+      const from = ticksEnd(index + 1);
+      const ends = ticks.get(from - index) ?? [];
+      while (ends.at(-1) < from) ends.pop();
+      const to = ends.at(-1);
+      if (to === undefined) continue;
+      const code = text.slice(from, to);
+      put(index, to + from - index, el("code", {}, code.trim() || code));
+    } else if (sign !== "*") {
+      const from = labelEnd(index + sign.length);
+      if (from !== address.from) address = { from, found: from < Infinity ? match(text, ADDRESS, from) : null };
+      if (!address.found) continue;
+      const [all, url] = address.found;
+      put(index, from + all.length, link(text.slice(index + sign.length, from), url, sign === "!["));
+    } else {
+      const isStrong = text[index + 1] === "*" && /\S/.test(text[index + 2] ?? "") && strongEnd(index + 3) < Infinity;
+      const [name, marks] = isStrong ? ["strong", 2] : ["em", 1];
+      const to = isStrong ? strongEnd(index + 3) + 2 : index + (match(text, EM, index)?.[0].length ?? 0);
+      if (to === index) continue;
+      const whole = text.slice(index, to);
+      put(index, to, depth > 3 ? document.createTextNode(words(whole)) : el(name, {}, inline(whole.slice(marks, -marks), depth + 1)));
+    }
   }
-  parts.push(document.createTextNode(words(text.slice(at))));
+  parts.push(document.createTextNode(words(text.slice(done))));
   return parts;
 }
 
-const ITEM = /^\s*(?:([-*+])|(\d{1,9})[.)])\s+(.*)$/;
+const ITEM = /^\s*(?:([-*+])|(\d{1,9})[.)])\s+(.*)$/s;
 const isBlock = (line) => /^(\s*```|\s*~~~|#{1,6}\s|\s*>|\s*$)/.test(line) || ITEM.test(line);
 
+// The blocks of a text, and the text from the last of them on: none of the others changes by what follows.
 export function markdown(text) {
   const blocks = [];
   const lines = text.split("\n");
-  let at = 0;
+  let [at, last] = [0, 0];
   while (at < lines.length) {
     const line = lines[at];
+    if (line.trim()) last = at;
     const fence = /^\s*(```+|~~~+)\s*(\S*)/.exec(line);
-    const heading = /^(#{1,6})\s+(.*)$/.exec(line);
+    const heading = /^(#{1,6})\s+(.*)$/s.exec(line);
     if (fence) {
       const code = [];
       for (at += 1; at < lines.length && !lines[at].trim().startsWith(fence[1]); at += 1) code.push(lines[at]);
@@ -78,5 +134,5 @@ export function markdown(text) {
       at += 1;
     }
   }
-  return blocks;
+  return { blocks, rest: lines.slice(last).join("\n") };
 }

@@ -11,20 +11,25 @@ function outcome() {
   const node = el("div", { class: "outcome", role: "status" });
   return {
     node,
-    async of(work, done) {
+    // What came before an error is shown by `before`.
+    async of(work, done, before = () => null) {
       node.replaceChildren(el("p", { class: "dim" }, "One moment…"));
       try {
         const came = await work();
         node.replaceChildren();
         fill(node, done(came) ?? el("p", {}, "Done."));
       } catch (error) {
-        node.replaceChildren(trouble(error));
+        node.replaceChildren();
+        fill(node, before(error.lines ?? []), trouble(error));
       }
     },
   };
 }
 
 const again = () => window.dispatchEvent(new Event("hashchange"));
+
+// With what exit code a command ended whose lines are an answer all the same.
+const codeOf = (lines) => lines.find((line) => line.type === "ended")?.code;
 
 export async function approvals(view, signal) {
   title(view, "Approvals");
@@ -167,6 +172,7 @@ export async function permissions(view, signal) {
       sum && el("p", {}, `Of ${sum.judged} recorded decisions ${sum.changed} would be others; ${sum.breaking} that were allowed would not be.`),
       changed.length > 0 && table("What would be decided otherwise", ["Mark", "Entry", "What", "Of what", "Decision"], changed.map(row), ""),
       lines.some((line) => line.ok) && el("p", {}, el("span", { class: "badge ok" }, "in force")),
+      codeOf(lines) && el("p", { class: "trouble" }, `Nothing is in force by this (exit code ${codeOf(lines)}).`),
     ];
   };
   const body = (act) => ({ act, name: name.value.trim(), text: text.value });
@@ -178,11 +184,12 @@ export async function permissions(view, signal) {
         event.preventDefault();
         const confirm = phrase.value.trim();
         came.of(
-          () => home.act({ ...body("update_rules"), confirm }),
+          () => home.act({ ...body("update_rules"), confirm }, { codes: true }),
           (lines) => {
             if (lines.some((line) => line.ok)) setTimeout(again, 1500);
             return shown(lines);
           },
+          shown,
         );
       },
     },
@@ -197,12 +204,13 @@ export async function permissions(view, signal) {
       button("Show what would change", () =>
         form.reportValidity() &&
         came.of(
-          () => home.act(body("try_rules")),
+          () => home.act(body("try_rules"), { codes: true }),
           (lines) => {
             phrase.value = "";
             const needed = lines.find((line) => line.dry_run)?.confirm;
             return [...shown(lines), needed ? el("p", {}, "It needs the phrase: ", el("code", {}, needed)) : null];
           },
+          shown,
         )),
       el("button", { type: "submit", class: "strong" }, "Change the rules"),
     ),
@@ -213,11 +221,12 @@ export async function permissions(view, signal) {
 
 export async function audit(view, signal) {
   const verified = outcome();
-  const verify = button("Verify the journal", () =>
-    verified.of(
-      () => home.list("/api/verify", { signal }),
-      ([it]) => el("p", {}, el("span", { class: `badge ${it.ok ? "ok" : "bad"}` }, it.ok ? "whole" : "damaged"), ` ${it.entries} entries; root ${it.root}`),
-    ), "strong");
+  const found = (lines) => {
+    const it = lines.find((line) => line.ok !== undefined);
+    const isWhole = it?.ok && !codeOf(lines);
+    return it && el("p", {}, el("span", { class: `badge ${isWhole ? "ok" : "bad"}` }, isWhole ? "whole" : "damaged"), ` ${it.entries} entries; root ${it.root}`);
+  };
+  const verify = button("Verify the journal", () => verified.of(() => home.list("/api/verify", { signal, codes: true }), found, found), "strong");
   title(view, "Audit", verify);
   fill(view, verified.node);
   const entries = await home.list("/api/audit", { signal });
@@ -275,11 +284,14 @@ export async function schedules(view, signal) {
   fill(view, form);
 }
 
+// Money is counted in billionths. It has four places, rounded up: what costs something never shows as nothing.
+const amount = (unit, count) => (unit === "tokens" ? count : (Number((BigInt(count) + 99999n) / 100000n) / 10000).toFixed(4));
+
 export async function budgets(view, signal) {
   title(view, "Budgets");
   const [it = { today: [], limits: [] }] = await home.list("/api/budget", { signal });
-  const used = it.today.map((line) => [line.unit, line.used]);
-  const limits = it.limits.map((line) => [line.span, line.unit, line.limit]);
+  const used = it.today.map((line) => [line.unit, amount(line.unit, line.used)]);
+  const limits = it.limits.map((line) => [line.span, line.unit, amount(line.unit, line.limit)]);
   fill(
     view,
     table("Used up today", ["Of what", "How much"], used, "Nothing was used up today."),
@@ -291,7 +303,7 @@ export async function budgets(view, signal) {
 export async function settings(view, signal) {
   title(view, "Settings");
   const [all, walls, browsers, people, tools] = await Promise.all(
-    ["settings", "walls", "browsers", "people", "tools"].map((name) => home.list(`/api/${name}`, { signal }).catch((error) => error)),
+    ["settings", "walls", "browsers", "people", "tools"].map((name) => home.list(`/api/${name}`, { signal, codes: name === "walls" }).catch((error) => error)),
   );
   const part = (lines, show) => fill(view, lines instanceof Error ? trouble(lines) : show(lines));
   part(browsers, (lines) => table("Who is let in at this page", ["Number", "What", "Name", "Since", "Seen"], lines.map((it) => [it.login, it.kind, it.name, time(it.since), time(it.seen)]), "Nobody."));
@@ -300,9 +312,22 @@ export async function settings(view, signal) {
     home.leave();
   }, "danger")));
   part(people, (lines) => table("Who may speak over chat channels", ["Channel", "Name", "Role"], lines.map((it) => [it.channel, it.name, it.role ?? "asks to be let in"]), "Nobody: there are no channels, or nobody was let in."));
-  part(walls, (lines) => table("Walls on this machine", ["Check", "Grade", "What was found"], lines.map((it) => [it.check ?? it.wall ?? "", el("span", { class: `badge ${it.grade === "ok" ? "ok" : "ask"}` }, it.grade ?? ""), it.says ?? JSON.stringify(it)]), "Nothing is known of them."));
+  part(walls, (lines) => [table("Walls on this machine", ["Check", "Grade", "What was found"], lines.filter((it) => it.type !== "ended").map((it) => [it.check ?? it.wall ?? "", el("span", { class: `badge ${it.grade === "ok" ? "ok" : "ask"}` }, it.grade ?? ""), it.says ?? JSON.stringify(it)]), "Nothing is known of them."), codeOf(lines) && el("p", { class: "trouble" }, `Not all that is needed is there (exit code ${codeOf(lines)}).`)]);
   part(tools, (lines) => table("Tools of the agent", ["Tool", "What it does"], lines.map((it) => [el("code", {}, it.name), it.summary]), "There are none."));
   part(all, (lines) => table("All settings, and where each comes from", ["Setting", "Value", "From"], lines.map((it) => [el("code", {}, it.key), el("code", {}, JSON.stringify(it.value)), it.origin]), "There are none."));
+}
+
+// What came of stopping everything, and what of it lives on.
+function stopped(lines) {
+  const it = lines.find((line) => line.left);
+  if (!it) return null;
+  const one = ({ folder, process, says }) =>
+    el("li", {}, el("code", {}, folder), process ? ` is in use by process ${process}` : " is in use, and the system does not tell by whom: end it where it was started", says && [", ", el("code", {}, says.command), ", since ", time(says.since)]);
+  return [
+    el("p", {}, `${it.ended} running ${it.ended === 1 ? "process" : "processes"} ended, after ${it.milliseconds} ms.`),
+    it.barred && el("p", {}, "Nothing begins until, at the machine: ", el("code", {}, "bailey estop --release")),
+    it.left.length > 0 && [el("p", { class: "trouble" }, "These still live:"), el("ul", {}, it.left.map(one))],
+  ];
 }
 
 export async function logs(view, signal) {
@@ -321,10 +346,11 @@ export async function logs(view, signal) {
       el("h2", {}, "Stop everything"),
       el("p", { class: "dim" }, "All that any agent of this home does ends at once. Nothing begins until it is released at the machine itself."),
       field("Why", reason),
-      el("div", { class: "tools" }, button("Stop everything", () => came.of(() => home.act({ act: "estop", reason: reason.value }), () => null), "danger"), button("Make a copy of the home", () => came.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n"))))),
+      el("div", { class: "tools" }, button("Stop everything", () => came.of(() => home.act({ act: "estop", reason: reason.value }), stopped, stopped), "danger"), button("Make a copy of the home", () => came.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n"))))),
       came.node,
     ),
   );
-  const row = ({ at, what, ...more }) => [time(at), what.replaceAll("_", " "), el("code", {}, Object.entries(more).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" "))];
+  // What it says in a sentence is the same once more.
+  const row = ({ time: at, level, message, what, ...more }) => [time(at), what.replaceAll("_", " "), el("code", {}, Object.entries(more).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" "))];
   fill(view, table("What happened to the daemon", ["When", "What", "More"], lines.reverse().map(row), "Nothing yet."));
 }

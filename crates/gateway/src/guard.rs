@@ -4,6 +4,7 @@ use hyper::{
     Method, StatusCode,
     header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN},
 };
+use std::net::{IpAddr, SocketAddr};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -18,19 +19,27 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Of a listener on this machine's loopback at `port`, and of the URL under which a proxy of the owner's shows it, where there is
-    /// one.
+    /// Of a listener on this machine's loopback, and of the URL under which a proxy of the owner's shows it, where there is one.
     #[must_use]
-    pub fn new(port: u16, shown_as: Option<&str>) -> Self {
-        let mut hosts: Vec<String> =
-            ["127.0.0.1", "[::1]", "localhost"].iter().map(|host| format!("{host}:{port}")).collect();
-        let mut origins: Vec<String> = hosts.iter().map(|host| format!("http://{host}")).collect();
-        if let Some(url) = shown_as {
-            let url = url.trim_end_matches('/').to_ascii_lowercase();
-            hosts.extend(url.split_once("://").map(|(_, host)| host.to_owned()));
-            origins.push(url);
-        }
-        Self { hosts, origins }
+    pub fn new(at: SocketAddr, shown_as: Option<&str>) -> Self {
+        let own = match at.ip() {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        let here =
+            ["127.0.0.1", "[::1]", "localhost", &own].map(|host| format!("http://{host}:{}", at.port()));
+        let shown_as = shown_as.map(|url| url.trim_end_matches('/').to_ascii_lowercase());
+        let mut origins: Vec<String> = here.into_iter().chain(shown_as).collect();
+        // Browsers leave the usual port out (RFC 9110, 4.2.1 and 4.2.2), whoever wrote it.
+        let usual = |url: &String| match url.split_once("://") {
+            Some(("http", host)) => host.strip_suffix(":80").map(|host| format!("http://{host}")),
+            Some(("https", host)) => host.strip_suffix(":443").map(|host| format!("https://{host}")),
+            _ => None,
+        };
+        let short: Vec<String> = origins.iter().filter_map(usual).collect();
+        origins.extend(short);
+        let host = |url: &String| url.split_once("://").map(|(_, host)| host.to_owned());
+        Self { hosts: origins.iter().filter_map(host).collect(), origins }
     }
 
     /// Whatever a request says.
@@ -101,7 +110,7 @@ mod tests {
 
     #[test]
     fn only_this_page_asks_under_its_own_name() {
-        let here = Origins::new(7411, Some("https://Bailey.example.org/"));
+        let here = Origins::new("127.0.0.1:7411".parse().unwrap(), Some("https://Bailey.example.org/"));
         let json = ("content-type", "application/json");
         let host = ("host", "127.0.0.1:7411");
         for (what, method, heads, status) in [
@@ -135,6 +144,23 @@ mod tests {
             ("a typed post", Method::POST, vec![host, json, ("sec-fetch-site", "none")], Some(403)),
         ] {
             assert_eq!(refused(&here, &method, &heads), status, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_a_browser_calls_the_usual_port_and_another_loopback_is_here() {
+        let json = ("content-type", "application/json");
+        for (at, shown_as, host, origin, status) in [
+            ("127.0.0.2:7411", None, "127.0.0.2:7411", "http://127.0.0.2:7411", None),
+            ("127.0.0.1:7411", None, "127.0.0.2:7411", "http://127.0.0.2:7411", Some(421)),
+            ("127.0.0.1:80", None, "localhost", "http://localhost", None),
+            ("127.0.0.1:7411", None, "localhost", "http://localhost", Some(421)),
+            ("[::1]:80", Some("https://x.example:443"), "x.example", "https://x.example", None),
+            ("[::1]:80", Some("https://x.example:444"), "x.example", "https://x.example", Some(421)),
+        ] {
+            let here = Origins::new(at.parse().unwrap(), shown_as);
+            let heads = [("host", host), json, ("origin", origin)];
+            assert_eq!(refused(&here, &Method::POST, &heads), status, "{at} {host}");
         }
     }
 }

@@ -8,12 +8,13 @@
 //! pages, and to every port of a host. Requests for another host, or from another page, are refused besides ([`Origins`]).
 //!
 //! What comes is bounded: connections, headers, bodies and the time that each may take. What goes out waits for its reader, and who
-//! does not read is cut off where the events come from; a page that comes back says after which line.
+//! takes nothing of it for long is cut off; a page that comes back says after which line.
 
 mod answer;
 mod ask;
 mod assets;
 mod guard;
+mod patient;
 mod route;
 mod stream;
 
@@ -37,6 +38,7 @@ pub use guard::Origins;
 
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use patient::Patient;
 use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 use stream::Streams;
 use tokio::{
@@ -49,6 +51,8 @@ use tokio::{
 const CONNECTIONS_MAX: usize = 128;
 /// How long the head of a request may take, which is also how long a connection is kept for the next.
 const HEAD_MAX: Duration = Duration::from_secs(20);
+/// How long a client may take nothing of what is sent to it.
+const TAKING_MAX: Duration = Duration::from_secs(30);
 /// How much of a head is read, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// How long nothing is accepted where there is no descriptor for it.
@@ -94,7 +98,7 @@ pub async fn serve(listener: TcpListener, origins: Origins, asks: mpsc::Sender<A
             let mut connection = http1::Builder::new();
             connection.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
             // What is wrong with a connection is its client's to see.
-            connection.serve_connection(TokioIo::new(stream), served).await.ok();
+            connection.serve_connection(TokioIo::new(Patient::new(stream, TAKING_MAX)), served).await.ok();
             drop(place);
         });
     }

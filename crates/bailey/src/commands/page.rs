@@ -121,7 +121,7 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
 async fn serve() -> Result<ExitCode> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     let greeted = bridge::receive::<Packet<Greeting>>(&socket).ok().flatten();
-    let Some((Packet { it: Greeting { port, shown_as }, .. }, Some(listener))) = greeted else {
+    let Some((Packet { it: Greeting { at, shown_as }, .. }, Some(listener))) = greeted else {
         return Err(Mistyped("the daemon starts this: `bailey page link`".into()).into());
     };
     // INVARIANT: from here on this process hears what anybody sends to a port of this machine.
@@ -147,7 +147,7 @@ async fn serve() -> Result<ExitCode> {
             });
         }
     });
-    let origins = Origins::new(port, shown_as.as_deref());
+    let origins = Origins::new(at, shown_as.as_deref());
     #[cfg(feature = "controls")]
     let origins = if crate::controls::is_page_without("origins") { Origins::all() } else { origins };
     bailey_gateway::serve(listener, origins, asks).await?;

@@ -5,11 +5,13 @@ use super::{
     Daemon,
     attached::Kept,
     bridge::{self, Packet},
+    channels::COPY_MAX,
     wire::{self, Introduced, PageState, Told, Wanted},
 };
 use crate::{
     config,
     page::{self, Kind, Login, Logins, PORT},
+    person,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_gateway::{Act, Answer, Ask, View, Wish};
@@ -49,7 +51,7 @@ const WORD_BYTES_MAX: usize = 32 << 10;
 /// What the page's process hears first; its listener comes with it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Greeting {
-    pub(crate) port: u16,
+    pub(crate) at: SocketAddr,
     pub(crate) shown_as: Option<String>,
 }
 
@@ -60,8 +62,9 @@ pub(super) struct Page {
     at: SocketAddr,
     /// Digests of codes that nobody showed yet, and since when they are good.
     codes: RefCell<BTreeMap<Digest, Instant>>,
-    /// When something wrong was shown.
-    wrong: RefCell<VecDeque<Instant>>,
+    /// When a wrong code was shown, and when a wrong bearer: who shows one of these keeps nobody from showing a right one of those.
+    wrong_codes: Wrong,
+    wrong_bearers: Wrong,
     deliveries: Semaphore,
     listener: Rc<TcpListener>,
 }
@@ -80,16 +83,24 @@ impl Page {
         let shown_as = self.settings.shown_as.clone();
         shown_as.unwrap_or_else(|| format!("http://{}", self.at)).trim_end_matches('/').to_owned()
     }
+}
 
-    /// Counts something wrong; or how long nothing more is looked at.
-    fn is_wrong(&self) -> Answer {
-        match self.is_locked() {
-            Some(wait) => wait,
-            None => {
-                self.wrong.borrow_mut().push_back(Instant::now());
-                Answer::Unknown
-            }
+/// When something wrong was shown, as far as that counts.
+#[derive(Default)]
+struct Wrong(RefCell<VecDeque<Instant>>);
+
+impl Wrong {
+    /// Counts one more; or how long nothing more is looked at. `first` is told of the first in a while.
+    fn add(&self, first: impl FnOnce()) -> Answer {
+        if let Some(wait) = self.is_locked() {
+            return wait;
         }
+        let mut wrong = self.0.borrow_mut();
+        if wrong.is_empty() {
+            first();
+        }
+        wrong.push_back(Instant::now());
+        Answer::Unknown
     }
 
     fn is_locked(&self) -> Option<Answer> {
@@ -97,7 +108,7 @@ impl Page {
         if crate::controls::is_page_without("limit") {
             return None;
         }
-        let mut wrong = self.wrong.borrow_mut();
+        let mut wrong = self.0.borrow_mut();
         wrong.retain(|at| at.elapsed() < WRONG_WITHIN);
         let oldest = wrong.front().filter(|_| wrong.len() >= WRONG_MAX)?;
         Some(Answer::Later(WRONG_WITHIN.saturating_sub(oldest.elapsed()).as_secs() + 1))
@@ -106,44 +117,51 @@ impl Page {
 
 impl Daemon {
     /// Has the page up where its owner wants it, or somebody is let in; and where it is up, as the configuration says.
-    pub(super) fn keep_page(self: &Rc<Self>, settings: &config::Page) {
+    ///
+    /// # Errors
+    /// When it cannot listen there: what was up before still is.
+    pub(super) fn keep_page(self: &Rc<Self>, settings: &config::Page) -> Result<()> {
         let is_wanted = settings.listen.is_some()
             || self.page.borrow().is_some()
             || Logins::of(&self.home).is_ok_and(|logins| !logins.logins.is_empty());
         if !is_wanted || self.page.borrow().as_ref().is_some_and(|page| page.settings == *settings) {
-            return;
+            return Ok(());
         }
-        if let Err(error) = self.open_page(settings) {
-            self.log.note("no_page", json!({ "why": format!("{error:#}") }));
-        }
+        self.open_page(settings)
     }
 
     fn open_page(self: &Rc<Self>, settings: &config::Page) -> Result<()> {
-        let before = self.page.borrow_mut().take();
-        before.iter().for_each(|before| before.end());
+        let before = self.page.borrow().clone();
         let mut logins = Logins::of(&self.home)?;
         // Where the address stays its listener does: the process of before lets go of it only when it has ended.
         let is_there = |at: SocketAddr, wanted: SocketAddr| {
             wanted.ip() == at.ip() && [0, at.port()].contains(&wanted.port())
         };
-        let stays = before.filter(|it| settings.listen.is_none_or(|wanted| is_there(it.at, wanted)));
+        let stays = before.as_ref().filter(|it| settings.listen.is_none_or(|wanted| is_there(it.at, wanted)));
         let listener = match stays {
             Some(before) => before.listener.clone(),
             None => Rc::new(listen(settings.listen, logins.port)?),
         };
         let at = listener.local_addr()?;
         if logins.port != Some(at.port()) {
+            // What a browser has is for where the page was: of no use to it here, and shown to whoever listens there now.
+            if logins.port.is_some() {
+                let count = logins.revoke_browsers();
+                self.log.note("moved", json!({ "from": logins.port, "to": at.port(), "revoked": count }));
+            }
             logins.port = Some(at.port());
             logins.keep(&self.home)?;
         }
-        let greeting = Greeting { port: at.port(), shown_as: settings.shown_as.clone() };
+        before.iter().for_each(|before| before.end());
+        let greeting = Greeting { at, shown_as: settings.shown_as.clone() };
         let kept = Rc::new(Kept::new("page", &at.to_string()));
         *self.page.borrow_mut() = Some(Rc::new(Page {
             kept: kept.clone(),
             settings: settings.clone(),
             at,
             codes: RefCell::default(),
-            wrong: RefCell::default(),
+            wrong_codes: Wrong::default(),
+            wrong_bearers: Wrong::default(),
             deliveries: Semaphore::new(DELIVERIES_MAX),
             listener: listener.clone(),
         }));
@@ -214,7 +232,10 @@ impl Daemon {
             Wish::Login(code, name) => return Ok((self.let_in(&page, &code.code, &name)?, None)),
             _ => match self.known(&bearer)? {
                 Some(login) => login,
-                None => return Ok((page.is_wrong(), None)),
+                None => {
+                    let first = || self.log.note("wrong_bearer", json!({}));
+                    return Ok((page.wrong_bearers.add(first), None));
+                }
             },
         };
         if login.kind == Kind::Metrics && wish != Wish::Metrics {
@@ -226,11 +247,18 @@ impl Daemon {
                 self.revoke(Some(login.number))?;
                 Ok((Answer::Done(String::new()), None))
             }
-            Wish::See(view) => Ok((Answer::Opened, Some(self.show(&words_of(&view), None, false)?))),
+            Wish::See(view) => {
+                let mut command = self.command();
+                command.arg("--json").args(words_of(&view));
+                Ok((Answer::Opened, Some(show(command, None, false, DOING_MAX)?)))
+            }
             Wish::Do(act) => {
                 self.log.note("asked_at_page", json!({ "login": login.number, "act": name(&act) }));
+                let most = if act == Act::Backup { COPY_MAX } else { DOING_MAX };
                 let (words, input) = words_to_do(act)?;
-                Ok((Answer::Opened, Some(self.show(&words, input, true)?)))
+                let mut command = self.command();
+                command.arg("--json").args(words).env(person::AT, format!("page {}", login.number));
+                Ok((Answer::Opened, Some(show(command, input, true, most)?)))
             }
             Wish::Begin { directory, model } => {
                 let session = self.begin_at_page(&directory, model).await?;
@@ -243,13 +271,12 @@ impl Daemon {
 
     /// A bearer for a code, which is good once.
     fn let_in(&self, page: &Page, code: &str, name: &str) -> Result<Answer> {
-        if let Some(wait) = page.is_locked() {
+        if let Some(wait) = page.wrong_codes.is_locked() {
             return Ok(wait);
         }
         let since = page.codes.borrow_mut().remove(&Digest::of(code.as_bytes()));
         if since.is_none_or(|since| since.elapsed() >= CODE_LIVES) {
-            self.log.note("wrong_code", json!({}));
-            return Ok(page.is_wrong());
+            return Ok(page.wrong_codes.add(|| self.log.note("wrong_code", json!({}))));
         }
         let mut logins = Logins::of(&self.home)?;
         let bearer = logins.add(Kind::Browser, name)?;
@@ -269,38 +296,6 @@ impl Daemon {
             logins.keep(&self.home)?;
         }
         Ok(Some(login))
-    }
-
-    /// What a command of this program prints, as a pipe; with what it remarks to people, where that is wanted.
-    fn show(&self, words: &[String], input: Option<String>, remarks: bool) -> Result<OwnedFd> {
-        let (out, into) = io::pipe().context("no pipe can be made")?;
-        let mut command: Command = self.command();
-        command.arg("--json").args(words).current_dir("/");
-        command.stderr(if remarks { into.try_clone()?.into() } else { Stdio::null() }).stdout(into);
-        if input.is_some() {
-            command.stdin(Stdio::piped());
-        }
-        let mut child = command.spawn().context("no process can be started")?;
-        drop(command);
-        let stdin = child.stdin.take();
-        let told = spawn_blocking(move || {
-            if let (Some(mut stdin), Some(text)) = (stdin, input) {
-                // Who does not read to the end says why.
-                stdin.write_all(text.as_bytes()).ok();
-            }
-        });
-        spawn_local(async move {
-            told.await.ok();
-            let end = Instant::now() + DOING_MAX;
-            // Its reader may go away at any time, which ends it.
-            while child.try_wait().is_ok_and(|status| status.is_none()) {
-                if Instant::now() > end {
-                    child.kill().ok();
-                }
-                sleep(Duration::from_millis(20)).await;
-            }
-        });
-        Ok(out.into())
     }
 
     async fn begin_at_page(self: &Rc<Self>, directory: &str, model: Option<String>) -> Result<SessionId> {
@@ -332,6 +327,46 @@ impl Daemon {
         stream.write_all(&line)?;
         Ok(stream.into())
     }
+}
+
+/// What a command of this program prints, as a pipe. Where it ends otherwise than well that is its last line: with its code, or with none
+/// where it took longer than it may and was ended.
+fn show(mut command: Command, input: Option<String>, remarks: bool, most: Duration) -> Result<OwnedFd> {
+    let (out, mut into) = io::pipe().context("no pipe can be made")?;
+    command.current_dir("/").stdout(into.try_clone()?);
+    command.stderr(if remarks { into.try_clone()?.into() } else { Stdio::null() });
+    if input.is_some() {
+        command.stdin(Stdio::piped());
+    }
+    let mut child = command.spawn().context("no process can be started")?;
+    drop(command);
+    let stdin = child.stdin.take();
+    let told = spawn_blocking(move || {
+        if let (Some(mut stdin), Some(text)) = (stdin, input) {
+            // Who does not read to the end says why.
+            stdin.write_all(text.as_bytes()).ok();
+        }
+    });
+    spawn_local(async move {
+        told.await.ok();
+        let end = Instant::now() + most;
+        // Its reader may go away at any time, which ends it.
+        let status = loop {
+            match child.try_wait() {
+                Ok(None) if Instant::now() > end => child.kill().ok(),
+                Ok(None) => None,
+                Ok(Some(status)) => break Some(status),
+                Err(_) => break None,
+            };
+            sleep(Duration::from_millis(20)).await;
+        };
+        if status.is_none_or(|status| !status.success()) {
+            let ended = json!({ "type": "ended", "code": status.and_then(|status| status.code()) });
+            // Whoever reads may be slow.
+            spawn_blocking(move || into.write_all(format!("{ended}\n").as_bytes()).ok());
+        }
+    });
+    Ok(out.into())
 }
 
 /// Listens where the owner says; or where it was last, or usually is, or anywhere.

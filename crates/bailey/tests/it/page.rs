@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -121,6 +122,19 @@ impl Page {
         ask(self.port, &format!("POST {path}"), &self.heads(), Some(body))
     }
 
+    /// Begins a session: what happens there, and its stream and name.
+    fn begin(&self, stage: &Stage, model: Option<&str>) -> (BufReader<TcpStream>, String, String) {
+        let begun = self.post("/api/sessions", &json!({ "directory": stage.project(), "model": model }));
+        let session = begun.lines()[0]["done"].as_str().unwrap_or_else(|| panic!("{begun:?}")).to_owned();
+        let (lines, stream) = self.join(&session, "");
+        (lines, stream, session)
+    }
+
+    fn say(&self, stream: &str, text: &str) {
+        let said = self.post(&format!("/api/streams/{stream}"), &json!({ "op": "say", "text": text }));
+        assert_eq!(said.status, 202, "{said:?}");
+    }
+
     /// Looks on at a session: the lines, and the name of the stream.
     fn join(&self, session: &str, after: &str) -> (BufReader<TcpStream>, String) {
         let mut stream = connect(self.port);
@@ -130,6 +144,15 @@ impl Page {
         let mut lines = BufReader::new(stream);
         let first = event(&mut lines, "stream");
         (lines, first["stream"].as_str().unwrap().to_owned())
+    }
+}
+
+/// Waits until no session has a process.
+fn rests(daemon: &Daemon<'_>) {
+    let deadline = Instant::now() + PATIENCE;
+    while !daemon.status()["sessions"].as_array().unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "a session at rest stays: {}", daemon.status());
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -282,7 +305,8 @@ fn guesses_are_counted_over_all_connections_and_a_right_code_waits_too() {
             })
             .collect();
         let later = statuses.iter().filter(|status| **status == 429).count();
-        assert_eq!(later, if without.is_empty() { 30 } else { 0 }, "{statuses:?}");
+        // Ten of each kind are looked at.
+        assert_eq!(later, if without.is_empty() { 20 } else { 0 }, "{statuses:?}");
         // Names that a client may wish to be taken by change nothing.
         let heads = [format!("host: localhost:{}", inside.port), "content-type: application/json".into()];
         let more = json!({ "code": "0", "role": "owner", "token": "x" });
@@ -292,6 +316,23 @@ fn guesses_are_counted_over_all_connections_and_a_right_code_waits_too() {
         assert_eq!(answer.head.contains("retry-after"), without.is_empty());
         assert_eq!(inside.get("/api/status").status, 200, "who is in already goes on");
     }
+}
+
+#[test]
+fn wrong_bearers_keep_nobody_from_a_right_code() {
+    let stage = Stage::new(&[]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let link = link(&stage);
+    let port = port(&link);
+    let junk = |number: u32| Page { port, bearer: format!("{number:064x}") }.get("/api/status").status;
+    let statuses: Vec<u16> = (0..12).map(junk).collect();
+    assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
+    assert_eq!(enter(port, code(&link)).status, 200);
+    // That somebody tries is told once, and not each time.
+    let log = stage.ran(&["--json", "logs", "--lines", "50"]).stdout;
+    assert_eq!(log.matches("wrong_bearer").count(), 1, "{log}");
 }
 
 /// Attack A05.
@@ -479,6 +520,144 @@ fn a_reload_leaves_the_page_where_it_is() {
 }
 
 #[test]
+fn a_reload_that_cannot_listen_changes_nothing() {
+    let stage = Stage::new(&[]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    let daemon = Daemon::start(&stage);
+    let page = Page::of(&stage);
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    let elsewhere = format!("listen = \"{}\"", taken.local_addr().unwrap());
+    fs::write(&config, own.replace("listen = \"127.0.0.1:0\"", &elsewhere)).unwrap();
+    let refused = stage.ran(&["reload"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("the page cannot listen at"), "{refused:?}");
+    assert_eq!(page.get("/api/status").status, 200, "{}", daemon.status()["page"]);
+    // The control: where nobody is, it goes there.
+    drop(taken);
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    let there = elsewhere.trim_start_matches("listen = ").trim_matches('"');
+    let deadline = Instant::now() + PATIENCE;
+    while daemon.status()["page"]["url"] != format!("http://{there}") || daemon.status()["page"]["up"] != true
+    {
+        assert!(Instant::now() < deadline, "{}", daemon.status()["page"]);
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_page_that_moves_takes_no_browser_along() {
+    let stage = Stage::new(&[]);
+    let _model = stage.model(Vec::new());
+    // Where nobody says where it listens, it is where it was.
+    let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let before = free.local_addr().unwrap().port();
+    fs::create_dir_all(stage.home().join("page")).unwrap();
+    fs::set_permissions(stage.home().join("page"), fs::Permissions::from_mode(0o700)).unwrap();
+    let known = json!({ "next": 0, "port": before, "logins": [] });
+    fs::write(stage.home().join("page/logins.json"), known.to_string()).unwrap();
+    drop(free);
+    let first = Daemon::start(&stage);
+    let page = Page::of(&stage);
+    assert_eq!(page.port, before);
+    drop(first);
+    // The control: what comes back to its place knows its browsers.
+    let second = Daemon::start(&stage);
+    assert_eq!(page.get("/api/status").status, 200);
+    drop(second);
+    let _impostor = TcpListener::bind(("127.0.0.1", before)).unwrap();
+    let _third = Daemon::start(&stage);
+    let port = port(&link(&stage));
+    assert_ne!(port, before);
+    let shown = Page { port, bearer: page.bearer };
+    assert_eq!(shown.get("/api/status").status, 401, "whoever sits there now may have heard it");
+}
+
+#[test]
+fn what_was_stopped_stays_so_when_somebody_looks() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let held = Reply::Held(gate.clone(), Message::text("never said"));
+    let model = stage.model(vec![held, Reply::text("said now")]);
+    default_model(&stage);
+    anywhere(&stage);
+    let daemon = Daemon::with(&stage, "BAILEY_CONTROL_IDLE", "700");
+    let page = Page::of(&stage);
+    let (mut lines, stream, session) = page.begin(&stage, None);
+    page.say(&stream, "do it");
+    model.wait_for(1);
+    page.post(&format!("/api/streams/{stream}"), &json!({ "op": "cancel" }));
+    assert_eq!(event(&mut lines, "end")["reason"], "cancelled");
+    drop(lines);
+    rests(&daemon);
+    let (lines, _) = page.join(&session, "");
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(model.requests().len(), 1, "nobody said that it goes on");
+    // Nor does it where it was there when everything was killed.
+    daemon.kill();
+    let daemon = Daemon::with(&stage, "BAILEY_CONTROL_IDLE", "700");
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(model.requests().len(), 1, "{}", daemon.status());
+    // The control: what is said begins a turn.
+    drop(lines);
+    gate.open();
+    let page = Page::of(&stage);
+    let (mut lines, stream) = page.join(&session, "");
+    page.say(&stream, "go on");
+    assert_eq!(event(&mut lines, "end")["reason"], "answered");
+    assert_eq!(model.requests().len(), 2);
+}
+
+#[test]
+fn a_conversation_goes_on_with_the_model_that_it_had() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _model = stage.model(vec![Reply::text("said")]);
+    default_model(&stage);
+    anywhere(&stage);
+    let daemon = Daemon::with(&stage, "BAILEY_CONTROL_IDLE", "700");
+    let page = Page::of(&stage);
+    let (mut lines, stream, session) = page.begin(&stage, Some("test/other"));
+    page.say(&stream, "say it");
+    event(&mut lines, "end");
+    drop(lines);
+    rests(&daemon);
+    let (mut lines, _) = page.join(&session, "");
+    assert_eq!(event(&mut lines, "session")["model"], "test/other");
+    // The control: another conversation has the configured one; and whoever says so has another in this one.
+    let (mut new, _, _) = page.begin(&stage, None);
+    assert_eq!(event(&mut new, "session")["model"], "test/model");
+    drop((lines, new));
+    rests(&daemon);
+    let resumed = stage.ran(&["--json", "sessions", "resume", &session, "--model", "test/model"]);
+    assert_eq!(resumed.lines()[0]["model"], "test/model", "{resumed:?}");
+}
+
+#[test]
+fn what_is_answered_at_the_page_is_written_as_that_and_what_fails_says_so() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&file, "what the notes say\n").unwrap();
+    let read = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+    let _model = stage.model(vec![read, Reply::text("it waits")]);
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let page = Page::of(&stage);
+    stage.ran(&["run", "--model", "test/model", "--approve", "later", "read them"]);
+    let asked = page.get("/api/approvals").lines().remove(0);
+    let done = page.post("/api/do", &json!({ "act": "approve", "id": asked["id"], "reason": "" }));
+    assert!(done.lines().iter().all(|line| line["type"] != "ended"), "{done:?}");
+    let trail = stage.trail();
+    let answered = trail.iter().find(|entry| entry["type"] == "answered").unwrap();
+    assert_eq!(answered["person"]["terminal"], "page 1", "{answered}");
+    let failed = page.post("/api/do", &json!({ "act": "run_schedule", "name": "none" }));
+    assert_eq!(failed.lines().last().unwrap()["type"], "ended", "{failed:?}");
+    assert_ne!(failed.lines().last().unwrap()["code"], 0, "{failed:?}");
+}
+
+#[test]
 fn whoever_delivers_to_no_webhook_takes_no_place() {
     let stage = Stage::new(&[]);
     let _model = stage.model(Vec::new());
@@ -550,12 +729,11 @@ fn browser() -> Option<(PathBuf, PathBuf)> {
     }
 }
 
-/// A script in a real browser, which is told a link; none where there is no browser.
-pub(crate) fn browse(stage: &Stage, script: &str) -> Option<Command> {
+/// A script in a real browser; none where there is no browser.
+fn script(stage: &Stage, name: &str) -> Option<Command> {
     let (chromium, modules) = browser()?;
     let mut node = Command::new("node");
-    node.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page").join(script))
-        .env("LINK", link(stage))
+    node.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page").join(name))
         .env("PROJECT", stage.project())
         .env("CHROMIUM", chromium)
         .env("MODULES", modules)
@@ -563,10 +741,26 @@ pub(crate) fn browse(stage: &Stage, script: &str) -> Option<Command> {
     Some(node)
 }
 
+/// The same, which is told a link.
+pub(crate) fn browse(stage: &Stage, name: &str) -> Option<Command> {
+    let mut node = script(stage, name)?;
+    node.env("LINK", link(stage));
+    Some(node)
+}
+
 /// What a model may say to make a browser do something.
 const HOSTILE: &str = "<img src=x onerror=\"document.title='taken'\"> <script>document.title='taken'</script>\n\n\
                        ![private](LEAK/?secret=1) [here](javascript:document.title='taken') \u{202e}txet desrever\n\n\
                        # Done\n\n- one `code`\n- **two**\n\n```rust\nfn main() {}\n```\n";
+
+#[test]
+fn what_a_home_seldom_does_to_a_page() {
+    let stage = Stage::new(&[]);
+    // The script plays the home.
+    let Some(mut browser) = script(&stage, "mishaps.mjs") else { return };
+    let ran = Ran::of(browser.output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
 
 #[test]
 fn a_persons_day_in_a_browser() {

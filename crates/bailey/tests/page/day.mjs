@@ -102,6 +102,7 @@ for (const [colorScheme, width] of [["light", 1200], ["dark", 1200], ["light", 3
   }
 }
 await page.setViewportSize({ width: 1200, height: 850 });
+assert.ok(await page.locator("main td time").count(), "the log's lines have no time");
 
 // The journal verifies here, too.
 await page.goto(`${base}/#/audit`);

@@ -1,0 +1,350 @@
+// What a real home does seldom, or never while one looks, played to the page: answers that are lost, connections that end, commands
+// that do not do all they were to, and a model that never pauses.
+
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import http from "node:http";
+
+const PAGE = new URL("../../../gateway/page/", import.meta.url);
+const TYPES = { html: "text/html", css: "text/css", js: "text/javascript", svg: "image/svg+xml" };
+const ID = "01JZZZZZZZZZZZZZZZZZZZZZZZ";
+
+// What is played: the lines of each view and act, what becomes of what is said, and who looks on.
+const views = {};
+const acts = {};
+const said = [];
+let take = (response) => response.writeHead(202).end("{}");
+let looking = null;
+let streams = 0;
+let recalls = 0;
+let line = 0;
+// How long a view takes, in milliseconds; what it tells is what is so then.
+let slowness = 0;
+
+const ndjson = (lines) => lines.map((it) => `${JSON.stringify(it)}\n`).join("");
+const body = async (request) => JSON.parse(Buffer.concat(await request.toArray()).toString());
+const server = http.createServer(async (request, response) => {
+  const [path] = request.url.split("?");
+  const name = path.replace("/api/", "");
+  if (path === "/api/login") return response.end('{"done":"bearer"}');
+  if (path === "/api/do") return response.end(ndjson(acts[(await body(request)).act]));
+  if (path.startsWith("/api/streams/")) {
+    said.push({ ...(await body(request)), stream: path.split("/")[3] });
+    return take(response);
+  }
+  if (path.endsWith("/events")) {
+    looking = response;
+    streams += 1;
+    response.write(ndjson([{ type: "stream", stream: `s${streams}` }]));
+    return happens({ type: "session", session: ID, workspace: "/p", model: "test/model", resumed: true });
+  }
+  if (path.startsWith("/api/")) {
+    if (name === `sessions/${ID}`) recalls += 1;
+    await new Promise((done) => setTimeout(done, slowness));
+    return response.end(ndjson(views[name] ?? []));
+  }
+  const file = path === "/" ? "index.html" : path.slice(1);
+  response.setHeader("content-type", TYPES[file.split(".").at(-1)]);
+  return response.end(fs.readFileSync(new URL(file, PAGE)));
+});
+await new Promise((up) => server.listen(0, "127.0.0.1", up));
+process.env.LINK = `http://127.0.0.1:${server.address().port}/#code=0`;
+const { base, open } = await import("./browser.mjs");
+
+let run = "a";
+let seq = 1;
+function happens(event) {
+  line += 1;
+  looking.write(ndjson([{ v: 1, seq: String(seq), ...event, run, line }]));
+}
+const turn = (key) => {
+  happens({ type: "accepted", key });
+  happens({ type: "end", reason: "answered", error: null });
+};
+const until = async (is) => {
+  for (const end = Date.now() + 20000; !is(); ) {
+    assert.ok(Date.now() < end, `in vain: ${is}, ${JSON.stringify(said)}`);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+};
+
+const { browser, page, wrong } = await open();
+page.setDefaultTimeout(10000);
+const see = (text) => page.getByText(text).first().waitFor();
+const go = async (view) => {
+  await page.goto("about:blank");
+  await page.goto(`${base}/#/${view}`);
+  await page.locator("main h1").waitFor();
+  await page.locator("main .view[aria-busy]").waitFor({ state: "detached" });
+};
+const box = page.getByLabel("What to say");
+const persons = () => page.locator(".person .words").allInnerTexts();
+const say = async (text) => {
+  const before = said.length;
+  await box.fill(text);
+  await page.keyboard.press("Enter");
+  await until(() => said.length > before);
+  return said.at(-1);
+};
+
+// That no model is there yet says how the command ended, and hides no conversation. What says nothing is not nothing.
+views.status = [{ pid: 1, version: "0", since: "2026-01-01T00:00:00Z", sessions: [], channels: [] }];
+views.models = [{ uses: [], providers: [] }, { type: "ended", code: 4 }];
+views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/model", tokens_used: "1", updated: "2026-01-01T00:00:00Z" }];
+await page.goto(process.env.LINK);
+await see("the one");
+assert.equal(await page.locator("main .trouble").count(), 0);
+for (const [code, words] of [[5, "It ended before it was done (exit code 5)"], [null, "It took too long and was ended"]]) {
+  views.sessions = [{ type: "ended", code }];
+  await go("sessions");
+  await see(words);
+  assert.equal(await page.getByText("There are none.").count(), 0);
+}
+views.audit = [{ seq: "1", type: "genesis", time: "2026-01-01T00:00:00Z" }, { type: "ended", code: null }];
+await go("audit");
+await see("It took too long and was ended");
+
+// Who comes while the model writes, without a pause, sees it, can stop it, and speak. Its turn's beginning is kept no more.
+views[`sessions/${ID}`] = [{ entry: { seq: "1", type: "accepted" }, payload: "what was asked" }];
+let writing = setInterval(() => looking && happens({ type: "text", text: "and on " }), 20);
+const begun = Date.now();
+await go(`chat/${ID}`);
+await page.locator(".agent").getByText("and on").waitFor();
+await page.locator(".bar .badge").getByText("works", { exact: true }).waitFor();
+await page.getByRole("button", { name: "Stop" }).click();
+assert.ok(Date.now() - begun < 8000, `it took ${Date.now() - begun} ms`);
+await until(() => said.length === 1);
+assert.equal(said[0].op, "cancel");
+const first = await say("while it writes");
+clearInterval(writing);
+turn(first.key);
+await see("at rest");
+assert.deepEqual(await persons(), ["what was asked", "while it writes"]);
+assert.equal(await page.locator(".sent").count(), 0);
+
+// The answer to what was said is lost: the words are there, and said again they are the same message.
+take = (response) => response.destroy();
+const lost = await say("once");
+await see("The daemon does not answer");
+await page.waitForFunction(() => document.querySelector("textarea").value === "once");
+take = (response) => response.writeHead(202).end("{}");
+await box.press("Enter");
+await until(() => said.at(-1) !== lost);
+assert.equal(said.at(-1).key, lost.key);
+turn(lost.key);
+await page.waitForFunction(() => !document.querySelector(".sent"));
+assert.deepEqual((await persons()).slice(2), ["once"]);
+// The same words, when they were heard, are another message.
+const another = await say("once");
+assert.notEqual(another.key, lost.key);
+turn(another.key);
+await page.waitForFunction(() => !document.querySelector(".sent"));
+// It was heard after all, before it is said again: the box is empty, and it stands there.
+take = (response) => response.destroy();
+const heard = await say("heard");
+await page.waitForFunction(() => document.querySelector("textarea").value === "heard");
+await box.fill("heard\nand more");
+turn(heard.key);
+await page.waitForFunction(() => document.querySelector("textarea").value === "and more");
+assert.deepEqual((await persons()).slice(3), ["once", "heard"]);
+take = (response) => response.writeHead(202).end("{}");
+
+// What is refused comes back, in front of what was written since; what is refused of other things does not touch it.
+const refused = await say("not now");
+await box.fill("then this");
+happens({ type: "failed", op: "changes", error: "a turn is running" });
+await see("a turn is running");
+assert.equal(await page.locator(".sent").innerText(), "You\nnot now");
+looking.write(ndjson([{ v: 1, seq: "1", type: "failed", op: "say", error: "the daemon is ending" }]));
+await page.waitForFunction(() => document.querySelector("textarea").value === "not now\nthen this");
+assert.equal(await page.locator(".sent").count(), 0);
+await box.fill("");
+assert.equal((await say("not now")).key, refused.key);
+turn(refused.key);
+await page.waitForFunction(() => !document.querySelector(".sent"));
+
+// A session dies before it says that it heard something: the next one is told the same again, under the same name.
+const kept = await say("do not lose this");
+await page.locator(".sent").waitFor();
+[run, line] = ["b", 0];
+looking.end();
+await until(() => said.at(-1).stream !== kept.stream);
+assert.deepEqual({ ...said.at(-1), stream: kept.stream }, kept);
+assert.equal(await page.locator(".sent").count(), 1);
+happens({ type: "repeated", key: kept.key, text: "", ended: "answered" });
+await page.waitForFunction(() => !document.querySelector(".sent"));
+assert.deepEqual(await persons(), ["what was asked", "do not lose this"]);
+// It dies after it wrote that down: nothing is said again.
+const written = await say("this is written down");
+views[`sessions/${ID}`].push({ entry: { seq: "1", type: "accepted", key: written.key }, payload: "this is written down" });
+[run, line] = ["c", 0];
+const before = streams;
+looking.end();
+await until(() => streams > before);
+await see("at rest");
+await page.waitForTimeout(300);
+assert.equal(said.at(-1), written, "it was said again");
+assert.deepEqual(await persons(), ["what was asked", "this is written down"]);
+assert.equal(await page.locator(".sent").count(), 0);
+// Only the connection ends: what happened meanwhile comes, with what was said here.
+const told = await say("told by the same one");
+line += 1;
+const ofSaid = { v: 1, seq: "1", type: "said", text: told.text, by: "owner at the page (page 1)", run, line };
+const was = looking;
+looking = null;
+was.end();
+await until(() => looking);
+looking.write(ndjson([ofSaid]));
+turn(told.key);
+await page.waitForFunction(() => !document.querySelector(".sent"));
+await see("at rest");
+assert.equal(said.at(-1), told, "it was said again");
+assert.deepEqual((await persons()).slice(-1), ["told by the same one"]);
+assert.equal((await persons()).length, 3);
+// Who leaves the view meanwhile finds it on its way.
+const left = await say("and I am off");
+await page.getByRole("link", { name: "Timeline" }).click();
+await see("Timeline of");
+looking = null;
+await page.goBack();
+await until(() => said.at(-1) !== left);
+assert.equal(said.at(-1).key, left.key);
+turn(left.key);
+await see("at rest");
+assert.deepEqual((await persons()).slice(-1), ["and I am off"]);
+
+// Who speaks before the past is there sees the answer once, though the journal has it by the time that it is read.
+slowness = 1000;
+views[`sessions/${ID}`] = [{ entry: { seq: "1", type: "accepted" }, payload: "what was asked" }];
+[run, line] = ["d", 0];
+await page.goto("about:blank");
+const read = recalls;
+await page.goto(`${base}/#/chat/${ID}`);
+await until(() => recalls > read);
+const early = await say("the early one");
+views[`sessions/${ID}`].push({ entry: { seq: "2", type: "accepted", key: early.key }, payload: early.text });
+seq = 2;
+happens({ type: "accepted", key: early.key });
+happens({ type: "text", text: "caught" });
+views[`sessions/${ID}`].push({ entry: { seq: "3", type: "reply" }, payload: '{"text":"caught"}' });
+seq = 3;
+happens({ type: "end", reason: "answered", error: null });
+await see("at rest");
+assert.deepEqual(await persons(), ["what was asked", "the early one"]);
+assert.deepEqual(await page.locator(".agent .words").allInnerTexts(), ["caught"]);
+[slowness, seq] = [0, 1];
+
+// Of a long turn what came in its middle is kept no more, but that it works: the journal has the rest, and nothing is there twice.
+looking = null;
+const reply = (text, call) => JSON.stringify({ text, calls: [{ id: call, name: "fs_read", arguments: "{}" }] });
+views[`sessions/${ID}`] = [
+  { entry: { seq: "1", type: "accepted" }, payload: "a long one" },
+  { entry: { seq: "2", type: "reply" }, payload: reply("first", "c1") },
+  { entry: { seq: "3", type: "observation", call: "c1", ok: true }, payload: "one" },
+  { entry: { seq: "4", type: "reply" }, payload: reply("second", "c2") },
+  { entry: { seq: "5", type: "observation", call: "c2", ok: true }, payload: "two" },
+];
+await page.goto("about:blank");
+await page.goto(`${base}/#/chat/${ID}`);
+await until(() => looking);
+happens({ type: "accepted" });
+line += 700;
+seq = 4;
+happens({ type: "call", call: "c2", tool: "fs_read", target: "x" });
+seq = 5;
+happens({ type: "result", call: "c2", ok: true, summary: "read", text: "two", duration_ms: "1" });
+await page.locator(".bar .badge").getByText("works", { exact: true }).waitFor();
+assert.deepEqual(await page.locator(".agent .words").allInnerTexts(), ["first", "second"]);
+assert.equal(await page.locator("details.tool").count(), 2);
+assert.deepEqual(await page.locator("details.tool pre").allTextContents(), ["one", "two"]);
+happens({ type: "end", reason: "answered", error: null });
+await see("at rest");
+seq = 1;
+
+// A long answer is drawn block by block, and is in the end what it is when it is drawn at once.
+const text = "# One\n\n- a\n- b\n\n1. c\n\n```js\nlet x;\n\n# no heading\n```\n> q\n> r\n\nthe **end**\n";
+for (const sign of text) {
+  happens({ type: "text", text: sign });
+  await new Promise((done) => setTimeout(done, 15));
+}
+happens({ type: "end", reason: "answered", error: null });
+await see("at rest");
+const [drawn, whole] = await page.evaluate(async (text) => {
+  const { markdown } = await import("/markdown.js");
+  const node = document.createElement("div");
+  node.append(...markdown(text).blocks);
+  return [[...document.querySelectorAll(".agent .words")].at(-1).innerHTML, node.innerHTML];
+}, text);
+assert.equal(drawn, whole);
+// What begins many times and never ends takes no longer than it is long.
+const slow = await page.evaluate(async () => {
+  const { markdown } = await import("/markdown.js");
+  const growing = Array.from({ length: 900 }, (_, at) => "`".repeat(at)).join(" ");
+  const texts = ["**a ", "*a ", "[", "![", "[x](", "`` ` ", "**"].map((it) => `x ${it.repeat((400 << 10) / it.length)}`);
+  texts.push(`x ${growing}`, `${"[".repeat(200 << 10)}](${"a".repeat(200 << 10)}`, `-${" ".repeat(400 << 10)}x\rx`);
+  return texts.map((text) => {
+    const begin = performance.now();
+    markdown(text);
+    return [text.slice(0, 10), performance.now() - begin];
+  }).filter(([, time]) => time > 2000);
+});
+assert.deepEqual(slow, []);
+
+// Stopping everything says what it did not stop, and why it is not all done.
+const left_over = { folder: "/home/sessions/x", process: 4711, says: { pid: 4711, since: "2026-01-01T00:00:00Z", command: "bailey chat" } };
+const stop = async (lines) => {
+  acts.estop = lines;
+  await go("logs");
+  await page.getByRole("button", { name: "Stop everything" }).click();
+};
+await stop([{ barred: true, ended: 1, left: [left_over], milliseconds: 2100 }, { type: "ended", code: 1 }]);
+await see("is in use by process 4711, bailey chat");
+await see("It ended before it was done (exit code 1)");
+await stop([{ barred: false, ended: 2, left: [{ folder: "/home/sessions/y", process: null, says: null }], milliseconds: 2100 }, { type: "error", error: "the journal cannot say that nothing may begin" }, { type: "ended", code: 1 }]);
+await see("the system does not tell by whom");
+await see("the journal cannot say that nothing may begin");
+assert.equal(await page.locator(".outcome").getByText("Nothing begins until").count(), 0);
+await stop([{ barred: true, ended: 3, left: [], milliseconds: 9 }]);
+await see("3 running processes ended, after 9 ms.");
+assert.equal(await page.locator(".outcome .trouble").count(), 0);
+
+// Where how a command ended is a part of its answer, the rest of it is shown, too.
+acts.update_rules = [{ file: "x.toml", diff: "+a\n", warnings: [] }, { type: "ended", code: 3 }];
+await go("permissions");
+await page.getByLabel("Name of the file").fill("x.toml");
+await page.getByLabel("Its whole text").fill("a");
+await page.getByRole("button", { name: "Change the rules" }).click();
+await page.locator(".outcome .diff").waitFor();
+await see("Nothing is in force by this (exit code 3).");
+views.verify = [{ ok: true, entries: 7, root: "00" }, { type: "error", error: "the witness does not answer" }, { type: "ended", code: 1 }];
+views.audit = [];
+await go("audit");
+await page.getByRole("button", { name: "Verify the journal" }).click();
+await see("7 entries");
+await see("the witness does not answer");
+views.verify = [{ type: "ended", code: 5 }];
+await page.getByRole("button", { name: "Verify the journal" }).click();
+await see("It ended before it was done (exit code 5)");
+views.walls = [{ check: "kernel", grade: "fail", says: "it is too old", fix: null }, { type: "ended", code: 1 }];
+await go("settings");
+await see("it is too old");
+await see("Not all that is needed is there (exit code 1).");
+views.walls = [{ type: "ended", code: 2 }];
+await go("settings");
+await see("It ended before it was done (exit code 2)");
+assert.equal(await page.getByText("Nothing is known of them.").count(), 0);
+
+// Money as people count it, and a log whose lines have their time.
+views.budget = [{ today: [{ unit: "tokens", used: "1200" }, { unit: "USD", used: "1250000001" }], limits: [{ span: "day", unit: "USD", limit: "5000000000" }] }];
+await go("budgets");
+for (const cell of ["1200", "1.2501", "5.0000"]) await page.getByRole("cell", { name: cell, exact: true }).waitFor();
+views.logs = [{ time: "2026-01-02T03:04:05Z", level: "info", what: "page_begun", message: "page begun", pid: 7 }];
+await go("logs");
+await page.locator("td time[datetime='2026-01-02T03:04:05Z']").waitFor();
+assert.equal(await page.locator("td code").last().innerText(), "pid=7");
+
+assert.deepEqual(wrong, []);
+await browser.close();
+server.closeAllConnections();
+server.close();
+console.log("mishaps: done");
