@@ -139,11 +139,11 @@ pub enum Arrival {
 }
 
 /// Where something is said: a chat, or a topic of one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Conversation(pub String);
 
 /// Who says something.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
     /// What the platform vouches for and nobody can choose.
     pub id: String,
@@ -210,7 +210,7 @@ impl AttachmentKind {
 }
 
 /// A tapped button.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tap {
     /// The tap's own name, by which it is answered.
     pub id: String,

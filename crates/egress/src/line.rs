@@ -49,8 +49,8 @@ struct Order {
 /// What is asked for.
 #[derive(Debug)]
 enum What {
-    /// That it takes this JSON.
-    Post(String),
+    /// That it takes this JSON, said under this name.
+    Post(String, String),
     /// A file of so many bytes at most.
     Get(usize),
 }
@@ -99,12 +99,19 @@ impl LineEnd {
         signature::is_signed(secret.expose(), id, timestamp, body, signatures)
     }
 
-    /// Posts `body`, JSON, to `path` beneath the server's URL, with the key in the place of [`KEY`], and waits for the answer.
+    /// Posts `body`, JSON, to `path` beneath the server's URL, with the key in the place of [`KEY`], and waits for the answer. What is posted
+    /// again under the same `name` is one thing to a receiver of signed bodies; what has another name is another, also where it says the same.
     ///
     /// # Errors
     /// When the line is closed, or no whole answer came within `patience`.
-    pub async fn post(&self, path: String, body: String, patience: Duration) -> Result<Answer, LineError> {
-        self.send(path, What::Post(body), patience).await
+    pub async fn post(
+        &self,
+        path: String,
+        body: String,
+        name: String,
+        patience: Duration,
+    ) -> Result<Answer, LineError> {
+        self.send(path, What::Post(body, name), patience).await
     }
 
     /// Gets what is at `path` beneath the server's URL, with the key in the place of [`KEY`], up to `bytes_max` bytes of it.
@@ -194,7 +201,7 @@ impl Line {
                     let Some(Order { path, what, patience, answer }) = order else { return };
                     let sender = self.sender.clone();
                     under_way.spawn(async move {
-                        let out = if let What::Post(body) = &what { size(body.len()) } else { 0 };
+                        let out = if let What::Post(body, _) = &what { size(body.len()) } else { 0 };
                         let came = sender.exchange(&path, what, patience).await;
                         let back = came.as_ref().map_or(0, |answer| size(answer.body.len()));
                         // Who asked may be gone.
@@ -215,7 +222,7 @@ impl Sender {
     async fn exchange(&self, path: &str, what: What, patience: Duration) -> Result<Answer, LineError> {
         let before = |failure: Failure| LineError::new(failure.to_string(), false);
         let bytes_max = match what {
-            What::Post(_) => self.body_bytes_max,
+            What::Post(..) => self.body_bytes_max,
             What::Get(bytes_max) => bytes_max.min(self.body_bytes_max),
         };
         let request = self.request(path, what).map_err(|error| before(error.into()))?;
@@ -262,13 +269,13 @@ impl Sender {
         if Origin::of(&uri).as_ref() != Some(&self.origin) {
             return Err(Unsendable::Url);
         }
-        let What::Post(body) = what else {
+        let What::Post(body, name) = what else {
             let mut request = Request::new(Full::default());
             *request.uri_mut() = uri;
             return Ok(request);
         };
         let is_signed = !in_path && self.header.is_none() && !self.key.is_empty();
-        let signed = if is_signed { Some(self.signed(key, &body)?) } else { None };
+        let signed = if is_signed { Some(self.signed(key, &body, &name)?) } else { None };
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
@@ -288,9 +295,9 @@ impl Sender {
         Ok(request)
     }
 
-    /// The headers of a signed body. The same body has the same name, so that a receiver knows one that is sent again.
-    fn signed(&self, key: &str, body: &str) -> Result<[(&'static str, String); 3], Unsendable> {
-        let id = format!("msg_{}", Digest::of(body.as_bytes()));
+    /// The headers of a signed body. A receiver knows one that is sent again by its id (Standard Webhooks).
+    fn signed(&self, key: &str, body: &str, name: &str) -> Result<[(&'static str, String); 3], Unsendable> {
+        let id = format!("msg_{}", Digest::of_parts(&[name.as_bytes(), body.as_bytes()]));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let signature = signature::sign(key, &id, now, body.as_bytes());
         let signature = signature.ok_or_else(|| Unsendable::BadSecret(self.key.clone()))?;

@@ -16,18 +16,22 @@ def signature(key, name, time, body):
 
 class Server(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    count = 0
+    # What was answered to what came under a name: one that comes again is the same.
+    answers = {}
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"]))
         name, time = self.headers["webhook-id"], self.headers["webhook-timestamp"]
         is_signed = self.headers["webhook-signature"] == signature(KEY, name, time, body)
-        Server.count += 1
-        line = json.dumps({"signed": is_signed, "path": self.path, "id": name, "body": json.loads(body)})
+        is_again = name in Server.answers
+        message = Server.answers.setdefault(name, f"m{len(Server.answers) + 1}")
+        line = json.dumps(
+            {"signed": is_signed, "path": self.path, "id": name, "again": is_again, "body": json.loads(body)}
+        )
         # One write: lines of two requests at once stay two lines.
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
-        answer = json.dumps({"id": f"m{Server.count}"}).encode()
+        answer = json.dumps({"id": message}).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(answer)))
         self.end_headers()

@@ -163,7 +163,8 @@ fn a_server_brings_a_message_and_is_sent_the_answer_and_the_question() {
     let file = folder.path().canonicalize().unwrap().join("notes.txt");
     fs::write(&file, "what the notes say\n").unwrap();
     let read = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
-    let (server, model) = at(&stage, vec![read, Reply::text("the notes are read")]);
+    let (server, model) =
+        at(&stage, vec![read, Reply::text("the notes are read"), Reply::text("nothing else")]);
     let _daemon = Daemon::start(&stage);
     let port = page(&stage);
     pair(&stage, &server, port, "ann", "owner");
@@ -176,7 +177,12 @@ fn a_server_brings_a_message_and_is_sent_the_answer_and_the_question() {
     assert_eq!(model.requests().len(), 1, "who is not let in answers nothing");
     let chosen = json!({ "conversation": "build 7", "from": { "id": "ann" }, "chosen": yes });
     assert_eq!(deliver(port, "three", &chosen), 200);
-    server.wait_for("the notes are read");
+    let first = server.wait_for("the notes are read");
+    // What begins an answer says the same each time, and is another message.
+    assert_eq!(deliver(port, "four", &says("ann", "and now?")), 200);
+    let second = server.wait_for("nothing else");
+    assert_ne!(first["body"]["message"], second["body"]["message"], "{first} {second}");
+    assert_eq!(server.posts().iter().find(|post| post["again"] == true), None);
     for post in server.posts() {
         assert_eq!(
             (post["signed"].clone(), post["path"].clone()),

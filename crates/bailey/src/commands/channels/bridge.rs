@@ -20,11 +20,12 @@ use crate::{
     },
     exit::{self, Mistyped},
     home::{Home, make_private},
+    page,
     print::Printer,
 };
 use anyhow::{Result, bail};
 use bailey_channels::{
-    Arrival, Call, Channel, Conversation, Failure, Message, Post, Reply, Sender, Telegram, Us, Webhook,
+    Arrival, Call, Channel, Conversation, Failure, Message, Post, Reply, Sender, Tap, Telegram, Us, Webhook,
 };
 use bailey_egress::{LineEnd, LineError};
 use bailey_gateway::Delivery;
@@ -72,6 +73,9 @@ pub(super) struct Bridge {
     pub(super) book: Book<Notes>,
     redactor: Redactor,
     line: LineEnd,
+    /// What no other run of this process is called, and how many requests it made.
+    run: String,
+    calls: Cell<u64>,
     /// Until when the platform wants to be left alone.
     rest: Cell<Option<Instant>>,
     talks: RefCell<HashMap<Conversation, mpsc::Sender<talk::Came>>>,
@@ -117,6 +121,8 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
             book,
             redactor,
             line,
+            run: page::random()?,
+            calls: Cell::new(0),
             rest: Cell::new(None),
             talks: RefCell::default(),
         };
@@ -157,6 +163,9 @@ impl Bridge {
         for open in bridge.book.get(|notes| notes.open.clone()) {
             let at = Conversation(open.at.clone());
             bridge.pass(at, talk::Came::Message(open)).await;
+        }
+        for tap in bridge.book.get(|notes| notes.taps.clone()) {
+            bridge.pass(tap.at.clone(), talk::Came::Tap(tap)).await;
         }
         bridge.poll(printer).await?;
         Ok(ExitCode::from(exit::DONE))
@@ -241,8 +250,9 @@ impl Bridge {
             Err(failure) => return Ok(Taken::Wrong(failure.to_string())),
         };
         for arrival in &mut news.arrivals {
-            if let Arrival::Message(message) = arrival {
-                message.key.clone_from(&id);
+            match arrival {
+                Arrival::Message(message) => message.key.clone_from(&id),
+                Arrival::Tap(tap) => tap.id.clone_from(&id),
             }
         }
         self.take(news, None, Some((id, timestamp))).await?;
@@ -271,6 +281,10 @@ impl Bridge {
                 talk::Came::Tap(_) | talk::Came::Word { .. } | talk::Came::Fetched { .. } => None,
             })
             .collect();
+        let taps: Vec<Tap> = came
+            .iter()
+            .filter_map(|(_, came)| if let talk::Came::Tap(tap) = came { Some(tap.clone()) } else { None })
+            .collect();
         if news.cursor > 0 {
             // From the next question on the platform forgets what came before it.
             self.book.change(|notes| {
@@ -280,6 +294,9 @@ impl Bridge {
                 let new = open.into_iter().filter(|new| notes.open.iter().all(|old| old.key != new.key));
                 let new: Vec<Open> = new.collect();
                 notes.open.extend(new);
+                let new = taps.into_iter().filter(|new| notes.taps.iter().all(|old| old.id != new.id));
+                let new: Vec<Tap> = new.collect();
+                notes.taps.extend(new);
                 if let Some((id, timestamp)) = delivery {
                     // An older one is refused for its age.
                     notes.delivered.retain(|_, at| at.abs_diff(timestamp) <= 4 * FRESH_SECONDS);
@@ -375,9 +392,20 @@ impl Bridge {
 
     /// Sends a request to the platform.
     pub(super) async fn call(&self, call: Call) -> Result<Reply, LineError> {
+        self.call_as(call, self.call_name()).await
+    }
+
+    /// A name that no other request has.
+    fn call_name(&self) -> String {
+        let number = self.calls.get() + 1;
+        self.calls.set(number);
+        format!("{} {number}", self.run)
+    }
+
+    async fn call_as(&self, call: Call, name: String) -> Result<Reply, LineError> {
         let Call { path, body, patience, fetches } = call;
         let answer = match fetches {
-            None => self.line.post(path, body, patience).await?,
+            None => self.line.post(path, body, name, patience).await?,
             Some(bytes_max) => self.line.get(path, bytes_max, patience).await?,
         };
         Ok(Reply { status: answer.status, body: answer.body })
@@ -391,12 +419,12 @@ impl Bridge {
     /// Says something, for as long as it takes: the message's name; none where the platform will never take it. What `make` makes may
     /// be sent more than once.
     pub(super) async fn deliver(&self, make: impl Fn() -> Call) -> Result<String, String> {
-        let mut pause = PAUSE_MIN;
+        let (name, mut pause) = (self.call_name(), PAUSE_MIN);
         loop {
             if let Some(rest) = self.rest.get() {
                 sleep_until(rest).await;
             }
-            let sent = match self.call(make()).await {
+            let sent = match self.call_as(make(), name.clone()).await {
                 Ok(reply) => self.channel.sent(&reply),
                 Err(error) => Err(Failure::Again(error.to_string())),
             };

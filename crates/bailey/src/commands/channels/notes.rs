@@ -1,7 +1,7 @@
 //! What the process of a channel must not forget: where the platform's news go on, which messages have no whole answer yet, and in which
 //! messages of ours the answers stand.
 
-use bailey_channels::{Attachment, Button, Conversation};
+use bailey_channels::{Attachment, Button, Conversation, Tap};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,9 @@ pub(super) struct Notes {
     cursor_at: u64,
     /// Messages without a whole answer, in the order in which they came.
     pub(super) open: Vec<Open>,
+    /// What was tapped and has not reached its session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) taps: Vec<Tap>,
     /// The messages of ours that an answer stands in, by conversation.
     pub(super) shown: BTreeMap<String, Vec<String>>,
     /// What was delivered lately, with its time in seconds since 1970.

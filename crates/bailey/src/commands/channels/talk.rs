@@ -169,7 +169,12 @@ impl Talk {
                     self.word(&text).await;
                 }
             }
-            Came::Tap(tap) => self.tapped(tap).await,
+            Came::Tap(tap) => {
+                let name = tap.id.clone();
+                self.tapped(tap).await;
+                // One that comes once more is told that it was answered.
+                self.bridge.book.change(|notes| notes.taps.retain(|tap| tap.id != name)).ok();
+            }
             Came::Fetched { open, fetched } => {
                 if let Some(words) = fetched.words() {
                     self.word(&words).await;
