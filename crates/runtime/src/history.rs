@@ -26,7 +26,11 @@ impl Host {
         let mut asides = Vec::new();
         for (at, branch) in changes.branches.iter().enumerate() {
             if branch.aside.is_none() && branch.refused.is_none() {
-                asides.extend(self.why_unseen(scope, branch, &shown).await?.map(|why| (at, why)));
+                let why = match why_between(branch, &changes.red) {
+                    Some(why) => Some(why),
+                    None => self.why_unseen(scope, branch, &shown).await?,
+                };
+                asides.extend(why.map(|why| (at, why)));
             }
         }
         for (at, why) in asides {
@@ -73,6 +77,17 @@ impl Host {
             }
         })
     }
+}
+
+/// Of what is asked about, the last state is shown; where several commits change it, there are others.
+fn why_between(branch: &Branch, red: &[String]) -> Option<String> {
+    let changing = |path: &str| {
+        branch.commits.iter().filter(|commit| commit.files.iter().any(|file| file == path)).count()
+    };
+    let path = red.iter().find(|path| changing(path) > 1)?;
+    Some(format!(
+        "several commits of it change `{path}`, which an apply asks about, and one state of it is shown"
+    ))
 }
 
 /// The references that an apply of everything moves.

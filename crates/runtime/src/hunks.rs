@@ -3,18 +3,16 @@
 use crate::{
     HostError,
     changes::{Change, Changes},
-    unified::{mode_lines, text},
+    unified::{CONTEXT_LINES, by_lines, hunk, mode_lines, text},
 };
 use bailey_protocol::{
     Digest, FileDiff, FileKind, FileState, MergeFile, Part, Report, SPLICES_MAX, Splice, file_state, quoted,
 };
-use similar::{DiffOp, DiffTag, TextDiff, udiff::UnifiedDiffHunk};
+use similar::{DiffOp, DiffTag, TextDiff};
 use std::collections::{HashMap, HashSet};
 
-/// Lines around a change that belong to its hunk.
-const CONTEXT_LINES: usize = 3;
 /// What the numbers of hunks mean: other ones than these are not understood.
-const NUMBERING: &[u8] = b"hunks 1";
+const NUMBERING: &[u8] = b"hunks 2";
 /// Hexadecimal digits by which what was shown is named. Half of them are what it takes to find two states with one name.
 const SHOWN_DIGITS: usize = 32;
 
@@ -203,7 +201,7 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn of(before: &'a str, after: &'a str) -> Self {
-        let diff = TextDiff::from_lines(before, after);
+        let diff = by_lines(before, after);
         let starts = |lines: &mut dyn Iterator<Item = &str>| {
             let mut starts = vec![0];
             let mut end = 0_usize;
@@ -226,7 +224,7 @@ impl<'a> Lines<'a> {
             || (0..runs.len()).filter(|n| !runs.get(*n).is_some_and(|run| run.iter().all(is_equal)));
         let splices: Option<Vec<Splice>> = changes().map(|n| self.splice(runs.get(n)?)).collect();
         let splices = splices.filter(|splices| !splices.is_empty())?;
-        let diff = UnifiedDiffHunk::new(ops.to_vec(), &self.diff, true).to_string();
+        let diff = hunk(&self.diff, ops);
         let smaller = match splices.len() {
             1 => Vec::new(),
             _ => changes().filter_map(|n| self.hunk(&around(&runs, n))).collect(),

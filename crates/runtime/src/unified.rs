@@ -1,7 +1,10 @@
 //! A path's change as people and `patch` read it.
 
 use bailey_protocol::{FileKind, FileState, quoted};
-use similar::TextDiff;
+use similar::{DiffOp, TextDiff, udiff::UnifiedHunkHeader};
+
+/// Lines around a change that belong to its hunk.
+pub(crate) const CONTEXT_LINES: usize = 3;
 
 /// A unified diff of one path, with a line for what is not text.
 pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
@@ -15,7 +18,9 @@ pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileStat
     };
     match (text(old), text(new)) {
         (Some(before), Some(after)) if before != after => {
-            format!("{modes}{head}{}", TextDiff::from_lines(&before, &after).unified_diff())
+            let diff = by_lines(&before, &after);
+            let hunks = diff.grouped_ops(CONTEXT_LINES);
+            hunks.iter().fold(modes + &head, |shown, ops| shown + &hunk(&diff, ops))
         }
         (Some(_), Some(_)) if !modes.is_empty() => modes,
         (Some(_), Some(_)) => head,
@@ -28,6 +33,24 @@ pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileStat
             )
         }
     }
+}
+
+/// Compares two texts by lines, which end where they do for git and `patch`: at a line feed alone.
+pub(crate) fn by_lines<'a>(before: &'a str, after: &'a str) -> TextDiff<'a, 'a, str> {
+    let lines = |text: &'a str| text.split_inclusive('\n').collect::<Vec<_>>();
+    TextDiff::configure().diff_slices(&lines(before), &lines(after))
+}
+
+/// A hunk's text; it has an operation at least.
+pub(crate) fn hunk(diff: &TextDiff<'_, '_, str>, ops: &[DiffOp]) -> String {
+    let mut shown = format!("{}\n", UnifiedHunkHeader::new(ops));
+    for change in ops.iter().flat_map(|op| diff.iter_changes(op)) {
+        shown += &format!("{}{}", change.tag(), change.value());
+        if !change.value().ends_with('\n') {
+            shown += "\n\\ No newline at end of file\n";
+        }
+    }
+    shown
 }
 
 /// The lines of a text that comes where there was another kind of thing, or goes for one. Without a hunk's head: programs that read
@@ -93,6 +116,20 @@ mod tests {
     fn state(kind: FileKind, content: Option<&[u8]>) -> FileState {
         let content = content.map(|bytes| Blob(bytes.to_vec()));
         FileState { state: Digest::of(b""), kind, mode: 0o644, size: 3, content }
+    }
+
+    /// Where a carriage return ended a line, `patch` refused what was shown.
+    #[test]
+    fn lines_end_where_they_do_for_patch() {
+        let text = |content: &str| state(FileKind::File, Some(content.as_bytes()));
+        let body = |old: &str, new: &str| {
+            unified("x", Some(&text(old)), Some(&text(new))).replace("--- a/x\n+++ b/x\n", "")
+        };
+        assert_eq!(body("a\rb\nc\n", "a\rb\nd\n"), "@@ -1,2 +1,2 @@\n a\rb\n-c\n+d\n");
+        let none = "\n\\ No newline at end of file\n";
+        assert_eq!(body("a\n", "a\nb\r"), format!("@@ -1 +1,2 @@\n a\n+b\r{none}"));
+        assert_eq!(body("a", "b"), format!("@@ -1 +1 @@\n-a{none}+b{none}"));
+        assert_eq!(body("a\r\n", "b\r\n"), "@@ -1 +1 @@\n-a\r\n+b\r\n", "the control");
     }
 
     /// It was called a binary file, so nobody saw what an apply would put there.

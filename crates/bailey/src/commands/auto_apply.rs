@@ -61,6 +61,10 @@ fn is_small(auto: &AutoApply, changes: &Changes) -> Result<(), String> {
     if let Some(change) = changes.changes.iter().find(|change| change.refused.is_some()) {
         return Err(format!("{} stays in the session", change.path));
     }
+    // What its commits hold in between is in no line that is counted.
+    if changes.branches.iter().any(|branch| branch.refused.is_none()) {
+        return Err("it has commits, and nobody was shown what they hold".into());
+    }
     let files: Vec<&Change> = changes.changes.iter().filter(|change| !is_directory(change)).collect();
     if files.len() > auto.files {
         return Err(format!("{} files changed, and {} may", files.len(), auto.files));
@@ -85,8 +89,10 @@ fn lines_of(change: &Change) -> Option<usize> {
     // What is split off begins with the rest of the first hunk's own line.
     let (_, hunks) = change.diff.split_once("\n@@ ")?;
     let is_plain = change.diff.starts_with("--- ");
-    let lines = hunks.lines().skip(1).filter(|line| line.starts_with(['+', '-'])).count();
-    is_plain.then_some(lines)
+    let lines = hunks.lines().skip(1).filter(|line| line.starts_with(['+', '-']));
+    // To some who read it, a carriage return ends a line, too.
+    let count = lines.map(|line| 1 + line.trim_end_matches('\r').matches('\r').count()).sum();
+    is_plain.then_some(count)
 }
 
 /// Whether a directory comes or goes, and nothing else.

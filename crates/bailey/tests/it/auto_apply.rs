@@ -57,6 +57,19 @@ fn a_small_tested_change_is_applied_unasked_where_the_owner_said_so_and_nothing_
         ),
         ("something stays", NEEDS, "echo new >>a.txt; mkfifo fifo", Some("fifo stays in the session")),
         (
+            "too many lines to those to whom a carriage return ends one",
+            NEEDS,
+            "echo new >>a.txt; printf 'new\\r%.0s' $(seq 30) >>a.txt",
+            Some("31 lines changed, and 20 may"),
+        ),
+        (
+            "commits, in which more may be than is shown",
+            NEEDS,
+            "echo new >>a.txt; export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b; \
+             head -c 100000 /dev/urandom >noise; git add .; git commit -qm brings; git rm -q noise; git commit -qm takes",
+            Some("it has commits"),
+        ),
+        (
             "the test changes files",
             "[auto_apply]\ntest = \"echo more >>a.txt\"\n",
             "echo new >>a.txt",

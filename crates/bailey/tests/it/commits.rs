@@ -2,6 +2,7 @@
 
 use crate::{
     stage::{Ran, Stage},
+    terminal::Terminal,
     workspace::{killed::kill_below, newest},
 };
 use bailey_testkit::Reply;
@@ -111,7 +112,10 @@ fn a_branch_moves_only_with_all_that_its_commits_change() {
     // What the human wrote there is kept, and so is the branch.
     stage.write("b.txt", "by hand\n");
     let applied = sessions(&stage, "apply", &session);
-    assert!(applied.stdout.contains("not all of its changes were applied, such as `b.txt`"), "{applied:?}");
+    assert!(
+        applied.stdout.contains("the project does not hold what its last commit holds at `b.txt`"),
+        "{applied:?}"
+    );
     assert_eq!((tip(&stage, "main"), stage.read("b.txt")), (start, "by hand\n".into()));
     // The control: with that out of the way it moves.
     stage.write("b.txt", "b\n");
@@ -292,6 +296,45 @@ fn a_branch_with_what_nobody_was_asked_about_is_kept_apart() {
     assert!(sessions(&stage, "apply", &second).stdout.contains("`main` is at"));
 }
 
+/// A person looks at files, and a commit can hold others: by itself, before the last one, or beside what the index has.
+#[test]
+fn a_commit_that_holds_something_else_than_was_shown_is_kept_apart() {
+    let write = "echo evil >.envrc; echo evil >a.txt; git add -A; git commit -qm x; ";
+    let amended = "git add -A; git commit -qm y";
+    let cases = [
+        (
+            "the files are others",
+            "echo ok >.envrc; echo ok >a.txt",
+            "does not hold what its last commit holds at",
+        ),
+        ("one file is another", "echo ok >a.txt", "does not hold what its last commit holds at `a.txt`"),
+        ("a file is gone", "rm a.txt", "does not hold what its last commit holds at `a.txt`"),
+        ("its mode is another", "chmod +x a.txt", "does not hold what its last commit holds at `a.txt`"),
+        (
+            "the commit before holds others",
+            &format!("echo ok >.envrc; {amended}"),
+            "several commits of it change `.envrc`",
+        ),
+        ("the control", "", ""),
+        ("the control of two", &format!("echo ok >a.txt; {amended}"), ""),
+    ];
+    for (name, then, why) in cases {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let start = tip(&stage, "main");
+        let session = session(&stage, &format!("{write}{then}"));
+        let diff = sessions(&stage, "diff", &session).stdout;
+        let Some(mut terminal) = Terminal::start(&stage, &["sessions", "apply", &session]) else { return };
+        terminal.wait_for("or [n]o and why: ");
+        terminal.keys("y\r");
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{name}: {screen}");
+        assert!(screen.contains(why) || diff.contains(why), "{name}: {diff} {screen}");
+        assert_eq!(tip(&stage, "main") == start, !why.is_empty(), "{name}: {screen}");
+        let kept = stage.git(&["for-each-ref", "--format=%(refname)", "refs/bailey"]);
+        assert_eq!(kept.is_empty(), why.is_empty(), "{name}: {kept}");
+    }
+}
+
 /// Kills an apply, with all below it, when a file of the project is another one, or at its end.
 fn killed(stage: &Stage, session: &str, path: &str) {
     let path = stage.project().join(path);
@@ -342,6 +385,23 @@ fn the_first_commit_of_a_repository_arrives_and_goes_again() {
     assert_eq!(status(&stage), "?? a.txt\n");
 }
 
+/// Where else its objects come from is not the session's to say.
+#[test]
+fn a_store_that_borrows_from_others_is_not_read() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let (start, commit) = (tip(&stage, "main"), "echo more >>a.txt; git commit -qam inside; ");
+    let borrowing = "mkdir -p .git/objects/info; echo /var/tmp >.git/objects/info/alternates";
+    let first = session(&stage, &format!("{commit}{borrowing}"));
+    let diff = sessions(&stage, "diff", &first);
+    assert!(diff.stdout.contains("its store of objects names others"), "{diff:?}");
+    let applied = sessions(&stage, "apply", &first);
+    assert_eq!((tip(&stage, "main"), stage.read("a.txt")), (start, "a\nmore\n".into()), "{applied:?}");
+    // The control.
+    stage.git(&["checkout", "--quiet", "a.txt"]);
+    let second = session(&stage, commit);
+    assert!(sessions(&stage, "apply", &second).stdout.contains("`main` is at"));
+}
+
 /// What a submodule committed stays in the session, so a branch that names it would name what nobody has.
 #[test]
 fn a_branch_that_names_a_submodules_commit_is_kept_apart() {
@@ -379,6 +439,14 @@ fn an_undo_after_the_layer_was_thrown_away_moves_the_branch_back() {
     let undone = sessions(&stage, "undo", &session);
     assert!(undone.stdout.contains("refs/heads/main: it has moved since"), "{undone:?}");
     assert_eq!(tip(&stage, "main"), top);
+    // Nor does the branch move without the index, where what was staged since is in the way of that.
+    stage.git(&["reset", "--quiet", "--hard", "HEAD~"]);
+    let before = tip(&stage, "main");
+    stage.write("a.txt", "staged\n");
+    stage.git(&["add", "a.txt"]);
+    let undone = sessions(&stage, "undo", &session);
+    assert!(undone.stdout.contains("what was staged is in the way"), "{undone:?}");
+    assert_eq!((tip(&stage, "main"), status(&stage).as_str()), (before, "M  a.txt\n"));
 }
 
 /// A session with more branches than are looked at lost the one that it was on: the first by name were taken.

@@ -1,4 +1,4 @@
-# Makes of the project's index the one that fits another commit, keeping what was staged besides; and says which paths differ.
+# Makes of the project's index the one that fits another commit, keeping what was staged besides; and says which paths differ, and how.
 # $1 the project, $2 the folder to work in, $3 and $4 the commits (- for none), $5 whether the index is wanted.
 set -eu
 cd "$2"
@@ -13,7 +13,7 @@ from=$3 to=$4
 if [ "$from" = - ]; then from=$none; fi
 if [ "$to" = - ]; then to=$none; fi
 own() { git --git-dir=clean "$@"; }
-rm -f -- clean/index clean/base clean/paths
+rm -f -- clean/index clean/base clean/paths clean/next
 # What a submodule has committed stays in the session.
 if own diff-tree -r --raw "$from" "$to" | grep -q '^:[0-7]* 160000 '; then
     echo 'they name a commit of a submodule, which stays in the session' >&2
@@ -22,8 +22,10 @@ fi
 if [ "$5" = index ]; then
     if [ -f "$1/.git/index" ]; then
         cp -- "$1/.git/index" clean/base
-        cp -- clean/base clean/index
+        cp -- clean/base clean/next
     fi
-    own read-tree -i -m "$from" "$to"
+    # One that does not fit is none.
+    GIT_INDEX_FILE=clean/next own read-tree -i -m "$from" "$to"
+    mv -- clean/next clean/index
 fi
-own diff-tree -r -z --name-only --no-renames "$from" "$to" >clean/paths
+own diff-tree -r -z --raw --no-abbrev --no-renames "$from" "$to" >clean/paths

@@ -27,6 +27,8 @@ const INDEX: &str = include_str!("index.sh");
 const ASIDE: &str = "refs/bailey/";
 /// Tips of a session that are looked at.
 const TIPS_MAX: usize = 50;
+/// Digits of an object's name that people take for it.
+const SHORT_ID_DIGITS: usize = 7;
 /// Characters of what git says that are told.
 const TOLD_MAX: usize = 300;
 
@@ -274,9 +276,15 @@ impl Both {
             Some("a linked worktree has it checked out".into())
         } else if let Some(other) = others().find(is_like) {
             Some(format!("the project has `{other}`, which differs by case only"))
+        } else if let Some(other) = others().find(is_around) {
+            Some(format!("the project's `{other}` is in the way of its name"))
+        } else if others().any(|other| other == name) {
+            None
         } else {
-            let other = others().find(is_around);
-            other.map(|other| format!("the project's `{other}` is in the way of its name"))
+            let what = self.project.what_else(name.strip_prefix("refs/heads/")?)?;
+            Some(format!(
+                "its name is also that of {what}: whoever types it may mean the one and get the other"
+            ))
         }
     }
 }
@@ -286,6 +294,32 @@ impl References {
     fn own(&self) -> BTreeSet<&String> {
         let own = self.tips.iter().filter(|(name, _)| !name.starts_with(ASIDE)).map(|(_, id)| id);
         own.chain(&self.detached).collect()
+    }
+
+    /// What git, or a person, may take for the same as a branch of this short name (gitrevisions(7)).
+    fn what_else(&self, short: &str) -> Option<&'static str> {
+        let there = |name: String| self.tips.contains_key(&name);
+        let remote = short.split_once('/').map_or(short, |(remote, _)| remote);
+        let is_of_remote = |name: &String| {
+            name.strip_prefix("refs/remotes/")
+                .and_then(|name| name.strip_prefix(remote))
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
+        let is_hex = short.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if short == "HEAD" || short.ends_with("_HEAD") {
+            Some("a file in which git notes commits")
+        } else if is_hex && short.len() >= SHORT_ID_DIGITS {
+            Some("an object, or the beginning of one")
+        } else if there(format!("refs/tags/{short}")) {
+            Some("a tag of the project")
+        } else if there(format!("refs/{short}")) {
+            Some("a reference of the project")
+        } else {
+            self.tips
+                .keys()
+                .any(|name| is_of_remote(name))
+                .then_some("a remote of the project, or of a branch there")
+        }
     }
 
     /// Whether a session's branch was kept here as it is now.
@@ -312,4 +346,42 @@ fn told(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("git failed");
     last.chars().take(TOLD_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_says_something_else_is_made_no_branch_of() {
+        let tip = |name: &str| (name.to_owned(), "1".repeat(40));
+        let project = References {
+            head: Some("refs/heads/main".into()),
+            tips: ["refs/heads/main", "refs/heads/cafe0123", "refs/tags/v1", "refs/remotes/origin/main"]
+                .map(tip)
+                .into(),
+            ..References::default()
+        };
+        for (short, what) in [
+            ("main", None),
+            ("cafe0123", None),
+            ("fix/one", None),
+            ("facade", None),
+            ("v2", None),
+            ("original/main", None),
+            ("HEAD", Some("notes commits")),
+            ("ORIG_HEAD", Some("notes commits")),
+            ("deadbee", Some("an object")),
+            ("v1", Some("a tag")),
+            ("heads/main", Some("a reference")),
+            ("origin", Some("a remote")),
+            ("origin/new", Some("a remote")),
+        ] {
+            let name = format!("refs/heads/{short}");
+            let inside = References { head: Some(name.clone()), ..References::default() };
+            let why = Both { inside, project: project.clone() }.why_aside(&name);
+            assert_eq!(why.is_some(), what.is_some(), "{short}: {why:?}");
+            assert!(why.unwrap_or_default().contains(what.unwrap_or_default()), "{short}");
+        }
+    }
 }

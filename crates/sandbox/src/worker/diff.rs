@@ -15,8 +15,8 @@ const PATHS_MAX: usize = 100_000;
 const CONTENT_MAX: u64 = 1 << 20;
 const CONTENTS_MAX: u64 = 16 << 20;
 
-/// What the layer holds that is not in `known`, each with the project's state now. A project's file changed
-/// at or after `since` (Unix time in nanoseconds) makes its base unsure. And whether it holds what no path tells of: what never leaves
+/// What the layer holds that is not in `known`, each with the project's state now. A project's file that changed at or after `since`
+/// (Unix time in nanoseconds), or since the layer hides it, makes its base unsure: the session may not have seen it. And whether it holds what no path tells of: what never leaves
 /// it, or commits. Texts that the project holds of it are kept in `bases`.
 pub(super) fn scan(
     upper: &str,
@@ -46,6 +46,7 @@ pub(super) fn scan(
                 if let Some(bases) = bases.as_mut().filter(|_| is_changed) {
                     bases.keep(&layer.project, &at);
                 }
+                let since = layer.hides_since(&at).unwrap_or(i128::MAX).min(since.into());
                 touch(&layer.project, &at, path, since)
             }
         });
@@ -74,7 +75,10 @@ pub(super) fn diff(
     for (at, why) in &survey.held {
         reporter.refuse(at, why);
     }
-    for (at, entry) in survey.entries {
+    // The smallest first, so that nobody hides what a short one says behind long ones.
+    let mut entries: Vec<_> = survey.entries.into_iter().collect();
+    entries.sort_by_key(|(_, entry)| entry.size);
+    for (at, entry) in entries {
         if reporter.files.len() >= PATHS_MAX {
             reporter.refuse("", "has more than 100,000 changes; the rest is not shown");
             break;
@@ -87,11 +91,9 @@ pub(super) fn diff(
     Ok(DiffReport { files: reporter.files, ..DiffReport::default() })
 }
 
-fn touch(project: &Root, at: &str, path: WsPath, since: u64) -> Touched {
+fn touch(project: &Root, at: &str, path: WsPath, since: i128) -> Touched {
     let changed = |dir: &_, name: &str| match look(dir, name.as_ref()) {
-        Ok(Some(stat)) => {
-            i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec) >= i128::from(since)
-        }
+        Ok(Some(stat)) => i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec) >= since,
         _ => true,
     };
     let state = project.parent(at).map_err(Unreadable::System).and_then(|(dir, name)| {
@@ -132,6 +134,13 @@ impl Reporter<'_> {
             return Ok(());
         }
         let mut remarks = linked(new.as_ref(), old.as_ref(), self.is_copy);
+        // A namespace has nobody else to give it to.
+        if let (Some(new), Some(old)) = (&new, &old)
+            && (new.stat.st_uid, new.stat.st_gid) != (old.stat.st_uid, old.stat.st_gid)
+        {
+            remarks
+                .push("belongs to another user or group in the project: applied, it belongs to you".into());
+        }
         remarks.extend(set.map(|names| {
             format!("has extended attributes ({names}) that the session set, which stay there")
         }));

@@ -15,9 +15,8 @@ use super::index::Tracked;
 use super::read::{noun, size};
 use super::references::MOVED;
 use super::repository::{is_of_repository, is_shaped, is_vcs};
-use super::state::{FILE_BYTES_MAX, MODE_BITS, State, Unreadable, state_of};
-use rustix::fs::{FileType, Mode, OFlags, Stat, fgetxattr, openat};
-use rustix::io::Errno;
+use super::state::{FILE_BYTES_MAX, MODE_BITS};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags, fgetxattr, openat, statx};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::rc::Rc;
@@ -104,6 +103,8 @@ pub(super) struct Entry {
     pub(super) upper: Option<FileType>,
     /// Its type in the project; none: nothing is there.
     pub(super) project: Option<FileType>,
+    /// Of both sides, in bytes.
+    pub(super) size: u64,
 }
 
 impl Layer {
@@ -131,30 +132,20 @@ impl Layer {
 }
 
 impl Layer {
-    /// Whether the session sees at `at` what the project holds there.
-    pub(super) fn shows_the_project(&self, at: &str) -> Result<bool, Unreadable> {
-        let mut above: Vec<&str> = std::iter::once(at).chain(ancestors(at)).collect();
-        above.reverse();
-        let mut is_opaque = false;
-        for step in above {
-            let Ok((dir, name)) = self.upper.parent(step) else { break };
-            let Some(stat) = look(&dir, name.as_ref())? else { break };
-            match node(&dir, name, &stat) {
-                Node::Directory { opaque, .. } if step != at => is_opaque |= opaque,
-                Node::Whiteout => return Ok(self.of_project(at)?.is_none()),
-                _ if step != at => return Ok(self.of_project(at)?.is_none()),
-                _ => return Ok(state_of(&dir, name.as_ref())? == self.of_project(at)?),
+    /// Since when (Unix time in nanoseconds) the layer hides what the project holds at `at`, as far as that can be told; none where it
+    /// hides nothing there.
+    pub(super) fn hides_since(&self, at: &str) -> Option<i128> {
+        let mut steps: Vec<&str> = std::iter::once(at).chain(ancestors(at)).collect();
+        steps.reverse();
+        for step in steps {
+            let (dir, name) = self.upper.parent(step).ok()?;
+            let stat = look(&dir, name.as_ref()).ok()??;
+            let is_through = matches!(node(&dir, name, &stat), Node::Directory { opaque: false, .. });
+            if !is_through || step == at {
+                return born(&dir, name);
             }
         }
-        Ok(!is_opaque || self.of_project(at)?.is_none())
-    }
-
-    fn of_project(&self, at: &str) -> Result<Option<State>, Unreadable> {
-        match self.project.parent(at) {
-            Ok((dir, name)) => state_of(&dir, name.as_ref()),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        None
     }
 }
 
@@ -252,7 +243,7 @@ impl Walk<'_> {
                 if shaped && is_of_repository(name) {
                     self.hold(&at, OF_REPOSITORY);
                 } else if let Ok(Some(stat)) = look(&dir, name.as_ref()) {
-                    self.layer_entry(here, &at, name, node(&dir, name, &stat));
+                    self.layer_entry(here, &at, name, node(&dir, name, &stat), size(&stat));
                 }
             } else {
                 let at = join(&here.at, &raw.to_string_lossy());
@@ -263,7 +254,7 @@ impl Walk<'_> {
         Ok(seen)
     }
 
-    fn layer_entry(&mut self, here: &Pending, at: &str, name: &str, node: Node) {
+    fn layer_entry(&mut self, here: &Pending, at: &str, name: &str, node: Node, above: u64) {
         let below = match here.view {
             View::Merged | View::Opaque => self.layer.project.stat(at).ok().flatten(),
             View::Fresh | View::Removed => None,
@@ -307,7 +298,8 @@ impl Walk<'_> {
         if gone && upper != Some(FileType::Directory) {
             self.descend(here, at, View::Removed, ignored);
         }
-        self.survey.entries.insert(at.into(), Entry { upper, project });
+        let size = above.saturating_add(below.as_ref().map_or(0, size));
+        self.survey.entries.insert(at.into(), Entry { upper, project, size });
     }
 
     /// Takes the project's entries of a directory that the layer hides, but for the names in `seen`.
@@ -341,7 +333,8 @@ impl Walk<'_> {
                 if is_dir {
                     self.descend(here, &at, View::Removed, ignored);
                 }
-                self.survey.entries.insert(at, Entry { upper: None, project: kind });
+                let size = stat.as_ref().map_or(0, size);
+                self.survey.entries.insert(at, Entry { upper: None, project: kind, size });
             }
         }
         Ok(())
@@ -430,6 +423,15 @@ fn node(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Node {
 fn stays(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Option<Stays> {
     let mark = (stat.st_size == 0).then(|| attribute(dir, name, STAYS)).flatten()?;
     Stays::ALL.into_iter().find(|stays| stays.mark() == mark)
+}
+
+/// When this came to be, in nanoseconds of Unix time; when it changed last, where the file system keeps no such time.
+fn born(dir: &rustix::fd::OwnedFd, name: &str) -> Option<i128> {
+    let wanted = StatxFlags::BTIME | StatxFlags::CTIME;
+    let stat = statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
+    let is_known = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let time = if is_known { stat.stx_btime } else { stat.stx_ctime };
+    Some(i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec))
 }
 
 /// Whether this is the character device 0:0, overlayfs's whiteout.

@@ -13,6 +13,7 @@
 mod attributes;
 mod bases;
 mod beneath;
+mod blob;
 mod change;
 mod copy;
 mod diff;

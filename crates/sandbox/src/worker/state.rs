@@ -161,7 +161,11 @@ fn take_file(dir: impl AsFd, name: &OsStr, content_max: Option<u64>) -> Result<S
 
 /// Reads to the end, but at most one byte more than `size`; gives the number of bytes. Where nothing was ever written, zeros are given
 /// without being read.
-fn pour(from: OwnedFd, size: u64, mut to: impl FnMut(&[u8]) -> Result<(), Errno>) -> Result<u64, Errno> {
+pub(super) fn pour(
+    from: OwnedFd,
+    size: u64,
+    mut to: impl FnMut(&[u8]) -> Result<(), Errno>,
+) -> Result<u64, Errno> {
     let most = size.saturating_add(1);
     let room = usize::try_from(most).unwrap_or(CHUNK);
     let mut chunk = vec![0; CHUNK.min(room)];

@@ -69,6 +69,19 @@ fn a_diff_tells_both_sides() {
 }
 
 #[test]
+fn long_files_hide_nothing_of_a_short_one() {
+    let ground = Ground::new();
+    for n in 0..17 {
+        ground.file(&format!("upper/a{n:02}"), vec![b'x'; 1 << 20]);
+    }
+    ground.file("upper/z", "short");
+    let files = diff(&ground);
+    let is_shown = |at: &str| files[at].new.as_ref().unwrap().content.is_some();
+    assert!(is_shown("z"));
+    assert!(!is_shown("a16"), "the control: not all of it fits");
+}
+
+#[test]
 fn whiteouts_of_both_kinds_and_opaque_directories_are_deletions() {
     let ground = Ground::new();
     ground.file("project/one", "");
@@ -318,7 +331,8 @@ fn a_link_that_may_lead_out_of_the_project_stays() {
 fn a_scan_tells_what_is_new_with_the_projects_state() {
     let ground = Ground::new();
     ground.file("project/a", "old");
-    ground.file("project/b", "old");
+    let b = ground.file("project/b", "old");
+    await_a_tick(&b);
     ground.file("upper/a", "new");
     ground.file("upper/fresh", "new");
     ground.whiteout("upper/b");
@@ -331,6 +345,51 @@ fn a_scan_tells_what_is_new_with_the_projects_state() {
     assert_eq!(touched, expected);
     let since = scan(&ground, &[], 0);
     assert_eq!(since.iter().map(|touched| touched.unsure).collect::<Vec<_>>(), [true, true, false]);
+}
+
+/// What a session deleted or replaced hides what somebody puts there later: that is nothing which the session saw, and deleted.
+#[test]
+fn what_comes_behind_what_is_hidden_is_no_sure_base() {
+    let ground = Ground::new();
+    for at in ["gone/a", "made-anew/a", "removed", "replaced", "shown/a"] {
+        ground.file(&format!("project/{at}"), "old");
+    }
+    let last = ground.dir("project/shown");
+    await_a_tick(&last);
+    ground.whiteout("upper/gone");
+    ground.whiteout("upper/removed");
+    ground.file("upper/replaced", "new");
+    ground.opaque("upper/made-anew", b"y");
+    ground.whiteout("upper/shown/a");
+    await_a_tick(&ground.dir("upper/shown"));
+    ground.file("project/gone/mine", "mine");
+    ground.file("project/made-anew/deep/mine", "mine");
+    ground.file("project/shown/b", "mine");
+    std::fs::write(ground.text("project/removed"), "mine").unwrap();
+    std::fs::write(ground.text("project/replaced"), "mine").unwrap();
+    // A directory that the session makes there is younger, and hides nothing by itself.
+    ground.file("upper/made-anew/deep/new", "new");
+    // The next command begins only after that.
+    let unsure: Vec<_> = scan(&ground, &[], u64::MAX >> 1)
+        .into_iter()
+        .filter_map(|touched| {
+            Some((touched.path.relative_to(&ground.text("project"))?.to_owned(), touched.unsure))
+        })
+        .collect();
+    let expected = [
+        // Directories whose content changed are changed themselves.
+        ("gone", true),
+        ("gone/a", false),
+        ("gone/mine", true),
+        ("made-anew/a", false),
+        ("made-anew/deep/mine", true),
+        ("made-anew/deep/new", false),
+        ("removed", true),
+        ("replaced", true),
+        ("shown/a", false),
+    ];
+    let expected: Vec<_> = expected.map(|(at, unsure)| (at.to_owned(), unsure)).into();
+    assert_eq!(unsure, expected);
 }
 
 fn outside(ground: &Ground, since: u64) -> (Vec<String>, bool) {
@@ -349,6 +408,19 @@ fn outside(ground: &Ground, since: u64) -> (Vec<String>, bool) {
             (outside.paths.iter().map(at).collect(), outside.more)
         }
         other => panic!("{other:?}"),
+    }
+}
+
+/// Until the clock of the file system has gone on.
+fn await_a_tick(before: &std::path::Path) {
+    let (was, beside) = (changed_at(before), before.with_extension("tick"));
+    loop {
+        std::fs::write(&beside, "").unwrap();
+        let now = changed_at(&beside);
+        std::fs::remove_file(&beside).unwrap();
+        if now > was {
+            return;
+        }
     }
 }
 

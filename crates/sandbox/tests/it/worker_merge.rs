@@ -279,6 +279,7 @@ fn a_discard_empties_the_layer_and_follows_no_symlink() {
     ground.link("upper/out", "../outside");
     ground.whiteout("upper/gone");
     mode(&ground.path.join("upper/locked"), 0o000);
+    mode(&ground.path.join("upper"), 0o000);
     let file = MergeFile::whole(ground.ws("project/edit"), None, None);
     assert_eq!(merge(&ground, MergeKind::Discard, &[file]), Ok(vec![MergeState::Done]));
     assert_eq!(std::fs::read_dir(ground.path.join("upper")).unwrap().count(), 0);

@@ -2,10 +2,10 @@
 
 use super::disk::Disk;
 use crate::worker::beneath::{Root, look, names, type_of};
-use crate::worker::error::{Error, plain};
+use crate::worker::error::Error;
 use bailey_protocol::{MergeFile, MergeResult, MergeState};
 use rustix::fd::OwnedFd;
-use rustix::fs::{FileType, Mode, OFlags, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 use rustix::io::{Errno, Result};
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -21,12 +21,13 @@ pub(super) fn discard(
     upper: &Root,
     files: &[MergeFile],
 ) -> std::result::Result<Vec<MergeResult>, Error> {
-    let emptied = upper.dir("").and_then(|dir| emptied(disk, &dir));
-    let state = match emptied {
-        Ok(()) => MergeState::Done,
-        Err(errno) => MergeState::Failed { reason: format!("the layer cannot be emptied: {}", plain(errno)) },
-    };
-    Ok(files.iter().map(|file| MergeResult { path: file.path.clone(), state: state.clone() }).collect())
+    // The session may have taken its owner's right to it, too.
+    disk.unlock(CWD, upper.path())
+        .and_then(|()| upper.dir(""))
+        .and_then(|dir| emptied(disk, &dir))
+        .map_err(Error::system("empty", "the layer"))?;
+    let done = |file: &MergeFile| MergeResult { path: file.path.clone(), state: MergeState::Done };
+    Ok(files.iter().map(done).collect())
 }
 
 /// Empties a directory.

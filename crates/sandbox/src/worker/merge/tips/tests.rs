@@ -6,6 +6,9 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 const OLD: &str = "1111111111111111111111111111111111111111";
 const NEW: &str = "2222222222222222222222222222222222222222";
+const NONE: &str = "0000000000000000000000000000000000000000";
+/// Of `a` and a line's end.
+const BLOB: &str = "78981922613b2afb6025042ff6bd878ac1994e85";
 
 struct Yard {
     dir: tempfile::TempDir,
@@ -32,10 +35,9 @@ impl Yard {
         yard.write("project/.git/index", &index_of("old.txt"));
         yard.write("project/.git/objects/pack/pack-old.pack", b"old");
         yard.write("project/a.txt", b"a\n");
-        yard.write("upper/a.txt", b"a\n");
         yard.write("handover/clean/base", &index_of("old.txt"));
         yard.write("handover/clean/index", &index_of("new.txt"));
-        yard.write("handover/clean/paths", b"a.txt\0");
+        yard.write("handover/clean/paths", format!(":000000 100644 {NONE} {BLOB} A\0a.txt\0").as_bytes());
         for end in ["pack", "idx"] {
             yard.write(&format!("handover/clean/objects/pack/pack-{NEW}.{end}"), end.as_bytes());
         }
@@ -59,9 +61,9 @@ impl Yard {
     fn run(&self, direction: MergeKind, tip: &Tip, fate: Fate, fuse: Option<u32>) -> (TipResult, bool) {
         let disk = Disk::of_batch(false);
         disk.fuse.set(fuse);
-        let layer = Layer::open(&self.text("upper"), &self.text("project")).unwrap();
+        let project = Root::open(&self.text("project")).unwrap();
         let carried = Carried { folder: self.text("handover"), fates: vec![fate] };
-        let tips = Tips { disk: &disk, layer: &layer, carried: &carried, tag: "tag", direction };
+        let tips = Tips { disk: &disk, project: &project, carried: &carried, tag: "tag", direction };
         let mut results = tips.all(std::slice::from_ref(tip));
         (results.remove(0), disk.fuse.get() == Some(0))
     }
@@ -160,7 +162,7 @@ fn what_is_not_as_it_was_is_kept_and_the_commits_go_aside() {
         ("`.lock` file is in the way", "project/.git/refs/heads/main.lock", b""),
         ("`.lock` file is in the way", "project/.git/index.lock", b""),
         ("index has changed", "project/.git/index", b"DIRC"),
-        ("not all of its changes", "upper/a.txt", b"other\n"),
+        ("does not hold what its last commit holds at `a.txt`", "project/a.txt", b"other\n"),
     ];
     for (why, at, bytes) in cases {
         let yard = Yard::new();
