@@ -3,9 +3,9 @@
 
 use crate::Hands;
 use bailey_kernel::{Context, Late, Observation, Provenance, Refused, Settlement, Step, Tool, Waits};
-use bailey_protocol::{ApprovalId, CallId, ToolCall};
+use bailey_protocol::{Answer, ApprovalId, CallId, ToolCall};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -28,6 +28,8 @@ pub struct Waiting {
     calls: Arc<Mutex<Vec<Waits>>>,
     /// Every call that a human was asked about: what has run out may be asked once more.
     asked: Arc<Mutex<HashMap<CallId, ToolCall>>>,
+    /// The questions among those that were asked once more: each is followed once.
+    taken_up: Arc<Mutex<HashSet<ApprovalId>>>,
 }
 
 impl Waiting {
@@ -35,19 +37,24 @@ impl Waiting {
     #[must_use]
     pub fn of(calls: Vec<Waits>, asked: Vec<ToolCall>) -> Self {
         let asked = asked.into_iter().map(|call| (call.id.clone(), call)).collect();
-        Self { calls: Arc::new(Mutex::new(calls)), asked: Arc::new(Mutex::new(asked)) }
+        let taken_up = calls.iter().map(|waits| waits.question).collect();
+        Self {
+            calls: Arc::new(Mutex::new(calls)),
+            asked: Arc::new(Mutex::new(asked)),
+            taken_up: Arc::new(Mutex::new(taken_up)),
+        }
     }
 
     fn ask(&self, call: &ToolCall) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id.clone(), call.clone());
     }
 
-    /// Those among these questions that nobody waits for yet.
+    /// Those among these questions that nobody has waited for yet.
     fn take_up(&self, again: Vec<(ApprovalId, CallId)>) {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken_up = self.taken_up.lock().unwrap_or_else(PoisonError::into_inner);
         for (question, call) in again {
-            let is_new = !self.calls().iter().any(|waits| waits.question == question);
-            if let Some(call) = asked.get(&call).filter(|_| is_new) {
+            if let Some(call) = asked.get(&call).filter(|_| taken_up.insert(question)) {
                 self.push(Waits { question, call: call.clone() });
             }
         }
@@ -86,7 +93,7 @@ impl Hands {
         let settlement = tokio::select! {
             settlement = self.kernel.settled(&self.scope, id) => settlement?,
             () = self.scope.cancel().cancelled() => {
-                self.kernel.withdraw(&self.scope, id, "the turn was cancelled").await?;
+                self.take_back(id).await?;
                 let text = "cancelled: the user ended this turn before answering";
                 return self.kernel.answer_call(&self.scope, because, call, text).await.map(Step::Done);
             }
@@ -104,6 +111,10 @@ impl Hands {
     /// When the journal cannot be read or written.
     pub async fn woken(&self, context: &mut Context) -> Result<bool, Refused> {
         let mut is_news = false;
+        if self.scope.cancel().is_cancelled() {
+            // Nothing more is to begin.
+            return Ok(false);
+        }
         if self.waiting.has_asked() {
             self.waiting.take_up(self.kernel.asked_again(&self.scope).await?);
         }
@@ -111,7 +122,12 @@ impl Hands {
             let Some(settlement) = self.kernel.settlement(&self.scope, question).await? else { continue };
             self.waiting.remove(question);
             let because = context.provenance();
-            if let Some(observation) = self.late(&because, &call, question, &settlement).await? {
+            let late = self.late(&because, &call, question, &settlement).await?;
+            if settlement.answer == Answer::Yes {
+                // It was for this call alone, whatever came of it.
+                self.kernel.take_back(&self.scope, question, "nothing came of it").await?;
+            }
+            if let Some(observation) = late {
                 context.push(Late::of(observation));
                 is_news = true;
             }
@@ -152,9 +168,16 @@ impl Hands {
     /// Takes back what is asked: whoever stopped the turn is to answer nothing more of it.
     pub(crate) async fn withdraw(&self) -> Result<(), Refused> {
         for waits in self.waiting.calls() {
-            self.kernel.withdraw(&self.scope, waits.question, "the turn was cancelled").await?;
+            self.take_back(waits.question).await?;
         }
         Ok(())
+    }
+
+    /// A question that is open is settled with no, and so is one with a yes that nothing has begun on.
+    async fn take_back(&self, question: ApprovalId) -> Result<(), Refused> {
+        const WHY: &str = "the turn was cancelled";
+        self.kernel.withdraw(&self.scope, question, WHY).await?;
+        self.kernel.take_back(&self.scope, question, WHY).await
     }
 
     /// None when the call waits once more.

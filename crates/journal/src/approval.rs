@@ -432,7 +432,7 @@ fn waits_already(
 }
 
 /// A question, and all that were asked once more in its place or that it was asked in the place of, wherever in their row it
-/// stands; without those that are void.
+/// stands; without those that are void and were not used before.
 fn in_its_place(tx: &Tx<'_>, session: SessionId, id: ApprovalId) -> Result<Vec<ApprovalId>, StoreError> {
     let sql = "WITH RECURSIVE
                link (id, again) AS MATERIALIZED (
@@ -444,7 +444,10 @@ fn in_its_place(tx: &Tx<'_>, session: SessionId, id: ApprovalId) -> Result<Vec<A
                    SELECT iif(link.id = same.id, link.again, link.id)
                    FROM same JOIN link ON same.id IN (link.id, link.again) WHERE link.again IS NOT NULL
                )
-               SELECT id FROM same JOIN approval USING (id) WHERE state <> 'void' ORDER BY asked";
+               SELECT id FROM same JOIN approval USING (id) WHERE state <> 'void' OR EXISTS (
+                   SELECT 1 FROM entry WHERE entry.session = ?1 AND type = 'intent'
+                       AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
+               ) ORDER BY asked";
     let of = params![session.to_string(), id.to_string()];
     let found = tx.query_all(sql, of, |row| row.get::<_, String>(0))?;
     Ok(found.iter().filter_map(|id| ApprovalId::parse(id)).collect())

@@ -74,7 +74,7 @@ pub use masked::{Masked, hits};
 pub use merges::Applied;
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
-pub use person::{Answerer, Person};
+pub use person::{Answerer, BAILEY, Person};
 pub use question::{Question, ServerYes, Settlement, Standing};
 pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;

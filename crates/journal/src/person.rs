@@ -47,7 +47,8 @@ impl Answerer {
     }
 }
 
-const BAILEY: &str = "bailey";
+/// Who Bailey itself is, in an answer.
+pub const BAILEY: &str = "bailey";
 
 impl From<&str> for Answerer {
     fn from(by: &str) -> Self {

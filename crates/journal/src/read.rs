@@ -311,8 +311,16 @@ impl Journal {
     /// The turn of a session that began and has no end yet.
     ///
     /// # Errors
-    /// When the journal cannot be read, or an entry is of an unknown version.
+    /// As [`Journal::last_turn`].
     pub async fn open_turn(&self, session: SessionId) -> Result<Option<TurnId>, JournalError> {
+        Ok(self.last_turn(session).await?.and_then(|(_, open)| open))
+    }
+
+    /// Where the last turn of a session ended, or began; and that turn, where it has no end yet.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn last_turn(&self, session: SessionId) -> Result<Option<(Seq, Option<TurnId>)>, JournalError> {
         let last = self.store().glance(move |db| {
             let mut statement = db.prepare_cached(
                 "SELECT body, NULL FROM entry WHERE session = ?1 AND type IN ('accepted', 'turn_ended') AND archive IS NULL
@@ -321,9 +329,9 @@ impl Journal {
             let mut rows = statement.query_map(params![session.to_string()], stored_row)?;
             rows.next().map(|row| recorded(row?)).transpose()
         });
-        Ok(last.await?.and_then(|last: Recorded| match last.entry.fact {
-            Fact::Accepted { turn, .. } => Some(turn),
-            _ => None,
+        Ok(last.await?.map(|last: Recorded| match last.entry.fact {
+            Fact::Accepted { turn, .. } => (last.entry.seq, Some(turn)),
+            _ => (last.entry.seq, None),
         }))
     }
 

@@ -171,6 +171,22 @@ impl Kernel {
         Ok((scope, UserMessage { entry: seq, text, images, labels, pinned: false }, turn))
     }
 
+    /// Ends a turn. What went on without one (`None`), because a human let something happen when it had ended, gets an end of its own:
+    /// by that, whoever comes back knows that it was not cut off.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn end_turn(
+        &self,
+        session: SessionId,
+        turn: Option<TurnId>,
+        reason: &str,
+    ) -> Result<(), Refused> {
+        let turn = turn.map_or_else(|| Ok(TurnId::new(self.unix_ms(), random()?)), Ok::<_, Refused>)?;
+        self.journal().end_turn(session, turn, reason.to_owned()).await?;
+        Ok(())
+    }
+
     /// The authority to go on with a turn that another process began; its message was accepted then.
     #[must_use]
     pub fn turn_of(&self, connection: &Connection) -> Scope {

@@ -113,6 +113,17 @@ impl Kernel {
         self.take_answer(&scope.connection, id, Answer::No, Answerer::bailey(), why).await
     }
 
+    /// Takes back a yes on which nothing has begun; what was begun on it, is.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn take_back(&self, scope: &Scope, id: ApprovalId, why: &str) -> Result<(), Refused> {
+        match self.inner.mint.revoke(scope.session(), id, Answerer::bailey(), why).await {
+            Ok(()) | Err(JournalError::Settled(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// How a question was settled, here or in another process; none while it is open.
     ///
     /// # Errors
@@ -143,13 +154,19 @@ impl Kernel {
         }
     }
 
-    /// The questions of calls that ran out and were asked once more, and wait for an answer or for being used.
+    /// The questions of calls that ran out and were asked once more, and wait for an answer or for being used; of those with a yes for
+    /// longer than once, whoever follows one knows that it was.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub async fn asked_again(&self, scope: &Scope) -> Result<Vec<(ApprovalId, CallId)>, Refused> {
         let questions = self.journal().questions(Some(scope.session())).await?;
-        let is_wanted = |standing| matches!(standing, Standing::Open | Standing::Yes);
+        let is_wanted = |standing| {
+            matches!(
+                standing,
+                Standing::Open | Standing::Yes | Standing::YesForSession | Standing::YesForPattern
+            )
+        };
         let again = questions.into_iter().filter(|asked| asked.again.is_some() && is_wanted(asked.standing));
         Ok(again.filter_map(|asked| Some((asked.id, asked.call?))).collect())
     }

@@ -1,8 +1,8 @@
 //! Coming back: the context and the loose ends of a session, read from the journal.
 
 use crate::{
-    Context, Guide, Instruction, Kernel, Late, Note, Observation, Output, Refused, Reply, Scope, Tool,
-    UserMessage,
+    Context, Guide, Instruction, Kernel, Late, Note, Observation, Output, Refused, Reply, Scope, Segment,
+    Tool, UserMessage,
     call::brought,
     cut,
     ended::Began,
@@ -10,12 +10,12 @@ use crate::{
     question::{self, Waits},
     tool::{self, Conclusion, Plan},
 };
-use bailey_journal::{Fact, Journal, Purpose, Query, Recorded, SessionLock, Standing, Unfinished};
+use bailey_journal::{Fact, Journal, Purpose, Query, Question, Recorded, SessionLock, Standing, Unfinished};
 use bailey_protocol::{
     ApprovalId, Effect, EffectId, Image, Integrity, Kind, Labels, Outcome, Report, Secrecy, Seq, SessionId,
     Status, ToolCall,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Finds a tool by the name that a model used.
@@ -52,6 +52,7 @@ impl Kernel {
         let mut tape = Tape::read(&entries, Context::new(instruction))?;
         self.tie_up_late(scope, &mut tape, find).await?;
         let questions = self.journal().questions(Some(lock.session())).await?;
+        tape.wait_again(&questions);
         for call in std::mem::take(&mut tape.open) {
             let asked = questions.iter().rfind(|question| question.call.as_ref() == Some(&call.id));
             let is_wanted = |standing| matches!(standing, Standing::Open | Standing::Yes);
@@ -124,11 +125,10 @@ impl Kernel {
         }
     }
 
-    /// Calls that a human let happen when the model had been told that they wait: what of them began is not begun again.
+    /// Calls that a human let happen when the model had been told something else of them, such as that they wait: what of them began is
+    /// not begun again, and is told.
     async fn tie_up_late(&self, scope: &Scope, tape: &mut Tape, find: FindTool<'_>) -> Result<(), Refused> {
-        let begun = |waits: &&Waits| tape.late.contains(&waits.call.id.0);
-        let begun: Vec<ToolCall> =
-            tape.waiting.iter().filter(begun).map(|waits| waits.call.clone()).collect();
+        let begun: Vec<ToolCall> = tape.late.iter().filter_map(|id| tape.call(id)).cloned().collect();
         for call in begun {
             let ends = tape.began.iter().find(|began| began.call == call).map(|began| began.effect);
             tape.began.retain(|began| Some(began.effect) != ends);
@@ -209,8 +209,13 @@ struct Tape {
     open: Vec<ToolCall>,
     /// Calls that were answered with "waiting".
     waiting: Vec<Waits>,
-    /// Those of them that began all the same, when a human had said yes.
-    late: HashSet<String>,
+    /// Calls that began although the model had its answer, when a human had said yes, and of which it was told no more.
+    late: BTreeSet<String>,
+    /// The questions that something was begun on, and where those stand that were answered.
+    used: HashSet<ApprovalId>,
+    answered: HashMap<ApprovalId, Seq>,
+    /// Where the last word on each call stands.
+    told: HashMap<String, Seq>,
     /// All of those, also when their result came.
     asked: Vec<ToolCall>,
     /// What the effects of those calls came to, none when only an intent is known; and the labels of what they brought.
@@ -231,7 +236,10 @@ impl Tape {
             calls: Vec::new(),
             open: Vec::new(),
             waiting: Vec::new(),
-            late: HashSet::new(),
+            late: BTreeSet::new(),
+            used: HashSet::new(),
+            answered: HashMap::new(),
+            told: HashMap::new(),
             asked: Vec::new(),
             outcomes: HashMap::new(),
             acts: HashMap::new(),
@@ -265,13 +273,16 @@ impl Tape {
                 let answer: Answer = parse(recorded)?;
                 self.calls.clone_from(&answer.calls);
                 self.open.clone_from(&answer.calls);
+                // Some servers number the calls of each reply anew.
+                self.late.retain(|late| answer.calls.iter().all(|call| call.id.0 != *late));
                 self.outcomes.retain(|call, _| self.late.contains(call));
                 self.replied = entry.seq;
                 let labels = labels.clone().from_entry(entry.seq);
                 self.context.push(Reply { entry: entry.seq, provider: provider.clone(), answer, labels });
             }
             // What was asked under a token was a sub-agent's, whose calls are numbered for themselves.
-            Fact::Intent { purpose: Purpose::Act, call: Some(call), under: None, .. } => {
+            Fact::Intent { purpose: Purpose::Act, call: Some(call), under: None, approval, .. } => {
+                self.used.extend(approval);
                 let action = parse::<Effect>(recorded).ok().map(|effect| effect.action);
                 // What a torn journal lost may have come from anywhere.
                 let lost = || Labels::new(Integrity::External, Secrecy::Workspace).from_entry(entry.seq);
@@ -304,6 +315,7 @@ impl Tape {
                 self.began.retain(|began| Some(began.effect) != entry.effect);
                 self.observe(seen, *waits, entry.effect.is_some());
             }
+            Fact::Answered { approval, .. } => drop(self.answered.insert(*approval, entry.seq)),
             Fact::EndAsked { .. } => {
                 let asked = self.began.iter_mut().filter(|began| Some(began.effect) == entry.effect);
                 asked.for_each(|began| began.is_stopped = true);
@@ -325,9 +337,35 @@ impl Tape {
         Ok(())
     }
 
+    /// A call of any reply.
+    fn call(&self, id: &str) -> Option<&ToolCall> {
+        let replies = self.context.segments().iter().rev().filter_map(|segment| match segment {
+            Segment::Reply(reply) => Some(&reply.answer().calls),
+            _ => None,
+        });
+        replies.flatten().chain(&self.asked).find(|call| call.id.0 == id)
+    }
+
+    /// Takes up the calls whose questions ran out, were asked once more and were let happen for longer than this once, where nothing came
+    /// of that; nobody is to follow the others again. (A yes for this once says by itself whether it was used.)
+    fn wait_again(&mut self, questions: &[Question]) {
+        for question in questions.iter().filter(|question| question.again.is_some()) {
+            let lasts = matches!(question.standing, Standing::YesForSession | Standing::YesForPattern);
+            let Some(id) = question.call.as_ref().filter(|_| lasts) else { continue };
+            let is_told = self.told.get(&id.0) > self.answered.get(&question.id);
+            let call = self.call(&id.0).filter(|_| !is_told && !self.used.contains(&question.id)).cloned();
+            match call {
+                Some(call) => self.waiting.push(Waits { question: question.id, call }),
+                None => self.asked.retain(|call| call.id != *id),
+            }
+        }
+    }
+
     fn observe(&mut self, seen: Observation, waits: Option<ApprovalId>, is_end: bool) {
+        self.told.insert(seen.call.0.clone(), seen.entry);
         let Some(place) = self.open.iter().position(|open| open.id == seen.call) else {
             // It has its answer already, which was "waiting", or that something runs now.
+            self.late.remove(&seen.call.0);
             let waited = self.waiting.iter().any(|waits| waits.call.id == seen.call);
             self.waiting.retain(|waits| waits.call.id != seen.call);
             self.see(|said| seen.labels.sources.contains(&said.entry));

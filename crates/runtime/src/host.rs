@@ -235,9 +235,12 @@ impl Host {
             pins,
             _lock: lock,
         };
-        if matches!(opening, Opening::Resume(_)) && !host.is_interrupted() {
+        if matches!(opening, Opening::Resume(_))
+            && !host.is_interrupted()
+            && let turn @ Some(_) = host.open_turn().await?
+        {
             // A turn whose last words are there, and that was killed before it could say so: nobody goes on with it.
-            host.end_turn(host.open_turn().await?, TurnEnd::Answered.name()).await?;
+            host.kernel.end_turn(host.session, turn, TurnEnd::Answered.name()).await?;
         }
         Ok(host)
     }
@@ -311,24 +314,32 @@ impl Host {
     /// Whether the last turn was cut off before its answer, so that [`Host::go_on`] has something to do.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
+        self.unanswered().is_some() || !self.waiting.calls().is_empty()
+    }
+
+    /// Where the last stands that the model is still to see.
+    fn unanswered(&self) -> Option<Seq> {
         let asks_nothing = |segment: &&Segment| match segment {
             Segment::User(message) => message.is_pinned(),
             Segment::Note(_) | Segment::Guide(_) => true,
             Segment::Late(late) => late.is_end(),
             Segment::Reply(_) | Segment::Observation(_) => false,
         };
-        let last = self.context.segments().iter().rev().find(|segment| !asks_nothing(segment));
-        matches!(last, Some(Segment::User(_) | Segment::Observation(_) | Segment::Late(_)))
-            || !self.waiting.calls().is_empty()
+        let last = self.context.segments().iter().rev().find(|segment| !asks_nothing(segment))?;
+        (!matches!(last, Segment::Reply(_))).then(|| last.entry())
     }
 
     /// The same, where nobody says that it shall go on: a turn that failed, or that a human stopped, has ended, and stays so until
-    /// they say more. One that a killed process left has not; and what a human said yes to meanwhile is still to be done.
+    /// they say more. One that a killed process left has not, nor has what came of a yes after a turn's end; and what a human said yes
+    /// to meanwhile is still to be done.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub async fn is_cut_off(&self) -> Result<bool, HostError> {
-        if self.is_interrupted() && self.open_turn().await?.is_some() {
+        if self.is_interrupted()
+            && let Some((at, open)) = self.kernel.journal().last_turn(self.session).await?
+            && (open.is_some() || self.unanswered().is_some_and(|last| last > at))
+        {
             return Ok(true);
         }
         let scope = self.kernel.turn_of(&self.connection);
@@ -388,13 +399,6 @@ impl Host {
     /// The turn that was cut off; none where it failed or was cancelled, which ended it.
     async fn open_turn(&self) -> Result<Option<TurnId>, HostError> {
         Ok(self.kernel.journal().open_turn(self.session).await?)
-    }
-
-    async fn end_turn(&self, turn: Option<TurnId>, reason: &str) -> Result<(), HostError> {
-        if let Some(turn) = turn {
-            self.kernel.journal().end_turn(self.session, turn, reason.to_owned()).await?;
-        }
-        Ok(())
     }
 
     /// Keeps these words in the context whatever is summarised. They start no turn.
@@ -552,7 +556,7 @@ impl Host {
         let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
         let failure = ended.as_ref().err();
         let (error, fault) = (failure.map(ToString::to_string), failure.map(Refused::fault));
-        self.end_turn(turn, &reason).await?;
+        self.kernel.end_turn(self.session, turn, &reason).await?;
         self.kernel.tell(&scope, Happening::End { reason, error, fault }).await?;
         Ok(ended?)
     }

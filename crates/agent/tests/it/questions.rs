@@ -5,7 +5,7 @@ use crate::{
     support::{ASK_DEPLOY, Table, assert_every_call_has_its_result, table_with},
 };
 use bailey_agent::{Brain as _, Loop, Patience, TurnEnd, Waiting};
-use bailey_journal::{Fact, Purpose, Recorded};
+use bailey_journal::{Fact, Purpose, Recorded, Standing};
 use bailey_kernel::{Restored, Step};
 use bailey_llm::Wire;
 use bailey_protocol::{Answer, ApprovalId, Happening};
@@ -196,6 +196,111 @@ async fn what_ran_out_is_asked_once_more_and_its_yes_counts() {
     Loop::default().turn(&hands, &mut context).await.unwrap();
     assert_eq!(table.bench.world.targets(), ["echo meanwhile", "deploy a"]);
     assert!(table.bench.kernel.ask_again(&scope, again).await.is_err(), "it was answered");
+}
+
+/// One whose yes came to nothing was taken up again at each step, and the model was asked as often, until the budget was used up.
+#[tokio::test]
+async fn a_yes_to_what_was_asked_once_more_is_followed_once() {
+    for is_there in [true, false] {
+        let clock = Arc::new(FakeClock::default());
+        let setup = Setup { clock: clock.clone(), ..Setup::default().rule(ASK_DEPLOY) };
+        let script = deploying().into_iter().chain((0..5).map(|_| Reply::text("so it is")));
+        let mut table = table_with(script, setup).await;
+        table.hands.patience = Patience { call: Duration::ZERO, at_end: false };
+        let (mut hands, mut context) = (table.hands.clone(), table.context.clone());
+        Loop::default().turn(&hands, &mut context).await.unwrap();
+        let id = question(&mut table).await;
+        clock.advance(Duration::from_secs(300));
+        table.bench.kernel.ask_again(&hands.scope, id).await.unwrap();
+        let again = question(&mut table).await;
+        answer(&hands, &table.bench.connection, again, Answer::Yes).await;
+        if !is_there {
+            hands.tools = Arc::new(hands.tools.among(&["fs.read".to_owned()]));
+        }
+        let before = table.server.requests().len();
+        Loop::default().turn(&hands, &mut context).await.unwrap();
+        // What ran out is told first, and what came of the yes.
+        assert_eq!(table.server.requests().len() - before, 1, "{is_there}");
+        assert_eq!(table.bench.world.targets().len(), if is_there { 2 } else { 1 }, "the control");
+        let questions = table.bench.kernel.journal().questions(None).await.unwrap();
+        let standing = questions.iter().find(|question| question.id == again).unwrap().standing;
+        assert_eq!(standing, if is_there { Standing::Used } else { Standing::No });
+    }
+}
+
+/// A yes that came right before a turn was cancelled was followed at the next message.
+#[tokio::test]
+async fn a_turn_that_is_cancelled_takes_a_yes_back_that_nothing_began_on() {
+    for is_cancelled in [true, false] {
+        let mut table = impatient(deploying().into_iter().chain([Reply::text("so it is")]), true).await;
+        let (hands, mut context) = (table.hands.clone(), table.context.clone());
+        let tools = hands.tools.clone();
+        let id = {
+            let mut hands = hands.clone();
+            hands.patience.at_end = false;
+            assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Waiting);
+            question(&mut table).await
+        };
+        answer(&hands, &table.bench.connection, id, Answer::YesForSession).await;
+        if is_cancelled {
+            hands.scope.cancel().cancel();
+            assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Cancelled);
+        }
+        let scope = table.bench.scope();
+        let mut next = bailey_agent::Hands { scope, tools, ..hands };
+        next.patience.at_end = false;
+        Loop::default().turn(&next, &mut context).await.unwrap();
+        let done = table.bench.world.targets();
+        assert_eq!(done.iter().any(|target| target == "deploy a"), !is_cancelled, "{done:?}");
+    }
+}
+
+/// Of what had run out the model was told that it was not approved; once it was let happen all the same, a kill left it at that.
+#[tokio::test]
+async fn what_was_asked_once_more_and_let_happen_is_told_after_a_kill() {
+    for given in [Answer::Yes, Answer::YesForSession] {
+        let clock = Arc::new(FakeClock::default());
+        let setup = Setup { clock: clock.clone(), ..Setup::default().rule(ASK_DEPLOY) };
+        let script = deploying().into_iter().chain((0..5).map(|_| Reply::text("so it is")));
+        let mut table = table_with(script, setup).await;
+        table.hands.patience = Patience { call: Duration::ZERO, at_end: false };
+        let (hands, mut context) = (table.hands.clone(), table.context.clone());
+        Loop::default().turn(&hands, &mut context).await.unwrap();
+        let id = question(&mut table).await;
+        clock.advance(Duration::from_secs(300));
+        // It is told that it ran out.
+        Loop::default().turn(&hands, &mut context).await.unwrap();
+        table.bench.kernel.ask_again(&hands.scope, id).await.unwrap();
+        let again = question(&mut table).await;
+        answer(&hands, &table.bench.connection, again, given).await;
+        let answered = table.bench.entries().await.len() as u64;
+        Loop::default().turn(&hands, &mut context).await.unwrap();
+        let entries = table.bench.entries().await;
+        let begun = entries.iter().rfind(|it| {
+            matches!(&it.entry.fact, Fact::Intent { purpose: Purpose::Act, call: Some(call), .. } if call.0 == "d")
+        });
+        let begun = begun.unwrap().entry.seq.0;
+        let Table { bench, hands, .. } = table;
+        drop(hands);
+        let home = bench.close();
+        for after in [answered, begun, begun + 1] {
+            let model = ModelServer::start([Reply::text("seen"), Reply::text("seen")]);
+            let setup = Setup { clock: clock.clone(), ..Setup::default() };
+            let bench =
+                Bench::over(cut(home.path(), after).await, setup.rule(ASK_DEPLOY).model(&model)).await;
+            let Restored { mut context, waiting, asked } = restored(&bench).await;
+            let mut hands = crate::support::hands(&bench, &model, Wire::Anthropic, bench.scope());
+            hands.waiting = Waiting::of(waiting, asked);
+            Loop::default().turn(&hands, &mut context).await.unwrap();
+            // The control: what had not begun is done now.
+            let done = if after < begun { vec!["deploy a"] } else { Vec::new() };
+            assert_eq!(bench.world.targets(), done, "{given:?} after {after}");
+            let shown = told_of(&context);
+            let last = shown.iter().rfind(|text| text.starts_with("late: ")).unwrap();
+            let words = if after == begun { "may have happened" } else { "exit code: 127" };
+            assert!(last.contains(words), "{given:?} after {after} of {begun}: {shown:#?}");
+        }
+    }
 }
 
 #[tokio::test]

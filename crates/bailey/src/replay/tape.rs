@@ -2,7 +2,7 @@
 
 use crate::compose::shape_of;
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Fact, Journal, Query, Recorded, SessionInfo};
+use bailey_journal::{BAILEY, Fact, Journal, Query, Recorded, SessionInfo};
 use bailey_kernel::{Answer as Said, Paper, Stop};
 use bailey_protocol::{
     Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Image, Inbound, Kind, Outcome,
@@ -149,9 +149,11 @@ impl Tape {
                     answer: None,
                     waits: false,
                 }),
-                Fact::Answered { approval, answer, .. } => {
+                Fact::Answered { approval, answer, by, .. } => {
                     let found = self.questions.iter_mut().find(|asked| asked.id == *approval);
-                    if let Some(asked) = found {
+                    // What Bailey itself takes back, it takes back again.
+                    let is_own = by == BAILEY;
+                    if let Some(asked) = found.filter(|asked| !is_own || asked.answer.is_none()) {
                         asked.answer = Some((seq, *answer, recorded.text()));
                     }
                 }

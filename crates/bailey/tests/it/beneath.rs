@@ -1,13 +1,13 @@
 //! `bailey run` where a daemon runs: it is the daemon's session, comes to the same, and outlives its terminal and the daemon.
 
 use crate::{
-    daemon::{Daemon, PATIENCE},
+    daemon::{Daemon, PATIENCE, open},
     stage::{Ran, Stage},
     terminal::Terminal,
 };
 use bailey_testkit::{Gate, Message, Reply};
 use serde_json::{Value, json};
-use std::{fs, process::Stdio, thread, time::Instant};
+use std::{fs, io::Write as _, os::unix::net::UnixStream, process::Stdio, thread, time::Instant};
 
 const RUN: [&str; 4] = ["run", "--model", "test/model", "do it"];
 
@@ -213,4 +213,47 @@ fn a_task_outlives_its_terminal_and_asks_and_applies_at_one() {
         thread::sleep(std::time::Duration::from_millis(20));
     }
     gate.open();
+}
+
+/// What goes on after a late yes began no turn of its own, so that a kill in its middle left it at that, for good.
+#[test]
+fn what_goes_on_after_a_late_yes_is_cut_off_by_no_kill_and_by_whoever_stops_it() {
+    for is_stopped in [false, true] {
+        let stage = Stage::new(&[("a.txt", "one\n")]);
+        let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+        let file = folder.path().canonicalize().unwrap().join("notes.txt");
+        fs::write(&file, "what the notes say\n").unwrap();
+        let read = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+        let gate = Gate::default();
+        let held = Reply::Held(gate.clone(), Message::text("never said"));
+        let model = stage.model(vec![read, Reply::text("it waits"), held, Reply::text("done after all")]);
+        let ran = stage.ran(&["run", "--model", "test/model", "--approve", "later", "read them"]);
+        assert_eq!(model.requests().len(), 2, "{ran:?}");
+        let asked = stage.ran(&["--json", "approvals", "list"]).lines().remove(0);
+        assert_eq!(stage.ran(&["approvals", "approve", asked["id"].as_str().unwrap()]).code, Some(0));
+        let session = asked["session"].as_str().unwrap();
+        let daemon = Daemon::start(&stage);
+        open(&stage, &["--resume", session]);
+        model.wait_for(3);
+        if is_stopped {
+            let socket = stage.home().join("daemon").join(session);
+            let mut stream = UnixStream::connect(socket).unwrap();
+            writeln!(stream, "{}", json!({ "op": "cancel" })).unwrap();
+            daemon.wait("its end", |it| it["working"] == false);
+        }
+        daemon.kill();
+        gate.open();
+        let next = Daemon::start(&stage);
+        open(&stage, &["--resume", session]);
+        if is_stopped {
+            // The control.
+            thread::sleep(std::time::Duration::from_secs(2));
+            assert_eq!(model.requests().len(), 3, "nobody said that it goes on");
+        } else {
+            model.wait_for(4);
+            next.wait("its end", |it| it["working"] == false);
+            assert!(stage.ran(&["sessions", "show", session]).stdout.contains("done after all"));
+        }
+        std::mem::forget(daemon);
+    }
 }
