@@ -8,6 +8,7 @@ use crate::{
 use bailey_testkit::Reply;
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -383,6 +384,40 @@ fn the_first_commit_of_a_repository_arrives_and_goes_again() {
     let undone = sessions(&stage, "undo", &session);
     assert!(undone.stdout.contains("`main` is gone again"), "{undone:?}");
     assert_eq!(status(&stage), "?? a.txt\n");
+}
+
+#[test]
+fn what_git_tracks_no_longer_stays_and_its_branch_moves() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("build/x.o", "object\n")]);
+    let untrack =
+        "git rm -q --cached build/x.o; echo build/ >.gitignore; git add .gitignore; git commit -qm untracks";
+    let first = session(&stage, untrack);
+    let applied = sessions(&stage, "apply", &first);
+    assert!(applied.stdout.contains("`main` is at"), "{applied:?}");
+    assert_eq!((status(&stage), stage.read("build/x.o")), (String::new(), "object\n".into()));
+    assert_eq!(stage.git(&["ls-files"]), ".gitignore\na.txt\n");
+    // The control: what the session deleted, and a person changed meanwhile, stays, and the branch with it.
+    let start = tip(&stage, "main");
+    let second = session(&stage, "git rm -q a.txt; git commit -qm deletes");
+    stage.write("a.txt", "by hand\n");
+    let applied = sessions(&stage, "apply", &second);
+    assert!(applied.stdout.contains("does not hold what its last commit holds at `a.txt`"), "{applied:?}");
+    assert_eq!((tip(&stage, "main"), stage.read("a.txt")), (start, "by hand\n".into()));
+}
+
+/// On some file systems every file looks like a program, and git is told to take no notice.
+#[test]
+fn where_git_takes_no_notice_of_modes_they_hold_no_branch_up() {
+    for is_noticed in [false, true] {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let start = tip(&stage, "main");
+        fs::set_permissions(stage.project().join("a.txt"), fs::Permissions::from_mode(0o755)).unwrap();
+        stage.git(&["config", "core.fileMode", &is_noticed.to_string()]);
+        // With what git notices, the mode stays out of the commit all the same.
+        let session = session(&stage, "echo more >>a.txt; git -c core.fileMode=false commit -qam changes");
+        let applied = sessions(&stage, "apply", &session);
+        assert_eq!(tip(&stage, "main") == start, is_noticed, "{applied:?}");
+    }
 }
 
 /// Where else its objects come from is not the session's to say.

@@ -13,7 +13,7 @@ from=$3 to=$4
 if [ "$from" = - ]; then from=$none; fi
 if [ "$to" = - ]; then to=$none; fi
 own() { git --git-dir=clean "$@"; }
-rm -f -- clean/index clean/base clean/paths clean/next
+rm -f -- clean/index clean/base clean/paths clean/next clean/*.lock
 # What a submodule has committed stays in the session.
 if own diff-tree -r --raw "$from" "$to" | grep -q '^:[0-7]* 160000 '; then
     echo 'they name a commit of a submodule, which stays in the session' >&2

@@ -24,10 +24,12 @@ impl<'a> Entry<'a> {
 
     /// Whether the project holds it at `at`, byte for byte. Where git would write a file otherwise than it keeps it, as for other ends of
     /// lines, it is another one.
-    pub(super) fn is_at(self, project: &Root, at: &str) -> Result<bool, Unreadable> {
+    ///
+    /// `has_modes`: whether git looks whether a file there is a program.
+    pub(super) fn is_at(self, project: &Root, at: &str, has_modes: bool) -> Result<bool, Unreadable> {
         let (dir, name) = match project.parent(at) {
             Ok(place) => place,
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(self.is_nothing()),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(self.is_nothing()),
             Err(errno) => return Err(errno.into()),
         };
         let Some(stat) = look(&dir, name.as_ref())? else { return Ok(self.is_nothing()) };
@@ -44,18 +46,20 @@ impl<'a> Entry<'a> {
                 let (file, stat) = open_file(&dir, name.as_ref())?;
                 let size = u64::try_from(stat.st_size).unwrap_or_default();
                 let is_program = stat.st_mode & 0o100 != 0;
+                let is_alike = !has_modes || is_program == (self.mode == "100755");
                 let mut hasher = blob(size);
                 let read = pour(file, size, |bytes| {
                     hasher.update(bytes);
                     Ok(())
                 })?;
-                Ok(read == size && is_program == (self.mode == "100755") && self.is_named(hasher))
+                Ok(read == size && is_alike && self.is_named(hasher))
             }
             _ => Ok(false),
         }
     }
 
-    fn is_nothing(self) -> bool {
+    /// Whether the commit has nothing there.
+    pub(super) fn is_nothing(self) -> bool {
         self.mode == "000000"
     }
 
@@ -91,6 +95,7 @@ mod tests {
         fs::set_permissions(dir.path().join("program"), fs::Permissions::from_mode(0o755)).unwrap();
         symlink("hello\n", dir.path().join("link")).unwrap();
         fs::create_dir(dir.path().join("folder")).unwrap();
+        symlink(dir.path(), dir.path().join("linked")).unwrap();
         let project = Root::open(dir.path().to_str().unwrap()).unwrap();
         // As `git hash-object` names them.
         const HELLO: &str = "ce013625030ba8dba906f756967f9e9ca394464a";
@@ -110,11 +115,21 @@ mod tests {
             ("000000", NONE, "absent", true),
             ("000000", NONE, "absent/deeper", true),
             ("000000", NONE, "folder", true),
+            ("000000", NONE, "linked/deeper", true),
+            ("100644", HELLO, "linked/file", false),
             ("000000", NONE, "file", false),
         ] {
             let line = format!(":100644 {mode} {NONE} {id} M");
             let entry = Entry::read(line.as_bytes()).unwrap();
-            assert_eq!(entry.is_at(&project, at).unwrap(), is_it, "{mode} {id} {at}");
+            assert_eq!(entry.is_at(&project, at, true).unwrap(), is_it, "{mode} {id} {at}");
+        }
+        // Where git takes no notice of modes, they are no difference; a link is one all the same.
+        for (mode, at, is_it) in
+            [("100755", "file", true), ("100644", "program", true), ("100755", "link", false)]
+        {
+            let line = format!(":100644 {mode} {NONE} {HELLO} M");
+            let entry = Entry::read(line.as_bytes()).unwrap();
+            assert_eq!(entry.is_at(&project, at, false).unwrap(), is_it, "{mode} {at}");
         }
         for line in ["", "M", ":100644 100644 x", "100644 100644 a b M"] {
             assert_eq!(Entry::read(line.as_bytes()), None, "{line}");

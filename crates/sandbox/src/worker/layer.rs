@@ -15,8 +15,9 @@ use super::index::Tracked;
 use super::read::{noun, size};
 use super::references::MOVED;
 use super::repository::{is_of_repository, is_shaped, is_vcs};
-use super::state::{FILE_BYTES_MAX, MODE_BITS};
+use super::state::{FILE_BYTES_MAX, MODE_BITS, State, Unreadable, state_of};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags, fgetxattr, openat, statx};
+use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::rc::Rc;
@@ -132,6 +133,34 @@ impl Layer {
 }
 
 impl Layer {
+    /// Whether the session sees at `at` what the project holds there.
+    pub(super) fn shows_the_project(&self, at: &str) -> Result<bool, Unreadable> {
+        let mut above: Vec<&str> = std::iter::once(at).chain(ancestors(at)).collect();
+        above.reverse();
+        let mut is_opaque = false;
+        for step in above {
+            let Ok((dir, name)) = self.upper.parent(step) else { break };
+            let Some(stat) = look(&dir, name.as_ref())? else { break };
+            match node(&dir, name, &stat) {
+                Node::Directory { opaque, .. } if step != at => is_opaque |= opaque,
+                Node::Whiteout => return Ok(self.of_project(at)?.is_none()),
+                _ if step != at => return Ok(self.of_project(at)?.is_none()),
+                _ => return Ok(state_of(&dir, name.as_ref())? == self.of_project(at)?),
+            }
+        }
+        Ok(!is_opaque || self.of_project(at)?.is_none())
+    }
+
+    fn of_project(&self, at: &str) -> Result<Option<State>, Unreadable> {
+        match self.project.parent(at) {
+            Ok((dir, name)) => state_of(&dir, name.as_ref()),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl Layer {
     /// Since when (Unix time in nanoseconds) the layer hides what the project holds at `at`, as far as that can be told; none where it
     /// hides nothing there.
     pub(super) fn hides_since(&self, at: &str) -> Option<i128> {
@@ -140,9 +169,12 @@ impl Layer {
         for step in steps {
             let (dir, name) = self.upper.parent(step).ok()?;
             let stat = look(&dir, name.as_ref()).ok()??;
-            let is_through = matches!(node(&dir, name, &stat), Node::Directory { opaque: false, .. });
-            if !is_through || step == at {
-                return born(&dir, name);
+            match node(&dir, name, &stat) {
+                Node::Directory { opaque: false, .. } if step != at => {}
+                // One whiteout may have many names, and a directory changes with what is in it.
+                Node::Directory { .. } | Node::Whiteout => return born(&dir, name),
+                // It may have had another name before, which hid something else.
+                Node::Leaf(_) | Node::Held(_) => return Some(changed(&stat)),
             }
         }
         None
@@ -423,6 +455,11 @@ fn node(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Node {
 fn stays(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Option<Stays> {
     let mark = (stat.st_size == 0).then(|| attribute(dir, name, STAYS)).flatten()?;
     Stays::ALL.into_iter().find(|stays| stays.mark() == mark)
+}
+
+/// When anything of this changed last, in nanoseconds of Unix time.
+fn changed(stat: &Stat) -> i128 {
+    i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec)
 }
 
 /// When this came to be, in nanoseconds of Unix time; when it changed last, where the file system keeps no such time.

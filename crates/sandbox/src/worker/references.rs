@@ -107,6 +107,18 @@ pub(super) fn head(project: &Root) -> Option<String> {
     }
 }
 
+/// Whether git looks whether files are programs: not where the project's configuration says that its file system does not tell.
+pub(super) fn has_modes(project: &Root) -> bool {
+    let config =
+        text_within(project, ".git/config", CONFIG_BYTES_MAX).unwrap_or_default().to_ascii_lowercase();
+    let says_no = |line: &str| {
+        line.split_once('=').is_some_and(|(key, value)| {
+            key.trim() == "filemode" && matches!(value.trim(), "false" | "no" | "off" | "0")
+        })
+    };
+    !config.lines().any(says_no)
+}
+
 /// Whether git would take a name for a reference's, and nobody for anything else: git-check-ref-format(1), in ASCII without what
 /// a shell or a terminal reads.
 pub(crate) fn is_plain(name: &str) -> bool {
@@ -305,6 +317,9 @@ mod tests {
         assert_eq!(found.elsewhere, ["refs/heads/elsewhere".to_owned()].into());
         assert_eq!(found.bound, None, "the control");
         assert_eq!(tip(&root, "refs/tags/v1"), Ok(Some(one)));
+        assert!(has_modes(&root));
+        write(".git/config", "[core]\n\tbare = false\n\tfileMode = false\n");
+        assert!(!has_modes(&root));
         assert!(tip(&root, "refs/heads/link").is_err());
 
         write(".git/config", "[extensions]\n\tobjectFormat = sha256\n");

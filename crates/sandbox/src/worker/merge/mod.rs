@@ -58,7 +58,7 @@ pub(super) fn merge(
     let disk = Disk::of_batch(merge.files.len() > SINGLE_MAX);
     let files = run(&disk, merge, upper, project, backup)?;
     // Each of these waits for the disk by itself.
-    let tips = move_tips(&Disk::of_batch(false), merge, project, backup, carried)?;
+    let tips = move_tips(&Disk::of_batch(false), merge, upper, project, backup, carried)?;
     Ok(Report::Merged { files, tips })
 }
 
@@ -81,15 +81,16 @@ pub(super) fn rebase(merge: &Merge, results: &[MergeResult], project: &str, keep
 fn move_tips(
     disk: &Disk,
     merge: &Merge,
+    upper: &str,
     project: &str,
     backup: &str,
     carried: Option<&Carried>,
 ) -> Result<Vec<TipResult>, Error> {
     let Some(carried) = carried.filter(|_| !merge.tips.is_empty()) else { return Ok(Vec::new()) };
     let _alone = alone(backup)?;
-    let project = &Root::open(project)?;
+    let layer = &Layer::open(upper, project)?;
     let (tag, direction) = (&backup::tag(backup), merge.direction);
-    Ok(Tips { disk, project, carried, tag, direction }.all(&merge.tips))
+    Ok(Tips { disk, layer, carried, tag, direction }.all(&merge.tips))
 }
 
 fn run(

@@ -11,7 +11,8 @@ use crate::worker::beneath::{Root, ancestors, look, names, split};
 use crate::worker::blob::Entry;
 use crate::worker::error::{errno, plain};
 use crate::worker::index::{HASHES, entries};
-use crate::worker::references::{head, is_object, is_plain, tip};
+use crate::worker::layer::Layer;
+use crate::worker::references::{has_modes, head, is_object, is_plain, tip};
 use crate::worker::repository::is_vcs;
 use crate::worker::state::{copy, open_file};
 use crate::worker::{Carried, Fate};
@@ -33,7 +34,7 @@ const BUSY: &str = "git works in the project, or was ended there: a `.lock` file
 /// Moves the references of a merge, when its files are in place.
 pub(super) struct Tips<'a> {
     pub(super) disk: &'a Disk,
-    pub(super) project: &'a Root,
+    pub(super) layer: &'a Layer,
     pub(super) carried: &'a Carried,
     /// A name that no other merge has.
     pub(super) tag: &'a str,
@@ -83,7 +84,7 @@ impl Tips<'_> {
         };
         match (moved, &tip.aside) {
             (Ok(state), aside) => {
-                let is_beside = aside.is_some() && head(self.project).as_deref() != Some(&tip.name);
+                let is_beside = aside.is_some() && head(&self.layer.project).as_deref() != Some(&tip.name);
                 let why = is_beside.then(|| "it is not checked out in the project".to_owned());
                 result(Some(&tip.name), why, state)
             }
@@ -107,7 +108,7 @@ impl Tips<'_> {
             return Ok(MergeState::Already);
         }
         self.is_from(&now, from)?;
-        let is_checked_out = head(self.project).as_deref() == Some(name);
+        let is_checked_out = head(&self.layer.project).as_deref() == Some(name);
         if !is_undo {
             self.is_whole()?;
         }
@@ -116,7 +117,7 @@ impl Tips<'_> {
         // Under both locks nobody moves either any more.
         let agreed = index.and_then(|index| {
             let again = self.now(name).and_then(|now| self.is_from(&now, from));
-            let is_still = (head(self.project).as_deref() == Some(name)) == is_checked_out;
+            let is_still = (head(&self.layer.project).as_deref() == Some(name)) == is_checked_out;
             match again {
                 Ok(()) if is_still => Ok(index),
                 Ok(()) => Err((index, Stop::Aside("another branch was checked out meanwhile".into()))),
@@ -151,7 +152,7 @@ impl Tips<'_> {
     /// Takes up what a killed run of this merge left.
     fn settle(&self, name: &str) -> Result<(), Stop> {
         for at in [".git/index", &format!(".git/{name}")] {
-            match self.project.parent(at) {
+            match self.layer.project.parent(at) {
                 Ok((dir, file)) => lock::settle(self.disk, &dir, file, self.tag)?,
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
                 Err(errno) => return Err(errno.into()),
@@ -172,7 +173,7 @@ impl Tips<'_> {
     }
 
     fn now(&self, name: &str) -> Result<Option<String>, Stop> {
-        tip(self.project, name).map_err(Stop::Aside)
+        tip(&self.layer.project, name).map_err(Stop::Aside)
     }
 
     fn is_from(&self, now: &Option<String>, from: Option<&str>) -> Result<(), Stop> {
@@ -189,7 +190,7 @@ impl Tips<'_> {
             Errno::NOTDIR => Stop::Aside("a branch of another name is in the way".into()),
             errno => errno.into(),
         };
-        let project = self.project;
+        let project = &self.layer.project;
         let path = format!(".git/{name}");
         let mut above: Vec<&str> = ancestors(&path).collect();
         above.reverse();
@@ -211,10 +212,10 @@ impl Tips<'_> {
         if !is_fit(&ready) {
             return Err(Stop::Failed("the index that was made ready names what no project holds".into()));
         }
-        let dir = self.project.dir(".git")?;
+        let dir = self.layer.project.dir(".git")?;
         let mode = look(&dir, "index".as_ref())?.map_or(0o644, |stat| stat.st_mode & 0o777);
         let index = lock::lock(self.disk, dir, "index", self.tag, &ready, mode)?;
-        let same = self.ready("base").and_then(|base| Ok(base == read(self.project, ".git/index")?));
+        let same = self.ready("base").and_then(|base| Ok(base == read(&self.layer.project, ".git/index")?));
         match same {
             Ok(true) => Ok(index),
             other => {
@@ -224,15 +225,20 @@ impl Tips<'_> {
         }
     }
 
-    /// Whether the project holds, at each path in which the commits differ, what they hold there.
+    /// Whether the project holds, at each path in which the commits differ, what they hold there. What they have no more may stay, where
+    /// the session sees it, too: it is only that git tracks it no longer.
     fn is_whole(&self) -> Result<(), Stop> {
         let unsaid = || Stop::Failed("nobody said what the commits change".into());
         let differing = self.ready("paths")?.ok_or_else(unsaid)?;
+        let (project, has_modes) = (&self.layer.project, has_modes(&self.layer.project));
+        let is_there = |entry: Entry<'_>, at| {
+            entry.is_at(project, at, has_modes).ok() == Some(true)
+                || (entry.is_nothing() && self.layer.shows_the_project(at).ok() == Some(true))
+        };
         let mut parts = differing.split(|byte| *byte == 0);
         while let Some(line) = parts.next().filter(|line| !line.is_empty()) {
             let (entry, path) = Entry::read(line).zip(parts.next()).ok_or_else(unsaid)?;
-            let at = std::str::from_utf8(path).ok();
-            if at.and_then(|at| entry.is_at(self.project, at).ok()) != Some(true) {
+            if !std::str::from_utf8(path).is_ok_and(|at| is_there(entry, at)) {
                 let shown = String::from_utf8_lossy(path);
                 return Err(Stop::Aside(format!(
                     "the project does not hold what its last commit holds at `{shown}`"
@@ -262,11 +268,11 @@ impl Tips<'_> {
         packs.sort();
         packs.reverse();
         let at = ".git/objects/pack";
-        let (objects, name) = self.project.parent(at).map_err(failed)?;
+        let (objects, name) = self.layer.project.parent(at).map_err(failed)?;
         if look(&objects, name.as_ref()).map_err(failed)?.is_none() {
             self.disk.mkdir(&objects, name, 0o755).map_err(failed)?;
         }
-        let to = self.project.dir(at).map_err(failed)?;
+        let to = self.layer.project.dir(at).map_err(failed)?;
         for name in packs.iter().filter_map(|name| name.to_str()) {
             self.pack(&from, &to, name)?;
         }

@@ -35,6 +35,7 @@ impl Yard {
         yard.write("project/.git/index", &index_of("old.txt"));
         yard.write("project/.git/objects/pack/pack-old.pack", b"old");
         yard.write("project/a.txt", b"a\n");
+        yard.write("upper/a.txt", b"a\n");
         yard.write("handover/clean/base", &index_of("old.txt"));
         yard.write("handover/clean/index", &index_of("new.txt"));
         yard.write("handover/clean/paths", format!(":000000 100644 {NONE} {BLOB} A\0a.txt\0").as_bytes());
@@ -61,9 +62,9 @@ impl Yard {
     fn run(&self, direction: MergeKind, tip: &Tip, fate: Fate, fuse: Option<u32>) -> (TipResult, bool) {
         let disk = Disk::of_batch(false);
         disk.fuse.set(fuse);
-        let project = Root::open(&self.text("project")).unwrap();
+        let layer = Layer::open(&self.text("upper"), &self.text("project")).unwrap();
         let carried = Carried { folder: self.text("handover"), fates: vec![fate] };
-        let tips = Tips { disk: &disk, project: &project, carried: &carried, tag: "tag", direction };
+        let tips = Tips { disk: &disk, layer: &layer, carried: &carried, tag: "tag", direction };
         let mut results = tips.all(std::slice::from_ref(tip));
         (results.remove(0), disk.fuse.get() == Some(0))
     }
