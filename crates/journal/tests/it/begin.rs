@@ -411,9 +411,18 @@ async fn one_of_several_that_was_used_is_enough() {
     let asked = async || desk.mint.ask_again(one, LASTS, false).await;
     desk.tamper(move |tx| tx.execute(&name, []).unwrap()).await;
     assert!(matches!(asked().await, Err(JournalError::AskedAgain(_, other)) if other == two));
-    // The control: one that is void was not used.
+    // One for the session is void one day, and was used all the same.
     let name = format!("UPDATE approval SET state = 'void' WHERE id = '{two}'");
     desk.tamper(move |tx| tx.execute(&name, []).unwrap()).await;
+    let first = format!("(SELECT min(seq) FROM entry WHERE session = '{session}')");
+    let begun = format!(
+        "UPDATE entry SET type = 'intent', body = CAST(json_set(CAST(body AS TEXT), '$.approval', '{two}') AS BLOB) WHERE seq = {first}"
+    );
+    desk.tamper(move |tx| tx.execute(&begun, []).unwrap()).await;
+    assert!(matches!(asked().await, Err(JournalError::AskedAgain(_, other)) if other == two));
+    // The control: nothing began on it.
+    let other = format!("UPDATE entry SET type = 'other' WHERE type = 'intent' AND session = '{session}'");
+    desk.tamper(move |tx| tx.execute(&other, []).unwrap()).await;
     assert!(asked().await.is_ok());
 }
 
