@@ -97,6 +97,24 @@ impl Schedules {
         Ok(changed)
     }
 
+    /// What came before now is over for all of a home that was brought back: the home that it takes the place of did it. Where the file is
+    /// damaged none of them is done, and the way back of all else does not wait for that.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn begin_anew(home: &Home, now: Timestamp) -> Result<()> {
+        let is_any = Self::of(home).is_ok_and(|schedules| !schedules.0.is_empty());
+        if !is_any {
+            return Ok(());
+        }
+        Self::change(home, |schedules| {
+            for schedule in schedules.0.values_mut() {
+                (schedule.since, schedule.begun) = (schedule.since.max(now), None);
+            }
+            Ok(())
+        })
+    }
+
     /// Writes a new one down.
     ///
     /// # Errors

@@ -9,6 +9,7 @@
 //!
 //! The torn file is read, and renamed at the end; nothing writes to it. The exchange is `swap.rs`.
 
+mod seen;
 mod signed;
 mod source;
 mod swap;
@@ -25,15 +26,16 @@ use crate::{
     keys::{KeyFile, State},
     project, rebuild, schema, stop,
 };
-use bailey_protocol::{Digest, Hasher, Timestamp, number::Seq};
+use bailey_protocol::{Digest, Timestamp, number::Seq};
 use bailey_secrets::Redactor;
 use bailey_store::{Grade, Store, StoreError, Tx};
+use seen::Seen;
 use signed::Signed;
 use source::Source;
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
     io,
-    os::unix::fs::{DirBuilderExt as _, FileExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 use way::Way;
@@ -53,6 +55,8 @@ const MAYBE_STOPPED: &str = "the journal was torn, and was stopped, or nobody ca
 #[derive(Debug)]
 pub struct Salvage {
     journal: PathBuf,
+    /// What the torn one was when it was read.
+    seen: Seen,
     folder: Folder,
     /// Where the torn one will be kept.
     aside: PathBuf,
@@ -78,10 +82,12 @@ impl Salvage {
         swap::finish(path).map_err(|source| JournalError::Io { path: path.into(), source })?;
         let folder = Folder::make(path)?;
         let aside = swap::name(path, &clock.now().strftime("%Y%m%dT%H%M%SZ").to_string());
+        // Before anything is read: what is written from here on shows.
+        let seen = Seen::of(path)?;
         let torn = Source::read(path)?;
         let key = KeyFile::look(&path.with_extension("key"))?;
+        let going = Going::of(&torn, key.as_ref());
         let signed = stated(key.as_ref());
-        let going = going(&torn, signed.as_ref());
         let newest = torn.newest().map_or(0, |(number, _)| number);
         let known = newest.max(signed.as_ref().map_or(0, |says| says.entries));
         if is_whole(path, &folder.path, known)? {
@@ -95,7 +101,6 @@ impl Salvage {
             }
             way = Way::along(&sources, u64::MAX);
         }
-        let (file, log) = (digest(path)?, digest(&swap::beside(path, "-wal"))?);
         let mut limit = way.entries();
         for _ in 0..ROUNDS {
             if limit == 0 {
@@ -104,8 +109,8 @@ impl Salvage {
             let way = Way::along(&sources, limit);
             let lines = Signed::of(&sources, &way, key.as_ref());
             let loss = Loss {
-                torn: file.unwrap_or(Digest([0; 32])),
-                log,
+                torn: seen.file.unwrap_or(Digest([0; 32])),
+                log: seen.log,
                 kept: Seq(way.entries()),
                 known: Seq(known.max(way.entries())),
                 payloads: rows(way.lost()),
@@ -114,12 +119,13 @@ impl Salvage {
                 lines: lines.lost.clone(),
             };
             let store = build(&folder.path, &sources, &way, &lines.kept)?;
+            let going = going.as_ref().filter(|going| going.reaches(&way)).map(|going| going.until);
             match close(&store, &aside, &loss, going, redactor, clock)? {
                 Ok(is_stopped) => {
                     let used = sources.iter().enumerate().skip(1).filter(|(place, _)| way.uses(*place));
                     let copies = used.map(|(_, source)| source.path.clone()).collect();
                     let (journal, keeps_key) = (path.into(), lines.goes_on);
-                    return Ok(Self { journal, folder, aside, loss, copies, keeps_key, is_stopped });
+                    return Ok(Self { journal, seen, folder, aside, loss, copies, keeps_key, is_stopped });
                 }
                 // What holds before that entry is tried by itself.
                 Err(broken) if broken.seq <= limit => limit = broken.seq.saturating_sub(1),
@@ -157,10 +163,12 @@ impl Salvage {
     /// ends it.
     ///
     /// # Errors
-    /// When a file cannot be renamed.
+    /// When somebody wrote into the torn one since it was read, and nothing was changed then; or a file cannot be renamed.
     pub fn finish(self) -> Result<PathBuf, JournalError> {
         let io = |source| JournalError::Io { path: self.journal.clone(), source };
-        swap::begin(&self.journal, &self.folder.path, &self.aside, self.keeps_key).map_err(io)?;
+        swap::harden(&self.folder.path, &self.aside, self.keeps_key).map_err(io)?;
+        self.seen.holds(&self.journal)?;
+        swap::begin(&self.journal, &self.folder.path).map_err(io)?;
         swap::finish(&self.journal).map_err(io)?;
         Ok(self.aside.clone())
     }
@@ -168,26 +176,57 @@ impl Salvage {
 
 /// Whether the journal at `path` is stopped, as its pages and the key beside it say: so it can be asked of a damaged one, too, and
 /// nothing is written to it, but that an exchange which a salvage began is ended. One of which nobody can tell that it is not
-/// stopped, is. Where there is no journal, nothing is stopped.
+/// stopped, is; so is one that is gone from beside a key which signed it. Where there never was a journal, nothing is stopped.
 #[must_use]
 pub fn is_stopped(path: &Path) -> bool {
     let look = || -> Result<bool, JournalError> {
         swap::finish(path).map_err(|source| JournalError::Io { path: path.into(), source })?;
-        if path.try_exists().is_ok_and(|is_there| !is_there) {
-            return Ok(false);
-        }
         let key = KeyFile::look(&path.with_extension("key"))?;
-        Ok(going(&Source::read(path)?, stated(key.as_ref()).as_ref()).is_none())
+        if path.try_exists().is_ok_and(|is_there| !is_there) {
+            return Ok(key.is_some_and(|state| state.newest.is_some()));
+        }
+        let torn = Source::read(path)?;
+        let going = Going::of(&torn, key.as_ref());
+        let is_going = going.is_some_and(|it| it.is_exact || it.reaches(&Way::along(&[torn], u64::MAX)));
+        Ok(!is_going)
     };
     look().unwrap_or(true)
 }
 
-/// Up to when it is known that nothing was stopped. None where something was, and where nobody can tell: the states cannot be
-/// read, or are older than what anything names, as they are where a log is gone.
-fn going(torn: &Source, signed: Option<&Statement>) -> Option<Timestamp> {
-    let (number, written) = torn.newest()?;
-    let beyond = signed.filter(|says| says.entries > number).map(|says| says.time);
-    torn.going_until().filter(|until| *until >= written && beyond.is_none_or(|time| *until >= time))
+/// Up to where it is known that nothing is stopped, as the states of a journal say. These follow from the newest entry, and
+/// know its time alone; a clock that was ahead for a while makes that of an older one the newest. So what is missing is told by
+/// numbers.
+struct Going {
+    /// The newest entry that can be read.
+    newest: u64,
+    /// The newest time that the states know of.
+    until: Timestamp,
+    /// Whether that is the time of the newest entry.
+    is_exact: bool,
+}
+
+impl Going {
+    /// None where something is stopped, and where nobody can tell: the states cannot be read, or are older than what anything
+    /// names, or more was signed than there is, as where a log is gone.
+    fn of(torn: &Source, key: Option<&State>) -> Option<Self> {
+        let (newest, written) = torn.newest()?;
+        let journal = torn.journal();
+        // A new journal may lie beside an old key.
+        let is_of = |says: &Statement| journal.as_ref().is_none_or(|journal| *journal == says.journal);
+        let is_beyond = |says: Statement| says.entries > newest && is_of(&says);
+        let mut signed = torn.checkpoints.iter().filter_map(|(_, checkpoint)| checkpoint.statement().ok());
+        if signed.any(is_beyond) || stated(key).is_some_and(is_beyond) {
+            return None;
+        }
+        let until = torn.going_until().filter(|until| *until >= written)?;
+        Some(Self { newest, until, is_exact: until == written })
+    }
+
+    /// Whether it says anything of what a way leaves out: what is on it is known by itself. A time that is not the newest
+    /// entry's may be of before what is left out.
+    fn reaches(&self, way: &Way) -> bool {
+        way.entries() == self.newest || way.entries() < self.newest && self.is_exact
+    }
 }
 
 /// What the newest checkpoint beside a key says.
@@ -348,42 +387,3 @@ fn rows(numbers: impl Iterator<Item = u64>) -> Vec<(Seq, Seq)> {
     }
     rows
 }
-
-/// The digest of a file; none where there is none. What the disk does not give counts as zeros.
-fn digest(path: &Path) -> Result<Option<Digest>, JournalError> {
-    let io = |source| JournalError::Io { path: path.into(), source };
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io(error)),
-    };
-    let length = file.metadata().map_err(io)?.len();
-    Ok(Some(digest_of(length, |piece, at| file.read_at(piece, at))))
-}
-
-/// The digest of so many bytes, of which `read` gives some from a place on. Where it cannot, the page counts as zeros, and it goes
-/// on behind: a disk that does not give all is what a salvage is for.
-fn digest_of(length: u64, read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> Digest {
-    let (mut hasher, mut piece, mut at) = (Hasher::default(), vec![0; PIECE], 0);
-    while at < length {
-        let left = usize::try_from(length - at).unwrap_or(PIECE);
-        let room = piece.get_mut(..left.min(PIECE)).unwrap_or_default();
-        let bytes = match read(room, at) {
-            // It was cut off meanwhile.
-            Ok(0) => break,
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => {
-                room.fill(0);
-                let on_page = usize::try_from(at % PAGE as u64).unwrap_or_default();
-                room.len().min(PAGE - on_page)
-            }
-        };
-        hasher.update(room.get(..bytes).unwrap_or_default());
-        at += bytes as u64;
-    }
-    hasher.finish()
-}
-
-#[cfg(test)]
-mod tests;

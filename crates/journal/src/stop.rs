@@ -1,10 +1,13 @@
 //! The emergency stop: while it holds, no effect of this home begins, in whatever process and after whatever restart. The
 //! transaction in which an effect begins looks.
 
-use crate::{Entry, Fact, Journal, JournalError, JournalFile, Mint, Payload, begin::state, chain, project};
+use crate::{
+    Clock, Entry, Fact, Journal, JournalError, JournalFile, Mint, Payload, begin::state, chain, project,
+};
 use bailey_protocol::{SessionId, Timestamp};
 use bailey_secrets::Redactor;
-use bailey_store::{Grade, StoreError, Tx, params};
+use bailey_store::{Grade, Store, StoreError, Tx, params};
+use std::{io, thread};
 
 impl Mint {
     /// Stops everything. What has begun is ended by whoever calls this; nothing else begins. Once stopped, it stays so.
@@ -54,6 +57,20 @@ pub(crate) fn stop(
 }
 
 impl JournalFile {
+    /// Writes that everything is stopped, unless it is, and closes the file: for whoever cannot wait as a task does.
+    pub(crate) fn stop(self, redactor: Redactor, clock: &dyn Clock, why: String) -> Result<(), JournalError> {
+        let (path, now) = (self.files().into_iter().next().unwrap_or_default(), clock.now());
+        let write = move || {
+            let store = Store::start(self.database)?;
+            store.write_blocking(Grade::Full, move |tx| stop(tx, &redactor, now, why))
+        };
+        // A thread of a runtime may not wait for a write.
+        let written = thread::Builder::new().spawn(write).and_then(|thread| {
+            thread.join().map_err(|_| io::Error::other("the thread that was to write a stop ended early"))
+        });
+        Ok(written.map_err(|source| JournalError::Io { path, source })??)
+    }
+
     /// Since when everything is stopped, if it is, and how many sessions the journal knows but this one: for whoever tells of both before any
     /// thread begins.
     ///

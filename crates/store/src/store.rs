@@ -222,7 +222,7 @@ impl Store {
     /// Writes a copy of the database as it is at one moment, while others go on; a file that is there is not replaced.
     ///
     /// # Errors
-    /// `StorageFull` among SQLite's: then a part of it may be there.
+    /// `Full` names the copy: then a part of it may be there. Others name the database.
     pub async fn copy_to(&self, copy: &Path) -> Result<(), StoreError> {
         let (from, to) = (self.path().to_path_buf(), copy.to_path_buf());
         let copied = tokio::task::spawn_blocking(move || {
@@ -233,7 +233,10 @@ impl Store {
                 .and_then(|()| File::open(&to)?.sync_all())
                 .map_err(StoreError::custom)
         });
-        copied.await.map_err(StoreError::custom)?
+        copied.await.map_err(StoreError::custom)?.map_err(|error| match error {
+            error @ (StoreError::Full { .. } | StoreError::ReadOnly { .. }) => error.at(copy),
+            error => error.at(self.path()),
+        })
     }
 
     /// Checks every page, index and foreign key; an empty list means that all is well. It reads the whole

@@ -80,7 +80,7 @@ pub(super) async fn run(
         Ok(copied) => copied,
         Err(error) => {
             fs::remove_dir_all(&new).ok();
-            return Err(error.context("there is no copy; the home is as it was"));
+            return Err(error.context("there is no copy; the home is as it was, and older copies stay"));
         }
     };
     let removed = if is_own { remove_old(home, &to)? } else { 0 };
@@ -103,7 +103,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies all of a home: files, bytes, and the newest entry of the journal.
+/// Copies all of a home: files, bytes, and the newest entry of the journal in it.
 async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Result<(usize, u64, u64)> {
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
@@ -114,13 +114,14 @@ async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Res
     let of_journal = to.join(JOURNAL);
     let copied = journal.copy_to(&of_journal);
     tokio::pin!(copied);
-    tokio::select! {
+    let verified = tokio::select! {
         copied = &mut copied => copied,
         () = tokio::time::sleep(SILENCE) => {
-            printer.note("the journal is copied …");
+            printer.note("the journal is copied and verified …");
             copied.await
         }
-    }?;
+    };
+    let entries = verified?.entries;
     if begin.elapsed() > SILENCE {
         printer.note("and the other files …");
     }
@@ -131,7 +132,6 @@ async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Res
         sums::copy(&file.from, &place)?;
         sums.add(to, &file.path)?;
     }
-    let entries = journal.newest();
     sums.write(to)?;
     Ok((sums.files(), sums.bytes(), entries))
 }

@@ -1,10 +1,11 @@
 //! How a copy takes a home's place: in one step of the file system, and whoever opens the home next ends what follows it.
 //!
-//! What is no part of any copy (what sessions changed, and other copies) goes over to the new home after that step. Until it has, a file
-//! there names the old one.
+//! What is no part of any copy (what sessions changed, and other copies) goes over to the new home after that step, and so does a stop
+//! that the old one was given up to then. Until both have, a file there names the old one.
 
 use super::write_private;
 use anyhow::{Context as _, Result};
+use bailey_journal::{JournalFile, SystemClock};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -16,6 +17,8 @@ use std::{
 
 /// That file.
 const MARK: &str = "restoring.json";
+/// The journal of each.
+const JOURNAL: &str = "journal.db";
 /// What goes on in the new home, where the copy has none of it.
 const GOES_ON: [&str; 2] = ["sessions", "backups"];
 
@@ -59,10 +62,37 @@ pub(crate) fn finish(root: &Path) -> Result<()> {
     go_over(root, &mark).with_context(cannot)
 }
 
+/// Whether `folder`, beside the home at `root`, is a new home that nobody makes any more: what has been a home, or is one that is still to
+/// get its name, is none. Nobody else may hold it.
+///
+/// # Errors
+/// When it cannot be told.
+pub(crate) fn is_cut_off(root: &Path, folder: &Path) -> Result<bool> {
+    let mark = root.join(MARK);
+    let is_named = match mark.try_exists()? {
+        true => read(&mark)?.names(folder),
+        false => false,
+    };
+    // A copy has none of that, and each home has.
+    let is_home = GOES_ON.iter().any(|part| folder.join(part).symlink_metadata().is_ok());
+    Ok(!is_named && !is_home)
+}
+
+impl Mark {
+    fn names(&self, folder: &Path) -> bool {
+        let name = folder.file_name().and_then(OsStr::to_str);
+        [&self.old, &self.before].into_iter().any(|named| Some(named.as_str()) == name)
+    }
+}
+
+fn read(mark: &Path) -> Result<Mark> {
+    serde_json::from_slice(&fs::read(mark)?).with_context(|| format!("`{}` is damaged", mark.display()))
+}
+
 /// Each step can be done again.
 fn go_over(root: &Path, mark: &Path) -> Result<()> {
     let is_damaged = || format!("`{}` is damaged", mark.display());
-    let Mark { old, before } = serde_json::from_slice(&fs::read(mark)?).with_context(is_damaged)?;
+    let Mark { old, before } = read(mark)?;
     let beside = |name: &str| Some(root.with_file_name(Path::new(name).file_name()?));
     let old = beside(&old).with_context(is_damaged)?;
     let before = beside(&before).with_context(is_damaged)?;
@@ -80,6 +110,8 @@ fn go_over(root: &Path, mark: &Path) -> Result<()> {
         // The old home may have been removed.
         File::open(folder).map_or(Ok(()), |folder| folder.sync_all())?;
     }
+    // As late as can be: whoever was at the old home may have stopped it since somebody looked, also after the exchange.
+    JournalFile::stop_as(&root.join(JOURNAL), &before.join(JOURNAL), &SystemClock)?;
     Ok(fs::remove_file(mark)?)
 }
 
@@ -96,4 +128,33 @@ fn go_on(before: &Path, now: &Path) -> Result<()> {
         fs::rename(before, now).with_context(cannot)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MARK, is_cut_off};
+    use serde_json::json;
+    use std::fs;
+
+    #[test]
+    fn a_home_that_is_still_to_get_its_name_is_not_cut_off() {
+        let place = tempfile::tempdir().unwrap();
+        let [root, old, new] =
+            ["home", "home.restoring-1", "home.restoring-2"].map(|name| place.path().join(name));
+        for folder in [&root, &old, &new] {
+            fs::create_dir(folder).unwrap();
+        }
+        assert!(is_cut_off(&root, &old).unwrap(), "the control: there is no mark");
+        fs::write(
+            root.join(MARK),
+            json!({ "old": "home.restoring-1", "before": "home.before-1" }).to_string(),
+        )
+        .unwrap();
+        assert!(!is_cut_off(&root, &old).unwrap());
+        assert!(is_cut_off(&root, &new).unwrap());
+        fs::create_dir(new.join("sessions")).unwrap();
+        assert!(!is_cut_off(&root, &new).unwrap(), "it was a home");
+        fs::write(root.join(MARK), "{").unwrap();
+        assert!(is_cut_off(&root, &old).is_err(), "nobody can tell");
+    }
 }

@@ -164,6 +164,59 @@ fn a_home_keeps_five_copies_and_a_copy_replaces_nothing() {
     nothing_left(&stage);
 }
 
+/// Writes into a journal past Bailey, as somebody with an SQLite shell would.
+fn tamper(journal: &Path, sql: &str) {
+    let script = "import sqlite3, sys\nd = sqlite3.connect(sys.argv[1])\nd.execute(sys.argv[2])\nd.commit()\nd.execute('PRAGMA wal_checkpoint(TRUNCATE)')\nd.close()\n";
+    let done = Command::new("python3").args(["-c", script]).arg(journal).arg(sql).status().unwrap();
+    assert!(done.success());
+}
+
+#[test]
+fn a_journal_whose_chain_is_broken_pushes_no_good_copy_out() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    let (journal, backups) = (stage.home().join("journal.db"), stage.home().join("backups"));
+    for number in 1..=5 {
+        fs::rename(backup(&stage, &[]), backups.join(format!("2020010{number}T000000Z"))).unwrap();
+    }
+    let good = names(&backups);
+    tamper(&journal, "UPDATE entry SET body = CAST(CAST(body AS TEXT) || ' ' AS BLOB) WHERE seq = 3");
+    let ran = stage.ran(&["backup"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    for said in ["there is no copy", "older copies stay", "broken at entry 3", "`bailey audit salvage`"] {
+        assert!(ran.stderr.contains(said), "{said}: {ran:?}");
+    }
+    assert_eq!(names(&backups), good);
+    let none = stage.folder().join("none");
+    assert_eq!(stage.ran(&["backup", none.to_str().unwrap()]).code, Some(5));
+    assert!(!none.exists());
+    nothing_left(&stage);
+    // The control: the same journal, put right.
+    tamper(&journal, "UPDATE entry SET body = CAST(rtrim(CAST(body AS TEXT)) AS BLOB) WHERE seq = 3");
+    backup(&stage, &[]);
+    assert!(names(&backups).len() == 5 && !backups.join(&good[0]).exists());
+}
+
+#[test]
+fn a_journal_whose_pages_are_damaged_is_named() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    let journal = stage.home().join("journal.db");
+    tamper(&journal, "CREATE TABLE torn AS SELECT seq, bytes FROM payload");
+    // The control.
+    backup(&stage, &[stage.folder().join("whole").to_str().unwrap()]);
+    let script = "import sqlite3, sys\nprint(sqlite3.connect(sys.argv[1]).execute(\"SELECT rootpage FROM sqlite_schema WHERE name = 'torn'\").fetchone()[0])\n";
+    let found = Command::new("python3").args(["-c", script]).arg(&journal).output().unwrap();
+    let page: u64 = String::from_utf8(found.stdout).unwrap().trim().parse().unwrap();
+    let mut file = fs::OpenOptions::new().write(true).open(&journal).unwrap();
+    file.seek(SeekFrom::Start((page - 1) * 4096)).unwrap();
+    file.write_all(&[0; 4096]).unwrap();
+    let ran = stage.ran(&["backup", stage.folder().join("torn").to_str().unwrap()]);
+    assert!(ran.code == Some(5) && ran.stderr.contains("there is no copy"), "{ran:?}");
+    assert!(ran.stderr.contains("home/journal.db` is damaged"), "{ran:?}");
+    nothing_left(&stage);
+}
+
 #[test]
 fn what_is_damaged_or_hostile_changes_nothing() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -384,9 +437,10 @@ fn a_restore_killed_at_any_moment_leaves_one_home_or_the_other() {
     }
     println!("{} kept the one home, {} have the other", seen[0], seen[1]);
     assert!(seen[0] > 0, "none was killed before");
-    // And one that nobody kills is done.
+    // And one that nobody kills is done, and leaves nothing of the others.
     assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
     assert_eq!(titles(&stage), new);
+    nothing_left(&stage);
 }
 
 fn restoring(stage: &Stage) -> Vec<PathBuf> {
@@ -453,6 +507,111 @@ fn a_restore_that_was_cut_off_is_ended_by_whoever_comes_next() {
     assert_eq!(titles(&stage), ["of the morning"]);
     assert!(!mark.exists());
     assert_eq!(parts(), whole);
+}
+
+/// As a kill leaves it after the copy has the home's place: whoever was at the old one wrote a stop into it.
+#[test]
+fn a_stop_that_was_made_beside_a_restore_holds_in_the_new_home() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "before");
+    let copy = backup(&stage, &[]);
+    let (home, old) = (stage.home(), stage.folder().join("home.restoring-4711"));
+    for (what, is_stopped) in [("the control", false), ("stopped", true), ("nothing left of it", true)] {
+        let ran = stage.ran(&["--json", "restore", copy.to_str().unwrap()]);
+        assert_eq!((ran.code, &ran.lines()[0]["stopped"]), (Some(0), &json!(null)), "{what}: {ran:?}");
+        let [before] = &befores(&stage)[..] else { panic!("{what}: {:?}", befores(&stage)) };
+        if what == "stopped" {
+            let mut stop = Command::new(env!("CARGO_BIN_EXE_bailey"));
+            let stopped = Ran::of(stop.arg("--home").arg(before).arg("estop").output().unwrap());
+            assert_eq!(stopped.code, Some(0), "{stopped:?}");
+        }
+        let begun = json!({ "old": "home.restoring-4711", "before": before.file_name().unwrap().to_str() });
+        fs::write(home.join("restoring.json"), begun.to_string()).unwrap();
+        match what {
+            "nothing left of it" => fs::remove_dir_all(before).unwrap(),
+            _ => fs::rename(before, &old).unwrap(),
+        }
+        let run = stage.ran(&["sandbox", "run", "--", "true"]);
+        assert_eq!(run.code != Some(0), is_stopped, "{what}: {run:?}");
+        assert_eq!(stage.entries("stopped").len(), usize::from(is_stopped), "{what}");
+        assert!(!home.join("restoring.json").exists() && !old.exists(), "{what}");
+        // The next one begins with a home that nobody stopped.
+        fs::remove_dir_all(before).ok();
+        fs::remove_file(home.join("journal.db")).unwrap();
+        fs::remove_file(home.join("journal.key")).unwrap();
+    }
+}
+
+#[test]
+fn homes_that_were_cut_off_before_they_had_their_place_are_removed_by_the_next_restore() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    let copy = backup(&stage, &[]);
+    let [cut, held, was, other] = ["4711", "4712", "4713", "mine"]
+        .map(|process| stage.folder().join(format!("home.restoring-{process}")));
+    for folder in [&cut, &held, &was, &other] {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join(".env"), "SOME_KEY=canary-of-the-key\n").unwrap();
+    }
+    // What has been a home has these.
+    fs::create_dir(was.join("sessions")).unwrap();
+    // This one is still being made.
+    let made = fs::File::open(&held).unwrap();
+    made.lock().unwrap();
+    let restore = || assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    restore();
+    assert!(!cut.exists() && held.exists() && was.exists() && other.exists());
+    drop(made);
+    restore();
+    assert!(!held.exists() && was.exists() && other.exists());
+}
+
+#[test]
+fn what_a_schedule_did_is_not_done_again_after_the_way_back() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    for name in ["done", "ahead"] {
+        let added = stage.ran(&["schedule", "add", name, "--cron", "* * * * *", "look around"]);
+        assert_eq!(added.code, Some(0), "{added:?}");
+    }
+    let of = |home: &Path| -> Value {
+        serde_json::from_slice(&fs::read(home.join("schedules.json")).unwrap()).unwrap()
+    };
+    let mut all = of(&stage.home());
+    let written = all["done"]["since"].as_str().unwrap().to_owned();
+    let id = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].clone();
+    all["done"]["since"] = json!("2020-01-01T00:00:00Z");
+    all["done"]["begun"] = json!({ "moment": "2020-01-01T00:01:00Z", "session": id });
+    all["ahead"]["since"] = json!("2999-01-01T00:00:00Z");
+    fs::write(stage.home().join("schedules.json"), all.to_string()).unwrap();
+    let copy = backup(&stage, &[]);
+    assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    let now = of(&stage.home());
+    assert!(now["done"]["since"].as_str().unwrap()[..19] >= written[..19], "{now}");
+    assert!(now["done"]["begun"].is_null() && now["done"]["task"] == all["done"]["task"], "{now}");
+    assert_eq!(now["ahead"], all["ahead"]);
+    // The control: the copy has what was to be done then.
+    assert_eq!(of(&stage.home().join("backups").join(copy.file_name().unwrap())), all);
+}
+
+#[test]
+fn programs_of_a_home_come_back_as_programs() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    let set = |name: &str, mode: u32| {
+        fs::create_dir_all(stage.home().join("tools")).unwrap();
+        fs::write(stage.home().join(name), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(stage.home().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set("tools/program", 0o755);
+    set("tools/text", 0o666);
+    let copy = stage.folder().join("copy");
+    backup(&stage, &[copy.to_str().unwrap()]);
+    assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    for home in [copy, stage.home()] {
+        let mode = |name: &str| fs::metadata(home.join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("tools/program"), mode("tools/text")), (0o700, 0o600), "{}", home.display());
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::{
     fact::Stored,
     project::{NEWEST, STOPPED},
 };
-use bailey_protocol::Timestamp;
+use bailey_protocol::{Digest, Timestamp};
 use bailey_store::{Kind, Place, Torn, types::Value};
 use std::path::{Path, PathBuf};
 
@@ -56,6 +56,12 @@ impl Source {
         let checkpoints = signed.into_iter().filter_map(|place| checkpoint(torn.row(place)?)).collect();
         let states = named.into_iter().filter_map(|place| state(torn.row(place)?)).collect();
         Ok(Self { path: path.into(), torn, entries, payloads, checkpoints, states })
+    }
+
+    /// The hash of the first entry, by which checkpoints name the journal; none where that cannot be read.
+    pub(super) fn journal(&self) -> Option<Digest> {
+        let hash = self.entries(1).find_map(|place| self.entry(1, place))?.link.hash;
+        hash.try_into().ok().map(Digest)
     }
 
     /// The highest number of an entry that can be read and says the same of itself, and when that was written.

@@ -36,8 +36,8 @@ pub(super) fn name(journal: &Path, time: &str) -> PathBuf {
     name
 }
 
-/// Has the files in `folder` wait to take the journal's place.
-pub(super) fn begin(journal: &Path, folder: &Path, kept: &Path, keeps_key: bool) -> io::Result<()> {
+/// Makes all ready in `folder` for the moment that counts, and waits until it is on disk.
+pub(super) fn harden(folder: &Path, kept: &Path, keeps_key: bool) -> io::Result<()> {
     if !keeps_key {
         // A key that was never used: a new line of keys begins.
         drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(KEY))?);
@@ -47,7 +47,11 @@ pub(super) fn begin(journal: &Path, folder: &Path, kept: &Path, keeps_key: bool)
     }
     DirBuilder::new().mode(0o700).create(folder.join(kept.file_name().unwrap_or_default()))?;
     File::open(folder.join(JOURNAL))?.sync_all()?;
-    File::open(folder)?.sync_all()?;
+    File::open(folder)?.sync_all()
+}
+
+/// Has the files in `folder` wait to take the journal's place.
+pub(super) fn begin(journal: &Path, folder: &Path) -> io::Result<()> {
     fs::rename(folder, journal.with_extension(READY))?;
     sync(journal)
 }

@@ -6,7 +6,9 @@ use bailey_journal::{BeginError, Journal, JournalError, Salvage, Standing, Terms
 use bailey_policy::Pattern;
 use bailey_protocol::{Answer, ApprovalId, Digest, Labels, Sealed, SessionId, TurnId};
 use bailey_secrets::{Redactor, Vault};
-use std::{fs, time::Duration};
+use bailey_store::params;
+use bailey_testkit::FakeClock;
+use std::{fs, os::unix::fs::FileExt as _, path::Path, sync::Arc, time::Duration};
 
 fn redactor() -> Redactor {
     Redactor::new(&Vault::default())
@@ -21,6 +23,14 @@ async fn talk(desk: &Desk) -> SessionId {
         desk.journal.accept(session, TurnId::new(1, [1; 10]), text, Labels::default()).await.unwrap();
     }
     session
+}
+
+/// One message by a clock that is a year ahead; whatever comes after it is older.
+async fn talk_ahead(desk: &Desk, session: SessionId) {
+    let clock = Arc::new(FakeClock::at("2027-01-02T03:04:05Z"));
+    let (journal, _) = Journal::open(&desk.path(), redactor(), clock).await.unwrap();
+    let labels = Labels::default();
+    journal.accept(session, TurnId::new(1, [2; 10]), "ahead", labels).await.unwrap();
 }
 
 /// A question of each kind: open, and answered so.
@@ -189,6 +199,125 @@ async fn states_that_are_older_than_what_was_signed_say_nothing() {
     }
 }
 
+/// By times, all that comes after a clock was ahead is older than what the states know.
+#[tokio::test]
+async fn a_log_that_is_lost_lifts_no_stop_where_a_clock_was_ahead() {
+    for signs in [true, false] {
+        let desk = desk().await;
+        let session = talk(&desk).await;
+        talk_ahead(&desk, session).await;
+        desk.raw().checkpoint().await.unwrap();
+        let older = fs::read(desk.path()).unwrap();
+        desk.mint.stop("a test").await.unwrap();
+        if signs {
+            desk.journal.checkpoint().await.unwrap();
+        }
+        let closed = desk.close();
+        fs::write(closed.path(), older).unwrap();
+        closed.tear(1);
+        assert_eq!(is_stopped(&closed.path()), signs);
+        let (desk, said, _) = salvaged(closed).await;
+        assert_eq!((said, begins(&desk, session).await), (signs, !signs), "the control: nothing else knows");
+    }
+}
+
+/// The page of the states is as it was before the stop, and the stop's own page is gone.
+#[tokio::test]
+async fn states_of_before_a_stop_say_nothing_where_a_clock_was_ahead() {
+    for stops in [true, false] {
+        let desk = desk().await;
+        let session = talk(&desk).await;
+        talk_ahead(&desk, session).await;
+        desk.raw().checkpoint().await.unwrap();
+        let at = (desk.root("state").await - 1) * PAGE as u64;
+        let mut older = [0; PAGE];
+        fs::File::open(desk.path()).unwrap().read_exact_at(&mut older, at).unwrap();
+        if stops {
+            desk.mint.stop("a test").await.unwrap();
+        }
+        let number = desk.journal.newest();
+        talk(&desk).await;
+        let closed = desk.close();
+        fs::OpenOptions::new().write(true).open(closed.path()).unwrap().write_all_at(&older, at).unwrap();
+        if stops {
+            closed.tear(page_of(&closed, &format!("\"seq\":\"{number}\"")));
+        }
+        closed.tear(1);
+        assert_eq!(is_stopped(&closed.path()), stops);
+        let (desk, said, kept) = salvaged(closed).await;
+        assert_eq!(kept < number, stops);
+        assert_eq!((said, begins(&desk, session).await), (stops, !stops), "the control: nothing is lost");
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn what_is_written_while_a_salvage_works_is_not_put_away_with_the_torn_journal() {
+    for writes in [true, false] {
+        let desk = desk().await;
+        let session = talk(&desk).await;
+        // Nobody who writes comes by that table.
+        let page = desk.root("revealed").await;
+        let mut closed = desk.close();
+        closed.tear(page);
+        let (path, clock) = (closed.path(), closed.clock.clone());
+        let prepare = move || Salvage::prepare(&path, &[], &redactor(), &*clock).unwrap();
+        let salvage = tokio::task::spawn_blocking(prepare).await.unwrap();
+        assert!(!salvage.is_stopped());
+        if writes {
+            let desk = closed.open().await;
+            desk.mint.stop("a test").await.unwrap();
+            closed = desk.close();
+        }
+        let torn = fs::read(closed.path()).unwrap();
+        let finished = tokio::task::spawn_blocking(|| salvage.finish()).await.unwrap();
+        assert_eq!(finished.is_err(), writes, "{finished:?}");
+        assert_eq!(fs::read(closed.path()).unwrap() == torn, writes);
+        if let Err(error) = finished {
+            assert!(error.to_string().contains("somebody wrote into it meanwhile"), "{error}");
+            let left = names(closed.home.path());
+            assert!(!left.iter().any(|name| name.contains("salvag") || name.contains("torn-")), "{left:?}");
+            // Once more, and it is in the new one.
+            let (desk, said, _) = salvaged(closed).await;
+            assert!(said && !begins(&desk, session).await);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_is_verified_from_its_first_entry_on_and_stays_as_it_was_written() {
+    let desk = desk().await;
+    let (early, _) = desk.second().await;
+    for _ in 0..8 {
+        talk(&desk).await;
+    }
+    let there = tempfile::tempdir().unwrap();
+    let copy = |name: &str| there.path().join(name);
+    // What it says of the copy is what is in it, and not what this process knows of.
+    let verified = early.copy_to(&copy("whole.db")).await.unwrap();
+    assert_eq!(verified.entries, desk.journal.newest());
+    assert_ne!(verified.entries, early.newest());
+    assert!(verified.entries > 256, "more than are looked at when a journal is opened");
+    // No log is beside it, and none is asked for: byte 18 of a header (SQLite's file format, 1.3).
+    assert_eq!(names(there.path()), ["whole.db"]);
+    assert_eq!(fs::read(copy("whole.db")).unwrap()[18], 1);
+    desk.tamper(|tx| {
+        let sql = "UPDATE entry SET body = CAST(body || ' ' AS BLOB) WHERE seq = 3";
+        tx.execute(sql, params![]).unwrap()
+    })
+    .await;
+    let broken = desk.journal.copy_to(&copy("broken.db")).await;
+    assert!(matches!(&broken, Err(JournalError::Broken(broken)) if broken.seq == 3), "{broken:?}");
+    // What is just being written goes on meanwhile.
+    desk.journal.verify_tail(256).await.unwrap();
+}
+
 #[tokio::test]
 async fn whether_a_journal_is_stopped_can_be_asked_without_opening_it() {
     let desk = desk().await;
@@ -212,6 +341,14 @@ async fn whether_a_journal_is_stopped_can_be_asked_without_opening_it() {
     assert!(is_stopped(&path), "nobody can tell");
     assert_eq!(fs::read(&path).unwrap(), b"", "and nothing is written");
     fs::write(&path, whole).unwrap();
+    assert!(!is_stopped(&path), "the control");
+    // One that is gone from beside what it signed; and where nothing was signed, there never was one.
+    fs::remove_file(&path).unwrap();
+    assert!(is_stopped(&path), "nobody can tell");
+    drop(Journal::open(&path, redactor(), Arc::new(FakeClock::default())).await.unwrap());
+    assert!(!is_stopped(&path), "one that begins anew beside an old key");
+    fs::remove_file(&path).unwrap();
+    fs::remove_file(path.with_extension("key")).unwrap();
     assert!(!is_stopped(&path), "the control");
 }
 

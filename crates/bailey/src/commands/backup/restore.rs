@@ -1,28 +1,40 @@
 //! The way back: a copy takes a home's place, wholly or not at all.
 
-use super::{ENV, JOURNAL, POOL, sums::Sums};
+use super::{ENV, JOURNAL, POOL, hold, sums::Sums};
 use crate::{
     commands::estop::running::in_use,
     daemon::client::Client,
     home::{Home, make_private, swap},
     identity,
     print::Printer,
+    schedules::Schedules,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Journal, SystemClock};
 use bailey_protocol::Timestamp;
 use bailey_secrets::{Redactor, Vault};
 use serde_json::json;
-use std::{ffi::OsStr, fs, io, path::Path, process::ExitCode, sync::Arc};
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+/// What the name of a home that is being made has behind that of the home, before its process.
+const NEW: &str = "restoring-";
 
 pub(in crate::commands) async fn run(home: &Home, from: &Path, printer: &Printer) -> Result<ExitCode> {
     let from = fs::canonicalize(from).with_context(|| format!("cannot find `{}`", from.display()))?;
     unused(home)?;
     let name = home.root.file_name().and_then(OsStr::to_str).context("the home has no name")?;
     let beside = |what: &str| home.root.with_file_name(format!("{name}.{what}"));
-    let new = beside(&format!("restoring-{}", std::process::id()));
+    remove_cut_off(&home.root, &beside(NEW))?;
+    let new = beside(&format!("{NEW}{}", std::process::id()));
     make_private(&new)?;
-    let (entries, stopped) = match prepare(home, &from, &new).await {
+    let held = hold(&new);
+    let entries = match prepare(home, &from, &new).await {
         Ok(prepared) => prepared,
         Err(error) => {
             fs::remove_dir_all(&new).ok();
@@ -41,7 +53,10 @@ pub(in crate::commands) async fn run(home: &Home, from: &Path, printer: &Printer
         fs::remove_dir_all(&new).ok();
         return Err(error.context("nothing was changed"));
     }
+    // It is the home itself from here on.
+    drop(held);
     swap::finish(&home.root)?;
+    let stopped = stopped(home).await?;
     identity::tell_stopped(home, stopped)?;
     if printer.is_json() {
         printer.json(&json!({ "home": home.root, "from": from, "entries": entries, "before": before, "stopped": stopped }));
@@ -72,8 +87,37 @@ pub(in crate::commands) fn unused(home: &Home) -> Result<()> {
     Ok(())
 }
 
-/// Makes the home that will be, and looks that it holds: the newest entry that it brings back, and since when it is stopped, if it is.
-async fn prepare(home: &Home, from: &Path, new: &Path) -> Result<(u64, Option<Timestamp>)> {
+/// Removes what restores left beside the home that were killed before they had its place: it has the keys of `.env`, too.
+fn remove_cut_off(root: &Path, new: &Path) -> Result<()> {
+    let begin = new.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let is_new = |path: &Path| {
+        let name = path.file_name().and_then(OsStr::to_str);
+        let process = name.and_then(|name| name.strip_prefix(begin)).unwrap_or_default();
+        let is_number = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && path.symlink_metadata().is_ok_and(|about| about.is_dir())
+    };
+    let entries = fs::read_dir(root.parent().unwrap_or(Path::new("/")))?;
+    let all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_new(path)).collect();
+    for folder in all {
+        // Held for as long as it is removed; the mark is read after that, which whoever held it has written by then.
+        let held = hold(&folder);
+        if held.is_some() && swap::is_cut_off(root, &folder)? {
+            let cannot = || format!("a restore was cut off, and `{}` cannot be removed", folder.display());
+            fs::remove_dir_all(&folder).with_context(cannot)?;
+        }
+    }
+    Ok(())
+}
+
+/// Since when the home is stopped, if it is.
+async fn stopped(home: &Home) -> Result<Option<Timestamp>> {
+    let redactor = Redactor::new(&Vault::default());
+    let (journal, _) = Journal::open(&home.journal(), redactor, Arc::new(SystemClock)).await?;
+    Ok(journal.stopped().await?)
+}
+
+/// Makes the home that will be, and looks that it holds: the newest entry that it brings back.
+async fn prepare(home: &Home, from: &Path, new: &Path) -> Result<u64> {
     let sums = Sums::read(from)?;
     if !sums.paths().any(|path| path == Path::new(JOURNAL)) {
         bail!("`{}` has no journal: it is no copy of a home", from.display());
@@ -88,6 +132,7 @@ async fn prepare(home: &Home, from: &Path, new: &Path) -> Result<(u64, Option<Ti
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
+    Schedules::begin_anew(&Home { root: new.to_path_buf(), ..home.clone() }, SystemClock.now())?;
     let redactor = Redactor::new(&Vault::default());
     let (journal, _) = Journal::open(&new.join(JOURNAL), redactor, Arc::new(SystemClock)).await?;
     journal.verify_chain().await?;
@@ -95,5 +140,5 @@ async fn prepare(home: &Home, from: &Path, new: &Path) -> Result<(u64, Option<Ti
     // Who looks later sees that something is missing, and since when.
     let is_stopped = bailey_journal::is_stopped(&home.journal());
     journal.note_restored(format!("from {}", from.display()), is_stopped).await?;
-    Ok((entries, journal.stopped().await?))
+    Ok(entries)
 }

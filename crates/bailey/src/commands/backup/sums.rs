@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     fs::{File, OpenOptions},
     io::{self, Read as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Component, Path, PathBuf},
 };
 
@@ -108,17 +108,19 @@ impl Sums {
     }
 }
 
-/// Copies one file, which is no link, for its owner alone, and waits for the disk.
+/// Copies one file, which is no link, for its owner alone, and waits for the disk. A program stays one.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let cannot = || format!("cannot copy `{}`", from.display());
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let mut read = OpenOptions::new().read(true).custom_flags(flags).open(from).with_context(cannot)?;
-    if !read.metadata()?.is_file() {
+    let about = read.metadata()?;
+    if !about.is_file() {
         bail!("{}: it is no file", cannot());
     }
+    let mode = 0o600 | about.permissions().mode() & 0o100;
     let mut write =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).with_context(cannot)?;
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(to).with_context(cannot)?;
     io::copy(&mut read, &mut write).and_then(|_| write.sync_all()).with_context(cannot)
 }
 

@@ -1,6 +1,6 @@
 //! An exchange that was cut off after each of its steps is ended by whoever comes next.
 
-use super::{begin, finish};
+use super::{begin, finish, harden};
 use std::{fs, path::Path};
 
 /// A home with a torn journal, and a new one that waits, with a key of its own or without.
@@ -16,7 +16,8 @@ fn waiting(home: &Path, keeps_key: bool) {
     let folder = home.join("journal.salvaging-1");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("journal.db"), "new").unwrap();
-    begin(&home.join("journal.db"), &folder, &home.join("journal.torn-1"), keeps_key).unwrap();
+    harden(&folder, &home.join("journal.torn-1"), keeps_key).unwrap();
+    begin(&home.join("journal.db"), &folder).unwrap();
 }
 
 /// That all of it is done.
@@ -74,7 +75,6 @@ fn a_new_journal_that_is_not_whole_in_its_file_takes_no_place() {
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("journal.db"), "new").unwrap();
     fs::write(folder.join("journal.db-wal"), "more").unwrap();
-    let journal = home.path().join("journal.db");
-    assert!(begin(&journal, &folder, &home.path().join("journal.torn-1"), true).is_err());
+    assert!(harden(&folder, &home.path().join("journal.torn-1"), true).is_err());
     assert!(!home.path().join("journal.salvaged").exists());
 }

@@ -1,6 +1,7 @@
 //! What a disk does not give hinders nothing.
 
-use super::{PAGE, PIECE, digest, digest_of};
+use super::{digest, digest_of};
+use crate::salvage::{PAGE, PIECE};
 use bailey_protocol::Digest;
 use std::{fs, io, path::Path};
 
