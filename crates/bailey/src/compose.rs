@@ -16,7 +16,7 @@ use crate::{
     exit::Mistyped,
     extensions::Extensions,
     herald::Herald,
-    home::Home,
+    home::{Home, write_private},
     identity::{self, Papers},
     law::{self, Law},
     person::person,
@@ -31,8 +31,8 @@ use anyhow::{Context as _, Result, bail};
 use bailey_agent::{Loop, Patience, Retry};
 use bailey_egress::{Authority, BoundKey, ForwardProxy, LineEnd};
 use bailey_journal::{
-    Answerer, BeginError, Clock as _, Confined, Fact, GuestLock, Holder, Journal, JournalFile, NewSession,
-    Query, SystemClock,
+    Answerer, BeginError, Clock as _, Confined, Fact, FileLocks, GuestLock, Holder, InUse, Journal,
+    JournalFile, NewSession, Query, SystemClock,
 };
 use bailey_kernel::{Acted, Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Tell};
 use bailey_llm::Recording;
@@ -44,6 +44,7 @@ use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::{ToolConfig, Toolbox};
 use models::{Models, models};
 use std::{
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -61,6 +62,8 @@ const ROOT: u32 = 0;
 /// The most of this process's own command line that others are told, in words and characters.
 const COMMAND_WORDS_MAX: usize = 32;
 const COMMAND_CHARS_MAX: usize = 160;
+/// The file in a session's folder that says how many tokens its owner lets it use up.
+const BOUND: &str = "tokens";
 /// How the private option of a conversation's processes begins.
 pub(crate) const SEAT: &str = "--seat=";
 
@@ -317,6 +320,9 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     if matches!(session.opening, Opening::Resume(_)) {
         session.home.spend(id)?;
     }
+    // Bound, this process writes nothing there.
+    let (config, of_bound) = bounded(&session, &place.folder)?;
+    let session = Session { config: &config, ..session };
     // Before this process binds itself: it starts another one.
     let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
@@ -378,6 +384,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let remarks = remark
         .into_iter()
         .chain(of_own)
+        .chain(of_bound)
         .chain(of_papers)
         .chain(kept)
         .chain(clock::remark(&journal).await)
@@ -463,6 +470,34 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         tokio::spawn(async move { kernel.start_extensions(&owner).await });
     }
     Ok(Open { host, kernel, events, remarks, unenforced, witness })
+}
+
+/// The configuration as it holds for a session: what that may use up is no more than `--tokens` said when it began, or said since; and
+/// what a person should know of that. Each opening is bound by it, whoever opens it: the page, a chat, a daemon after a kill.
+fn bounded(session: &Session<'_>, folder: &Path) -> Result<(Config, Option<String>)> {
+    let mut config = session.config.clone();
+    let Some(options) = session.options else { return Ok((config, None)) };
+    let path = folder.join(BOUND);
+    if let Some(tokens) = options.tokens {
+        config.spend(Some(tokens));
+        // Of one that somebody else works in nothing is changed: it is not opened.
+        if let Ok(None) = InUse::of(folder, &FileLocks::now().unwrap_or_default()) {
+            write_private(&path, tokens.to_string().as_bytes())?;
+        }
+        return Ok((config, None));
+    }
+    let kept = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((config, None)),
+        kept => kept.with_context(|| format!("cannot read `{}`", path.display()))?,
+    };
+    let tokens = kept.trim().parse().with_context(|| format!("`{}` is damaged", path.display()))?;
+    let before = config.budgets.session.tokens;
+    config.spend(Some(tokens));
+    let remark = format!(
+        "the session may use up {tokens} tokens at most, as `--tokens` said: `bailey sessions resume` with another `--tokens` replaces that"
+    );
+    let is_lower = config.budgets.session.tokens != before;
+    Ok((config, is_lower.then_some(remark)))
 }
 
 /// The papers of the home, with what is true of this session, and what a person should know of them. None where no turn will run.

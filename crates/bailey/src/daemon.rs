@@ -42,14 +42,16 @@ use memory::Watch;
 use notify::Manager;
 use record::Record;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    fs,
+    future::pending,
+    io,
     io::Write as _,
     os::{fd::OwnedFd, unix::process::CommandExt as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     rc::Rc,
     time::{Duration, Instant},
@@ -60,7 +62,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{Notify, Semaphore, oneshot},
     task::{LocalSet, spawn_blocking, spawn_local},
-    time::{interval, sleep, timeout},
+    time::{interval, sleep, sleep_until, timeout},
 };
 use wire::{Ask, DRAIN, RULES, Report, Request, Running, State, Status, Told, Wanted};
 
@@ -101,7 +103,7 @@ fn session() -> SessionId {
 struct Daemon {
     home: Home,
     since: Timestamp,
-    log: Log,
+    log: Noted,
     manager: Manager,
     sessions: RefCell<BTreeMap<SessionId, Held>>,
     /// When processes of sessions ended that nobody told to.
@@ -116,6 +118,9 @@ struct Daemon {
     told: health::Told,
     turns: Cell<u64>,
     is_stopping: Cell<bool>,
+    /// Until when turns that run are waited for then, and what wakes whoever waits when that comes nearer.
+    waits_until: Cell<Option<Instant>>,
+    hurried: Notify,
     /// Whether the home is copied each day, and whether it is being copied.
     is_daily: Cell<bool>,
     is_copying: Cell<bool>,
@@ -123,6 +128,42 @@ struct Daemon {
     /// Wakes whoever waits for a session's state, or for one that is being opened.
     changed: Notify,
     ended: Notify,
+}
+
+/// The log, which is printed, too, as the configuration says.
+struct Noted {
+    folder: PathBuf,
+    log: RefCell<Log>,
+    is_printed: Cell<bool>,
+}
+
+impl Noted {
+    fn open(folder: &Path, is_printed: bool) -> Result<Self> {
+        let log = RefCell::new(Log::open(folder, is_printed)?);
+        Ok(Self { folder: folder.to_path_buf(), log, is_printed: Cell::new(is_printed) })
+    }
+
+    fn note(&self, what: &str, about: Value) {
+        self.log.borrow().note(what, about);
+    }
+
+    /// Begins to print what is noted, or ends that. What was to be printed before still is, and nobody waits for it.
+    fn print(&self, is_printed: bool) {
+        if self.is_printed.get() == is_printed {
+            return;
+        }
+        match Log::open(&self.folder, is_printed) {
+            Ok(log) => {
+                self.log.replace(log);
+                self.is_printed.set(is_printed);
+            }
+            Err(error) => self.note("not_printed", json!({ "why": format!("{error:#}") })),
+        }
+    }
+
+    fn end(&self) {
+        self.log.borrow().end();
+    }
 }
 
 /// How sessions are ended that do not end by themselves.
@@ -185,7 +226,7 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
     let daemon = Rc::new(Daemon {
         home: home.clone(),
         since,
-        log: Log::open(&folder, config.telemetry.logs.is_some())?,
+        log: Noted::open(&folder, config.telemetry.logs.is_some())?,
         manager: Manager::find(),
         sessions: RefCell::default(),
         crashes: RefCell::default(),
@@ -198,6 +239,8 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
         told: health::Told::default(),
         turns: Cell::new(0),
         is_stopping: Cell::new(false),
+        waits_until: Cell::default(),
+        hurried: Notify::new(),
         is_daily: Cell::new(config.daily_backup),
         is_copying: Cell::default(),
         memory: Watch::new(config.memory),
@@ -247,6 +290,7 @@ async fn alone(folder: &Path, holder: &Holder) -> Result<SessionLock> {
 /// That what a session would obey can be obeyed.
 fn look(home: &Home) -> Result<Config> {
     let config = Config::load(home)?;
+    config.check_agents(home)?;
     compose::policy(home, &Extensions::read(&config))?;
     compose::catalogue(home)?;
     Ok(config)
@@ -402,6 +446,7 @@ impl Daemon {
             self.log.note("not_reloaded", json!({ "why": format!("{error:#}") }));
             error.context("nothing was changed")
         })?;
+        self.log.print(config.telemetry.logs.is_some());
         self.is_daily.set(config.daily_backup);
         self.memory.limits.set(config.memory);
         if !self.is_stopping.get() {
@@ -427,9 +472,15 @@ impl Daemon {
         Ok(Told::Reloaded { older })
     }
 
-    /// Ends: no session begins, turns that run are waited for, and what is left then ends where it stands.
+    /// Ends: no session begins, turns that run are waited for, and what is left then ends where it stands. Whoever says it once more makes
+    /// it come sooner, and never later.
     fn stop(self: &Rc<Self>, patience: Duration) {
+        // One that no clock reaches is as good as none.
+        let until = Instant::now().checked_add(patience);
+        let sooner = [self.waits_until.get(), until].into_iter().flatten().min();
+        self.waits_until.set(sooner);
         if self.is_stopping.replace(true) {
+            self.hurried.notify_one();
             return;
         }
         self.manager.tell("STOPPING=1");
@@ -439,13 +490,13 @@ impl Daemon {
         let daemon = self.clone();
         spawn_local(async move {
             // Who works is cut first, and who is about to end has some time more.
-            for (patience, cut) in
-                [(patience, Cut::Working), (ENDING_MAX, Cut::All), (ENDING_MAX, Cut::Killed)]
-            {
-                if timeout(patience, daemon.emptied()).await.is_ok() {
+            let mut is_empty = daemon.emptied_in_time().await;
+            for cut in [Cut::Working, Cut::All, Cut::Killed] {
+                if is_empty {
                     break;
                 }
                 daemon.cut(cut);
+                is_empty = cut == Cut::Killed || timeout(ENDING_MAX, daemon.emptied()).await.is_ok();
             }
             daemon.channels.borrow().iter().for_each(|kept| kept.end());
             daemon.page.borrow().iter().for_each(|page| page.end());
@@ -473,6 +524,26 @@ impl Daemon {
                 return;
             }
             changed.await;
+        }
+    }
+
+    /// Whether all have ended before turns are not waited for any more.
+    async fn emptied_in_time(&self) -> bool {
+        let emptied = self.emptied();
+        tokio::pin!(emptied);
+        loop {
+            let until = self.waits_until.get().map(tokio::time::Instant::from_std);
+            let is_late = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                () = &mut emptied => return true,
+                () = self.hurried.notified() => {}
+                () = is_late => return false,
+            }
         }
     }
 

@@ -9,6 +9,7 @@ mod soul;
 pub(crate) use soul::{DEFAULT, Standing, accept, read as read_soul, standing};
 
 use crate::{
+    agents,
     config::Config,
     home::{Home, write_made},
 };
@@ -121,11 +122,21 @@ pub(crate) fn renew(home: &Home, text: &str) -> Result<()> {
     write_made(&path, text.as_bytes())
 }
 
-/// Has `IDENTITY.md` say whether everything is stopped; nothing where no session wrote it yet.
+/// Has each `IDENTITY.md` of a home, its own and those of its named agents, say whether everything is stopped.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When one cannot be written; the others are.
 pub(crate) fn tell_stopped(home: &Home, since: Option<Timestamp>) -> Result<()> {
+    let own = Home { agent: None, ..home.clone() };
+    let named = agents::names(home);
+    let names = named.as_deref().unwrap_or_default();
+    let of_names = names.iter().map(|name| Home { agent: Some(name.clone()), ..home.clone() });
+    let told: Vec<Result<()>> = [own].into_iter().chain(of_names).map(|of| tell(&of, since)).collect();
+    told.into_iter().chain([named.map(drop)]).collect()
+}
+
+/// Has the one of an agent say it; nothing where no session wrote it yet.
+fn tell(home: &Home, since: Option<Timestamp>) -> Result<()> {
     let path = home.paper(Paper::Identity);
     let Ok(Some(old)) = bailey_sandbox::read_own(&path) else { return Ok(()) };
     let old = String::from_utf8_lossy(&old);

@@ -9,7 +9,7 @@ use crate::{
 };
 use bailey_protocol::{
     ApprovalId, CallId, Cost, Digest, EffectId, Enforced, Image, ImageKind, Kind, Labels, Role, SessionId,
-    Speaker, Status, Timestamp, TokenId, TurnId, Verdict, WsPath,
+    Speaker, Status, Timestamp, TokenId, TurnId, Usage, Verdict, WsPath,
     event::Answer,
     number::{Seq, decimal},
 };
@@ -513,6 +513,9 @@ pub enum Fact {
         author: String,
         /// The join of what it stands for.
         labels: Labels,
+        /// What the call of the model that wrote it took; older journals lack it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
     },
     /// The human revealed a masked file for this session.
     Revealed {

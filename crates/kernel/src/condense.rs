@@ -106,13 +106,14 @@ impl Kernel {
             let text = screen::screen(&redactor, summary(answer, most)?).text;
             Ok::<_, ModelError>(framed(count, &screen::bound(&text, room.note_bytes)))
         };
-        let fact = Fact::Summary {
-            replaces: replaced.clone(),
-            author: format!("{}/{}", provider.name(), provider.model()),
-            labels: labels.clone(),
-        };
+        let author = format!("{}/{}", provider.name(), provider.model());
         let (session, noted) = (scope.conversation(), note.clone());
-        let keep = move |answer: &Answer| Ok(Entry::of(session, fact).with(Payload::Text(noted(answer)?)));
+        let (replaces, joined) = (replaced.clone(), labels.clone());
+        let keep = move |answer: &Answer| {
+            let text = noted(answer)?;
+            let fact = Fact::Summary { replaces, author, labels: joined, usage: Some(answer.usage) };
+            Ok(Entry::of(session, fact).with(Payload::Text(text)))
+        };
         let (answer, entry) = self.ask_model(scope, &request, provider, &[], Voice::Silent, keep).await?;
         let labels = labels.from_entry(entry);
         Ok(Summary { replaced, note: Note { entry, text: note(&answer)?, labels } })
@@ -133,8 +134,12 @@ impl Kernel {
         let (replaced, old) = replaceable(context, entries);
         let labels = joined(&old);
         let text = screen::bound(&list(&old), note_bytes);
-        let fact =
-            Fact::Summary { replaces: replaced.clone(), author: "bailey".into(), labels: labels.clone() };
+        let fact = Fact::Summary {
+            replaces: replaced.clone(),
+            author: "bailey".into(),
+            labels: labels.clone(),
+            usage: None,
+        };
         let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(text.clone()));
         let entry = self.journal().append(entry).await?;
         Ok(Summary { replaced, note: Note { entry, text, labels: labels.from_entry(entry) } })

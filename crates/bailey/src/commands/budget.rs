@@ -13,8 +13,8 @@ use std::process::ExitCode;
 pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let budgets = Config::load(home)?.budgets;
     let spent = super::journal(home, printer).await?.today().await?;
-    let spans = [Span::Call, Span::Turn, Span::Session, Span::Day];
-    let bounds = [&budgets.call, &budgets.turn, &budgets.session, &budgets.day];
+    let spans = [Span::Call, Span::Turn, Span::Session, Span::Task, Span::Day];
+    let bounds = [&budgets.call, &budgets.turn, &budgets.session, &budgets.task, &budgets.day];
     if printer.is_json() {
         let spent: Vec<_> =
             spent.iter().map(|(unit, used)| json!({ "unit": unit, "used": used.to_string() })).collect();
@@ -45,7 +45,7 @@ pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
     for (span, bound) in spans.into_iter().zip(bounds) {
         let limits: Vec<_> = gauges(span, bound).map(|gauge| gauge.amount(gauge.limit)).collect();
         let limits = if limits.is_empty() { "no limit".to_owned() } else { limits.join(", ") };
-        printer.line(format!("  by {:<15} {limits}", span.whose()));
+        printer.line(format!("  by {:<20} {limits}", span.whose()));
     }
     printer.line("");
     printer.line(printer.paint(Style::Dim, "`limits` in config.toml says how much: `bailey config edit`"));

@@ -105,6 +105,7 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
     if let Some(model) = &config.model {
         config.find(model).with_context(|| format!("`model`, from {}", config.origin("model")))?;
     }
+    config.check_agents(home)?;
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut warnings: Vec<String> = unknown_variables(variables)
         .into_iter()

@@ -1,16 +1,42 @@
 //! What holds for a named agent: a model and tools of its own, and limits of the home's that are lower for it.
 
 use super::{Config, ConfigError, Document};
-use crate::{agents::Settings, compose, home::Home};
+use crate::{
+    agents::{self, Settings},
+    compose,
+    home::Home,
+    schedules::Schedules,
+};
+use anyhow::{Context as _, Result};
 use bailey_protocol::WsPath;
 use std::io;
 
 impl Config {
+    /// Looks at the home's named agents: that those are there whom a channel or a schedule names, and that what the owner says of each
+    /// can be obeyed. The home's own agent works without.
+    ///
+    /// # Errors
+    /// At the first that is not there, or whose settings have a mistake.
+    pub(crate) fn check_agents(&self, home: &Home) -> Result<()> {
+        let of_channels = self.channels.iter().map(|(name, it)| ("channel", name, &it.agent));
+        // That the schedules cannot be read is said where they are wanted.
+        let schedules = Schedules::of(home).map(|schedules| schedules.0).unwrap_or_default();
+        let of_schedules = schedules.iter().map(|(name, it)| ("schedule", name, &it.agent));
+        for (what, name, agent) in of_channels.chain(of_schedules) {
+            home.of_agent(agent.as_deref()).with_context(|| format!("the {what} `{name}` is an agent's"))?;
+        }
+        for name in agents::names(home)? {
+            Self::load(&home.of_agent(Some(&name))?)?;
+        }
+        Ok(())
+    }
+
     /// Takes what the owner says of the agent that works, where it is a named one.
     ///
     /// # Errors
     /// At the first name that is none.
-    pub(super) fn agent(&mut self, home: &Home) -> Result<(), ConfigError> {
+    pub(super) fn agent(&mut self, home: &Home) -> std::result::Result<(), ConfigError> {
+        self.origins.of_home(&home.root);
         if home.agent.is_none() {
             return Ok(());
         }

@@ -2,7 +2,11 @@
 
 use super::{Config, Document, document::bare};
 use serde_json::Value;
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 /// Where one value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,26 +36,40 @@ impl fmt::Display for Origin {
 
 /// The origin of each value that is not Bailey's own, by its dotted key.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Origins(BTreeMap<String, Origin>);
+pub(crate) struct Origins {
+    values: BTreeMap<String, Origin>,
+    /// The home that they hold for; none of what is not in force anywhere.
+    home: Option<PathBuf>,
+}
 
 impl Origins {
     /// Whatever this file sets came from it.
     pub(super) fn note_all(&mut self, document: &Document) {
-        self.0.extend(document.keys().map(|(key, origin)| (key.to_owned(), origin)));
+        self.values.extend(document.keys().map(|(key, origin)| (key.to_owned(), origin)));
     }
 
     /// This value came from there.
     pub(super) fn note(&mut self, key: &str, origin: Origin) {
-        self.0.insert(key.into(), origin);
+        self.values.insert(key.into(), origin);
+    }
+
+    /// All of them hold for this home.
+    pub(super) fn of_home(&mut self, home: &Path) {
+        self.home = Some(home.to_path_buf());
     }
 
     /// Where a value came from.
     pub(crate) fn of(&self, key: &str) -> &Origin {
-        self.0.get(key).unwrap_or(&Origin::Default)
+        self.values.get(key).unwrap_or(&Origin::Default)
     }
 }
 
 impl Config {
+    /// The home that it holds for.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.origins.home.as_deref()
+    }
+
     /// Every value in force by its dotted key, in order; null for what is not set.
     pub(crate) fn values(&self) -> Vec<(String, Value)> {
         let mut values = Vec::new();

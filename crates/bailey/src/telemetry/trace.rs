@@ -11,16 +11,20 @@ use super::{Attributes, ERROR, Span, SpanId, TraceId, Value, Word};
 use bailey_journal::{Fact, Recorded, fact::Admitted};
 use bailey_kernel::Stop;
 use bailey_protocol::{
-    Answer, ApprovalId, CallId, EffectId, Kind, SessionId, Status, Timestamp, Usage, Verdict,
+    Answer, ApprovalId, CallId, EffectId, Kind, Labels, Seq, SessionId, Status, Timestamp, Usage, Verdict,
 };
 use bailey_tools::Toolbox;
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What began so many entries ago is not waited for any more: its process was killed, and nobody went on with it.
 const OPEN_ENTRIES_MAX: u64 = 100_000;
 /// The most calls of one reply that are looked at.
 const CALLS_MAX: usize = 256;
+/// How many sub-agents are looked through for the session that one works in; the kernel lets fewer stand below each other.
+const DEPTH_MAX: usize = 8;
+/// Why something ended that nobody ended: its process was killed, and nobody went on with it.
+const CUT_OFF: &str = "cut_off";
 
 /// What has begun and not ended.
 pub(crate) struct Trace {
@@ -34,6 +38,8 @@ pub(crate) struct Trace {
     replying: Option<(u64, Effect, Span)>,
     /// The fork whose copies of entries are being read, and since when.
     copied: Option<(SessionId, Timestamp, u64)>,
+    /// The last entry of each session in which something may be open, its sub-agents' among them.
+    last: BTreeMap<SessionId, At>,
     /// The last entry.
     seq: u64,
 }
@@ -58,14 +64,20 @@ struct Open {
 
 struct Turn {
     open: Open,
-    /// Whether its session was taken up again since it began.
+    /// Whether its session was taken up again since, and nothing was done in it yet.
     is_resumed: bool,
+    /// Of a sub-agent's: the conversation of whoever gave the task.
+    parent: Option<SessionId>,
+    /// Its last reply, or the entry that it began with: what comes of it names that one among its sources.
+    last: u64,
     model: Option<(Word, Word)>,
     usage: Usage,
 }
 
 struct Call {
     open: Open,
+    /// Its reply, and its place among that one's calls.
+    place: (u64, usize),
     tool: Option<Word>,
     error: Option<&'static str>,
     /// Whether the model was told that its result comes later.
@@ -133,6 +145,12 @@ impl Open {
     }
 }
 
+impl Turn {
+    fn begin(open: Open, parent: Option<SessionId>, last: u64) -> Self {
+        Self { open, is_resumed: false, parent, last, model: None, usage: Usage::default() }
+    }
+}
+
 impl Trace {
     /// Of tools nothing but these names is told: a model may write what it likes.
     pub(crate) fn new(tools: Toolbox) -> Self {
@@ -144,6 +162,7 @@ impl Trace {
             questions: HashMap::new(),
             replying: None,
             copied: None,
+            last: BTreeMap::new(),
             seq: 0,
         }
     }
@@ -156,24 +175,29 @@ impl Trace {
         if self.is_copy(at, &entry.fact) {
             return self.pass(at.seq, ended);
         }
-        if let Fact::Reply { model, .. } = &entry.fact {
-            self.reply(at, model, recorded, ended);
-            return self.pass(at.seq, ended);
+        match &entry.fact {
+            Fact::Reply { model, .. } => self.reply(at, model, recorded, ended),
+            Fact::Summary { author, usage: Some(usage), .. } => {
+                let model = author.split_once('/').map_or(author.as_str(), |(_, model)| model);
+                self.counted(at, model, usage, None, ended);
+            }
+            _ => {}
         }
         self.pass(at.seq, ended);
         match &entry.fact {
             Fact::Accepted { .. } => self.accepted(at, ended),
-            Fact::Delegated { parent, .. } => self.delegated(at, parent.session),
+            Fact::Delegated { parent, labels, .. } => self.delegated(at, parent.session, labels),
             Fact::Intent { .. } => self.intent(at, entry.effect, &entry.fact),
             Fact::Outcome { status, exit, used, enforced, .. } => {
                 let walls = enforced.as_ref().map(|enforced| enforced.backend.as_str());
                 self.outcome(at, entry.effect, status, (*exit, used.tokens, walls), ended);
             }
-            Fact::Denied { kind, call, .. } => {
-                let call = call.clone().map(|call| (session, call));
+            Fact::Denied { kind, call, labels, .. } => {
+                let asker = self.asker(session, call.as_ref(), labels);
+                let call = call.clone().map(|call| (asker, call));
                 call.iter().for_each(|call| self.fail(call, "denied"));
                 let decided = [("bailey.verdict", "denied".into()), (ERROR, "denied".into())];
-                self.decided(at, call, kind.name(), decided.into(), ended);
+                self.decided(at, (asker, call), kind.name(), decided.into(), ended);
             }
             Fact::Judged { verdict, .. } => {
                 let said = match verdict {
@@ -182,15 +206,20 @@ impl Trace {
                     Verdict::Asked => "asked",
                     Verdict::Denied => "denied",
                 };
-                self.decided(at, None, Kind::Tool.name(), vec![("bailey.verdict", said.into())], ended);
+                let decided = vec![("bailey.verdict", said.into())];
+                self.decided(at, (session, None), Kind::Tool.name(), decided, ended);
             }
             Fact::Asked { approval, call, terms, .. } => {
                 let asker = terms.asker.and_then(|asker| asker.conversation).unwrap_or(session);
                 self.asked(at, *approval, call.clone().map(|call| (asker, call)));
             }
             Fact::Answered { approval, answer, by, .. } => self.answered(at, *approval, *answer, by, ended),
-            Fact::Observation { call, tool, ok, waits, .. } => {
-                self.observed(at, call, tool, *ok, waits.is_some(), ended);
+            Fact::Observation { call, waits: Some(_), .. } => {
+                let call = self.calls.get_mut(&(session, call.clone()));
+                call.into_iter().for_each(|call| call.waits = true);
+            }
+            Fact::Observation { call, tool, ok, labels, .. } => {
+                self.observed(at, call, tool, *ok, labels, ended);
             }
             Fact::TurnEnded { reason, .. } => self.end_turn(at, reason, ended),
             Fact::SessionResumed { .. } => {
@@ -198,11 +227,55 @@ impl Trace {
             }
             _ => {}
         }
+        self.last.insert(self.root(session), at);
     }
 
     /// Nothing more is there: a reply that was waited for does not come.
     pub(crate) fn rest(&mut self, ended: &mut Vec<(u64, Span)>) {
         ended.extend(self.replying.take().map(|(seq, _, span)| (seq, span)));
+    }
+
+    /// The sessions in which something may be open.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.last.keys().copied()
+    }
+
+    /// Ends what is open in sessions in which nobody works, with the last that was done there. What waits for a human waits on, with
+    /// the call that it is about: it is nobody's work until then.
+    pub(crate) fn cut_off(&mut self, is_held: impl Fn(SessionId) -> bool, ended: &mut Vec<(u64, Span)>) {
+        for (session, at) in std::mem::take(&mut self.last) {
+            if !is_held(session) {
+                self.cut_off_at(session, at, ended);
+            }
+        }
+    }
+
+    fn cut_off_at(&mut self, session: SessionId, at: At, ended: &mut Vec<(u64, Span)>) {
+        let of_it = self.turns.keys().copied().filter(|conversation| self.root(*conversation) == session);
+        let family: BTreeSet<SessionId> = of_it.chain([session]).collect();
+        let is_of_it = |open: &Open| family.contains(&open.session);
+        let effects = self.effects.extract_if(|_, effect| is_of_it(&effect.open));
+        let mut effects: Vec<Effect> = effects.map(|(_, effect)| effect).collect();
+        let calls = self.calls.extract_if(|_, call| is_of_it(&call.open) && !call.waits);
+        let mut calls: Vec<Call> = calls.map(|(_, call)| call).collect();
+        // What hangs deepest began last.
+        effects.sort_by_key(|effect| effect.open.id.0);
+        calls.sort_by_key(|call| std::cmp::Reverse(call.place));
+        for effect in effects {
+            ended.push((at.seq, effect.close(at, Some(CUT_OFF), (None, 0, None))));
+        }
+        calls.into_iter().for_each(|call| self.end_call(at, call, Some(CUT_OFF), ended));
+        let turns = self.turns.extract_if(|conversation, _| family.contains(conversation));
+        let mut turns: Vec<Turn> = turns.map(|(_, turn)| turn).collect();
+        turns.sort_by_key(|turn| std::cmp::Reverse(turn.last));
+        ended.extend(turns.into_iter().map(|turn| (at.seq, turn.close(at, CUT_OFF))));
+    }
+
+    /// The session that a conversation's work is done in: its own, or that of whoever gave the task.
+    fn root(&self, conversation: SessionId) -> SessionId {
+        let above = |of: &SessionId| self.turns.get(of).and_then(|turn| turn.parent);
+        let row = std::iter::successors(Some(conversation), above);
+        row.take(DEPTH_MAX).last().unwrap_or(conversation)
     }
 
     /// The first entry that whoever reads on another time has to read again.
@@ -213,14 +286,20 @@ impl Trace {
         self.calls.retain(|_, call| is_kept(&call.open));
         self.effects.retain(|_, effect| is_kept(&effect.open));
         self.questions.retain(|_, question| is_kept(&question.open));
-        let opens = self.turns.values().map(|it| &it.open);
-        let opens = opens.chain(self.calls.values().map(|it| &it.open));
-        let opens = opens.chain(self.effects.values().map(|it| &it.open));
-        let opens = opens.chain(self.questions.values().map(|it| &it.open));
-        let bases = opens.map(|open| open.above.base);
+        let roots: BTreeSet<SessionId> = self.opens().map(|open| self.root(open.session)).collect();
+        self.last.retain(|session, _| roots.contains(session));
+        let bases = self.opens().map(|open| open.above.base);
         let replying = self.replying.iter().map(|(_, effect, _)| effect.open.above.base);
         let copied = self.copied.iter().map(|(.., seq)| *seq);
         bases.chain(replying).chain(copied).min().unwrap_or(self.seq + 1)
+    }
+
+    /// All that has begun.
+    fn opens(&self) -> impl Iterator<Item = &Open> {
+        let opens = self.turns.values().map(|it| &it.open);
+        let opens = opens.chain(self.calls.values().map(|it| &it.open));
+        let opens = opens.chain(self.effects.values().map(|it| &it.open));
+        opens.chain(self.questions.values().map(|it| &it.open))
     }
 
     /// Goes on to an entry. What waited for its reply has it, or there is none.
@@ -256,25 +335,62 @@ impl Trace {
         if self.turns.get(&at.session).is_some_and(|open| !open.is_resumed) {
             return;
         }
-        self.end_turn(at, "cut_off", ended);
+        self.end_turn(at, CUT_OFF, ended);
         let open = self.open(at, at.session, None, 0);
-        let turn = Turn { open, is_resumed: false, model: None, usage: Usage::default() };
-        self.turns.insert(at.session, turn);
+        self.turns.insert(at.session, Turn::begin(open, None, at.seq));
     }
 
-    /// A sub-agent begins, by the oldest call of its parent that gives a task and has nobody yet.
-    fn delegated(&mut self, at: At, parent: SessionId) {
+    /// A sub-agent begins, by a call of its parent that gives a task and has nobody yet: one of the reply that led to it, and of several
+    /// the first. Which of these it was its result says ([`Trace::came_back`]).
+    fn delegated(&mut self, at: At, parent: SessionId, labels: &Labels) {
         let gives = |tool: &Option<Word>| tool.as_ref().is_some_and(|tool| tool.as_str() == "agent.run");
         let of_parent = self.calls.iter_mut().filter(|((session, _), call)| {
             *session == parent && call.delegate.is_none() && gives(&call.tool)
         });
-        let call = of_parent.min_by_key(|(_, call)| (call.open.begun, call.open.id.0)).map(|(_, call)| call);
+        let call = of_parent.min_by_key(|(_, call)| (!is_from(labels, call.place.0), call.place));
+        let call = call.map(|(_, call)| call);
         let beneath = call.map(|call| {
             call.delegate = Some(at.session);
             call.open.beneath()
         });
         let open = self.open(at, at.session, beneath, 0);
-        self.turns.insert(at.session, Turn { open, is_resumed: false, model: None, usage: Usage::default() });
+        self.turns.insert(at.session, Turn::begin(open, Some(parent), at.seq));
+    }
+
+    /// A sub-agent's result, which is made of its last words: it hangs beneath the call that this is the result of. Where another one
+    /// was taken for that, that one has whom this one had.
+    fn came_back(&mut self, parent: SessionId, call: &mut Call, labels: &Labels) {
+        let is_it = |turn: &Turn| turn.parent == Some(parent) && is_from(labels, turn.last);
+        let Some(delegate) = self.turns.iter().find(|(_, turn)| is_it(turn)).map(|(of, _)| *of) else {
+            return;
+        };
+        if call.delegate == Some(delegate) {
+            return;
+        }
+        let other = self.calls.values_mut().find(|other| other.delegate == Some(delegate));
+        let place = other.map(|other| {
+            other.delegate = call.delegate;
+            other.open.beneath()
+        });
+        for (of, above) in [(call.delegate, place), (Some(delegate), Some(call.open.beneath()))] {
+            let turn = of.and_then(|of| self.turns.get_mut(&of));
+            // What hangs beneath it was told as part of its trace.
+            if let (Some(turn), Some(above)) = (turn, above)
+                && turn.open.above.trace == above.trace
+            {
+                turn.open.above.span = above.span;
+            }
+        }
+        call.delegate = Some(delegate);
+    }
+
+    /// Whose action was refused. Of a sub-agent's, its session's entry says it; what led to it is a reply of its own.
+    fn asker(&self, session: SessionId, call: Option<&CallId>, labels: &Labels) -> SessionId {
+        let calls = self.calls.iter().filter(|((_, id), of)| Some(id) == call && is_from(labels, of.place.0));
+        let of_call = calls.max_by_key(|(_, call)| call.place).map(|((conversation, _), _)| *conversation);
+        let turns = || self.turns.iter().filter(|(_, turn)| is_from(labels, turn.last));
+        let of_turn = || turns().max_by_key(|(_, turn)| turn.last).map(|(conversation, _)| *conversation);
+        of_call.or_else(of_turn).unwrap_or(session)
     }
 
     fn intent(&mut self, at: At, effect: Option<EffectId>, fact: &Fact) {
@@ -285,6 +401,10 @@ impl Trace {
             return;
         }
         let conversation = payer.unwrap_or(at.session);
+        if *kind == Kind::Model || call.is_some() {
+            // Somebody goes on with it; what is said from now on joins it.
+            self.turns.get_mut(&conversation).into_iter().for_each(|turn| turn.is_resumed = false);
+        }
         let beneath = match (call, parent) {
             (_, Some(parent)) => self.effects.get(parent).map(|effect| effect.open.beneath()),
             (Some(call), None) => Some(self.call(at, conversation, call).open.beneath()),
@@ -305,7 +425,8 @@ impl Trace {
     /// The call of this name; one that its reply did not tell of begins here.
     fn call(&mut self, at: At, conversation: SessionId, id: &CallId) -> &mut Call {
         let open = self.open(at, conversation, None, 1);
-        let new = || Call { open, tool: None, error: None, waits: false, delegate: None };
+        let place = (at.seq, 0);
+        let new = || Call { open, place, tool: None, error: None, waits: false, delegate: None };
         self.calls.entry((conversation, id.clone())).or_insert_with(new)
     }
 
@@ -331,33 +452,9 @@ impl Trace {
         if let (Some(error), Some(call)) = (error, &effect.call) {
             self.fail(call, error);
         }
-        let mut attributes: Attributes = Vec::new();
-        if let Some((provider, model)) = &effect.model {
-            attributes.extend([
-                ("gen_ai.operation.name", "chat".into()),
-                ("gen_ai.provider.name", provider.clone().into()),
-                ("gen_ai.request.model", model.clone().into()),
-                ("bailey.tokens", tokens.into()),
-            ]);
-        }
-        let admitted = if effect.is_approved { "approved" } else { "allowed" };
-        attributes.extend([
-            ("gen_ai.conversation.id", effect.open.session.to_string().as_str().into()),
-            ("bailey.effect.kind", effect.kind.name().into()),
-            ("bailey.verdict", admitted.into()),
-            ("bailey.entry", at.seq.into()),
-        ]);
-        attributes.extend(exit.map(|code| ("process.exit.code", Value::Code(code))));
-        attributes.extend(walls.map(|backend| ("bailey.walls", backend.into())));
-        attributes.extend(error.map(|error| (ERROR, error.into())));
-        let (name, about) = match (&effect.model, effect.is_relay) {
-            (Some((_, model)), _) => ("chat", Some(model.clone())),
-            (None, true) => ("relay", None),
-            (None, false) => (effect.kind.name(), None),
-        };
-        let mut span = effect.open.close(name, about, at.time, attributes);
-        span.is_client = matches!(effect.kind, Kind::Model | Kind::Http);
-        if effect.model.is_some() && error.is_none() {
+        let is_answered = effect.model.is_some() && error.is_none();
+        let span = effect.close(at, error, (exit, tokens, walls));
+        if is_answered {
             self.replying = Some((at.seq, effect, span));
             return;
         }
@@ -368,29 +465,47 @@ impl Trace {
     fn reply(&mut self, at: At, model: &str, recorded: &Recorded, ended: &mut Vec<(u64, Span)>) {
         let counted = recorded.payload.as_deref().map(serde_json::from_slice::<Counted>);
         let Counted { usage, calls, stop } = counted.and_then(Result::ok).unwrap_or_default();
-        if let Some((_, effect, mut span)) = self.replying.take_if(|(seq, ..)| *seq + 1 == at.seq) {
-            span.attributes.extend([
-                ("gen_ai.response.model", Value::from(model)),
-                ("gen_ai.usage.input_tokens", usage.input_tokens.into()),
-                ("gen_ai.usage.output_tokens", usage.output_tokens.into()),
-                ("gen_ai.usage.cache_read.input_tokens", usage.cache_read_tokens.into()),
-                ("gen_ai.usage.cache_creation.input_tokens", usage.cache_write_tokens.into()),
-                ("gen_ai.response.finish_reasons", Value::Words(vec![finish(stop).into()])),
-            ]);
-            if let Some(turn) = self.turns.get_mut(&at.session) {
-                turn.model = effect.model;
-                let Usage { input_tokens, output_tokens, .. } = &mut turn.usage;
-                *input_tokens = input_tokens.saturating_add(usage.input_tokens);
-                *output_tokens = output_tokens.saturating_add(usage.output_tokens);
-            }
-            ended.push((at.seq, span));
-        }
+        self.counted(at, model, &usage, Some(finish(stop)), ended);
+        self.turns.get_mut(&at.session).into_iter().for_each(|turn| turn.last = at.seq);
         for (part, Called { id, name }) in calls.into_iter().take(CALLS_MAX).enumerate() {
             let tool = Some(self.tool(&name));
             let open = self.open(at, at.session, None, part);
-            let call = Call { open, tool, error: None, waits: false, delegate: None };
+            let place = (at.seq, part);
+            let call = Call { open, place, tool, error: None, waits: false, delegate: None };
             self.calls.insert((at.session, id), call);
         }
+    }
+
+    /// What a model wrote, as a reply or as a summary, together with the end of its call: what that one took. Why it stopped stands with
+    /// a reply alone.
+    fn counted(
+        &mut self,
+        at: At,
+        model: &str,
+        usage: &Usage,
+        why: Option<&'static str>,
+        ended: &mut Vec<(u64, Span)>,
+    ) {
+        let Some((_, effect, mut span)) = self.replying.take_if(|(seq, ..)| *seq + 1 == at.seq) else {
+            return;
+        };
+        span.attributes.extend([
+            ("gen_ai.response.model", Value::from(model)),
+            ("gen_ai.usage.input_tokens", usage.input_tokens.into()),
+            ("gen_ai.usage.output_tokens", usage.output_tokens.into()),
+            ("gen_ai.usage.cache_read.input_tokens", usage.cache_read_tokens.into()),
+            ("gen_ai.usage.cache_creation.input_tokens", usage.cache_write_tokens.into()),
+        ]);
+        span.attributes
+            .extend(why.map(|why| ("gen_ai.response.finish_reasons", Value::Words(vec![why.into()]))));
+        if let Some(turn) = self.turns.get_mut(&at.session) {
+            // A summary may be another model's than the one that the turn is with.
+            turn.model = if why.is_some() { effect.model } else { turn.model.take().or(effect.model) };
+            let Usage { input_tokens, output_tokens, .. } = &mut turn.usage;
+            *input_tokens = input_tokens.saturating_add(usage.input_tokens);
+            *output_tokens = output_tokens.saturating_add(usage.output_tokens);
+        }
+        ended.push((at.seq, span));
     }
 
     /// A tool by its own name. What a model writes may be anything.
@@ -402,14 +517,14 @@ impl Trace {
     fn decided(
         &mut self,
         at: At,
-        call: Option<(SessionId, CallId)>,
+        (asker, call): (SessionId, Option<(SessionId, CallId)>),
         kind: &'static str,
         mut attributes: Attributes,
         ended: &mut Vec<(u64, Span)>,
     ) {
         let beneath = call.and_then(|call| self.calls.get(&call)).map(|call| call.open.beneath());
         attributes.extend([("bailey.effect.kind", kind.into()), ("bailey.entry", at.seq.into())]);
-        let open = self.open(at, at.session, beneath, 0);
+        let open = self.open(at, asker, beneath, 0);
         ended.push((at.seq, open.close("decide", Some(Word::of(kind)), at.time, attributes)));
     }
 
@@ -453,15 +568,11 @@ impl Trace {
         id: &CallId,
         tool: &str,
         ok: bool,
-        waits: bool,
+        labels: &Labels,
         ended: &mut Vec<(u64, Span)>,
     ) {
-        let key = (at.session, id.clone());
-        if waits {
-            self.calls.get_mut(&key).into_iter().for_each(|call| call.waits = true);
-            return;
-        }
-        let Some(mut call) = self.calls.remove(&key) else { return };
+        let Some(mut call) = self.calls.remove(&(at.session, id.clone())) else { return };
+        self.came_back(at.session, &mut call, labels);
         call.tool.get_or_insert_with(|| self.tool(tool));
         let error = if ok { None } else { Some(call.error.unwrap_or("failed")) };
         self.end_call(at, call, error, ended);
@@ -469,7 +580,12 @@ impl Trace {
 
     fn end_call(&mut self, at: At, call: Call, error: Option<&'static str>, ended: &mut Vec<(u64, Span)>) {
         if let Some(turn) = call.delegate.and_then(|conversation| self.turns.remove(&conversation)) {
-            ended.push((at.seq, turn.close(at, if error.is_none() { "answered" } else { "failed" })));
+            let reason = match error {
+                None => "answered",
+                Some(CUT_OFF) => CUT_OFF,
+                Some(_) => "failed",
+            };
+            ended.push((at.seq, turn.close(at, reason)));
         }
         let tool = call.tool.unwrap_or_else(|| Word::of(""));
         let mut attributes = vec![
@@ -495,6 +611,43 @@ impl Trace {
     }
 }
 
+impl Effect {
+    fn close(
+        &self,
+        at: At,
+        error: Option<&'static str>,
+        (exit, tokens, walls): (Option<i32>, u64, Option<&str>),
+    ) -> Span {
+        let mut attributes: Attributes = Vec::new();
+        if let Some((provider, model)) = &self.model {
+            attributes.extend([
+                ("gen_ai.operation.name", "chat".into()),
+                ("gen_ai.provider.name", provider.clone().into()),
+                ("gen_ai.request.model", model.clone().into()),
+                ("bailey.tokens", tokens.into()),
+            ]);
+        }
+        let admitted = if self.is_approved { "approved" } else { "allowed" };
+        attributes.extend([
+            ("gen_ai.conversation.id", self.open.session.to_string().as_str().into()),
+            ("bailey.effect.kind", self.kind.name().into()),
+            ("bailey.verdict", admitted.into()),
+            ("bailey.entry", at.seq.into()),
+        ]);
+        attributes.extend(exit.map(|code| ("process.exit.code", Value::Code(code))));
+        attributes.extend(walls.map(|backend| ("bailey.walls", backend.into())));
+        attributes.extend(error.map(|error| (ERROR, error.into())));
+        let (name, about) = match (&self.model, self.is_relay) {
+            (Some((_, model)), _) => ("chat", Some(model.clone())),
+            (None, true) => ("relay", None),
+            (None, false) => (self.kind.name(), None),
+        };
+        let mut span = self.open.close(name, about, at.time, attributes);
+        span.is_client = matches!(self.kind, Kind::Model | Kind::Http);
+        span
+    }
+}
+
 impl Turn {
     fn close(self, at: At, reason: &str) -> Span {
         let error = match reason {
@@ -502,7 +655,7 @@ impl Turn {
             "cancelled" => Some("cancelled"),
             "limit" => Some("limit"),
             "budget" => Some("budget"),
-            "cut_off" => Some("cut_off"),
+            CUT_OFF => Some(CUT_OFF),
             _ => Some("failed"),
         };
         let mut attributes: Attributes = vec![
@@ -521,6 +674,11 @@ impl Turn {
         attributes.extend(error.map(|error| (ERROR, error.into())));
         self.open.close("invoke_agent", None, at.time, attributes)
     }
+}
+
+/// Whether an entry is among what brought something in.
+fn is_from(labels: &Labels, entry: u64) -> bool {
+    labels.sources.contains(&Seq(entry))
 }
 
 /// A provider by the conventions' name, where they have another one than Bailey.

@@ -150,6 +150,59 @@ fn each_notes_of_itself_in_a_file_of_its_own() {
 }
 
 #[test]
+fn no_daemon_takes_a_configuration_whose_agents_are_wrong() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let _model = home(&stage, Vec::new());
+    made(&stage, &["helper"]);
+    let _channel = telegram::channel(&stage);
+    let _daemon = Daemon::start(&stage);
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    let with = |agent: &str| {
+        let named = format!("kind = \"telegram\"\nagent = \"{agent}\"");
+        fs::write(&config, own.replace("kind = \"telegram\"", &named)).unwrap();
+        stage.ran(&["reload"])
+    };
+    let refused = with("helpr");
+    assert!(refused.code != Some(0) && refused.stderr.contains("there is no agent `helpr`"), "{refused:?}");
+    assert!(refused.stderr.contains("channel `phone`"), "{refused:?}");
+    // The control.
+    let taken = with("helper");
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    let settings = stage.home().join("agents/helper/settings.toml");
+    let good = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, "moddel = \"x\"\n").unwrap();
+    let refused = stage.ran(&["reload"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("settings.toml"), "{refused:?}");
+    fs::write(&settings, good).unwrap();
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    // The same of a schedule's.
+    let add = ["schedule", "add", "nightly", "--agent", "helper", "--cron", "@yearly", "x"];
+    assert_eq!(stage.ran(&add).code, Some(0));
+    fs::write(&config, &own).unwrap();
+    assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    fs::remove_dir_all(stage.home().join("agents/helper")).unwrap();
+    let refused = stage.ran(&["reload"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("schedule `nightly`"), "{refused:?}");
+}
+
+#[test]
+fn the_limits_of_a_sub_agents_task_are_shown_with_the_others() {
+    let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home()).unwrap();
+    let limits = "[limits]\ntask_tokens = 51234\nturn_tokens = 61234\n";
+    fs::write(stage.home().join("config.toml"), limits).unwrap();
+    let shown = stage.ran(&["budget"]).stdout;
+    let line = |whose: &str| shown.lines().find(|line| line.contains(whose)).unwrap_or_default().to_owned();
+    assert!(line("by the sub-agent's task").contains("51234 tokens"), "{shown}");
+    assert!(line("by the turn").contains("61234 tokens"), "the control: {shown}");
+    let limits = stage.ran(&["--json", "budget"]).lines()[0]["limits"].clone();
+    let of_task: Vec<&Value> =
+        limits.as_array().unwrap().iter().filter(|limit| limit["span"] == "task").collect();
+    assert!(of_task.len() == 1 && of_task[0]["limit"] == "51234", "{limits:#}");
+}
+
+#[test]
 fn what_is_wrong_with_one_is_said() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let _model = home(&stage, Vec::new());

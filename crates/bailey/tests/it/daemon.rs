@@ -434,6 +434,75 @@ fn a_home_has_one_daemon_that_says_what_is_wrong() {
 }
 
 #[test]
+fn a_stop_that_has_begun_can_be_made_to_come_sooner() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let gate = Gate::default();
+    let model = stage.model(vec![held(&gate, "never said"), held(&gate, "never said")]);
+    let daemon = Daemon::start(&stage);
+    let opened = open(&stage, &[]);
+    let socket = stage.home().join("daemon").join(opened["session"].as_str().unwrap());
+    let mut session = UnixStream::connect(socket).unwrap();
+    writeln!(session, "{}", json!({ "op": "say", "text": "do it" })).unwrap();
+    model.wait_for(1);
+    let mut patient = stage.bailey(&["stop", "--patience", "3600"]);
+    let mut patient = patient.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while daemon.status()["stopping"] != true {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(20));
+    }
+    // The control: one that is as patient does not make it come later, and nothing ends by itself.
+    let mut later = stage.bailey(&["stop", "--patience", "7200"]);
+    let mut later = later.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    thread::sleep(Duration::from_secs(2));
+    assert!(patient.try_wait().unwrap().is_none() && daemon.status()["sessions"][0]["working"] == true);
+    let begun = Instant::now();
+    let mut hurried = stage.bailey(&["stop", "--patience", "0"]);
+    let mut hurried = hurried.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while hurried.try_wait().unwrap().is_none() {
+        if begun.elapsed() > PATIENCE / 2 {
+            end(pid(&daemon.status()), "-KILL");
+            panic!("the daemon waits on");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(patient.wait().unwrap().success() && later.wait().unwrap().success());
+    assert_eq!(stage.ran(&["status"]).code, Some(1));
+    gate.open();
+}
+
+#[test]
+fn a_reload_begins_and_ends_the_printing_of_the_log() {
+    let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home()).unwrap();
+    let config = stage.home().join("config.toml");
+    fs::write(&config, "").unwrap();
+    let mut daemon = stage.bailey(&["start", "--foreground"]);
+    let mut daemon = daemon.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while stage.ran(&["status"]).code != Some(0) {
+        assert!(Instant::now() < deadline);
+    }
+    for settings in ["", "[telemetry]\nlogs = \"json\"\n", "", ""] {
+        fs::write(&config, settings).unwrap();
+        assert_eq!(stage.ran(&["reload"]).code, Some(0));
+    }
+    end(u64::from(daemon.id()), "-TERM");
+    let mut printed = String::new();
+    daemon.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    assert!(daemon.wait().unwrap().success());
+    // Of four reloads and a beginning and an end, the one that began it.
+    let printed: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(printed.len() == 1 && printed[0]["what"] == "reloaded", "{printed:#?}");
+    let noted = stage.ran(&["--json", "logs"]).lines();
+    assert_eq!(
+        noted.iter().filter(|it| it["what"] == "reloaded").count(),
+        4,
+        "the control: the file has each"
+    );
+}
+
+#[test]
 fn a_reload_reaches_the_sessions_that_run() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     assert_eq!(stage.ran(&["init"]).code, Some(0));

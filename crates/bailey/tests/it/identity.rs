@@ -83,6 +83,25 @@ fn identity_follows_the_state_and_every_session_is_told_it() {
 }
 
 #[test]
+fn an_emergency_stop_stands_in_the_papers_of_named_agents_too() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["agent", "new", "helper"]).code, Some(0));
+    assert_eq!(stage.ran(&["agent", "new", "idle"]).code, Some(0));
+    let (ran, _) = stage.task(one(), &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let (ran, _) = stage.task(one(), &["--agent", "helper"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let of_helper = || held(&stage, "agents/helper/IDENTITY.md");
+    assert!(of_helper().contains("Stopped: no") && of_helper().contains("Name: helper"), "{}", of_helper());
+    assert_eq!(stage.ran(&["estop"]).code, Some(0));
+    assert!(of_helper().contains("Stopped: since 20"), "{}", of_helper());
+    assert!(of_helper().contains("Name: helper"), "and it says the rest as before: {}", of_helper());
+    // The controls: the home's own says it as ever, and one that no session wrote is none.
+    assert!(held(&stage, "IDENTITY.md").contains("Stopped: since 20"));
+    assert!(!paper(&stage, "agents/idle/IDENTITY.md").exists());
+}
+
+#[test]
 fn the_same_state_leaves_the_file_alone_and_a_link_is_not_followed() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let elsewhere = stage.folder().join("elsewhere.md");

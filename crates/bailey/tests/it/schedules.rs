@@ -5,13 +5,15 @@ mod labels;
 mod token;
 
 use crate::{
-    daemon::Daemon,
+    daemon::{Daemon, open},
     stage::{Ran, Stage},
 };
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
     fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    os::unix::net::UnixStream,
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -161,13 +163,27 @@ fn a_time_uses_up_no_more_than_its_own_budget() {
     assert_eq!((reason, model.requests().len()), ("budget".into(), 0));
     // The control: without it, the same goes through.
     assert_eq!((run("large").1, model.requests().len()), ("answered".into(), 1));
-    // Who comes back to it decides what it may use up.
+    // Whoever comes back to it is bound by that, too: at the page, which says nothing of tokens, ...
     drop(daemon);
-    model.push(Reply::text("done after all"));
-    let resumed = stage.ran(&["sessions", "resume", &session, "--tokens", "100"]);
-    assert!(resumed.code == Some(7) && model.requests().len() == 1, "{resumed:?}");
+    let daemon = Daemon::start(&stage);
+    open(&stage, &["--resume", &session]);
+    let socket = stage.home().join("daemon").join(&session);
+    let mut said = BufReader::new(UnixStream::connect(socket).unwrap());
+    writeln!(said.get_mut(), "{}", json!({ "op": "say", "text": "and now?" })).unwrap();
+    let ended = said.by_ref().lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let ended = ended.into_iter().find(|event| event["type"] == "end").unwrap();
+    assert_eq!((&ended["reason"], model.requests().len()), (&"budget".into(), 1), "{ended:#}");
+    drop(daemon);
+    // ... and by hand; until its owner says another number, which stays.
     let resumed = stage.ran(&["sessions", "resume", &session]);
+    assert!(resumed.code == Some(7) && model.requests().len() == 1, "{resumed:?}");
+    assert!(resumed.stderr.contains("may use up 100 tokens at most"), "{resumed:?}");
+    model.push(Reply::text("done after all"));
+    let resumed = stage.ran(&["sessions", "resume", &session, "--tokens", "1000000"]);
     assert!(resumed.code == Some(0) && resumed.stdout.contains("done after all"), "{resumed:?}");
+    model.push(Reply::text("once more"));
+    let resumed = stage.ran(&["sessions", "resume", &session, "again"]);
+    assert!(resumed.code == Some(0) && resumed.stdout.contains("once more"), "{resumed:?}");
 }
 
 #[test]

@@ -6,18 +6,21 @@ use crate::{
     stage::Stage,
     takeover::inject::{self, Taken},
 };
-use bailey_testkit::{ModelServer, Reply};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use nix::{errno::Errno, libc};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
     fs,
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -664,6 +667,126 @@ fn who_takes_the_sender_over_reaches_its_collectors_port_and_no_other() {
         }
         assert!(tried > 0);
     }
+}
+
+/// Takes nothing, and says of each request that it may be sent again at once; how many came.
+fn without_pause() -> (String, Arc<Mutex<usize>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let came: Arc<Mutex<usize>> = Arc::default();
+    let counted = came.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let counted = counted.clone();
+            thread::spawn(move || refuse(BufReader::new(stream), &counted));
+        }
+    });
+    (url, came)
+}
+
+/// Answers the requests of one connection.
+fn refuse(mut stream: BufReader<TcpStream>, came: &Mutex<usize>) {
+    loop {
+        let (mut length, mut head) = (0, String::new());
+        while !head.ends_with("\r\n\r\n") {
+            let from = head.len();
+            if !stream.read_line(&mut head).is_ok_and(|read| read > 0) {
+                return;
+            }
+            let line = head[from..].to_ascii_lowercase();
+            length = line.strip_prefix("content-length:").map_or(length, |text| text.trim().parse().unwrap());
+        }
+        let mut body = vec![0; length];
+        if stream.read_exact(&mut body).is_err() {
+            return;
+        }
+        *came.lock().unwrap() += usize::from(head.contains("/v1/traces"));
+        let answer = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n";
+        if stream.get_mut().write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_collector_that_wants_no_pause_is_not_asked_without_end() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (url, came) = without_pause();
+    let _model = told(&stage, &url, done(1));
+    task(&stage);
+    let _daemon = Daemon::start(&stage);
+    let deadline = Instant::now() + PATIENCE;
+    while *came.lock().unwrap() == 0 {
+        assert!(Instant::now() < deadline, "nothing was sent");
+        thread::sleep(Duration::from_millis(20));
+    }
+    thread::sleep(Duration::from_secs(5));
+    let came = *came.lock().unwrap();
+    // The control: it is tried again.
+    assert!((2..=6).contains(&came), "{came} requests in five seconds");
+}
+
+#[test]
+fn a_model_that_sums_up_says_what_that_took() {
+    let stage = Stage::new(&[("big.txt", &"A line of a file that is long and says little.\n".repeat(130))]);
+    let read = AtomicUsize::new(0);
+    let model = ModelServer::by(move |request| {
+        if request.body.contains("You write down what a conversation") {
+            return Reply::text("It read big.txt, and nothing is open.");
+        }
+        match read.fetch_add(1, Ordering::SeqCst) {
+            count @ 0..12 => {
+                Reply::calls([(format!("c{count}").as_str(), "fs_read", json!({ "path": "big.txt" }))])
+            }
+            _ => Reply::text("done"),
+        }
+    });
+    fs::create_dir_all(stage.home()).unwrap();
+    stage.provider(&model);
+    let host = model.base_url().replace("http://", "");
+    let window = format!("[[model]]\nhost = \"{host}\"\nname = \"*\"\nwindow = 16_000\n");
+    fs::write(stage.home().join("models.toml"), window).unwrap();
+    let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "read it"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let summaries: Vec<Value> =
+        stage.trail().into_iter().filter(|it| it["type"] == "summary" && it["author"] != "bailey").collect();
+    assert!(!summaries.is_empty(), "the control: there is one: {ran:?}");
+    for summary in &summaries {
+        assert_eq!(summary["usage"]["input_tokens"], "10", "{summary:#}");
+    }
+    // Each call of a model says what it took, those too that no reply came of.
+    let whole = stage.ran(&["audit", "export", "--otlp"]).stdout;
+    let calls = whole.matches("\"name\":\"chat model\"").count();
+    let counts = whole.matches("gen_ai.usage.cache_read.input_tokens").count();
+    assert!(calls == model.requests().len() && counts == calls, "{counts} of {calls}");
+}
+
+#[test]
+fn what_was_killed_and_never_gone_on_with_is_cut_off() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let model = stage.model(vec![Reply::Held(gate.clone(), Message::text("never said"))]);
+    let mut run = stage.bailey(&["run", "--model", "test/model", "--approve", "never", "do it"]);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    model.wait_for(1);
+    let exported = |form: &str| {
+        let ran = stage.ran(&["audit", "export", form]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout
+    };
+    // The control: somebody works at it, and it has no end.
+    let whole = exported("--otlp");
+    assert!(!whole.contains("cut_off") && !whole.contains("invoke_agent"), "{whole}");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let whole = exported("--otlp");
+    assert_eq!(whole.matches("\"cut_off\"").count(), 2, "the turn and its call of a model: {whole}");
+    for name in ["\"invoke_agent\"", "\"chat model\""] {
+        assert!(whole.contains(&format!("\"name\":{name}")), "{name}: {whole}");
+    }
+    // A flame graph has it, too, where it took any time.
+    exported("--folded");
+    gate.open();
 }
 
 /// It is slow, answers without end, sends elsewhere, wants to be left alone and hangs up in the middle of its answer; sessions do not

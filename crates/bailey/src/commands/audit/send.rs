@@ -200,13 +200,8 @@ impl Sender<'_> {
             if !std::mem::replace(&mut self.is_told, true) {
                 self.printer.note(&why);
             }
-            match wait {
-                Some(wait) => sleep(wait).await,
-                None => {
-                    sleep(spread(pause)).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
-                }
-            }
+            sleep(left_alone(wait, pause)).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
@@ -217,7 +212,13 @@ impl Sender<'_> {
     }
 }
 
-/// A pause of about this length: who was turned away together does not come back together.
+/// How long a collector is left alone: as long as it says, and never for less than the pause that there is anyway. One that says
+/// nothing but `Retry-After: 0` is not asked without end.
+fn left_alone(wait: Option<Duration>, pause: Duration) -> Duration {
+    spread(pause).max(wait.unwrap_or_default())
+}
+
+/// A pause of about this length, and of the longest one at most: who was turned away together does not come back together.
 fn spread(pause: Duration) -> Duration {
     let mut random = [0];
     // Without randomness it is the pause itself.
@@ -225,5 +226,31 @@ fn spread(pause: Duration) -> Duration {
         return pause;
     }
     let [random] = random;
-    pause / 2 + pause * u32::from(random) / 255
+    (pause / 2 + pause * u32::from(random) / 255).min(PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAUSE_MAX, PAUSE_MIN, left_alone, spread};
+    use std::time::Duration;
+
+    #[test]
+    fn a_collector_that_wants_no_pause_is_left_alone_all_the_same() {
+        let mut pause = PAUSE_MIN;
+        for _ in 0..10 {
+            assert!(left_alone(Some(Duration::ZERO), pause) >= pause / 2, "{pause:?}");
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        // The control: one that wants a longer one has it.
+        assert_eq!(left_alone(Some(Duration::from_secs(600)), pause), Duration::from_secs(600));
+    }
+
+    #[test]
+    fn a_pause_is_spread_and_never_longer_than_the_longest() {
+        let of = |pause: Duration| -> Vec<Duration> { (0..1000).map(|_| spread(pause)).collect() };
+        let short = of(PAUSE_MIN);
+        assert!(short.iter().all(|it| (PAUSE_MIN / 2..=PAUSE_MIN * 3 / 2).contains(it)));
+        assert!(short.iter().any(|it| *it > PAUSE_MIN), "the control: it is spread upwards, too");
+        assert!(of(PAUSE_MAX).iter().all(|it| *it <= PAUSE_MAX));
+    }
 }

@@ -8,7 +8,7 @@ use crate::{
     telemetry::{Folded, Request, Resource, Span, Trace},
 };
 use anyhow::Result;
-use bailey_journal::{Fact, Journal};
+use bailey_journal::{Fact, FileLocks, InUse, Journal};
 use bailey_protocol::{SessionId, WsPath};
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -30,10 +30,11 @@ pub(super) async fn run(
     let mut family = Family { root: session, all: session.into_iter().collect() };
     let mut spans: Vec<Span> = Vec::new();
     let (mut folded, mut resource) = (Folded::default(), Resource::of(""));
-    let (mut after, mut is_more) = (0, true);
+    let (mut after, mut is_more, mut left) = (0, true, None::<BTreeSet<SessionId>>);
     while is_more {
         let entries = journal.outline(after, PAGE).await?;
-        is_more = entries.len() == PAGE as usize;
+        let is_end = entries.len() < PAGE as usize;
+        is_more = !is_end || left.is_none();
         let mut ended = Vec::new();
         for recorded in &entries {
             after = recorded.entry.seq.0;
@@ -44,8 +45,14 @@ pub(super) async fn run(
             }
             trace.take(recorded, &mut ended);
         }
-        if !is_more {
-            trace.rest(&mut ended);
+        match &left {
+            // Who ended just now wrote how before it went, and that is read before anything counts as cut off.
+            None if is_end => left = Some(trace.sessions().filter(|it| !is_held(config, *it)).collect()),
+            Some(left) if is_end => {
+                trace.rest(&mut ended);
+                trace.cut_off(|session| !left.contains(&session) || is_held(config, session), &mut ended);
+            }
+            _ => {}
         }
         spans.extend(ended.into_iter().map(|(_, span)| span).filter(|span| family.has(span.session)));
         if asked.folded {
@@ -58,6 +65,15 @@ pub(super) async fn run(
     }
     folded.lines().iter().for_each(|line| printer.verbatim(line));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a process works in a session. One without a folder is the owner's own, and its processes are guests of the home; where
+/// nobody can say, one does.
+fn is_held(config: &Config, session: SessionId) -> bool {
+    let Some(home) = config.home() else { return true };
+    let folder = home.join("sessions").join(session.to_string());
+    let folder = if folder.is_dir() { folder } else { home.to_path_buf() };
+    !matches!(InUse::of(&folder, &FileLocks::now().unwrap_or_default()), Ok(None))
 }
 
 /// A session and the conversations of its sub-agents; or all of them.

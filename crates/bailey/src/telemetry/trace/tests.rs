@@ -147,9 +147,188 @@ fn what_is_said_while_a_turn_runs_joins_it() {
     };
     assert_eq!(told(&said), [(3, false)]);
     // The control: one that nobody went on with was cut off.
-    let resumed = json!({ "type": "session_resumed", "model": "test/model" });
-    let said = [said[0].clone(), entry(2, ONE, None, resumed), entry(3, ONE, None, accepted(SECOND))];
-    assert_eq!(told(&said), [(3, true)]);
+    let resumed = entry(2, ONE, None, json!({ "type": "session_resumed", "model": "test/model" }));
+    assert_eq!(told(&[said[0].clone(), resumed.clone(), entry(3, ONE, None, accepted(SECOND))]), [(3, true)]);
+    // One that somebody went on with runs.
+    let ended = json!({ "type": "turn_ended", "turn": FIRST, "reason": "answered" });
+    let goes_on = [
+        said[0].clone(),
+        resumed,
+        entry(3, ONE, Some(MODEL), json!({ "type": "intent", "kind": "model", "approval": null })),
+        entry(4, ONE, None, accepted(SECOND)),
+        entry(5, ONE, Some(MODEL), json!({ "type": "outcome" })),
+        entry(6, ONE, None, reply(&[])),
+        entry(7, ONE, None, ended),
+    ];
+    assert_eq!(told(&goes_on), [(6, false), (7, false)]);
+}
+
+/// Labels that these entries brought in.
+fn of(sources: &[u64]) -> Value {
+    let sources: Vec<String> = sources.iter().map(u64::to_string).collect();
+    json!({ "integrity": "owner", "secrecy": "private", "sources": sources })
+}
+
+fn gives(calls: &[&str]) -> Value {
+    let mut reply = reply(calls);
+    reply["says"]["calls"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .for_each(|call| call["name"] = "agent_run".into());
+    reply
+}
+
+fn delegated(sources: &[u64]) -> Value {
+    let parent = json!({ "session": ONE, "part": "5" });
+    json!({ "type": "delegated", "parent": parent, "token": "0".repeat(32), "workspace": "/w", "model": "m", "labels": of(sources) })
+}
+
+fn seen(call: &str, ok: bool, sources: &[u64]) -> Value {
+    json!({ "type": "observation", "call": call, "tool": "command_run", "ok": ok, "labels": of(sources) })
+}
+
+/// What a span says of why it is no success.
+fn error(span: &Span) -> Option<&str> {
+    span.word("error.type").map(Word::as_str)
+}
+
+#[test]
+fn a_sub_agent_hangs_beneath_its_own_call_of_several() {
+    let accepted = json!({ "type": "accepted", "turn": FIRST });
+    // Whose last words each result is made of; none where nobody says it.
+    let beneath = |first: &[u64], second: &[u64]| {
+        let entries = [
+            entry(1, ONE, None, accepted.clone()),
+            entry(2, ONE, None, gives(&["a", "b"])),
+            entry(3, TWO, None, delegated(&[2])),
+            entry(4, FORK, None, delegated(&[2])),
+            entry(5, TWO, None, reply(&[])),
+            entry(6, FORK, None, reply(&[])),
+            entry(7, ONE, None, seen("a", true, first)),
+            entry(8, ONE, None, seen("b", true, second)),
+        ];
+        let spans = read(&mut trace(), &entries);
+        let tool =
+            |seq| spans.iter().find(|(at, span)| *at == seq && span.name == "execute_tool").unwrap().1.id;
+        let [a, b] = [tool(7), tool(8)];
+        let above = |session: &str| {
+            let is_it = |span: &&Span| span.name == "invoke_agent" && span.session.to_string() == session;
+            let parent = spans.iter().map(|(_, span)| span).find(is_it).unwrap().parent.unwrap();
+            if parent == a {
+                "a"
+            } else {
+                assert_eq!(parent, b);
+                "b"
+            }
+        };
+        [above(TWO), above(FORK)]
+    };
+    assert_eq!(beneath(&[2, 5], &[2, 6]), ["a", "b"]);
+    assert_eq!(beneath(&[2, 6], &[2, 5]), ["b", "a"]);
+    // The control: where nothing says it, the first that began is the first call's.
+    assert_eq!(beneath(&[], &[]), ["a", "b"]);
+}
+
+#[test]
+fn what_a_sub_agent_was_refused_is_its_own() {
+    let denied =
+        |sources: &[u64]| json!({ "type": "denied", "kind": "exec", "call": "a", "labels": of(sources) });
+    let told = |of_denial: &[u64]| {
+        let entries = [
+            entry(1, ONE, None, json!({ "type": "accepted", "turn": FIRST })),
+            // Both call their calls the same.
+            entry(2, ONE, None, gives(&["a"])),
+            entry(3, TWO, None, delegated(&[2])),
+            entry(4, TWO, None, reply(&["a"])),
+            entry(5, ONE, None, denied(of_denial)),
+            entry(6, TWO, None, seen("a", false, &[4])),
+            entry(7, ONE, None, seen("a", false, &[2, 4])),
+        ];
+        let spans = read(&mut trace(), &entries);
+        let calls = spans.iter().filter(|(_, span)| span.name == "execute_tool");
+        let errors: Vec<(u64, String)> =
+            calls.map(|(at, span)| (*at, error(span).unwrap_or_default().to_owned())).collect();
+        let decided = &spans.iter().find(|(_, span)| span.name == "decide").unwrap().1;
+        (errors, decided.session.to_string())
+    };
+    let [denied, failed] = ["denied", "failed"].map(str::to_owned);
+    assert_eq!(told(&[4]), (vec![(6, denied.clone()), (7, failed.clone())], TWO.to_owned()));
+    // The control: what its parent was refused is that one's.
+    assert_eq!(told(&[2]), (vec![(6, failed), (7, denied)], ONE.to_owned()));
+}
+
+#[test]
+fn what_a_summary_took_is_told_and_counted() {
+    let told = |usage: Value| {
+        let mut summary = json!({ "type": "summary", "replaces": ["1"], "author": "test/model" });
+        if !usage.is_null() {
+            summary["usage"] = usage;
+        }
+        let entries = [
+            entry(1, ONE, None, json!({ "type": "accepted", "turn": FIRST })),
+            entry(2, ONE, Some(SUMMARY), json!({ "type": "intent", "kind": "model", "approval": null })),
+            entry(3, ONE, Some(SUMMARY), json!({ "type": "outcome" })),
+            entry(4, ONE, None, summary),
+            entry(5, ONE, None, json!({ "type": "turn_ended", "turn": FIRST, "reason": "answered" })),
+        ];
+        let spans = read(&mut trace(), &entries);
+        let counts = |name: &str| {
+            spans.iter().find(|(_, span)| span.name == name).unwrap().1.count("gen_ai.usage.input_tokens")
+        };
+        (counts("chat"), counts("invoke_agent"))
+    };
+    assert_eq!(told(json!({ "input_tokens": "70", "output_tokens": "5" })), (Some(70), Some(70)));
+    // The control: an older one says nothing of it.
+    assert_eq!(told(Value::Null), (None, Some(0)));
+}
+
+#[test]
+fn what_nobody_works_at_any_more_ends_as_cut_off_and_what_waits_waits() {
+    let accepted = |turn| json!({ "type": "accepted", "turn": turn });
+    let exec = |call| json!({ "type": "intent", "kind": "exec", "approval": null, "call": call });
+    let waits =
+        json!({ "type": "observation", "call": "b", "tool": "command_run", "ok": true, "waits": QUESTION });
+    let entries = [
+        entry(1, ONE, None, accepted(FIRST)),
+        entry(2, ONE, None, gives(&["a", "b"])),
+        entry(3, ONE, None, json!({ "type": "asked", "call": "b" })),
+        entry(4, ONE, None, waits),
+        entry(5, TWO, None, delegated(&[2])),
+        entry(6, TWO, None, reply(&["c"])),
+        at(7, 7, ONE, Some(SERVER), {
+            let mut exec = exec("c");
+            exec["payer"] = TWO.into();
+            exec
+        }),
+        entry(8, FORK, None, accepted(SECOND)),
+    ];
+    let left = |is_held: fn(String) -> bool| {
+        let mut trace = trace();
+        let mut ended = Vec::new();
+        entries.iter().for_each(|recorded| trace.take(recorded, &mut ended));
+        trace.rest(&mut ended);
+        assert!(ended.is_empty(), "{ended:#?}");
+        trace.cut_off(|session| is_held(session.to_string()), &mut ended);
+        let told =
+            |(seq, span): &(u64, Span)| (*seq, span.title(), error(span).unwrap_or_default().to_owned());
+        let mut told: Vec<_> = ended.iter().map(told).collect();
+        told.sort();
+        told
+    };
+    let cut = |seq, title: &str| (seq, title.to_owned(), "cut_off".to_owned());
+    // With the last that was done in its session, its sub-agent's work, too.
+    let of_one = [
+        cut(7, "exec"),
+        cut(7, "execute_tool agent.run"),
+        cut(7, "execute_tool command.run"),
+        cut(7, "invoke_agent"),
+        cut(7, "invoke_agent"),
+    ];
+    assert_eq!(left(|session| session != ONE), of_one);
+    assert_eq!(left(|session| session != FORK), [cut(8, "invoke_agent")]);
+    // The control: what somebody works at goes on.
+    assert!(left(|_| true).is_empty());
 }
 
 /// Whoever is killed after any entry, and goes on where the oldest of what was open hangs from, tells the rest: nothing twice, and
