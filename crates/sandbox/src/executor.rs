@@ -51,6 +51,7 @@ pub struct Walls {
     living: Mutex<Living>,
     /// Held while a layer is looked at: the first look must be over before anything is done there.
     looking: tokio::sync::Mutex<()>,
+    /// Held while a copy is brought up to date, and from before a merge over one until it is so again.
     settling: tokio::sync::Mutex<()>,
     /// Held while commits are made ready and handed over, in a folder that each session has one of.
     carrying: tokio::sync::Mutex<()>,
@@ -97,7 +98,7 @@ impl Walls {
         // What is thrown away needs no comparison, which may be what fails.
         let is_discard =
             matches!(&effect.action, Action::Merge(merge) if merge.direction == MergeKind::Discard);
-        if !is_discard && let Err(error) = self.settle(session, &[], false).await {
+        if !is_discard && let Err(error) = self.settle(session).await {
             return Outcome::failed(error.to_string());
         }
         let work = match effect.action {
@@ -320,7 +321,7 @@ impl Executor for Walls {
                 return Ok(action);
             }
             let _lives = Lives::begin(self, session, false);
-            self.settle(session, &[], false).await.map_err(failed)?;
+            self.settle(session).await.map_err(failed)?;
             let request = Request::Resolve { action, workspace };
             let never = CancellationToken::new();
             match self.native.work(session, request, &Isolation::default(), &never).await.map_err(failed)? {
@@ -340,7 +341,7 @@ impl Executor for Walls {
         Box::pin(async move {
             let Action::Exec(command) = action else { return Ok(None) };
             let _lives = Lives::begin(self, session, false);
-            let settled = self.settle(session, &[], false).await;
+            let settled = self.settle(session).await;
             settled.map_err(|error| ResolveError(error.to_string()))?;
             let request = Request::Named { command: command.clone(), path: self.path.clone() };
             let never = CancellationToken::new();

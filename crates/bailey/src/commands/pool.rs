@@ -17,7 +17,8 @@ use bailey_journal::{Fact, Query};
 use bailey_protocol::{Kind, SessionId};
 use serde::{Deserialize, Serialize};
 use std::{
-    fs,
+    fs::{self, File},
+    io::Write as _,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
@@ -51,6 +52,9 @@ const MANIFESTS: [&str; 23] = [
     "yarn.lock",
 ];
 
+/// How the note of a workspace is called that somebody has taken and not opened yet.
+const TAKEN: &str = "taken";
+
 /// One ready workspace, as its file in the home says it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
@@ -62,6 +66,9 @@ struct Mark {
     since: u64,
     /// The manifests that lay there before, each with its size and its time of change in nanoseconds.
     manifests: Vec<(String, u64, i128)>,
+    /// What the session's lock said when it was taken: with any other text somebody has opened it since.
+    #[serde(default)]
+    held: String,
 }
 
 pub(super) async fn run(home: &Home, command: Pool, printer: &Printer) -> Result<ExitCode> {
@@ -92,7 +99,8 @@ async fn add(home: &Home, ready: &Ready, printer: &Printer) -> Result<ExitCode> 
             return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
         }
         let since = now();
-        let mark = Mark { session, project: root.clone(), command: ready.command.clone(), since, manifests };
+        let (project, command, held) = (root.clone(), ready.command.clone(), String::new());
+        let mark = Mark { session, project, command, since, manifests, held };
         make_private(&folder(home))?;
         write_private(&home.ready(session), &serde_json::to_vec(&mark)?)?;
         if !printer.is_json() {
@@ -151,7 +159,8 @@ fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes a ready workspace of a project, the newest first, which then is nobody else's.
+/// Takes a ready workspace of a project, the newest first, which then is nobody else's as long as this process lives. Where that ends
+/// before it has opened the session, it is ready again.
 ///
 /// # Errors
 /// When there is none, with what is wrong with those that there are.
@@ -165,8 +174,7 @@ pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<Sessio
             whys.push(format!("{} is stale: {why}", short(&mark.session)));
             continue;
         }
-        // Of several processes that take it, one removes the file.
-        if fs::remove_file(home.ready(mark.session)).is_ok() {
+        if claim(home, &mark) {
             printer.note(&format!("begins where `{}` ran, {} ago", mark.command.join(" "), ago(mark.since)));
             return Ok(mark.session);
         }
@@ -175,6 +183,43 @@ pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<Sessio
     bail!(
         "no workspace of this project is ready{whys}: make one with bailey pool add -- COMMAND, such as `npm ci`"
     )
+}
+
+/// Takes a note away from all others, of whom one succeeds: it bears another name, and is locked until this process ends, however that
+/// comes. Once bound, it could not write it back itself.
+fn claim(home: &Home, mark: &Mark) -> bool {
+    let (note, now) = (home.ready(mark.session), Mark { held: held(home, mark.session), ..mark.clone() });
+    let Ok(mut file) = File::options().write(true).open(&note) else { return false };
+    let is_ours = file.try_lock().is_ok() && fs::rename(&note, note.with_extension(TAKEN)).is_ok();
+    if is_ours {
+        // Where it cannot be written it does not count again, which is safe.
+        serde_json::to_vec(&now).map(|text| file.set_len(0).and_then(|()| file.write_all(&text))).ok();
+        // Its lock is what says that this process lives.
+        std::mem::forget(file);
+    }
+    is_ours
+}
+
+/// Has the notes of processes that have ended count again, where none of them opened the session.
+fn give_back(home: &Home) -> Result<()> {
+    for entry in fs::read_dir(folder(home))?.flatten() {
+        let path = entry.path();
+        let is_taken = path.extension().is_some_and(|extension| extension == TAKEN);
+        let Ok(file) = File::open(&path) else { continue };
+        if !is_taken || file.try_lock().is_err() {
+            continue;
+        }
+        match read(&path).filter(|mark| !mark.held.is_empty() && mark.held == held(home, mark.session)) {
+            Some(mark) => fs::rename(&path, home.ready(mark.session))?,
+            None => fs::remove_file(&path)?,
+        }
+    }
+    Ok(())
+}
+
+/// What a session's lock says of who held it last.
+fn held(home: &Home, session: SessionId) -> String {
+    fs::read_to_string(home.of_session(session, "lock")).unwrap_or_default()
 }
 
 /// Why a ready workspace is none any more.
@@ -209,11 +254,17 @@ fn marks(home: &Home) -> Result<Vec<Mark>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let files = fs::read_dir(&folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
-    let mark = |file: PathBuf| serde_json::from_slice::<Mark>(&fs::read(file).ok()?).ok();
-    let mut marks: Vec<Mark> = files.flatten().filter_map(|entry| mark(entry.path())).collect();
+    let cannot = || format!("cannot read `{}`", folder.display());
+    give_back(home).with_context(cannot)?;
+    let files = fs::read_dir(&folder).with_context(cannot)?.flatten().map(|entry| entry.path());
+    let is_ready = |file: &PathBuf| file.extension().is_none_or(|extension| extension != TAKEN);
+    let mut marks: Vec<Mark> = files.filter(is_ready).filter_map(|file| read(&file)).collect();
     marks.sort_by_key(|mark| mark.session);
     Ok(marks)
+}
+
+fn read(note: &Path) -> Option<Mark> {
+    serde_json::from_slice(&fs::read(note).ok()?).ok()
 }
 
 fn folder(home: &Home) -> PathBuf {

@@ -10,13 +10,17 @@ use anyhow::{Context as _, Result, bail};
 use bailey_protocol::SessionId;
 use rustix::fs::{XattrFlags, statfs, statvfs};
 use std::{
-    fs,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink},
+    fs::{self, File},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
+    sync::Once,
 };
 
 /// Where layers go that the home cannot hold: the best first. A disk outlives a restart, memory does not.
 const ELSEWHERE: [&str; 3] = ["/var/tmp", "/tmp", "/dev/shm"];
+
+/// The file that marks a folder of which nothing is kept.
+const SCRATCH: &str = "scratch";
 
 /// What is known of a file system as a place for layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,15 +81,16 @@ impl Home {
     /// # Errors
     /// When it cannot be made, no place holds a layer, or what it held elsewhere is gone.
     pub(crate) fn session(&self, id: SessionId, is_scratch: bool) -> Result<Folder> {
+        self.sweep();
         let link = self.link(id);
         if let Ok(target) = fs::read_link(&link) {
             return found(&self.root, id, target);
         }
         let known = file_system(&self.root);
         let (name, why) = match &known {
-            None | Some((_, Holds::Layers)) => return own(link),
+            None | Some((_, Holds::Layers)) => return own(link, is_scratch),
             Some((_, Holds::UntilTheEnd | Holds::Unknown)) if keeps_attributes(&self.root) => {
-                return own(link);
+                return own(link, is_scratch);
             }
             Some((name, Holds::None(why))) => (name, *why),
             Some((name, Holds::UntilTheEnd | Holds::Unknown)) => (name, "which keeps no attributes"),
@@ -108,6 +113,7 @@ impl Home {
     /// # Errors
     /// Those of [`Home::session`].
     pub(crate) fn session_apart(&self, id: SessionId, is_scratch: bool) -> Result<PathBuf> {
+        self.sweep();
         let (name, _) = file_system(&self.root).unwrap_or_else(|| ("a file system".into(), Holds::Unknown));
         // No layer is mounted over what lies there.
         let place = elsewhere(&self.root, &name, "in Bailey's home", |_| true)?;
@@ -118,7 +124,9 @@ impl Home {
     fn linked(&self, id: SessionId, place: PathBuf, is_scratch: bool) -> Result<PathBuf> {
         let path = place.join(id.to_string());
         make_private(&path)?;
-        if !is_scratch {
+        if is_scratch {
+            mark(&path)?;
+        } else {
             let link = self.link(id);
             link.parent().map_or(Ok(()), make_private)?;
             symlink(&path, &link).with_context(|| format!("cannot make `{}`", link.display()))?;
@@ -159,6 +167,20 @@ impl Home {
         Ok(())
     }
 
+    /// What lies of a session in the other places, with a link from the home or without.
+    pub(crate) fn elsewhere(&self, id: SessionId) -> Vec<PathBuf> {
+        let places = places().into_iter().filter(|place| is_open(place) && is_private(place));
+        places.map(|place| place.join(id.to_string())).filter(|path| is_owned(path)).collect()
+    }
+
+    /// Removes the folders of processes that kept nothing and were killed with whoever was to remove them. Looked for once in a process.
+    fn sweep(&self) {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            places().into_iter().chain([self.root.join("sessions")]).for_each(|place| swept(&place))
+        });
+    }
+
     /// A file of a session's own, where that has a folder.
     pub(crate) fn of_session(&self, id: SessionId, name: &str) -> PathBuf {
         self.link(id).join(name)
@@ -169,9 +191,45 @@ impl Home {
     }
 }
 
-fn own(path: PathBuf) -> Result<Folder> {
+fn own(path: PathBuf, is_scratch: bool) -> Result<Folder> {
     make_private(&path)?;
+    if is_scratch {
+        mark(&path)?;
+    }
     Ok(Folder { path, remark: None })
+}
+
+/// Marks a folder as one of which nothing is kept. The mark is locked as long as this process lives, however that ends: whoever finds one
+/// that nobody has locked removes the folder.
+fn mark(folder: &Path) -> Result<()> {
+    let (path, passing) = (folder.join(SCRATCH), folder.join("scratch.new"));
+    let marked = || -> std::io::Result<File> {
+        let file = File::create(&passing)?;
+        file.lock()?;
+        // Under its name nobody finds it unlocked.
+        fs::rename(&passing, &path)?;
+        Ok(file)
+    };
+    let file = marked().with_context(|| format!("cannot make `{}`", path.display()))?;
+    std::mem::forget(file);
+    Ok(())
+}
+
+/// Removes what is marked in a place and nobody's any more. What cannot go now is tried again at the next start.
+fn swept(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        let Ok(mark) = File::open(folder.join(SCRATCH)) else { continue };
+        if is_owned(&folder) && mark.try_lock().is_ok() {
+            bailey_sandbox::remove(&folder).ok();
+        }
+    }
+}
+
+/// Gives back what a command behind Landlock alone may have taken from a directory of ours.
+fn is_open(dir: &Path) -> bool {
+    let is_closed = fs::symlink_metadata(dir).is_ok_and(|found| found.mode() & 0o700 != 0o700);
+    !is_closed || fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).is_ok()
 }
 
 /// A folder that lies elsewhere, found again. Others can write where it lies, so it counts only if it is ours alone.
@@ -282,4 +340,27 @@ fn keeps_attributes(dir: &Path) -> bool {
     let set = rustix::fs::setxattr(dir, TRIAL, b"1", XattrFlags::empty());
     rustix::fs::removexattr(dir, TRIAL).ok();
     set.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCRATCH, mark, swept};
+    use std::fs;
+
+    #[test]
+    fn a_folder_of_which_nothing_is_kept_goes_when_nobody_has_it_any_more() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = place.path().join(name);
+            fs::create_dir_all(path.join("copy/project")).unwrap();
+            path
+        };
+        let (kept, living, dead) = (folder("kept"), folder("living"), folder("dead"));
+        mark(&living).unwrap();
+        // As the end of its process leaves it.
+        fs::write(dead.join(SCRATCH), "").unwrap();
+        swept(place.path());
+        assert!(!dead.exists());
+        assert!(kept.exists() && living.exists(), "the controls: what is kept, and what somebody has");
+    }
 }

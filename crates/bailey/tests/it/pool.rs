@@ -3,7 +3,13 @@
 use crate::stage::{Ran, Stage};
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
-use std::{fs, time::Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 /// Loads what git ignores, something of the private home, and many small files.
 const LOAD: &str =
@@ -148,4 +154,90 @@ fn a_mark_of_another_project_opens_nothing_there() {
     fs::write(&mark, moved.to_string()).unwrap();
     let (ran, _model) = task(&stage, &["--warm", "-C", other.to_str().unwrap()]);
     assert!(ran.code == Some(1) && ran.stderr.contains("this session works in"), "{ran:?}");
+}
+
+/// The note was gone, and with it what was loaded, before anything could begin.
+#[test]
+fn a_workspace_that_nothing_could_begin_in_stays_ready() {
+    let stage = stage();
+    assert_eq!(add(&stage, "echo loaded > ~/.dep; mkdir deps; echo loaded > deps/dep").code, Some(0));
+    for command in ["run", "chat"] {
+        let ran = stage.ran(&[command, "--warm", "--model", "nowhere/model", "do it"]);
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(listed(&stage).len(), 1, "{command}: {ran:?}");
+    }
+    let (ran, _model) = task(&stage, &["--warm"]);
+    assert!(ran.results()[0].contains("loaded\nloaded\n"), "{ran:?}");
+    assert!(listed(&stage).is_empty(), "the control: what began is taken");
+    let (ran, _model) = task(&stage, &["--warm"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("bailey pool add"), "{ran:?}");
+}
+
+/// Folders of sessions in a home.
+fn folders(home: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home.join("sessions")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Ends a process and the one that makes its sandboxes, as by kill -9 of both.
+fn kill_all(mut runtime: Child) {
+    let id = runtime.id();
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).unwrap().flatten();
+    let children = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let children: Vec<i32> = children
+        .flat_map(|text| text.split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<_>>())
+        .collect();
+    assert!(!children.is_empty(), "the control: it has a warden");
+    for id in children.into_iter().chain([i32::try_from(id).unwrap()]) {
+        let pid = rustix::process::Pid::from_raw(id).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    runtime.wait().unwrap();
+}
+
+/// Only its warden removed it, and no link in the home said that there was one.
+#[test]
+fn what_a_killed_command_left_goes_with_the_next_start() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "true"]).code, Some(0));
+    let kept = folders(&stage.home());
+    let mut command = stage.bailey(&["sandbox", "run", "--", "sh", "-c", "echo begun; sleep 1000"]);
+    let mut runtime = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(runtime.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    assert_eq!(line, "begun\n");
+    assert!(folders(&stage.home()).len() > kept.len());
+    // The control: as long as it lives, no start takes it away.
+    assert_eq!(stage.ran(&["sandbox", "run", "--", "true"]).code, Some(0));
+    assert!(folders(&stage.home()).len() > kept.len());
+    kill_all(runtime);
+    // What lived in it ends by itself.
+    sleep(Duration::from_millis(500));
+    assert!(folders(&stage.home()).len() > kept.len(), "the control: nobody was left to remove it");
+    assert_eq!(stage.ran(&["sandbox", "run", "--", "true"]).code, Some(0));
+    assert_eq!(folders(&stage.home()), kept);
+}
+
+/// It said that the changes were gone, and they were there.
+#[test]
+fn a_session_that_is_removed_is_removed_wherever_it_lies() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "true"]).code, Some(0));
+    let kept = folders(&stage.home()).pop().unwrap();
+    let id = kept.file_name().unwrap().to_str().unwrap().to_owned();
+    // It is named after this user, and what lies in it after sessions.
+    let place = PathBuf::from(format!("/var/tmp/bailey-{}", rustix::process::geteuid().as_raw()));
+    fs::create_dir_all(&place).unwrap();
+    fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let (lost, other) = (place.join(&id), place.join(format!("{id}-other")));
+    for path in [&lost, &other] {
+        fs::create_dir_all(path.join("copy/project")).unwrap();
+    }
+    let ran = stage.ran(&["sessions", "rm", &id, "--yes"]);
+    let is_there = [&kept, &lost, &other].map(|path| path.exists());
+    fs::remove_dir_all(&other).unwrap();
+    fs::remove_dir_all(&lost).ok();
+    assert!(ran.code == Some(0) && ran.stdout.contains("are gone"), "{ran:?}");
+    assert_eq!(is_there, [false, false, true], "the last is the control");
 }

@@ -41,9 +41,19 @@ impl Walls {
         OfCopy(yard.map(|yard| (yard.project.display().to_string(), yard.copy().display().to_string())))
     }
 
-    /// Brings a session's copy up to date, where it has one. What is in `own` is the session's, whatever the project came to hold;
-    /// `anew`: the copy is thrown away first.
-    pub(super) async fn settle(
+    /// Brings a session's copy up to date, where it has one.
+    pub(super) async fn settle(&self, session: SessionId) -> Result<(), WorkError> {
+        if self.native.shape(session) != Shape::Copied {
+            return Ok(());
+        }
+        // Two at once would each write what the other one goes by.
+        let _alone = self.settling.lock().await;
+        self.settle_alone(session, &[], false).await
+    }
+
+    /// The same, for whoever holds `settling`. What is in `own` is the session's, whatever the project comes to hold, until the next time
+    /// that nothing is named; `anew`: the copy is thrown away first.
+    pub(super) async fn settle_alone(
         &self,
         session: SessionId,
         own: &[WsPath],
@@ -62,8 +72,6 @@ impl Walls {
             anew,
             masks: Vec::new(),
         };
-        // Two at once would each write what the other one goes by.
-        let _alone = self.settling.lock().await;
         // It writes what later looks rely on, so it is not cut off.
         let never = CancellationToken::new();
         match self.native.work(session, request, &Isolation::default(), &never).await? {

@@ -23,7 +23,15 @@ impl Walls {
             (merge.direction, merge.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>());
         let begin = Instant::now();
         let _alone = self.carrying.lock().await;
+        // Beside it, nothing is told what is the session's before it is over.
+        let _still = self.settling.lock().await;
         self.known(|known| known.remove(&session));
+        // Before the project holds again what was there before the apply: this process may end at any time.
+        if direction == MergeKind::Undo
+            && let Err(error) = self.settle_alone(session, &paths, false).await
+        {
+            return Outcome::failed(error.to_string());
+        }
         let carried = Commits { native: &self.native, session, cancel: &io.cancel }.ready(&merge).await;
         let request = self.native.yard(session).map(|yard| Request::Merge {
             // An undo finds what its apply replaced under the apply's name.
@@ -37,8 +45,8 @@ impl Walls {
         let mut outcome = self.work(session, request, isolation, io, begin).await;
         // What was thrown away becomes what the project holds; what an undo took from the project stays the session's.
         let settled = match direction {
-            MergeKind::Discard => self.settle(session, &[], true).await,
-            MergeKind::Undo => self.settle(session, &paths, false).await,
+            MergeKind::Discard => self.settle_alone(session, &[], true).await,
+            MergeKind::Undo => self.settle_alone(session, &[], false).await,
             MergeKind::Apply => Ok(()),
         };
         if let Err(error) = settled {

@@ -72,7 +72,7 @@ impl Walls {
         isolation: &Isolation,
         since: SystemTime,
     ) -> Result<Outside, WorkError> {
-        self.settle(session, &[], false).await?;
+        self.settle(session).await?;
         let yard = self.native.yard(session)?;
         let of_copy = self.of_copy(session);
         let (known, was_bare) = self.known(|known| match known.get(&session) {

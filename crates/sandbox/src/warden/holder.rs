@@ -1,6 +1,6 @@
 //! A holder: the process whose user and mount namespace all live sandboxes of one session share.
 
-use super::{Ground, init, payload, watch};
+use super::{Ground, init, payload, probe, watch};
 use crate::{
     cgroup,
     config::Shape,
@@ -13,7 +13,10 @@ use crate::{
 use bailey_protocol::Wall;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, wait, waitpid},
+    process::{
+        Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit, kill_process, set_parent_process_death_signal,
+        setrlimit, wait, waitpid,
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -195,6 +198,7 @@ impl<'a> Holder<'a> {
     }
 
     fn serve(mut self) -> io::Result<()> {
+        look_far();
         let served = self.listen();
         // Whoever waits for this process counts on the overlay's being unmounted.
         self.dismiss();
@@ -259,7 +263,7 @@ impl<'a> Holder<'a> {
     fn make(&self, header: &Header, extra: Vec<OwnedFd>, is_ahead: bool) -> Result<Spare, String> {
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
         let made = sys::fork(namespaces(self.ground, header));
-        match made.map_err(|error| format!("namespaces cannot be made: {error}"))? {
+        match made.map_err(|error| probe::why(&error, self.ground.disabled.clone()))? {
             None => init::main(init::Birth {
                 ground: self.ground,
                 header,
@@ -324,7 +328,7 @@ impl<'a> Holder<'a> {
     /// What the folder holds before anything runs: a copy of a project is no growth.
     fn measure(&mut self) {
         let used = || watch::disk_used(self.folder.as_ref()?.as_fd(), self.growing()?.1, u64::MAX).ok();
-        self.before = used().unwrap_or(0);
+        self.before = used().or_else(used).unwrap_or(0);
     }
 
     /// Tells each sandbox whose folder has grown too big; one that does not go by the next look is killed.
@@ -336,10 +340,15 @@ impl<'a> Holder<'a> {
         }
         let most = self.live.values().map(|live| live.disk_bytes).max().unwrap_or(0);
         let most = self.before.saturating_add(most);
-        // A folder that cannot be measured cannot be bounded.
-        let used = watch::disk_used(folder, parts, most).unwrap_or(u64::MAX).saturating_sub(self.before);
+        // A folder that cannot be measured cannot be bounded; that is no limit reached, and is told as what it is.
+        let look = || watch::disk_used(folder, parts, most);
+        // A command may take a right away just when it was given back.
+        let (used, says) = match look().or_else(|_| look()) {
+            Ok(used) => (used.saturating_sub(self.before), init::ABOVE_DISK),
+            Err(_) => (u64::MAX, init::UNMEASURED),
+        };
         for (pid, live) in self.live.iter_mut().filter(|(_, live)| used > live.disk_bytes) {
-            let signal = if live.is_told { Signal::KILL } else { Signal::USR1 };
+            let signal = if live.is_told { Signal::KILL } else { says };
             live.is_told = true;
             // It may have ended by itself.
             let _ = kill_process(*pid, signal);
@@ -390,6 +399,13 @@ impl<'a> Holder<'a> {
             .map_err(|error| format!("the sandbox does not answer: {error}"))?;
         Ok(made.init)
     }
+}
+
+/// A look at a folder opens the directories in one another's place, of which there may be more than a shell lets a program have.
+fn look_far() {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    // Where it fails there are as many as before.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard });
 }
 
 fn namespaces(ground: &Ground, header: &Header) -> Namespaces {

@@ -32,6 +32,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// By which a holder says of a session's folder that it has grown too big, or that it cannot be measured.
+pub(super) const ABOVE_DISK: Signal = Signal::USR1;
+pub(super) const UNMEASURED: Signal = Signal::USR2;
+/// What ended a command then.
+const SAID: [(Signal, &str); 2] =
+    [(ABOVE_DISK, "disk limit"), (UNMEASURED, "fact that what it put on disk could not be measured")];
+
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// Connections that may wait for the network door.
@@ -131,7 +138,7 @@ fn ready(
     if !ground.lacks(header.session, Wall::UtsNamespace) {
         sys::set_host_name(crate::plan::USER).map_err(|error| format!("the host name: {error}"))?;
     }
-    let signals = SignalFd::block(&[Signal::CHILD, Signal::USR1]).map_err(text)?;
+    let signals = SignalFd::block(&[Signal::CHILD, ABOVE_DISK, UNMEASURED]).map_err(text)?;
     let (ours, theirs) = wire::pair().map_err(text)?;
     let payload = sys::fork(sys::Namespaces::default())
         .map_err(|error| format!("a process for the payload: {error}"))?;
@@ -310,8 +317,8 @@ impl Watch {
                     self.signal_all(Signal::TERM);
                 }
                 Event::Gone => break None,
-                Event::Disk => {
-                    limit = Some("disk limit");
+                Event::Disk(said) => {
+                    limit = Some(said);
                     break None;
                 }
                 Event::Nothing => {}
@@ -384,8 +391,11 @@ impl Watch {
         while let Some(caught) = self.signals.next() {
             // Outside of this pid namespace the holder has no number here; without one, it is the parent.
             let holder = if self.is_bare { getppid().map_or(0, Pid::as_raw_pid) } else { 0 };
-            if caught.signal == Signal::USR1.as_raw() && i64::from(caught.sender) == i64::from(holder) {
-                return Event::Disk;
+            let said = |said: &&(Signal, &str)| said.0.as_raw() == caught.signal;
+            if let Some((_, said)) = SAID.iter().find(said)
+                && i64::from(caught.sender) == i64::from(holder)
+            {
+                return Event::Disk(said);
             }
         }
         if !asked {
@@ -440,5 +450,6 @@ enum Event {
     Nothing,
     Cancel,
     Gone,
-    Disk,
+    /// What the holder said of the folder.
+    Disk(&'static str),
 }

@@ -14,6 +14,7 @@ mod holder;
 mod init;
 mod own;
 mod payload;
+mod probe;
 mod root;
 mod scratch;
 mod server;
@@ -22,6 +23,7 @@ mod watch;
 mod way;
 
 pub use own::read_own;
+pub use probe::can_make_namespaces;
 pub use scratch::remove;
 
 use crate::{
@@ -35,10 +37,7 @@ use crate::{
     wire::{self, Wish},
 };
 use bailey_protocol::{Profile, SessionId, Wall};
-use rustix::{
-    io::Errno,
-    process::{DumpableBehavior, set_dumpable_behavior},
-};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -107,6 +106,8 @@ pub(crate) struct Ground {
     pub(crate) user: (u32, u32),
     /// Whether the warden lives in a container.
     pub(crate) is_in_container: bool,
+    /// The setting that disables namespaces here, which no holder sees.
+    pub(crate) disabled: Option<String>,
 }
 
 /// The warden's process, and the runtime's end of the socket to it.
@@ -237,53 +238,16 @@ impl Drop for Process {
     }
 }
 
-/// What such a process tries instead, when it is asked only whether it can.
-const PROBE: &str = "probe";
-/// How the probe ends where namespaces are forbidden or unknown.
-const FORBIDDEN: u8 = 3;
-
-/// Whether it is the kernel's or somebody's rule, and not a shortage that passes. A limit of 0 namespaces is told as no space.
-fn is_forbidden(error: &io::Error) -> bool {
-    let rules = [Errno::PERM, Errno::ACCESS, Errno::NOSYS, Errno::INVAL, Errno::NOSPC, Errno::USERS];
-    rules.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
-}
-
-/// Whether a user and a mount namespace can be made here: `exe` tries, whose `main` calls [`warden_main`] first.
-///
-/// # Errors
-/// When it cannot be tried, or what is short now, such as processes, says nothing about it.
-pub fn can_make_namespaces(exe: &Path) -> io::Result<bool> {
-    let mut command = std::process::Command::new(exe);
-    command
-        .args([ARGUMENT, PROBE])
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let ended = command.status()?;
-    match ended.code() {
-        Some(0) => Ok(true),
-        Some(code) if code == i32::from(FORBIDDEN) => Ok(false),
-        _ => Err(io::Error::other(format!("whether namespaces can be made here cannot be tried: {ended}"))),
-    }
-}
-
-#[expect(deprecated, reason = "this process has one thread and shares no table of descriptors with another")]
-fn try_namespaces() -> io::Result<()> {
-    use rustix::{mount::MountPropagationFlags, thread::UnshareFlags};
-    rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
-    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    Ok(rustix::mount::mount_change("/", flags)?)
-}
-
 /// Becomes the warden if the program was executed as one: the first call of `main`, before any thread or runtime.
 /// `None` means that the program was meant.
 pub fn warden_main(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let is_warden = args.nth(1).is_some_and(|first| first == ARGUMENT);
-    let is_probe = args.next().is_some_and(|second| second == PROBE);
-    is_warden.then(|| match if is_probe { try_namespaces() } else { run() } {
+    let is_probe = args.next().is_some_and(|second| second == probe::PROBE);
+    if is_warden && is_probe {
+        return Some(probe::main());
+    }
+    is_warden.then(|| match run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_probe && is_forbidden(&error) => FORBIDDEN.into(),
         Err(error) => {
             tell(&format!("bailey warden: {error}\n"));
             ExitCode::FAILURE
@@ -327,6 +291,7 @@ impl Ground {
             namespaces: Namespaces::of_self(),
             user: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
             is_in_container: container::is_here(),
+            disabled: probe::disabled(),
             config,
         })
     }

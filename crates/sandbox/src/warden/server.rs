@@ -4,7 +4,7 @@ use super::{
     Ground, Order,
     held::{Before, Held, Living, Unclaimed},
     holder::{self, Birth, Kind},
-    own, remove,
+    own, probe, remove,
     shown::identity,
     watch,
 };
@@ -18,7 +18,7 @@ use crate::{
     tree,
     wire::{self, Forward, Header, Layer, Message, Streams, Swap, Swapped, View, Wish},
 };
-use bailey_protocol::{Blob, Limits, SessionId, Wall};
+use bailey_protocol::{Blob, Level, Limits, SessionId, Wall};
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
     process::{Pid, Signal, WaitOptions, kill_process, waitpid},
@@ -395,7 +395,7 @@ impl Server {
         let kind =
             Kind { shape: self.ground.shape(header.session), has_programs: header.view.has_programs() };
         let opened = if kind.shape == Shape::Walled {
-            stage::open(&mut self.ids, &header.yard, header.view).map_err(|error| explained(&error))?
+            stage::open(&mut self.ids, &header.yard, header.view).map_err(|error| explained(&self.ground, &error))?
         } else {
             stage::folders(&self.ids, &header.yard).map_err(|error| error.to_string())?;
             if kind.shape == Shape::Copied {
@@ -421,7 +421,7 @@ impl Server {
         let before = Before::look(&self.ground.plan, kind.has_programs);
         // Root makes user namespaces before it makes the holder.
         let tools = if is_walled && kind.has_programs {
-            stage::open_tools(&mut self.ids, &self.ground.plan).map_err(|error| explained(&error))?
+            stage::open_tools(&mut self.ids, &self.ground.plan).map_err(|error| explained(&self.ground, &error))?
         } else {
             Tools::new()
         };
@@ -440,7 +440,7 @@ impl Server {
                 namespaces = namespaces.with(flag);
             }
         }
-        let Some(process) = sys::fork(namespaces).map_err(|error| no_namespaces(&error))? else {
+        let Some(process) = sys::fork(namespaces).map_err(|error| no_namespaces(&self.ground, &error))? else {
             holder::main(&self.ground, Birth { kind, is_root: is_mapped, tools, doors, socket: theirs })
         };
         drop((theirs, doors));
@@ -531,40 +531,20 @@ fn check_yard(ground: &Ground, header: &Header) -> Result<(), String> {
 }
 
 /// Says why something could not be opened: making what maps its owner takes a user namespace.
-fn explained(error: &StageError) -> String {
-    disabled().map_or_else(|| error.to_string(), |why| format!("{why}{}", stand_in()))
+fn explained(ground: &Ground, error: &StageError) -> String {
+    probe::disabled().map_or_else(|| error.to_string(), |why| format!("{why}{}", stand_in(ground)))
 }
 
 /// Says why the kernel gave no namespaces.
-fn no_namespaces(error: &io::Error) -> String {
-    let why = disabled().unwrap_or_else(|| format!("namespaces cannot be made here: {error}"));
-    format!("{why}{}", stand_in())
+fn no_namespaces(ground: &Ground, error: &io::Error) -> String {
+    format!("{}{}", probe::why(error, probe::disabled()), stand_in(ground))
 }
 
-/// What the owner can take in their place; nothing for root, who is not held by Landlock alone.
-fn stand_in() -> &'static str {
-    match rustix::process::geteuid().is_root() {
-        true => "",
-        false => {
-            "; or, where Landlock alone is enough for you, `internal = \"landlock\"` below [sandbox.tiers] in config.toml \
-             (docs/sandbox.md says what it does not stop)"
-        }
+/// What the owner can take in their place; nothing where that is so already, and for root, who is not held by Landlock alone.
+fn stand_in(ground: &Ground) -> &'static str {
+    if rustix::process::geteuid().is_root() || ground.config.tiers.internal <= Level::Landlock {
+        return "";
     }
-}
-
-/// The setting that disables user namespaces here, if there is one.
-fn disabled() -> Option<String> {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    let knobs: [(&str, &str, &str); 3] = [
-        ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),
-        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
-        (
-            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-            "1",
-            "an AppArmor profile for this program that allows `userns`",
-        ),
-    ];
-    let found = knobs.into_iter().find(|(path, bad, _)| read(path) == *bad);
-    found
-        .map(|(path, bad, fix)| format!("user namespaces are disabled ({path} is {bad}): {fix} enables them"))
+    "; or, where Landlock alone is enough for you, `internal = \"landlock\"` below [sandbox.tiers] in config.toml \
+     (docs/sandbox.md says what it does not stop)"
 }

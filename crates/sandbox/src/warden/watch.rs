@@ -3,7 +3,7 @@
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fs::{AtFlags, Dir, FileType, Mode, OFlags},
+    fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, accessat, chmod, fstat},
     io::Errno,
     process::{Pid, getpid},
 };
@@ -12,7 +12,7 @@ use std::{
     fs::{self, File},
     io,
     os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
+        fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
         unix::fs::{FileExt as _, MetadataExt as _},
     },
     path::PathBuf,
@@ -214,18 +214,53 @@ fn out_no_routes_in_6(snmp6: &str) -> u64 {
     snmp6.lines().find_map(value).unwrap_or(0)
 }
 
-/// Bytes that these parts of a session's folder take on disk; counted no further than just above `most`.
+/// The owner's right to look into a directory, where a command took that away and no capability stands in for it: given back as long as
+/// this lives, for then the directory is as the command made it.
+struct Lent<'a> {
+    directory: BorrowedFd<'a>,
+    mode: Mode,
+}
+
+impl<'a> Lent<'a> {
+    fn of(directory: BorrowedFd<'a>) -> Option<Self> {
+        if accessat(directory, ".", Access::READ_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok() {
+            return None;
+        }
+        let mode = Mode::from_raw_mode(fstat(directory).ok()?.st_mode);
+        let lent = Self { directory, mode };
+        lent.change(mode | Mode::RWXU).ok()?;
+        Some(lent)
+    }
+
+    /// By the descriptor: a name could lead elsewhere by now. One that only names a file takes no fchmod(2).
+    fn change(&self, mode: Mode) -> Result<(), Errno> {
+        chmod(format!("/proc/self/fd/{}", self.directory.as_raw_fd()), mode)
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        // Where it fails the owner keeps a right more.
+        let _ = self.change(self.mode);
+    }
+}
+
+/// Bytes that these parts of a session's folder take on disk; counted no further than just above `most`. What a command made unreadable
+/// counts as well.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// When a part cannot be looked at.
 pub(super) fn disk_used(folder: BorrowedFd<'_>, parts: [&str; 3], most: u64) -> io::Result<u64> {
     let mut used: u64 = 0;
     // By one descriptor after the other, so that no path is too long; each entry counts, which bounds the walk.
     let mut waiting: Vec<OwnedFd> = Vec::new();
+    let lent = Lent::of(folder);
     for part in parts {
         waiting.push(open(folder, part)?);
     }
+    drop(lent);
     while let Some(directory) = waiting.pop() {
+        let _lent = Lent::of(directory.as_fd());
         let mut entries = Dir::read_from(&directory)?;
         while let Some(Ok(entry)) = entries.read() {
             let name = entry.file_name();
@@ -252,9 +287,16 @@ pub(super) fn disk_used(folder: BorrowedFd<'_>, parts: [&str; 3], most: u64) -> 
     Ok(used)
 }
 
-fn open(at: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(at, name, flags, Mode::empty())
+fn open(at: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
+    const FLAGS: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    match rustix::fs::openat(at, name, OFlags::RDONLY | FLAGS, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            let locked = rustix::fs::openat(at, name, OFlags::PATH | FLAGS, Mode::empty())?;
+            let _lent = Lent::of(locked.as_fd());
+            rustix::fs::openat(&locked, ".", OFlags::RDONLY | FLAGS, Mode::empty())
+        }
+        opened => opened,
+    }
 }
 
 #[cfg(test)]

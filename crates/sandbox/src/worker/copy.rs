@@ -8,6 +8,7 @@
 //! What the session puts there, or where no diff could tell of it, is laid out as something that stays, so that it is said.
 
 mod layout;
+mod own;
 mod pour;
 mod record;
 mod underway;
@@ -31,6 +32,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
 use underway::{Underway, take_in};
@@ -42,8 +44,9 @@ const PATH_MAX: usize = 3_000;
 const DEPTH_MAX: usize = 100;
 /// The most bytes that one look copies.
 const BYTES_MAX: u64 = 8 << 30;
-/// Where a file is written before it gets its name: beside the copy, where no command comes.
-const PASSING: &str = "copy.new";
+/// Where a file is written before it gets its name: beside the record, where no command comes. Beside the copy it could have the name of
+/// a project.
+const PASSING: &str = "copied.passing";
 
 /// Where everything lies.
 pub(super) struct Places<'a> {
@@ -54,24 +57,27 @@ pub(super) struct Places<'a> {
 }
 
 /// Brings a copy up to date, and lays out what the session changed. Files of these names are left out. What is in `own`, absolute in the
-/// project, is the session's, whatever the project came to hold. `anew`: the copy is thrown away first.
+/// project, is the session's, whatever the project comes to hold, until the next look that names nothing is over, also where this process
+/// ends before. `anew`: the copy is thrown away first.
 pub(super) fn settle(places: &Places<'_>, masks: &[String], own: &[WsPath], anew: bool) -> Result<(), Error> {
     unlock(places)?;
     let open = |path: &str| Root::open(path);
     let masks = mask::compile(masks).map_err(|error| Error::Request(error.to_string()))?;
     if anew {
         // The record first: with it, what is gone from the copy would be what the session deleted.
+        own::forget(places.record)?;
         write(places.record, &Record::new())?;
         clear(&open(places.copy)?)?;
     }
+    if !own.is_empty() {
+        own::note(places.record, own)?;
+    }
     let mut before = read(places.record)?;
     take_in(&mut before, places.record, &open(places.copy)?)?;
-    for at in own.iter().filter_map(|path| path.relative_to(places.project)) {
-        before.remove(at);
-    }
+    own::take_in(&mut before, places.record, places.project)?;
     clear(&open(places.upper)?)?;
     let mut look = Look {
-        beside: beside(places.copy)?,
+        beside: beside(places.record)?,
         project: open(places.project)?,
         copy: open(places.copy)?,
         upper: open(places.upper)?,
@@ -91,25 +97,39 @@ pub(super) fn settle(places: &Places<'_>, masks: &[String], own: &[WsPath], anew
     }
     write(places.record, &look.record)?;
     look.underway.over()?;
-    settled
+    settled?;
+    if own.is_empty() { own::forget(places.record) } else { Ok(()) }
 }
 
-/// Gives the owner back what the session may have taken from the directories that all of it hangs from.
+/// Gives the owner back what the session may have taken from the directories that all of it hangs from, and from its home and temporary
+/// files, without which no command of it begins.
 fn unlock(places: &Places<'_>) -> Result<(), Error> {
     let above = [places.record, places.copy].map(|path| Path::new(path).parent().unwrap_or(Path::new("/")));
     for path in above.into_iter().chain([places.copy, places.upper].map(Path::new)) {
-        let failed = |errno| Error::system("open", &path.to_string_lossy())(errno);
-        let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        if type_of(&stat) == FileType::Directory && stat.st_mode & 0o700 != 0o700 {
-            chmodat(CWD, path, Mode::RWXU, AtFlags::empty()).map_err(failed)?;
+        unlock_one(path).map_err(Error::system("open", &path.to_string_lossy()))?;
+    }
+    let [folder, _] = above;
+    for path in ["home", "tmp"].map(|part| folder.join(part)) {
+        match unlock_one(&path) {
+            // Before its first command there is none.
+            Err(Errno::NOENT) => {}
+            unlocked => unlocked.map_err(Error::system("open", &path.to_string_lossy()))?,
         }
     }
     Ok(())
 }
 
-/// The directory that the copy lies in.
-fn beside(copy: &str) -> Result<OwnedFd, Error> {
-    let (above, _) = split(copy);
+fn unlock_one(path: &Path) -> Result<(), Errno> {
+    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+    match type_of(&stat) == FileType::Directory && stat.st_mode & 0o700 != 0o700 {
+        true => chmodat(CWD, path, Mode::RWXU, AtFlags::empty()),
+        false => Ok(()),
+    }
+}
+
+/// The directory that the record lies in.
+fn beside(record: &str) -> Result<OwnedFd, Error> {
+    let (above, _) = split(record);
     Root::open(above)?.dir("").map_err(Error::system("open", above))
 }
 
@@ -138,8 +158,7 @@ impl Look {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => continue,
                 Err(errno) => return Err(Error::system("list", at)(errno)),
             };
-            let (names, _) = names(dir, PATHS_MAX).map_err(Error::system("list", at))?;
-            for raw in names {
+            for raw in all_names(dir, at)? {
                 match raw.into_string() {
                     Ok(name) => drop(both.insert(name)),
                     // Under its name it stays in the layer.
@@ -191,7 +210,7 @@ impl Look {
             },
             // It was made by the session, or removed by the host.
             (None, Some(stat)) if is_dir(&Some(stat)) => {
-                let is_new = known.is_none();
+                let is_new = known.is_none_or(|(_, ours)| ours == Looks::UNLIKE_ANY);
                 if is_new {
                     self.add(at, &stat)?;
                 }
@@ -286,9 +305,7 @@ impl Look {
     fn visit(&mut self) -> Result<(), Error> {
         self.visits += 1;
         if self.visits > PATHS_MAX {
-            return Err(Error::Request(format!(
-                "a project of more than {PATHS_MAX} files is too large to be copied"
-            )));
+            return Err(too_many());
         }
         Ok(())
     }
@@ -303,8 +320,7 @@ impl Look {
                 Err(Errno::ACCESS) => return Ok(false),
                 dir => dir.map_err(Error::system("list", at))?,
             };
-            let (names, _) = names(dir, PATHS_MAX).map_err(Error::system("list", at))?;
-            for raw in names {
+            for raw in all_names(dir, at)? {
                 let below = raw.to_str().map(|name| join(at, name));
                 let below = below.filter(|below| self.before.contains_key(below));
                 let stat = below.as_ref().and_then(|below| self.project.stat(below).ok().flatten());
@@ -415,6 +431,16 @@ impl Look {
         let removed = self.copy.parent(at).and_then(|(dir, name)| unlinkat(dir, name, AtFlags::REMOVEDIR));
         Ok(removed.is_ok())
     }
+}
+
+/// All names of a directory; where there are more than a copy can hold, some of them would be taken for gone.
+fn all_names(dir: OwnedFd, at: &str) -> Result<Vec<OsString>, Error> {
+    let (names, is_more) = names(dir, PATHS_MAX).map_err(Error::system("list", at))?;
+    if is_more { Err(too_many()) } else { Ok(names) }
+}
+
+fn too_many() -> Error {
+    Error::Request(format!("a project of more than {PATHS_MAX} files is too large to be copied"))
 }
 
 /// Removes what stands at a path, with all that lies in it.

@@ -1,23 +1,36 @@
 //! Landlock and a list of system calls alone, over a private copy: what they hold, each with its control in a session without walls.
 
 use crate::house::{As, House, Ran, everyone};
-use bailey_protocol::{Action, Command, FileChange, Isolation, Level, Limits, Wall, WsPath};
-use bailey_sandbox::{Shape, Yard, worker::Reply, worker::Request};
+use bailey_kernel::{Acted, BoxFuture, Executor, Io, Output, Permit, ResolveError, Route};
+use bailey_protocol::{
+    Action, Command, EffectId, FileChange, FileDiff, Isolation, Level, Limits, Merge, MergeFile, MergeKind,
+    Report, SessionId, Wall, WsPath,
+};
+use bailey_sandbox::{Config, Shape, Walls, Yard, worker::Reply, worker::Request};
+use bailey_testkit::{Bench, Setup};
 use std::{
     fs,
     net::TcpListener,
     os::unix::{fs::PermissionsExt as _, net::UnixListener, process::CommandExt as _},
     path::PathBuf,
     process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::Duration,
 };
 use tokio_util::sync::CancellationToken;
 
 pub(crate) fn house(who: As, shape: Shape) -> House {
-    House::with(who, |config| {
-        config.tiers.internal = Level::Landlock;
-        config.masks = vec![".env".into()];
-        config.sessions.values_mut().for_each(|lease| lease.shape = shape);
-    })
+    House::with(who, |config| shaped(config, shape))
+}
+
+fn shaped(config: &mut Config, shape: Shape) {
+    config.tiers.internal = Level::Landlock;
+    config.masks = vec![".env".into()];
+    config.sessions.values_mut().for_each(|lease| lease.shape = shape);
 }
 
 /// Root gets none of this.
@@ -329,5 +342,176 @@ async fn what_grows_past_a_limit_ends_there_too_and_a_copy_is_no_growth() {
         let ran =
             limited("for i in $(seq 40); do sleep 0.1 & done; wait; echo through", memory(1 << 30)).await;
         assert_eq!(ran.text(), "through\n", "the control: {:?}", ran.outcome);
+    }
+}
+
+/// The walls of a process that ends, once that is wanted, as soon as the project's `a.txt` holds the old text again.
+struct Mortal {
+    walls: Walls,
+    file: PathBuf,
+    is_doomed: AtomicBool,
+}
+
+impl Mortal {
+    fn is_over(&self) -> bool {
+        self.is_doomed.load(Ordering::Relaxed) && fs::read(&self.file).is_ok_and(|text| text == b"old\n")
+    }
+}
+
+impl Executor for Mortal {
+    fn routes(&self) -> Vec<Route> {
+        self.walls.routes()
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        session: SessionId,
+        action: Action,
+    ) -> BoxFuture<'a, Result<Action, ResolveError>> {
+        self.walls.resolve(session, action)
+    }
+
+    fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output> {
+        Box::pin(async move {
+            let mut performed = self.walls.perform(permit, io);
+            let mut tick = tokio::time::interval(Duration::from_millis(1));
+            // Whatever it waits for, it is asked first whether it still lives.
+            std::future::poll_fn(|context| {
+                if self.is_over() {
+                    return Poll::Ready(Output::failed("killed"));
+                }
+                while tick.poll_tick(context).is_ready() {}
+                performed.as_mut().poll(context)
+            })
+            .await
+        })
+    }
+}
+
+/// A session over a copy, with a journal of its own.
+struct Kept {
+    house: House,
+    bench: Bench,
+    mortal: Arc<Mortal>,
+}
+
+impl Kept {
+    async fn new(who: As) -> Self {
+        let rules = "[[rule]]\nname = \"all\"\nanswer = \"allow\"\nmatch = {}\n";
+        let bench = Bench::new(Setup { rules: rules.into(), bare: true, ..Setup::default() }).await;
+        let mut house = House::with(who, |config| {
+            shaped(config, Shape::Copied);
+            let lease = config.sessions.values().next().unwrap().clone();
+            config.sessions.insert(bench.session, lease);
+        });
+        house.session = bench.session;
+        let walls =
+            Walls::new(house.native.clone(), bench.journal.seal(), "/nowhere".into(), "/usr/bin:/bin".into());
+        let mortal =
+            Arc::new(Mortal { walls, file: house.project.join("a.txt"), is_doomed: AtomicBool::new(false) });
+        bench.registrar.register(vec![mortal.clone()]);
+        Self { house, bench, mortal }
+    }
+
+    async fn act(&self, action: Action) -> Report {
+        match self.bench.kernel.act(&self.bench.scope(), action, &[]).await.unwrap() {
+            Acted::Done(output) => output.report().clone(),
+            other => panic!("it was not done: {other:?}"),
+        }
+    }
+
+    async fn diff(&self) -> Vec<FileDiff> {
+        let root = WsPath(self.house.project.display().to_string());
+        match self.act(Action::Diff { root }).await {
+            Report::Diff(report) => report.files,
+            other => panic!("no diff: {other:?}"),
+        }
+    }
+
+    /// All of these changes one way, under the name of one apply.
+    async fn merge(&self, direction: MergeKind, files: &[FileDiff]) -> Report {
+        let state = |side: &Option<bailey_protocol::FileState>| side.as_ref().map(|side| side.state);
+        let file = |file: &FileDiff| MergeFile::whole(file.path.clone(), state(&file.old), state(&file.new));
+        let of = Some(EffectId::new(1, [7; 10]));
+        self.act(Action::Merge(Merge::of_files(direction, of, files.iter().map(file).collect()))).await
+    }
+}
+
+/// The next look brought the project's old text over the session's: nobody had said yet whose it is.
+#[tokio::test]
+async fn an_undo_that_is_killed_leaves_the_session_its_own() {
+    for (who, is_killed) in users().flat_map(|who| [(who, false), (who, true)]) {
+        let kept = Kept::new(who).await;
+        kept.house.write("a.txt", "old\n");
+        kept.house.write("b.txt", "b\n");
+        settle(&kept.house).await;
+        let copy = yard(&kept.house).copy();
+        let line = "echo new > a.txt; rm b.txt";
+        assert_eq!(run(&kept.house, Shape::Copied, line).await.text(), "");
+        let files = kept.diff().await;
+        assert_eq!(files.len(), 2, "{files:?}");
+        kept.merge(MergeKind::Apply, &files).await;
+        assert_eq!(fs::read_to_string(kept.house.project.join("a.txt")).unwrap(), "new\n");
+        assert!(kept.diff().await.is_empty(), "the control: applied");
+        kept.mortal.is_doomed.store(is_killed, Ordering::Relaxed);
+        let undone = kept.merge(MergeKind::Undo, &files).await;
+        assert_eq!(matches!(undone, Report::Merged { .. }), !is_killed, "{undone:?}");
+        kept.mortal.is_doomed.store(false, Ordering::Relaxed);
+        assert_eq!(fs::read_to_string(kept.house.project.join("a.txt")).unwrap(), "old\n");
+        let left = kept.diff().await;
+        assert_eq!(fs::read_to_string(copy.join("a.txt")).unwrap(), "new\n", "{who:?}, killed: {is_killed}");
+        assert!(!copy.join("b.txt").exists());
+        assert!(left.iter().any(|file| file.path.0.ends_with("a.txt")), "{left:?}");
+        assert!(!kept.house.folder.join("copied.own").exists(), "it is over");
+    }
+}
+
+/// Whoever could not look said that the limit was reached, of this command and of each after it.
+#[tokio::test]
+async fn a_directory_that_nobody_may_read_is_no_limit_reached_and_hides_nothing_from_one() {
+    for who in users() {
+        let house = house(who, Shape::Copied);
+        house.write("a.txt", "a\n");
+        let run = async |line: &str| {
+            settle(&house).await;
+            let cwd = WsPath(place(&house, Shape::Copied).display().to_string());
+            let limits = Limits { disk_bytes: 8 << 20, ..house.command("").limits };
+            house.run(&Command { cwd, limits, ..house.command(line) }, &Isolation::default()).await
+        };
+        let locks = "for d in . ~ \"$TMPDIR\"; do mkdir -p \"$d/locked/deep\"; chmod 0 \"$d/locked/deep\" \"$d/locked\"; done; \
+                     sleep 1; stat -c %a locked ~/locked \"$TMPDIR/locked\"; chmod 0 ~ \"$TMPDIR\"; sleep 1; echo through";
+        let ran = run(locks).await;
+        assert_eq!(ran.text(), "0\n0\n0\nthrough\n", "{who:?}: {:?}", ran.outcome);
+        let ran = run("sleep 1; echo again > ~/k && cat ~/k").await;
+        assert_eq!(ran.text(), "again\n", "{who:?}: {:?}", ran.outcome);
+        // The control: nothing grows in one unseen.
+        let grows = "mkdir ~/dark; cd ~/dark; chmod 300 ~/dark; \
+                     i=0; while [ $i -lt 12 ]; do head -c 1048576 /dev/zero > g$i; i=$((i+1)); sleep 0.1; done; sleep 3; echo through";
+        let ran = run(grows).await;
+        assert_eq!(ran.report().limit.as_deref(), Some("disk limit"), "{who:?}: {:?}", ran.outcome);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_measured_is_told_as_that() {
+    for who in users() {
+        let house = house(who, Shape::Copied);
+        house.write("a.txt", "a\n");
+        settle(&house).await;
+        let home = house.folder.join("home");
+        let aside = house.folder.join("aside");
+        let started = place(&house, Shape::Copied).join("started");
+        let away = async {
+            while !started.exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            fs::rename(&home, &aside).unwrap();
+        };
+        let cwd = WsPath(place(&house, Shape::Copied).display().to_string());
+        let command = Command { cwd, ..house.command("touch started; sleep 30; echo through") };
+        let isolation = Isolation::default();
+        let (ran, ()) = tokio::join!(house.run(&command, &isolation), away);
+        let limit = ran.report().limit.clone().unwrap_or_default();
+        assert!(limit.contains("could not be measured"), "{who:?}: {limit} {:?}", ran.outcome);
     }
 }

@@ -268,3 +268,35 @@ async fn the_latency_of_nothing_is_printed() {
         println!("{who:?}: /bin/true in fresh walls: median {:?}, fastest {:?}", times[10], times[0]);
     }
 }
+
+/// Whether namespaces can be made in a user namespace of its own, after this; none where that cannot be tried.
+fn can_make_after(line: &str) -> Option<bool> {
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("probe");
+    let probe = env!("CARGO_BIN_EXE_sandbox-probe");
+    let text = format!(
+        "#!/bin/sh\nexec unshare --user --map-root-user sh -c '{line}; exec {probe} \"$@\"' sh \"$@\"\n"
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    bailey_sandbox::can_make_namespaces(&script).map_err(|error| println!("SKIPPED: {error}")).ok()
+}
+
+/// Only two kinds were tried, and nothing ran where another was missing; a shortage that passed took the walls for good.
+#[test]
+fn each_kind_of_namespaces_is_tried_and_one_that_comes_back_is_waited_for() {
+    let Some(control) = can_make_after("true") else { return };
+    assert!(control, "the control");
+    for kind in ["user", "mnt", "net", "pid", "ipc", "uts", "cgroup"] {
+        let line = format!("echo 0 > /proc/sys/user/max_{kind}_namespaces || exit 98");
+        let Some(can) = can_make_after(&line) else { return };
+        assert!(!can, "{kind}");
+        let line = format!("echo 1 > /proc/sys/user/max_{kind}_namespaces || exit 98");
+        assert_eq!(can_make_after(&line), Some(true), "the control: {kind}");
+    }
+    let takes = |seconds: &str| {
+        format!("echo 1 > /proc/sys/user/max_mnt_namespaces; unshare --mount sleep {seconds} & sleep 0.1")
+    };
+    assert_eq!(can_make_after(&takes("0.4")), Some(true), "others gave it back");
+    assert_eq!(can_make_after(&takes("3")), Some(false), "the control: nobody inside sees why there is none");
+}

@@ -93,15 +93,23 @@ pub(super) async fn export(
 pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer) -> Result<ExitCode> {
     let journal = crate::commands::journal(home, printer).await?;
     let session = journal.session(name).await?;
+    // A link to it may be lost, and it still be there.
+    let elsewhere = home.elsewhere(session.id);
     home.give_up_lost(session.id)?;
     let folder = home.session(session.id, false)?;
+    let elsewhere: Vec<PathBuf> = elsewhere.into_iter().filter(|path| *path != folder.path).collect();
     let lock = SessionLock::take(session.id, &folder.path, &holder(&journal))?;
+    let of_elsewhere = |path: &PathBuf| SessionLock::take(session.id, path, &holder(&journal));
+    let _locks = elsewhere.iter().map(of_elsewhere).collect::<Result<Vec<_>, _>>()?;
     if !yes && !confirmed(&session, printer).await? {
         printer.note("nothing was removed");
         return Ok(ExitCode::from(exit::DENIED));
     }
     let removed = journal.remove_session(&lock).await?;
     home.remove_session(session.id, &folder)?;
+    for path in &elsewhere {
+        bailey_sandbox::remove(path).with_context(|| format!("`{}` could not be removed", path.display()))?;
+    }
     if printer.is_json() {
         printer.json(
             &json!({ "session": session.id, "entries": removed.entries, "payloads": removed.payloads }),

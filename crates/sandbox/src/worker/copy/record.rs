@@ -57,10 +57,15 @@ pub(super) fn read(path: &str) -> Result<Record, Error> {
 
 /// Replaces it in one step: a torn one would count every path as the session's.
 pub(super) fn write(path: &str, record: &Record) -> Result<(), Error> {
-    let failed = |error: std::io::Error| Error::system("write", path)(errno(&error));
     let text = serde_json::to_vec(record).map_err(|_| Error::path(path, "cannot be written"))?;
+    replace(path, &text)
+}
+
+/// Has a file hold this text and no other, or what it held.
+pub(super) fn replace(path: &str, text: &[u8]) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::system("write", path)(errno(&error));
     let passing = format!("{path}.new");
     let mut file = File::create(&passing).map_err(failed)?;
-    file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
+    file.write_all(text).and_then(|()| file.sync_all()).map_err(failed)?;
     renameat(CWD, &passing, CWD, path).map_err(Error::system("write", path))
 }

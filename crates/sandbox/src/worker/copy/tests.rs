@@ -1,5 +1,6 @@
 use super::{Places, settle};
 use crate::worker::diff::diff;
+use crate::worker::error::Error;
 use bailey_protocol::{FileDiff, WsPath};
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
@@ -44,11 +45,15 @@ impl Scene {
     }
 
     fn settle_with(&self, own: &[&str], anew: bool) {
+        self.try_settle(own, anew).unwrap();
+    }
+
+    fn try_settle(&self, own: &[&str], anew: bool) -> Result<(), Error> {
         let (project, copy, upper, record) =
             (self.text("project"), self.text("copy"), self.text("upper"), self.text("record"));
         let places = Places { project: &project, copy: &copy, upper: &upper, record: &record };
         let paths = |all: &[&str]| all.iter().map(|at| WsPath(format!("{project}/{at}"))).collect::<Vec<_>>();
-        settle(&places, &[".env".into()], &paths(own), anew).unwrap();
+        settle(&places, &[".env".into()], &paths(own), anew)
     }
 
     fn diff(&self) -> Vec<FileDiff> {
@@ -112,25 +117,89 @@ fn what_the_host_changes_comes_in_where_the_session_left_it_alone() {
     assert!(!scene.at("copy/d").exists() && !scene.at("copy/e/f.txt").exists());
 }
 
+/// What an undo gave back as deleted came into the copy again, and a directory had the project's mode.
 #[test]
 fn an_apply_leaves_nothing_to_tell_an_undo_leaves_all_and_a_discard_takes_it() {
-    let scene = Scene::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
-    scene.write("copy/a.txt", "changed\n");
-    fs::remove_file(scene.at("copy/b.txt")).unwrap();
-    assert_eq!(scene.changes(), ["~a.txt", "-b.txt"]);
-    scene.write("project/a.txt", "changed\n");
-    fs::remove_file(scene.at("project/b.txt")).unwrap();
-    assert!(scene.changes().is_empty(), "{:?}", scene.changes());
-    scene.write("project/a.txt", "a\n");
+    let scene = Scene::new(&[("a.txt", "a\n"), ("b.txt", "b\n"), ("d/x", "x\n"), ("gone/deep/y", "y\n")]);
+    let mode = |path: &str, mode: u32| {
+        fs::set_permissions(scene.at(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("project/d", 0o755);
+    scene.settle();
+    let change = |part: &str| {
+        let at = |path: &str| format!("{part}/{path}");
+        scene.write(&at("a.txt"), "changed\n");
+        fs::remove_file(scene.at(&at("b.txt"))).unwrap();
+        mode(&at("d"), 0o750);
+        fs::remove_dir_all(scene.at(&at("gone"))).unwrap();
+        fs::create_dir_all(scene.at(&at("new/empty"))).unwrap();
+    };
+    change("copy");
+    let told = ["~a.txt", "-b.txt", "~d", "-gone", "-gone/deep", "-gone/deep/y", "+new", "+new/empty"];
+    assert_eq!(scene.changes(), told);
+    change("project");
+    assert!(scene.changes().is_empty(), "applied: {:?}", scene.changes());
+    let own = told.map(|line| &line[1..]);
+    // Also where nobody is left to say it once more when the undo is over.
+    for is_cut_off in [false, true] {
+        scene.settle_with(&own, false);
+        scene.write("project/a.txt", "a\n");
+        scene.write("project/b.txt", "b\n");
+        mode("project/d", 0o755);
+        scene.write("project/gone/deep/y", "y\n");
+        fs::remove_dir_all(scene.at("project/new")).unwrap();
+        if !is_cut_off {
+            scene.settle_with(&own, false);
+        }
+        for _ in 0..2 {
+            assert_eq!(scene.changes(), told, "{is_cut_off}");
+        }
+        assert!(!scene.at("record.own").exists());
+        assert_eq!(scene.read("copy/a.txt").as_deref(), Some("changed\n"));
+        change("project");
+        assert!(scene.changes().is_empty(), "{:?}", scene.changes());
+    }
+    // The control: what the host does is no undo.
+    scene.write("project/a.txt", "of the host\n");
     scene.write("project/b.txt", "b\n");
-    scene.settle_with(&["a.txt", "b.txt"], false);
-    assert!(scene.changes().contains(&"~a.txt".to_owned()), "{:?}", scene.changes());
-    assert_eq!(scene.read("copy/a.txt").as_deref(), Some("changed\n"));
+    assert!(scene.changes().is_empty(), "{:?}", scene.changes());
+    assert_eq!(scene.read("copy/a.txt").as_deref(), Some("of the host\n"));
     scene.write("copy/x/y.txt", "y\n");
+    scene.settle_with(&["a.txt", "d"], false);
     scene.settle_with(&[], true);
-    assert_eq!(scene.read("copy/a.txt").as_deref(), Some("a\n"));
+    assert_eq!(scene.read("copy/a.txt").as_deref(), Some("of the host\n"));
     assert!(!scene.at("copy/x").exists());
     assert!(scene.changes().is_empty(), "{:?}", scene.changes());
+}
+
+/// The names of a directory were cut, and what was cut taken for gone.
+#[test]
+fn a_directory_of_more_files_than_a_copy_holds_is_an_error() {
+    let scene = Scene::new(&[("d/x", "x\n"), ("a.txt", "a\n")]);
+    fs::remove_dir_all(scene.at("copy/d")).unwrap();
+    assert_eq!(scene.changes(), ["-d", "-d/x"], "the control");
+    (0..super::PATHS_MAX).for_each(|number| drop(fs::File::create(scene.at(&format!("project/d/{number}")))));
+    let said = || scene.try_settle(&[], false).unwrap_err().to_string();
+    assert!(said().contains("more than 200000 files"), "{}", said());
+    fs::create_dir(scene.at("copy/d")).unwrap();
+    assert!(said().contains("more than 200000 files"), "{}", said());
+    assert!(fs::read_dir(scene.at("copy/d")).unwrap().next().is_none(), "it was looked at first");
+}
+
+/// A file on its way lay beside the copy, under a name that a project may have.
+#[test]
+fn a_project_may_have_any_name() {
+    let scene = Scene::new(&[]);
+    for name in ["project-of-mine", "copy.new", "copied.passing", "copied.new", "copy", "home"] {
+        fs::create_dir_all(scene.at(&format!("copies/{name}"))).unwrap();
+        scene.write(&format!("{name}-of-the-host/a.txt"), "a\n");
+        let (project, copy) =
+            (scene.text(&format!("{name}-of-the-host")), scene.text(&format!("copies/{name}")));
+        let (upper, record) = (scene.text("upper"), scene.text(&format!("{name}-record")));
+        settle(&Places { project: &project, copy: &copy, upper: &upper, record: &record }, &[], &[], false)
+            .unwrap();
+        assert_eq!(scene.read(&format!("copies/{name}/a.txt")).as_deref(), Some("a\n"), "{name}");
+    }
 }
 
 #[test]
@@ -165,7 +234,7 @@ fn what_a_session_locks_or_puts_in_the_way_stops_nothing() {
     let scene = Scene::new(&[("a.txt", "a\n"), ("d/b.txt", "b\n")]);
     fs::set_permissions(scene.at("copy/d"), fs::Permissions::from_mode(0o000)).unwrap();
     // What was on its way to `a.txt` when somebody was killed.
-    scene.write("copy.new", "half\n");
+    scene.write(super::PASSING, "half\n");
     scene.write("project/a.txt", "of the host\n");
     scene.write("project/d/c.txt", "of the host\n");
     assert_eq!(scene.changes(), ["~d"]);
