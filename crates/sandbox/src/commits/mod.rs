@@ -315,10 +315,7 @@ impl References {
         } else if there(format!("refs/{short}")) {
             Some("a reference of the project")
         } else {
-            self.tips
-                .keys()
-                .any(|name| is_of_remote(name))
-                .then_some("a remote of the project, or of a branch there")
+            self.tips.keys().any(is_of_remote).then_some("a remote of the project, or of a branch there")
         }
     }
 

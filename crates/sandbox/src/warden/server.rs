@@ -395,7 +395,8 @@ impl Server {
         let kind =
             Kind { shape: self.ground.shape(header.session), has_programs: header.view.has_programs() };
         let opened = if kind.shape == Shape::Walled {
-            stage::open(&mut self.ids, &header.yard, header.view).map_err(|error| explained(&self.ground, &error))?
+            stage::open(&mut self.ids, &header.yard, header.view)
+                .map_err(|error| explained(&self.ground, &error))?
         } else {
             stage::folders(&self.ids, &header.yard).map_err(|error| error.to_string())?;
             if kind.shape == Shape::Copied {
@@ -421,7 +422,8 @@ impl Server {
         let before = Before::look(&self.ground.plan, kind.has_programs);
         // Root makes user namespaces before it makes the holder.
         let tools = if is_walled && kind.has_programs {
-            stage::open_tools(&mut self.ids, &self.ground.plan).map_err(|error| explained(&self.ground, &error))?
+            stage::open_tools(&mut self.ids, &self.ground.plan)
+                .map_err(|error| explained(&self.ground, &error))?
         } else {
             Tools::new()
         };
@@ -440,7 +442,8 @@ impl Server {
                 namespaces = namespaces.with(flag);
             }
         }
-        let Some(process) = sys::fork(namespaces).map_err(|error| no_namespaces(&self.ground, &error))? else {
+        let Some(process) = sys::fork(namespaces).map_err(|error| no_namespaces(&self.ground, &error))?
+        else {
             holder::main(&self.ground, Birth { kind, is_root: is_mapped, tools, doors, socket: theirs })
         };
         drop((theirs, doors));
