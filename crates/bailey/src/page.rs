@@ -5,8 +5,11 @@ use crate::home::{Home, make_private, read_json, write_private};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Digest, Role, Speaker, Timestamp};
-use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
 
 /// The port that is listened at where nobody says and nobody else does.
 pub(crate) const PORT: u16 = 7411;
@@ -23,9 +26,9 @@ const RANDOM_BYTES: usize = 32;
 pub(crate) struct Logins {
     /// The number of the next.
     next: u64,
-    /// Where the page was last, so that bookmarks hold.
-    #[serde(default)]
-    pub(crate) port: Option<u16>,
+    /// Where the page was last: bookmarks hold, and what a browser has is for there alone. It was a port once, of the usual address.
+    #[serde(default, alias = "port", deserialize_with = "place")]
+    pub(crate) at: Option<SocketAddr>,
     pub(crate) logins: Vec<Login>,
 }
 
@@ -151,6 +154,20 @@ fn path(home: &Home) -> PathBuf {
     home.page().join("logins.json")
 }
 
+/// An address, or what was noted before there was another one than the usual: its port.
+fn place<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Place {
+        At(SocketAddr),
+        Port(u16),
+    }
+    Ok(Option::deserialize(from)?.map(|place| match place {
+        Place::At(at) => at,
+        Place::Port(port) => (Ipv4Addr::LOCALHOST, port).into(),
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Kind, Logins};
@@ -172,6 +189,20 @@ mod tests {
         assert!(logins.of_bearer(&two).is_none());
         logins.add(Kind::Browser, "c").unwrap();
         assert_eq!(logins.logins[0].number, 3, "a number is one login's, for ever");
+    }
+
+    #[test]
+    fn a_place_is_a_whole_address_and_was_a_port_once() {
+        let at = |noted: &str| serde_json::from_str::<Logins>(noted).map(|logins| logins.at);
+        let usual = Some("127.0.0.1:7411".parse().unwrap());
+        assert_eq!(at(r#"{"next":0,"port":7411,"logins":[]}"#).unwrap(), usual);
+        assert_eq!(at(r#"{"next":0,"port":null,"logins":[]}"#).unwrap(), None);
+        assert_eq!(at(r#"{"next":0,"logins":[]}"#).unwrap(), None);
+        assert!(at(r#"{"next":0,"port":70000,"logins":[]}"#).is_err());
+        for there in ["127.0.0.2:7411", "[::1]:7411"] {
+            let logins = Logins { at: Some(there.parse().unwrap()), ..Logins::default() };
+            assert_eq!(at(&serde_json::to_string(&logins).unwrap()).unwrap(), logins.at, "{there}");
+        }
     }
 
     #[test]

@@ -58,6 +58,11 @@ pub trait Channel: Send + Sync {
     /// Why it was not.
     fn sent(&self, reply: &Reply) -> Result<String, Failure>;
 
+    /// Whether the platform is told a name with each call, and knows by it one that is made again.
+    fn hears_names(&self) -> bool {
+        false
+    }
+
     /// Tells whoever tapped a button what came of it.
     fn tapped(&self, tap: &Tap, words: &str) -> Call;
 

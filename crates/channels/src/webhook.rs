@@ -150,6 +150,10 @@ impl Channel for Webhook {
         }
     }
 
+    fn hears_names(&self) -> bool {
+        true
+    }
+
     fn tapped(&self, tap: &Tap, words: &str) -> Call {
         call(&json!({ "conversation": tap.at.0, "to": tap.from.id, "notice": words }))
     }

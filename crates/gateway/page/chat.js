@@ -21,12 +21,15 @@ const wait = (time, signal) =>
 // What is told of the session itself is told to everybody who comes.
 const numbered = (events) => events.filter((event) => event.line !== undefined && event.type !== "session");
 
+// Where it begins: pieces that were put together since have the number of the last of them.
+const begin = ({ from, line }) => from ?? line;
+
 // The first of those that follow each other. That something works, and what is asked, is told also where what came behind it is kept
 // no more: the journal has that.
 function first(events) {
   const all = numbered(events);
   const next = all.findIndex(({ type }) => !["accepted", "going_on", "ask"].includes(type));
-  return next > 0 && all[next].line !== all[0].line + next ? all[next] : all[0];
+  return next > 0 && begin(all[next]) !== all[0].line + next ? all[next] : all[0];
 }
 
 // What was said in each session and is not acknowledged yet, by its key: it is not lost with the view.
@@ -143,15 +146,19 @@ class Conversation {
   async follow() {
     let pause = PAUSE_MIN;
     while (!this.signal.aborted) {
+      const left = new AbortController();
       try {
         const { run, line } = this.after ?? {};
         const query = run ? `?run=${run}&line=${line}` : "";
-        await this.hear(home.lines(`/api/sessions/${this.id}/events${query}`, { signal: this.signal }));
+        const signal = AbortSignal.any([this.signal, left.signal]);
+        await this.hear(home.lines(`/api/sessions/${this.id}/events${query}`, { signal }));
         pause = PAUSE_MIN;
       } catch (error) {
         if (this.signal.aborted || error.status === 401) return;
         // It cannot be opened: what was said is shown all the same.
         if (error.status > 0 && error.status !== 503) return this.closed(error);
+      } finally {
+        left.abort();
       }
       if (this.stream) this.opened = Promise.withResolvers();
       this.stream = null;
@@ -191,7 +198,13 @@ class Conversation {
 
   async hear(events) {
     const burst = [];
-    let next = events.next();
+    const wanted = () => {
+      const came = events.next();
+      // Who has left by then asks no more how it ended.
+      came.catch(() => {});
+      return came;
+    };
+    let next = wanted();
     const gather = async (until) => {
       for (;;) {
         const came = await Promise.race([until(), next]);
@@ -199,7 +212,7 @@ class Conversation {
         // From here on the session can be spoken to, whatever else comes.
         if (came.value.type === "stream") this.happens(came.value);
         else burst.push(came.value);
-        next = events.next();
+        next = wanted();
       }
     };
     await next;
@@ -208,6 +221,8 @@ class Conversation {
     const enough = wait(BURST_MAX);
     await gather(() => (burst.length ? Promise.race([enough, wait(QUIET)]) : enough));
     if (!this.joins(burst)) {
+      // What it had was left out for it, and is not to be: all of it, once more.
+      if (this.isSame(burst)) return void (this.after = null);
       // The events go on from there, also those that come meanwhile.
       const past = this.past();
       await gather(() => past.then(() => null));
@@ -220,14 +235,18 @@ class Conversation {
       const { done, value } = await next;
       if (done) return;
       this.happens(value);
-      next = events.next();
+      next = wanted();
     }
   }
 
+  // Whether it is of the process of which there is something already.
+  isSame(burst) {
+    return this.after && burst.every((event) => event.run === undefined || event.run === this.after.run);
+  }
+
   joins(burst) {
-    const { run, line } = this.after ?? {};
-    const isSame = burst.every((event) => event.run === undefined || event.run === run);
-    return this.after && isSame && (first(burst)?.line ?? line + 1) === line + 1;
+    const next = first(burst);
+    return this.isSame(burst) && (!next || begin(next) === this.after.line + 1);
   }
 
   is(text, kind = "") {

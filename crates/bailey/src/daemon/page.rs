@@ -140,16 +140,17 @@ impl Daemon {
         let stays = before.as_ref().filter(|it| settings.listen.is_none_or(|wanted| is_there(it.at, wanted)));
         let listener = match stays {
             Some(before) => before.listener.clone(),
-            None => Rc::new(listen(settings.listen, logins.port)?),
+            None => Rc::new(listen(settings.listen, logins.at)?),
         };
         let at = listener.local_addr()?;
-        if logins.port != Some(at.port()) {
-            // What a browser has is for where the page was: of no use to it here, and shown to whoever listens there now.
-            if logins.port.is_some() {
+        if logins.at != Some(at) {
+            // What a browser has is for where the page was: of no use to it here, and shown to whoever listens there now. Another address
+            // is another place, also with the same port.
+            if logins.at.is_some() {
                 let count = logins.revoke_browsers();
-                self.log.note("moved", json!({ "from": logins.port, "to": at.port(), "revoked": count }));
+                self.log.note("moved", json!({ "from": logins.at, "to": at, "revoked": count }));
             }
-            logins.port = Some(at.port());
+            logins.at = Some(at);
             logins.keep(&self.home)?;
         }
         before.iter().for_each(|before| before.end());
@@ -370,16 +371,21 @@ fn show(mut command: Command, input: Option<String>, remarks: bool, most: Durati
 }
 
 /// Listens where the owner says; or where it was last, or usually is, or anywhere.
-fn listen(wanted: Option<SocketAddr>, before: Option<u16>) -> Result<TcpListener> {
+fn listen(wanted: Option<SocketAddr>, before: Option<SocketAddr>) -> Result<TcpListener> {
     if let Some(at) = wanted {
         return TcpListener::bind(at).with_context(|| {
             format!("the page cannot listen at {at}: `page.listen` in config.toml says where")
         });
     }
     let mut last = None;
-    for port in before.into_iter().chain([PORT, 0]) {
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-            Err(error) if error.kind() == ErrorKind::AddrInUse => last = Some(error),
+    let usual = [PORT, 0].map(|port| (Ipv4Addr::LOCALHOST, port).into());
+    // Whatever is noted, it is heard on this machine alone.
+    for at in before.into_iter().filter(|at| at.ip().is_loopback()).chain(usual) {
+        match TcpListener::bind(at) {
+            // Somebody has it, or there is no such address any more.
+            Err(error) if matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable) => {
+                last = Some(error);
+            }
             listener => return listener.context("the page cannot listen"),
         }
     }

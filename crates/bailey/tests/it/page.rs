@@ -567,12 +567,67 @@ fn a_page_that_moves_takes_no_browser_along() {
     let second = Daemon::start(&stage);
     assert_eq!(page.get("/api/status").status, 200);
     drop(second);
-    let _impostor = TcpListener::bind(("127.0.0.1", before)).unwrap();
+    // The process that heard browsers there ends a moment after the daemon.
+    let deadline = Instant::now() + PATIENCE;
+    let _impostor = loop {
+        match TcpListener::bind(("127.0.0.1", before)) {
+            Ok(impostor) => break impostor,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
     let _third = Daemon::start(&stage);
     let port = port(&link(&stage));
     assert_ne!(port, before);
     let shown = Page { port, bearer: page.bearer };
     assert_eq!(shown.get("/api/status").status, 401, "whoever sits there now may have heard it");
+}
+
+#[test]
+fn a_page_that_moves_to_another_address_with_the_same_port_takes_no_browser_along() {
+    let stage = Stage::new(&[]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    let daemon = Daemon::start(&stage);
+    let page = Page::of(&stage);
+    let collector = stage.ran(&["--json", "page", "token", "grafana"]).lines().remove(0);
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    let reload = |lines: &str| {
+        fs::write(&config, own.replace("listen = \"127.0.0.1:0\"", lines)).unwrap();
+        assert_eq!(stage.ran(&["reload"]).code, Some(0));
+        let deadline = Instant::now() + PATIENCE;
+        while daemon.status()["page"]["up"] != true {
+            assert!(Instant::now() < deadline, "the page is down: {}", daemon.status()["page"]);
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let get = |ip: &str, path: &str, bearer: &str| {
+        let at = format!("{ip}:{}", page.port);
+        let mut stream = TcpStream::connect(&at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nconnection: close\r\nhost: {at}\r\nauthorization: Bearer {bearer}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        heard(stream).status
+    };
+    // The control: where something else of it changes it stays, and knows its browsers.
+    let here = format!("listen = \"127.0.0.1:{}\"", page.port);
+    reload(&format!("{here}\nshown_as = \"https://bailey.example\""));
+    assert_eq!(get("127.0.0.1", "/api/status", &page.bearer), 200);
+    reload(&here.replace("127.0.0.1", "127.0.0.2"));
+    assert_eq!(get("127.0.0.2", "/healthz", ""), 200);
+    assert_eq!(
+        get("127.0.0.2", "/api/status", &page.bearer),
+        401,
+        "whoever sits there now may have heard it"
+    );
+    // A collector's is for its configuration to move, and reads figures alone.
+    assert_eq!(get("127.0.0.2", "/metrics", collector["token"].as_str().unwrap()), 200);
+    // Nor is it known again where the page comes back.
+    reload(&here);
+    assert_eq!(get("127.0.0.1", "/api/status", &page.bearer), 401);
 }
 
 #[test]

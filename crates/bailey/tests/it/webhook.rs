@@ -18,8 +18,10 @@ use std::{
     thread,
     time::{Duration, Instant, SystemTime},
 };
+use tempfile::TempDir;
 
 const KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+const HELD: &str = "held";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/webhook.py");
 
 /// A server of somebody's, in another language.
@@ -27,12 +29,15 @@ pub(crate) struct Server {
     child: Child,
     port: u16,
     posts: Arc<Mutex<Vec<Value>>>,
+    folder: TempDir,
 }
 
 impl Server {
     fn start() -> Self {
-        let mut child =
-            Command::new("python3").args([SCRIPT, "serve", KEY]).stdout(Stdio::piped()).spawn().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut serve = Command::new("python3");
+        serve.args([SCRIPT, "serve", KEY]).arg(folder.path().join(HELD));
+        let mut child = serve.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut port = String::new();
         out.read_line(&mut port).unwrap();
@@ -43,7 +48,31 @@ impl Server {
                 heard.lock().unwrap().push(serde_json::from_str(&line).unwrap());
             }
         });
-        Self { child, port: port.trim().parse().unwrap(), posts }
+        Self { child, port: port.trim().parse().unwrap(), posts, folder }
+    }
+
+    /// From now on it takes what has these words in it, and does not answer.
+    fn hold(&self, words: &str) {
+        fs::write(self.folder.path().join("new"), words).unwrap();
+        fs::rename(self.folder.path().join("new"), self.folder.path().join(HELD)).unwrap();
+    }
+
+    fn let_go(&self) {
+        fs::remove_file(self.folder.path().join(HELD)).unwrap();
+    }
+
+    /// The messages that stand there, where what came again under its name is passed over: what each says, as it was begun.
+    fn stands(&self) -> Vec<String> {
+        let mut stands: Vec<(Value, String)> = Vec::new();
+        for post in self.posts().into_iter().filter(|post| post["again"] == false) {
+            let (message, says) = (&post["body"]["message"], post["body"]["text"].as_str());
+            let Some(says) = says else { continue };
+            match stands.iter_mut().find(|(name, _)| name == message) {
+                Some((_, words)) => *words = says.to_owned(),
+                None => stands.push((post["answered"].clone(), says.to_owned())),
+            }
+        }
+        stands.into_iter().map(|(_, says)| says).collect()
     }
 
     pub(crate) fn posts(&self) -> Vec<Value> {
@@ -255,6 +284,82 @@ fn what_nobody_signed_or_long_ago_or_before_is_nothing() {
         assert_eq!(model.requests().len(), before + 1, "and no turn begins by it in any case");
     }
     assert_eq!(deliver_wrong(&stage), [409, 409, 415]);
+}
+
+/// The process of the channel.
+fn process(stage: &Stage) -> Option<u64> {
+    let of = format!("{} channels run", stage.home().display());
+    let found = Command::new("pgrep").args(["-f", &of]).output().unwrap();
+    String::from_utf8(found.stdout).unwrap().lines().next().and_then(|pid| pid.parse().ok())
+}
+
+#[test]
+fn what_a_kill_left_unheard_is_sent_again_under_its_name_and_nothing_else_is() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().canonicalize().unwrap().join("notes.txt");
+    fs::write(&file, "what the notes say\n").unwrap();
+    let read = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+    let script = ["the first answer", "the second answer", "the third answer"].map(Reply::text);
+    let (server, model) = at(&stage, script.into_iter().chain([read, Reply::text("not read")]).collect());
+    let _daemon = Daemon::start(&stage);
+    let port = page(&stage);
+    pair(&stage, &server, port, "ann", "owner");
+    // The server took it, and the process that sent it is killed before it can note so.
+    let killed = |id: &str, says_it: &str, held: &str| {
+        let (before, stood) = (server.posts().len(), server.stands().len());
+        let is_it = |post: &Value| post["body"]["text"].as_str().is_some_and(|text| text.contains(held));
+        if !held.is_empty() {
+            server.hold(held);
+        }
+        assert_eq!(deliver(port, id, &says("ann", says_it)), 200);
+        if !held.is_empty() {
+            let deadline = Instant::now() + PATIENCE;
+            while !server.posts().iter().skip(before).any(is_it) {
+                assert!(Instant::now() < deadline, "`{held}` did not come: {:#?}", server.posts());
+                thread::sleep(Duration::from_millis(20));
+            }
+            crate::daemon::end(process(&stage).unwrap(), "-KILL");
+            server.let_go();
+        }
+        (before, stood)
+    };
+    // What came since, as soon as `words` stand there, each by itself; what was taken is sent again under its name.
+    let came = |(before, stood): (usize, usize), words: &str, is_again: bool| {
+        let deadline = Instant::now() + PATIENCE;
+        let is_there = || server.stands().iter().skip(stood).any(|says| says.contains(words));
+        let again = || server.posts().iter().skip(before).filter(|post| post["again"] == true).count();
+        while !is_there() || is_again && again() == 0 {
+            assert!(Instant::now() < deadline, "`{words}` did not come: {:#?}", server.posts());
+            thread::sleep(Duration::from_millis(20));
+        }
+        // Whatever would be there twice comes meanwhile.
+        thread::sleep(Duration::from_millis(1500));
+        assert!(is_again || again() == 0, "{:#?}", server.posts());
+        server.stands().split_off(stood)
+    };
+    // The control: where nobody is killed nothing has the name of anything else.
+    assert_eq!(came(killed("one", "one", ""), "the first answer", false), ["the first answer"]);
+    // The beginning of an answer, and its last change.
+    assert_eq!(came(killed("two", "two", "…"), "the second answer", true), ["the second answer"]);
+    let third = killed("three", "three", "the third answer");
+    assert_eq!(came(third, "the third answer", true), ["the third answer"]);
+    assert_eq!(model.requests().len(), 3);
+    // What Bailey itself says.
+    let help = came(killed("four", "/help", "What you write is for the agent"), "for the agent", true);
+    assert_eq!(help.len(), 1, "{help:#?}");
+    // A question's beginning; it is answered in the one message that it stands in.
+    let asked = killed("five", "read the notes", "❓");
+    let card = server.wait_for("\"chosen\":\"n:");
+    let no = card["body"]["choices"].as_array().unwrap().last().unwrap()["chosen"].clone();
+    assert_eq!(
+        deliver(port, "six", &json!({ "conversation": "build 7", "from": { "id": "ann" }, "chosen": no })),
+        200
+    );
+    let stand = came(asked, "not read", true);
+    let questions: Vec<&String> = stand.iter().filter(|says| says.contains("❓")).collect();
+    assert!(questions.len() == 1 && questions[0].contains("✘ no"), "{stand:#?}");
+    assert_eq!(stand.iter().filter(|says| says.contains("not read")).count(), 1, "{stand:#?}");
 }
 
 /// Attack A07: what is brought names another session, agent or person than its own.

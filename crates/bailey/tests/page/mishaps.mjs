@@ -15,6 +15,8 @@ const acts = {};
 const said = [];
 let take = (response) => response.writeHead(202).end("{}");
 let looking = null;
+// Behind which line it asks to go on.
+let asked = "";
 let streams = 0;
 let recalls = 0;
 let line = 0;
@@ -24,7 +26,7 @@ let slowness = 0;
 const ndjson = (lines) => lines.map((it) => `${JSON.stringify(it)}\n`).join("");
 const body = async (request) => JSON.parse(Buffer.concat(await request.toArray()).toString());
 const server = http.createServer(async (request, response) => {
-  const [path] = request.url.split("?");
+  const [path, query] = request.url.split("?");
   const name = path.replace("/api/", "");
   if (path === "/api/login") return response.end('{"done":"bearer"}');
   if (path === "/api/do") return response.end(ndjson(acts[(await body(request)).act]));
@@ -34,6 +36,7 @@ const server = http.createServer(async (request, response) => {
   }
   if (path.endsWith("/events")) {
     looking = response;
+    asked = query ?? "";
     streams += 1;
     response.write(ndjson([{ type: "stream", stream: `s${streams}` }]));
     return happens({ type: "session", session: ID, workspace: "/p", model: "test/model", resumed: true });
@@ -260,6 +263,45 @@ assert.deepEqual(await page.locator("details.tool pre").allTextContents(), ["one
 happens({ type: "end", reason: "answered", error: null });
 await see("at rest");
 seq = 1;
+
+// Who was cut off gets what came meanwhile, also where that was put together; but whoever has a part of it asks for all once more, and
+// has nothing twice.
+looking = null;
+views[`sessions/${ID}`] = [{ entry: { seq: "1", type: "accepted" }, payload: "in pieces" }];
+await page.goto("about:blank");
+await page.goto(`${base}/#/chat/${ID}`);
+await until(() => looking);
+happens({ type: "accepted" });
+await page.locator(".bar .badge").getByText("works", { exact: true }).waitFor();
+const from = line + 1;
+const joined = (text, line) => ({ v: 1, seq: "1", type: "text", text, run, from, line });
+const cut = async () => {
+  const was = looking;
+  looking = null;
+  was.end();
+  await until(() => looking);
+};
+const shown = recalls;
+await cut();
+assert.equal(asked, `run=${run}&line=${from - 1}`);
+looking.write(ndjson([joined("one two three", from + 2)]));
+await page.locator(".agent").getByText("one two three").waitFor();
+line = from + 2;
+happens({ type: "text", text: " four" });
+await page.locator(".agent").getByText("one two three four").waitFor();
+assert.equal(recalls, shown, "nothing is missing");
+await cut();
+assert.equal(asked, `run=${run}&line=${from + 3}`);
+const within = looking;
+within.write(ndjson([joined("one two three four five", from + 4)]));
+await until(() => looking !== within);
+assert.equal(asked, "");
+looking.write(ndjson([{ v: 1, seq: "1", type: "accepted", run, line: from - 1 }, joined("one two three four five", from + 4)]));
+line = from + 4;
+happens({ type: "end", reason: "answered", error: null });
+await see("at rest");
+assert.deepEqual(await page.locator(".agent .words").allInnerTexts(), ["one two three four five"]);
+assert.deepEqual(await persons(), ["in pieces"]);
 
 // A long answer is drawn block by block, and is in the end what it is when it is drawn at once.
 const text = "# One\n\n- a\n- b\n\n1. c\n\n```js\nlet x;\n\n# no heading\n```\n> q\n> r\n\nthe **end**\n";

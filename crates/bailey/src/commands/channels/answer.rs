@@ -84,7 +84,8 @@ impl Answer {
             if self.pages.get(number).is_none() {
                 // A message is begun before its words are known: to begin one twice is a speck, to say a thing twice is not.
                 let begun = Post { text: bridge.channel.plain(BEGUN), buttons: Vec::new() };
-                let message = bridge.deliver(|| bridge.channel.send(at, &begun)).await?;
+                let name = bridge.beginning(at);
+                let message = bridge.deliver(name, || bridge.channel.send(at, &begun)).await?;
                 self.pages.push(Page { message, says: String::new() });
                 note(self.messages());
             }
@@ -93,10 +94,12 @@ impl Answer {
                 continue;
             }
             let post = Post { text: text.clone(), buttons: Vec::new() };
-            let edited = bridge.deliver(|| bridge.channel.edit(at, &page.message, &post)).await;
+            let name = bridge.change(at, &page.message, &text);
+            let edited = bridge.deliver(name, || bridge.channel.edit(at, &page.message, &post)).await;
             if edited.is_err() {
                 // It was deleted, or can be edited no more.
-                page.message = bridge.deliver(|| bridge.channel.send(at, &post)).await?;
+                let name = bridge.name(at, &["instead of", &page.message]);
+                page.message = bridge.deliver(name, || bridge.channel.send(at, &post)).await?;
                 page.says = text;
                 note(self.messages());
             } else {

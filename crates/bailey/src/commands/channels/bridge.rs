@@ -30,7 +30,7 @@ use bailey_channels::{
 use bailey_egress::{LineEnd, LineError};
 use bailey_gateway::Delivery;
 use bailey_journal::{Clock as _, SystemClock};
-use bailey_protocol::Line;
+use bailey_protocol::{Digest, Line};
 use bailey_secrets::{Redactor, neutralise};
 use std::{
     cell::{Cell, RefCell},
@@ -73,7 +73,8 @@ pub(super) struct Bridge {
     pub(super) book: Book<Notes>,
     redactor: Redactor,
     line: LineEnd,
-    /// What no other run of this process is called, and how many requests it made.
+    /// What no other notes are called; what no other run of this process is, and how many requests it made.
+    own: String,
     run: String,
     calls: Cell<u64>,
     /// Until when the platform wants to be left alone.
@@ -100,6 +101,8 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
     let folder = home.bridge(name);
     make_private(&folder)?;
     let book = Book::open(&folder)?;
+    let run = page::random()?;
+    let own = named(&book, &run);
     let redactor = keys.redactor.clone();
     let way = Line {
         channel: name.into(),
@@ -121,7 +124,8 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
             book,
             redactor,
             line,
-            run: page::random()?,
+            own,
+            run,
             calls: Cell::new(0),
             rest: Cell::new(None),
             talks: RefCell::default(),
@@ -129,6 +133,14 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
         bridge.serve(printer).await
     };
     LocalSet::new().run_until(opened.during("channel", serve)).await
+}
+
+/// What notes are called: this, where they have no name yet. Where that cannot be noted nothing is sent again under the same.
+fn named(book: &Book<Notes>, name: &str) -> String {
+    if book.get(|notes| notes.name.is_empty()) {
+        book.change(|notes| name.clone_into(&mut notes.name)).ok();
+    }
+    book.get(|notes| if notes.name.is_empty() { name.to_owned() } else { notes.name.clone() })
 }
 
 fn codec(configured: &Configured) -> Box<dyn Channel> {
@@ -313,7 +325,10 @@ impl Bridge {
     /// A message past the guard; or what is said instead.
     fn look_through(&self, message: Message) -> Option<(Conversation, talk::Came)> {
         let Message { key, at, from, text, is_quoted, mut files, left_out, .. } = message;
-        let say = |text: &str| Some((at.clone(), talk::Came::Word { to: from.clone(), text: text.into() }));
+        let say = |text: &str| {
+            let word = talk::Came::Word { key: key.clone(), to: from.clone(), text: text.into() };
+            Some((at.clone(), word))
+        };
         let mut text = match guard(&self.redactor, text) {
             Guarded::Blocked => return say(BLOCKED),
             Guarded::Clean(text) => text,
@@ -332,7 +347,8 @@ impl Bridge {
         for file in &mut files {
             file.name = self.redactor.redact(&file.name).text.into_owned();
         }
-        let open = Open { key, at: at.0.clone(), id: from.id, name: from.name, text, is_quoted, files };
+        let (id, name) = (from.id, from.name);
+        let open = Open { key, at: at.0.clone(), id, name, text, is_quoted, files, told: None };
         Some((at, talk::Came::Message(open)))
     }
 
@@ -396,13 +412,42 @@ impl Bridge {
     }
 
     /// A name that no other request has.
-    fn call_name(&self) -> String {
+    pub(super) fn call_name(&self) -> String {
         let number = self.calls.get() + 1;
         self.calls.set(number);
         format!("{} {number}", self.run)
     }
 
-    async fn call_as(&self, call: Call, name: String) -> Result<Reply, LineError> {
+    /// The name of what is sent about something in a conversation: whoever sends it again after a kill gives it the same.
+    pub(super) fn name(&self, at: &Conversation, about: &[&str]) -> String {
+        let parts = [&*self.own, &*at.0].into_iter().chain(about.iter().copied());
+        Digest::of_parts(&parts.map(str::as_bytes).collect::<Vec<_>>()).to_string()
+    }
+
+    /// The name of the beginning of an answer's message, noted before it is sent: whoever comes after a kill begins the same one.
+    pub(super) fn beginning(&self, at: &Conversation) -> String {
+        // What this process began it knows, also where that could not be noted.
+        let begun = self.book.get(|notes| notes.begun.get(&at.0).cloned());
+        if let Some(begun) = begun.filter(|begun| !begun.starts_with(&self.run)) {
+            return begun;
+        }
+        let name = self.call_name();
+        if self.channel.hears_names() {
+            // That it cannot be noted is that it may be begun twice.
+            self.book.change(|notes| drop(notes.begun.insert(at.0.clone(), name.clone()))).ok();
+        }
+        name
+    }
+
+    /// The name of a change of an answer's message, noted before it is sent: what goes back to what it said before is another change.
+    pub(super) fn change(&self, at: &Conversation, message: &str, text: &str) -> String {
+        let mut number = 0;
+        let is_noted = self.channel.hears_names()
+            && self.book.change(|notes| number = notes.change(&at.0, message, text)).is_ok();
+        if is_noted { self.name(at, &["change", message, &number.to_string()]) } else { self.call_name() }
+    }
+
+    pub(super) async fn call_as(&self, call: Call, name: String) -> Result<Reply, LineError> {
         let Call { path, body, patience, fetches } = call;
         let answer = match fetches {
             None => self.line.post(path, body, name, patience).await?,
@@ -417,9 +462,9 @@ impl Bridge {
     }
 
     /// Says something, for as long as it takes: the message's name; none where the platform will never take it. What `make` makes may
-    /// be sent more than once.
-    pub(super) async fn deliver(&self, make: impl Fn() -> Call) -> Result<String, String> {
-        let (name, mut pause) = (self.call_name(), PAUSE_MIN);
+    /// be sent more than once, as what is called `name`.
+    pub(super) async fn deliver(&self, name: String, make: impl Fn() -> Call) -> Result<String, String> {
+        let mut pause = PAUSE_MIN;
         loop {
             if let Some(rest) = self.rest.get() {
                 sleep_until(rest).await;

@@ -2,6 +2,7 @@
 //! messages of ours the answers stand.
 
 use bailey_channels::{Attachment, Button, Conversation, Tap};
+use bailey_protocol::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,6 +15,9 @@ pub(super) struct Notes {
     cursor_of: String,
     #[serde(default)]
     cursor_at: u64,
+    /// What no other notes are called. What is sent has its name by that and by what it is about, so that it has it after a kill, too.
+    #[serde(default)]
+    pub(super) name: String,
     /// Messages without a whole answer, in the order in which they came.
     pub(super) open: Vec<Open>,
     /// What was tapped and has not reached its session.
@@ -21,6 +25,12 @@ pub(super) struct Notes {
     pub(super) taps: Vec<Tap>,
     /// The messages of ours that an answer stands in, by conversation.
     pub(super) shown: BTreeMap<String, Vec<String>>,
+    /// The name of the message that is begun for an answer, by conversation, until it is known what the platform calls it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) begun: BTreeMap<String, String>,
+    /// The last change of each message that an answer stands in, by conversation and message.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    changes: BTreeMap<String, BTreeMap<String, Change>>,
     /// What was delivered lately, with its time in seconds since 1970.
     #[serde(default)]
     pub(super) delivered: BTreeMap<String, u64>,
@@ -39,6 +49,16 @@ pub(super) struct Open {
     pub(super) is_quoted: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<Attachment>,
+    /// What Bailey itself says to it, in the platform's markup, once that is known: it is on its way, or there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<String>,
+}
+
+/// A change of a message: how many there were before, and what it made the message say.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Change {
+    number: u64,
+    says: Digest,
 }
 
 /// A question that stands in a message.
@@ -76,6 +96,27 @@ impl Notes {
         source.clone_into(&mut self.cursor_of);
     }
 
+    /// The number of a change of a message, which says this then. What it says already it was made to say by somebody who may have been
+    /// killed before they heard so: that is the same change. What it said before the last one is another.
+    pub(super) fn change(&mut self, at: &str, message: &str, text: &str) -> u64 {
+        let says = Digest::of(text.as_bytes());
+        let here = self.changes.entry(at.to_owned()).or_default();
+        let number = match here.get(message) {
+            Some(last) if last.says == says => last.number,
+            Some(last) => last.number + 1,
+            None => 0,
+        };
+        here.insert(message.to_owned(), Change { number, says });
+        number
+    }
+
+    /// An answer stands whole: nothing of it is sent again.
+    pub(super) fn answered(&mut self, at: &str) {
+        self.shown.remove(at);
+        self.begun.remove(at);
+        self.changes.remove(at);
+    }
+
     /// The messages of a conversation that have no whole answer yet.
     pub(super) fn open_in(&self, at: &Conversation) -> Vec<Open> {
         self.open.iter().filter(|open| open.at == at.0).cloned().collect()
@@ -85,6 +126,20 @@ impl Notes {
 #[cfg(test)]
 mod tests {
     use super::{Notes, QUIET_SECONDS};
+
+    #[test]
+    fn a_change_that_is_made_again_has_its_number_and_one_that_goes_back_another() {
+        let mut notes = Notes::default();
+        let numbers = ["a", "b", "a", "a"].map(|text| notes.change("here", "m1", text));
+        assert_eq!(numbers, [0, 1, 2, 2]);
+        // Other messages are changed by themselves.
+        assert_eq!((notes.change("here", "m2", "a"), notes.change("there", "m1", "b")), (0, 0));
+        let kept = serde_json::to_string(&notes).unwrap();
+        let mut after: Notes = serde_json::from_str(&kept).unwrap();
+        assert_eq!((after.change("here", "m1", "a"), after.change("here", "m1", "b")), (2, 3));
+        after.answered("here");
+        assert_eq!((after.change("here", "m1", "b"), after.change("there", "m1", "b")), (0, 0));
+    }
 
     #[test]
     fn numbers_go_on_within_one_source_and_not_after_a_long_quiet() {

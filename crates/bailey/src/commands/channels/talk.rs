@@ -5,7 +5,7 @@ use super::{
     bridge::Bridge,
     command::{Command, HELP, Stop},
     files::{self, Fetched},
-    notes::{CardNote, Open},
+    notes::{CardNote, Notes, Open},
 };
 use crate::{
     daemon::{
@@ -16,7 +16,9 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_channels::{Button, Conversation, Post, Sender, Tap};
-use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Event, Happening, Inbound, Op, Origin};
+use bailey_protocol::{
+    Answer as Verdict, ApprovalId, Card, CardPart, Event, Happening, Inbound, Op, Origin, Seq,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     os::{fd::OwnedFd, unix::net},
@@ -70,6 +72,8 @@ pub(super) enum Came {
     },
     /// Something that Bailey has to say to somebody.
     Word {
+        /// The name of what they brought.
+        key: String,
         to: Sender,
         text: String,
     },
@@ -157,7 +161,7 @@ impl Talk {
     async fn take(&mut self, came: Came) {
         self.idle = Instant::now();
         match came {
-            Came::Word { to, text } => {
+            Came::Word { key, to, text } => {
                 let told = if self.voices.contains_key(&to.id) {
                     None
                 } else {
@@ -166,7 +170,7 @@ impl Talk {
                 // A stranger is told that they are one, and nothing else.
                 let text = told.unwrap_or(text);
                 if !text.is_empty() {
-                    self.word(&text).await;
+                    self.word(self.bridge.name(&self.at, &["word", &key]), &text).await;
                 }
             }
             Came::Tap(tap) => {
@@ -177,16 +181,18 @@ impl Talk {
             }
             Came::Fetched { open, fetched } => {
                 if let Some(words) = fetched.words() {
-                    self.word(&words).await;
+                    self.word(self.bridge.name(&self.at, &["files", &open.key]), &words).await;
                 }
                 self.files.insert(open.key.clone(), Some(fetched));
                 self.say(&open).await;
             }
+            // It was done before a kill, which left it open whether that was told.
+            Came::Message(open) if open.told.is_some() => self.tell_again(open).await,
             Came::Message(open) => match Command::of(&open.text, &self.bridge.us.name) {
                 // What somebody else wrote commands nothing, whoever passes it on.
                 Some(command) if !open.is_quoted => {
-                    self.command(&open, command).await;
-                    self.close(|other| other.key == open.key);
+                    let told = self.command(&open, command).await;
+                    self.tell(&open, &told).await;
                 }
                 _ => self.say(&open).await,
             },
@@ -212,15 +218,10 @@ impl Talk {
                 self.said.insert(open.key.clone());
             }
             // A stranger, who was told so.
-            Ok(Some(told)) => {
-                if !told.is_empty() {
-                    self.word(&told).await;
-                }
-                self.close(|other| other.key == open.key);
-            }
+            Ok(Some(told)) => self.tell(open, &told).await,
             Err(error) => {
                 if !std::mem::replace(&mut self.is_told, true) {
-                    self.word(&format!(
+                    self.now(&format!(
                         "Not now: {error:#}\n\nIt is kept, and said as soon as that is mended."
                     ))
                     .await;
@@ -296,12 +297,12 @@ impl Talk {
         self.idle = Instant::now();
         match event.happening {
             Happening::Failed { op, error } => self.failed(who, &op, error).await,
-            happening if self.listener.as_deref() == Some(who) => self.happened(happening).await,
+            happening if self.listener.as_deref() == Some(who) => self.happened(event.seq, happening).await,
             _ => {}
         }
     }
 
-    async fn happened(&mut self, happening: Happening) {
+    async fn happened(&mut self, seq: Seq, happening: Happening) {
         match happening {
             Happening::Accepted { key } => {
                 if self.is_working && !self.answer.is_empty() {
@@ -326,7 +327,10 @@ impl Talk {
                     self.is_working = true;
                 }
             },
-            Happening::Unseen { text } => self.word(&text).await,
+            Happening::Unseen { text } => {
+                let name = self.bridge.name(&self.at, &["unseen", &seq.0.to_string()]);
+                self.word(name, &text).await;
+            }
             Happening::Text { text } => self.answer.write(&text),
             Happening::Call { tool, target, .. } => self.answer.doing(one_line(&format!("{tool} {target}"))),
             Happening::Ask { id, card, .. } => self.show_card(id, &card).await,
@@ -360,7 +364,7 @@ impl Talk {
         let at = self.at.0.clone();
         self.note(|notes| {
             notes.open.retain(|open| !accepted.contains(&open.key));
-            notes.shown.remove(&at);
+            notes.answered(&at);
         });
     }
 
@@ -368,7 +372,11 @@ impl Talk {
         let (bridge, at) = (self.bridge.clone(), self.at.clone());
         let note = |messages: Vec<String>| {
             // That they cannot be noted is that they may be begun twice.
-            bridge.book.change(|notes| drop(notes.shown.insert(at.0.clone(), messages))).ok();
+            let change = |notes: &mut Notes| {
+                notes.shown.insert(at.0.clone(), messages);
+                notes.begun.remove(&at.0);
+            };
+            bridge.book.change(change).ok();
         };
         // The platform will never take it: the person deleted the conversation, or shut us out.
         self.answer.show(&bridge, &at, note).await.ok();
@@ -390,10 +398,10 @@ impl Talk {
                     self.toast(tap, &error);
                 }
                 if theirs.is_empty() {
-                    self.word(&error).await;
+                    self.now(&error).await;
                 }
             }
-            _ => self.word(&error).await,
+            _ => self.now(&error).await,
         }
     }
 
@@ -410,7 +418,7 @@ impl Talk {
         if self.again.is_some_and(|again| again <= Instant::now()) {
             self.again = None;
             for open in self.bridge.book.get(|notes| notes.open_in(&self.at)) {
-                if !self.accepted.contains(&open.key) {
+                if !self.accepted.contains(&open.key) && open.told.is_none() {
                     self.say(&open).await;
                 }
             }
@@ -460,9 +468,10 @@ impl Talk {
         }
     }
 
-    async fn command(&mut self, open: &Open, command: Command) {
+    /// Does what a command says: what came of it.
+    async fn command(&mut self, open: &Open, command: Command) -> String {
         let who = Sender::from(open);
-        let told = match command {
+        match command {
             Command::Help => HELP.to_owned(),
             Command::Missing(why) => why.to_owned(),
             Command::Unknown(name) => format!("/{name} is not known here: /help names what is"),
@@ -486,10 +495,28 @@ impl Talk {
                     self.asked(&who, &Op::Answer { id, answer, why, by: None }, "").await
                 }
             },
-        };
-        if !told.is_empty() {
-            self.word(&told).await;
         }
+    }
+
+    /// Tells whoever wrote a message what Bailey itself says to it, and forgets it. That is noted before, so that whoever is killed
+    /// meanwhile does not do it once more, and says the same.
+    async fn tell(&self, open: &Open, told: &str) {
+        if told.is_empty() {
+            return self.close(|other| other.key == open.key);
+        }
+        let told = Some(self.bridge.words(told).text);
+        self.note(|notes| {
+            let here = notes.open.iter_mut().filter(|other| other.key == open.key);
+            here.for_each(|other| other.told.clone_from(&told));
+        });
+        self.tell_again(Open { told, ..open.clone() }).await;
+    }
+
+    async fn tell_again(&self, open: Open) {
+        let (bridge, name) = (&self.bridge, self.bridge.name(&self.at, &["told", &open.key]));
+        let post = Post { text: open.told.unwrap_or_default(), buttons: Vec::new() };
+        bridge.deliver(name, || bridge.channel.send(&self.at, &post)).await.ok();
+        self.close(|other| other.key == open.key);
     }
 
     async fn asked(&mut self, who: &Sender, op: &Op, done: &str) -> String {
@@ -565,18 +592,20 @@ impl Talk {
         // A card is begun without its buttons and noted before it gets them: what can be tapped is known, also to who comes after a kill.
         let bridge = self.bridge.clone();
         let known = bridge.book.get(|notes| notes.cards.get(&name).map(|card| card.message.clone()));
+        let mut before = String::new();
         for known in [known, None] {
             let message = match known {
                 Some(message) => message,
                 None => {
                     let begun = bridge.words(&format!("❓ {title}"));
-                    let Ok(message) = bridge.deliver(|| bridge.channel.send(&self.at, &begun)).await else {
-                        return;
-                    };
+                    let called = bridge.name(&self.at, &["question", &name, &before]);
+                    let sent = bridge.deliver(called, || bridge.channel.send(&self.at, &begun)).await;
+                    let Ok(message) = sent else { return };
                     self.note_card(&name, &message, &unseen, false, false);
                     message
                 }
             };
+            before.clone_from(&message);
             // One that the platform does not take whole is like one that is too long.
             for (post, is_whole) in [(whole.as_ref(), true), (Some(&unseen), false)] {
                 let Some(post) = post else { continue };
@@ -603,7 +632,8 @@ impl Talk {
     async fn edit_card(&self, name: &str, message: &str, post: &Post, is_whole: bool) -> bool {
         let bridge = &self.bridge;
         self.note_card(name, message, post, is_whole, true);
-        let is_there = bridge.deliver(|| bridge.channel.edit(&self.at, message, post)).await.is_ok();
+        let called = bridge.name(&self.at, &["asks", name, message]);
+        let is_there = bridge.deliver(called, || bridge.channel.edit(&self.at, message, post)).await.is_ok();
         self.note_card(name, message, post, is_whole && is_there, false);
         is_there
     }
@@ -633,14 +663,16 @@ impl Talk {
         let end = self.bridge.words(&format!("\n\n{what}{by}{why}"));
         let post = Post { text: format!("{}{}", card.text, end.text), buttons: Vec::new() };
         let bridge = self.bridge.clone();
-        bridge.deliver(|| bridge.channel.edit(&self.at, &card.message, &post)).await.ok();
+        let called = bridge.name(&self.at, &["answered", &name, &card.message]);
+        bridge.deliver(called, || bridge.channel.edit(&self.at, &card.message, &post)).await.ok();
         self.note(|notes| drop(notes.cards.remove(&name)));
     }
 
     /// Tells whoever tapped; nobody waits for that.
     fn toast(&self, tap: &Tap, words: &str) {
         let (bridge, call) = (self.bridge.clone(), self.bridge.channel.tapped(tap, words));
-        spawn_local(async move { bridge.call(call).await });
+        let name = bridge.name(&self.at, &["tap", &tap.id]);
+        spawn_local(async move { bridge.call_as(call, name).await });
     }
 
     fn show_busy(&self) {
@@ -650,9 +682,14 @@ impl Talk {
         }
     }
 
-    async fn word(&mut self, text: &str) {
-        let (bridge, post) = (self.bridge.clone(), self.bridge.words(text));
-        bridge.deliver(|| bridge.channel.send(&self.at, &post)).await.ok();
+    /// Says something that is so just now: when it is so again, that is something else.
+    async fn now(&self, text: &str) {
+        self.word(self.bridge.call_name(), text).await;
+    }
+
+    async fn word(&self, name: String, text: &str) {
+        let (bridge, post) = (&self.bridge, self.bridge.words(text));
+        bridge.deliver(name, || bridge.channel.send(&self.at, &post)).await.ok();
     }
 
     /// Forgets messages that are answered.
@@ -661,7 +698,7 @@ impl Talk {
     }
 
     /// What cannot be noted now is known until this process ends, and done once more after that.
-    fn note(&self, change: impl FnOnce(&mut super::notes::Notes)) {
+    fn note(&self, change: impl FnOnce(&mut Notes)) {
         self.bridge.book.change(change).ok();
     }
 }
@@ -690,8 +727,8 @@ pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Ope
     let is_stopped = |it: &Open| it.key == open.key || it.id == open.id && before.contains(&it.key);
     bridge.book.change(|notes| notes.open.retain(|it| !is_stopped(it))).ok();
     if !told.is_empty() {
-        let post = bridge.words(&told);
-        bridge.deliver(|| bridge.channel.send(&at, &post)).await.ok();
+        let (name, post) = (bridge.name(&at, &["told", &open.key]), bridge.words(&told));
+        bridge.deliver(name, || bridge.channel.send(&at, &post)).await.ok();
     }
 }
 

@@ -111,16 +111,21 @@ impl Kept {
     }
 }
 
-/// Pieces as one, in the place of the last of them.
+/// Pieces as one, in the place of the last of them. It says from which line on it is theirs: whoever has some of them already cannot go
+/// on with it.
 fn one(mut run: Vec<Line>) -> Vec<Line> {
     let read = |line: &Line| serde_json::from_str::<Value>(&line.text).ok();
     let all: Option<Vec<Value>> = (run.len() > 1).then(|| run.iter().map(read).collect()).flatten();
     let Some(all) = all else { return run };
     let words: String =
         all.iter().filter_map(|event| event.get("text").and_then(Value::as_str)).collect::<Vec<_>>().concat();
+    let from = all.first().and_then(|first| first.get("from").or_else(|| first.get("line"))).cloned();
     let (Some(mut event), Some(last)) = (all.into_iter().next_back(), run.pop()) else { return run };
     if let Some(text) = event.get_mut("text") {
         *text = words.into();
+    }
+    if let (Some(event), Some(from)) = (event.as_object_mut(), from) {
+        event.insert("from".into(), from);
     }
     vec![Line { text: format!("{event}\n").into(), what: last.what }]
 }
@@ -174,6 +179,43 @@ mod tests {
             told.iter().filter_map(|it| if let Happening::Ask { id, .. } = it { Some(*id) } else { None });
         assert_eq!(asked.collect::<Vec<_>>(), [open]);
         assert!(kept.bytes <= BYTES_MAX && kept.bytes == kept.lines().map(|line| line.len()).sum::<usize>());
+    }
+
+    #[test]
+    fn pieces_that_were_put_together_say_where_they_begin() {
+        let mut kept = Kept::default();
+        let put = |kept: &mut Kept, line: usize, happening: &Happening| {
+            let mut event = serde_json::to_value(happening).unwrap();
+            event["line"] = line.into();
+            kept.push(format!("{event}\n").into(), happening);
+        };
+        put(&mut kept, 1, &Happening::Accepted { key: None });
+        // More than once all of them are put together, and among them such as were before.
+        let last = 3 * LINES_MAX;
+        for line in 2..=last {
+            put(&mut kept, line, &Happening::Text { text: format!("{line} ") });
+        }
+        let lines: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut next = 1;
+        for event in &lines {
+            let line = event["line"].as_u64().unwrap();
+            assert_eq!(event["from"].as_u64().unwrap_or(line), next, "{event}");
+            let words: Vec<u64> = event["text"]
+                .as_str()
+                .unwrap_or_default()
+                .split_whitespace()
+                .map(|it| it.parse().unwrap())
+                .collect();
+            assert!(
+                words.is_empty() || words == (next..=line).collect::<Vec<_>>(),
+                "{next}..={line}: {words:?}"
+            );
+            next = line + 1;
+        }
+        assert_eq!(next, last as u64 + 1);
+        // The control: what is one piece begins where it is.
+        assert!(lines[0].get("from").is_none() && lines.last().unwrap().get("from").is_none());
+        assert!(lines[1].get("from").is_some());
     }
 
     #[test]
