@@ -188,15 +188,19 @@ impl Talk {
             }
             // It was done before a kill, which left it open whether that was told.
             Came::Message(open) if open.told.is_some() => self.tell_again(open).await,
-            Came::Message(open) => match Command::of(&open.text, &self.bridge.us.name) {
-                // What somebody else wrote commands nothing, whoever passes it on.
-                Some(command) if !open.is_quoted => {
+            Came::Message(open) => match self.commanded(&open) {
+                Some(command) => {
                     let told = self.command(&open, command).await;
                     self.tell(&open, &told).await;
                 }
-                _ => self.say(&open).await,
+                None => self.say(&open).await,
             },
         }
+    }
+
+    /// What a message commands. What somebody else wrote commands nothing, whoever passes it on.
+    fn commanded(&self, open: &Open) -> Option<Command> {
+        Command::of(&open.text, &self.bridge.us.name).filter(|_| !open.is_quoted)
     }
 
     /// Says a message to the session, as whoever said it here.
@@ -418,7 +422,9 @@ impl Talk {
         if self.again.is_some_and(|again| again <= Instant::now()) {
             self.again = None;
             for open in self.bridge.book.get(|notes| notes.open_in(&self.at)) {
-                if !self.accepted.contains(&open.key) && open.told.is_none() {
+                // A command is done when its turn comes.
+                let waits = open.told.is_none() && self.commanded(&open).is_none();
+                if waits && !self.accepted.contains(&open.key) {
                     self.say(&open).await;
                 }
             }
