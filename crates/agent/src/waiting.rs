@@ -124,8 +124,7 @@ impl Hands {
             let because = context.provenance();
             let late = self.late(&because, &call, question, &settlement).await?;
             if settlement.answer == Answer::Yes {
-                // It was for this call alone, whatever came of it.
-                self.kernel.take_back(&self.scope, question, "nothing came of it").await?;
+                self.kernel.take_back(&self.scope, question, "it was good for that call alone").await?;
             }
             if let Some(observation) = late {
                 context.push(Late::of(observation));
@@ -167,13 +166,18 @@ impl Hands {
 
     /// Takes back what is asked: whoever stopped the turn is to answer nothing more of it.
     pub(crate) async fn withdraw(&self) -> Result<(), Refused> {
-        for waits in self.waiting.calls() {
-            self.take_back(waits.question).await?;
+        for Waits { question, .. } in self.waiting.calls() {
+            self.take_back(question).await?;
+            let settlement = self.kernel.settlement(&self.scope, question).await?;
+            // What was let happen for longer, and was used by others since, stays so; this call does not go on by it.
+            if settlement.is_some_and(|settlement| settlement.answer.is_yes()) {
+                self.waiting.remove(question);
+            }
         }
         Ok(())
     }
 
-    /// A question that is open is settled with no, and so is one with a yes that nothing has begun on.
+    /// A question that is open is settled with no, and so is one with a yes that nothing at all has begun on.
     async fn take_back(&self, question: ApprovalId) -> Result<(), Refused> {
         const WHY: &str = "the turn was cancelled";
         self.kernel.withdraw(&self.scope, question, WHY).await?;

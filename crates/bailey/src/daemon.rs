@@ -290,7 +290,6 @@ async fn alone(folder: &Path, holder: &Holder) -> Result<SessionLock> {
 /// That what a session would obey can be obeyed.
 fn look(home: &Home) -> Result<Config> {
     let config = Config::load(home)?;
-    config.check_agents(home)?;
     compose::policy(home, &Extensions::read(&config))?;
     compose::catalogue(home)?;
     Ok(config)
@@ -438,6 +437,8 @@ impl Daemon {
     /// and begin with what was read when they are wanted again.
     fn reload(self: &Rc<Self>) -> Result<Told> {
         let looked = look(&self.home).and_then(|config| {
+            // Who starts is not kept from all else by one of them.
+            config.check_agents(&self.home)?;
             // First, for it alone may fail.
             let is_ending = self.is_stopping.get();
             if is_ending { Ok(()) } else { self.keep_page(&config.page) }.map(|()| config)

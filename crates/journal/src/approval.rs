@@ -271,18 +271,49 @@ impl Mint {
         by: impl Into<Answerer>,
         why: &str,
     ) -> Result<(), JournalError> {
+        const GIVEN: &str = "SELECT terms FROM approval WHERE id = ?1 AND session = ?2
+                             AND state IN ('yes', 'session', 'pattern')";
+        self.unsay(GIVEN, session, id, by.into(), why).await
+    }
+
+    /// The same, where nothing at all was begun on it, also of one for longer than once.
+    ///
+    /// # Errors
+    /// As [`Mint::revoke`].
+    pub async fn take_back(
+        &self,
+        session: SessionId,
+        id: ApprovalId,
+        by: impl Into<Answerer>,
+        why: &str,
+    ) -> Result<(), JournalError> {
+        const UNUSED: &str = "SELECT terms FROM approval WHERE id = ?1 AND session = ?2 AND (
+                                  state = 'yes' OR state IN ('session', 'pattern') AND NOT EXISTS (
+                                      SELECT 1 FROM entry WHERE entry.session = ?2 AND type = 'intent'
+                                          AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
+                                  )
+                              )";
+        self.unsay(UNUSED, session, id, by.into(), why).await
+    }
+
+    /// Settles with no what `found` finds the terms of.
+    async fn unsay(
+        &self,
+        found: &'static str,
+        session: SessionId,
+        id: ApprovalId,
+        by: Answerer,
+        why: &str,
+    ) -> Result<(), JournalError> {
         let (redactor, now) = self.journal().pen();
-        let (by, why) = (by.into(), why.to_owned());
+        let why = why.to_owned();
         let given = self
             .journal()
             .write(Grade::Full, move |tx| {
                 let found = tx
-                    .query_row(
-                        "SELECT terms FROM approval WHERE id = ?1 AND session = ?2
-                         AND state IN ('yes', 'session', 'pattern')",
-                        params![id.to_string(), session.to_string()],
-                        |row| row.get::<_, Option<String>>(0),
-                    )
+                    .query_row(found, params![id.to_string(), session.to_string()], |row| {
+                        row.get::<_, Option<String>>(0)
+                    })
                     .optional()?;
                 let Some(terms) = found else { return Ok(Given::Settled) };
                 if let Err(none) = terms_of(terms.as_deref()).take(Answer::No, &why) {

@@ -118,7 +118,7 @@ impl Kernel {
     /// # Errors
     /// When it cannot be written.
     pub async fn take_back(&self, scope: &Scope, id: ApprovalId, why: &str) -> Result<(), Refused> {
-        match self.inner.mint.revoke(scope.session(), id, Answerer::bailey(), why).await {
+        match self.inner.mint.take_back(scope.session(), id, Answerer::bailey(), why).await {
             Ok(()) | Err(JournalError::Settled(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -154,19 +154,14 @@ impl Kernel {
         }
     }
 
-    /// The questions of calls that ran out and were asked once more, and wait for an answer or for being used; of those with a yes for
-    /// longer than once, whoever follows one knows that it was.
+    /// The questions of calls that ran out and were asked once more, and wait for an answer or for being used. A yes for longer than once
+    /// does not say whether it was: who comes back to the session finds out.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub async fn asked_again(&self, scope: &Scope) -> Result<Vec<(ApprovalId, CallId)>, Refused> {
         let questions = self.journal().questions(Some(scope.session())).await?;
-        let is_wanted = |standing| {
-            matches!(
-                standing,
-                Standing::Open | Standing::Yes | Standing::YesForSession | Standing::YesForPattern
-            )
-        };
+        let is_wanted = |standing| matches!(standing, Standing::Open | Standing::Yes);
         let again = questions.into_iter().filter(|asked| asked.again.is_some() && is_wanted(asked.standing));
         Ok(again.filter_map(|asked| Some((asked.id, asked.call?))).collect())
     }

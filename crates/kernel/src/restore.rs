@@ -337,27 +337,26 @@ impl Tape {
         Ok(())
     }
 
-    /// A call of any reply.
+    /// The call of that name in any reply; none where several have it.
     fn call(&self, id: &str) -> Option<&ToolCall> {
-        let replies = self.context.segments().iter().rev().filter_map(|segment| match segment {
+        let replies = self.context.segments().iter().filter_map(|segment| match segment {
             Segment::Reply(reply) => Some(&reply.answer().calls),
             _ => None,
         });
-        replies.flatten().chain(&self.asked).find(|call| call.id.0 == id)
+        let mut named = replies.flatten().filter(|call| call.id.0 == id);
+        let first = named.next().or_else(|| self.asked.iter().find(|call| call.id.0 == id));
+        first.filter(|_| named.next().is_none())
     }
 
     /// Takes up the calls whose questions ran out, were asked once more and were let happen for longer than this once, where nothing came
-    /// of that; nobody is to follow the others again. (A yes for this once says by itself whether it was used.)
+    /// of that. (A yes for this once says by itself whether it was used.)
     fn wait_again(&mut self, questions: &[Question]) {
         for question in questions.iter().filter(|question| question.again.is_some()) {
             let lasts = matches!(question.standing, Standing::YesForSession | Standing::YesForPattern);
             let Some(id) = question.call.as_ref().filter(|_| lasts) else { continue };
             let is_told = self.told.get(&id.0) > self.answered.get(&question.id);
             let call = self.call(&id.0).filter(|_| !is_told && !self.used.contains(&question.id)).cloned();
-            match call {
-                Some(call) => self.waiting.push(Waits { question: question.id, call }),
-                None => self.asked.retain(|call| call.id != *id),
-            }
+            self.waiting.extend(call.map(|call| Waits { question: question.id, call }));
         }
     }
 
