@@ -5,7 +5,7 @@ use crate::home::{Home, make_private, read_json, write_private};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Digest, Role, Speaker, Timestamp};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
@@ -26,9 +26,9 @@ const RANDOM_BYTES: usize = 32;
 pub(crate) struct Logins {
     /// The number of the next.
     next: u64,
-    /// Where the page was last: bookmarks hold, and what a browser has is for there alone. It was a port once, of the usual address.
-    #[serde(default, alias = "port", deserialize_with = "place")]
-    pub(crate) at: Option<SocketAddr>,
+    /// Where the page was last: bookmarks hold, and what a browser has is for there alone.
+    #[serde(default, alias = "port")]
+    pub(crate) at: Option<Place>,
     pub(crate) logins: Vec<Login>,
 }
 
@@ -154,23 +154,36 @@ fn path(home: &Home) -> PathBuf {
     home.page().join("logins.json")
 }
 
-/// An address, or what was noted before there was another one than the usual: its port.
-fn place<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Place {
-        At(SocketAddr),
-        Port(u16),
+/// Where a page was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Place {
+    At(SocketAddr),
+    /// Noted by an older version: at whatever address was configured.
+    Port(u16),
+}
+
+impl Place {
+    /// Whether a page at this address is where it was.
+    pub(crate) fn is(self, at: SocketAddr) -> bool {
+        match self {
+            Self::At(was) => was == at,
+            Self::Port(port) => port == at.port(),
+        }
     }
-    Ok(Option::deserialize(from)?.map(|place| match place {
-        Place::At(at) => at,
-        Place::Port(port) => (Ipv4Addr::LOCALHOST, port).into(),
-    }))
+
+    /// Where one is wanted that was there, and for which nothing is configured.
+    pub(crate) fn address(self) -> SocketAddr {
+        match self {
+            Self::At(was) => was,
+            Self::Port(port) => (Ipv4Addr::LOCALHOST, port).into(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Logins};
+    use super::{Kind, Logins, Place};
 
     #[test]
     fn a_bearer_is_known_until_it_is_revoked_and_never_written_down() {
@@ -194,13 +207,17 @@ mod tests {
     #[test]
     fn a_place_is_a_whole_address_and_was_a_port_once() {
         let at = |noted: &str| serde_json::from_str::<Logins>(noted).map(|logins| logins.at);
-        let usual = Some("127.0.0.1:7411".parse().unwrap());
-        assert_eq!(at(r#"{"next":0,"port":7411,"logins":[]}"#).unwrap(), usual);
+        // Of one that an older version noted nobody knows at which address it was: where the port is the same, it has not moved.
+        let old = at(r#"{"next":0,"port":7411,"logins":[]}"#).unwrap().unwrap();
+        assert!(old.is("192.0.2.1:7411".parse().unwrap()) && !old.is("127.0.0.1:7412".parse().unwrap()));
+        assert_eq!(old.address(), "127.0.0.1:7411".parse().unwrap());
         assert_eq!(at(r#"{"next":0,"port":null,"logins":[]}"#).unwrap(), None);
         assert_eq!(at(r#"{"next":0,"logins":[]}"#).unwrap(), None);
         assert!(at(r#"{"next":0,"port":70000,"logins":[]}"#).is_err());
         for there in ["127.0.0.2:7411", "[::1]:7411"] {
-            let logins = Logins { at: Some(there.parse().unwrap()), ..Logins::default() };
+            let place = Place::At(there.parse().unwrap());
+            assert!(place.is(there.parse().unwrap()) && !place.is("127.0.0.1:7411".parse().unwrap()));
+            let logins = Logins { at: Some(place), ..Logins::default() };
             assert_eq!(at(&serde_json::to_string(&logins).unwrap()).unwrap(), logins.at, "{there}");
         }
     }

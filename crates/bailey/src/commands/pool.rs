@@ -210,9 +210,11 @@ fn give_back(home: &Home) -> Result<()> {
             continue;
         }
         match read(&path).filter(|mark| !mark.held.is_empty() && mark.held == held(home, mark.session)) {
-            Some(mark) => fs::rename(&path, home.ready(mark.session))?,
-            None => fs::remove_file(&path)?,
+            Some(mark) => fs::rename(&path, home.ready(mark.session)),
+            None => fs::remove_file(&path),
         }
+        // Somebody else was faster, or comes by later.
+        .ok();
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     config,
-    page::{self, Kind, Login, Logins, PORT},
+    page::{self, Kind, Login, Logins, PORT, Place},
     person,
 };
 use anyhow::{Context as _, Result, bail};
@@ -140,17 +140,17 @@ impl Daemon {
         let stays = before.as_ref().filter(|it| settings.listen.is_none_or(|wanted| is_there(it.at, wanted)));
         let listener = match stays {
             Some(before) => before.listener.clone(),
-            None => Rc::new(listen(settings.listen, logins.at)?),
+            None => Rc::new(listen(settings.listen, logins.at.map(Place::address))?),
         };
         let at = listener.local_addr()?;
-        if logins.at != Some(at) {
+        if logins.at != Some(Place::At(at)) {
             // What a browser has is for where the page was: of no use to it here, and shown to whoever listens there now. Another address
             // is another place, also with the same port.
-            if logins.at.is_some() {
+            if logins.at.is_some_and(|was| !was.is(at)) {
                 let count = logins.revoke_browsers();
                 self.log.note("moved", json!({ "from": logins.at, "to": at, "revoked": count }));
             }
-            logins.at = Some(at);
+            logins.at = Some(Place::At(at));
             logins.keep(&self.home)?;
         }
         before.iter().for_each(|before| before.end());

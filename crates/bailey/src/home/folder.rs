@@ -217,10 +217,23 @@ fn mark(folder: &Path) -> Result<()> {
 
 /// Removes what is marked in a place and nobody's any more. What cannot go now is tried again at the next start.
 fn swept(place: &Path) {
+    // Others may make one of that name, too.
+    if !is_owned(place) || !is_open(place) {
+        return;
+    }
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let folder = entry.path();
-        let Ok(mark) = File::open(folder.join(SCRATCH)) else { continue };
-        if is_owned(&folder) && mark.try_lock().is_ok() {
+        if !is_owned(&folder) || !is_open(&folder) {
+            continue;
+        }
+        let mark = folder.join(SCRATCH);
+        let is_closed =
+            fs::symlink_metadata(&mark).is_ok_and(|found| found.is_file() && found.mode() & 0o400 == 0);
+        if is_closed {
+            fs::set_permissions(&mark, fs::Permissions::from_mode(0o600)).ok();
+        }
+        let Ok(mark) = File::open(mark) else { continue };
+        if mark.try_lock().is_ok() {
             bailey_sandbox::remove(&folder).ok();
         }
     }

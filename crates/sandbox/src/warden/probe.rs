@@ -158,12 +158,17 @@ fn disabled_by(read: impl Fn(&str) -> Option<String>) -> Option<String> {
         .map(|(path, bad, fix)| format!("user namespaces are disabled ({path} is {bad}): {fix} enables them"))
 }
 
-/// Why the kernel gave no namespaces, where this is the setting that disables some.
+/// Why the kernel gave no namespaces, where this is the setting that may disable some; what allows this program others does not show
+/// there.
 pub(super) fn why(error: &io::Error, disabled: Option<String>) -> String {
+    why_of(error, disabled, zero(read).is_some())
+}
+
+fn why_of(error: &io::Error, disabled: Option<String>, is_one_zero: bool) -> String {
     match disabled {
-        Some(disabled) => disabled,
-        None if is_none_left(error) => NONE_LEFT.into(),
-        None => format!("namespaces cannot be made here: {error}"),
+        Some(disabled) if is_rule(error) || (is_none_left(error) && is_one_zero) => disabled,
+        _ if is_none_left(error) => NONE_LEFT.into(),
+        _ => format!("namespaces cannot be made here: {error}"),
     }
 }
 

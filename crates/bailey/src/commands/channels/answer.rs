@@ -95,11 +95,11 @@ impl Answer {
             }
             let post = Post { text: text.clone(), buttons: Vec::new() };
             let name = bridge.change(at, &page.message, &text);
-            let edited = bridge.deliver(name, || bridge.channel.edit(at, &page.message, &post)).await;
+            let edited = bridge.deliver(name.clone(), || bridge.channel.edit(at, &page.message, &post)).await;
             if edited.is_err() {
                 // It was deleted, or can be edited no more.
-                let name = bridge.name(at, &["instead of", &page.message]);
-                page.message = bridge.deliver(name, || bridge.channel.send(at, &post)).await?;
+                let instead = format!("{name} instead");
+                page.message = bridge.deliver(instead, || bridge.channel.send(at, &post)).await?;
                 page.says = text;
                 note(self.messages());
             } else {

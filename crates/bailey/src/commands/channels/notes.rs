@@ -31,6 +31,9 @@ pub(super) struct Notes {
     /// The last change of each message that an answer stands in, by conversation and message.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     changes: BTreeMap<String, BTreeMap<String, Change>>,
+    /// How many there were.
+    #[serde(default)]
+    changed: u64,
     /// What was delivered lately, with its time in seconds since 1970.
     #[serde(default)]
     pub(super) delivered: BTreeMap<String, u64>,
@@ -101,11 +104,12 @@ impl Notes {
     pub(super) fn change(&mut self, at: &str, message: &str, text: &str) -> u64 {
         let says = Digest::of(text.as_bytes());
         let here = self.changes.entry(at.to_owned()).or_default();
-        let number = match here.get(message) {
-            Some(last) if last.says == says => last.number,
-            Some(last) => last.number + 1,
-            None => 0,
-        };
+        if let Some(last) = here.get(message).filter(|last| last.says == says) {
+            return last.number;
+        }
+        // Some servers call each answer's message the same.
+        let number = self.changed;
+        self.changed += 1;
         here.insert(message.to_owned(), Change { number, says });
         number
     }
@@ -133,12 +137,13 @@ mod tests {
         let numbers = ["a", "b", "a", "a"].map(|text| notes.change("here", "m1", text));
         assert_eq!(numbers, [0, 1, 2, 2]);
         // Other messages are changed by themselves.
-        assert_eq!((notes.change("here", "m2", "a"), notes.change("there", "m1", "b")), (0, 0));
+        assert_eq!((notes.change("here", "m2", "a"), notes.change("there", "m1", "b")), (3, 4));
         let kept = serde_json::to_string(&notes).unwrap();
         let mut after: Notes = serde_json::from_str(&kept).unwrap();
-        assert_eq!((after.change("here", "m1", "a"), after.change("here", "m1", "b")), (2, 3));
+        assert_eq!((after.change("here", "m1", "a"), after.change("here", "m1", "b")), (2, 5));
         after.answered("here");
-        assert_eq!((after.change("here", "m1", "b"), after.change("there", "m1", "b")), (0, 0));
+        // The next answer may have a message of the same name.
+        assert_eq!((after.change("here", "m1", "b"), after.change("there", "m1", "b")), (6, 4));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use super::{KINDS, TRIES, Told, disabled_by, told, why};
+use super::{KINDS, TRIES, Told, disabled_by, told, why_of};
 use rustix::io::Errno;
 use std::io;
 
@@ -34,6 +34,12 @@ fn each_kind_of_namespaces_that_there_may_be_none_of_is_named() {
         assert!(said.contains(&format!("{file} is 0")) && said.starts_with(kind), "{said}");
     }
     assert_eq!(disabled_by(|_| Some("63000".into())), None, "the control");
-    assert!(why(&Errno::NOSPC.into(), None).contains("try again"));
-    assert!(why(&Errno::PERM.into(), None).contains("Operation not permitted"));
+    assert!(why_of(&Errno::NOSPC.into(), None, false).contains("try again"));
+    assert!(why_of(&Errno::PERM.into(), None, false).contains("Operation not permitted"));
+    // A setting that disables them for others is not why this one gets none now.
+    let disabled = || Some("disabled".to_owned());
+    assert_eq!(why_of(&Errno::PERM.into(), disabled(), false), "disabled");
+    assert_eq!(why_of(&Errno::NOSPC.into(), disabled(), true), "disabled");
+    assert!(why_of(&Errno::NOSPC.into(), disabled(), false).contains("try again"));
+    assert!(why_of(&Errno::AGAIN.into(), disabled(), true).contains("unavailable"));
 }
