@@ -246,6 +246,9 @@ async fn a_turn_that_is_cancelled_takes_a_yes_back_that_nothing_began_on() {
             hands.scope.cancel().cancel();
             assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Cancelled);
         }
+        // Whoever comes back in another process finds it taken back, too.
+        let standing = table.bench.kernel.journal().questions(None).await.unwrap()[0].standing;
+        assert_eq!(standing, if is_cancelled { Standing::No } else { Standing::YesForSession });
         let scope = table.bench.scope();
         let mut next = bailey_agent::Hands { scope, tools, ..hands };
         next.patience.at_end = false;
