@@ -16,8 +16,10 @@ use std::{
 
 mod forbidden;
 mod signal;
+mod sibling;
 
 pub use forbidden::Forbidden;
+pub(crate) use sibling::start_sibling;
 pub(crate) use signal::{SignalFd, default_signals, process_signals};
 
 /// One instruction of the classic BPF machine (`struct sock_filter`).
@@ -93,17 +95,15 @@ pub(crate) fn exit(code: i32) -> ! {
 ///
 /// Returns only when that failed, with the reason.
 pub(crate) fn execve(program: &CStr, argv: &[CString], env: &[CString]) -> io::Error {
-    let pointers = |strings: &[CString]| {
-        strings
-            .iter()
-            .map(|string| string.as_ptr())
-            .chain([ptr::null()])
-            .collect::<Vec<*const libc::c_char>>()
-    };
     let (argv, env) = (pointers(argv), pointers(env));
     // SAFETY: both are arrays of pointers to NUL-terminated strings that outlive the call, ended by a null pointer.
     unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
     io::Error::last_os_error()
+}
+
+/// An array for execve(2), good as long as the strings are.
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
 }
 
 /// Closes every descriptor but these.

@@ -16,7 +16,7 @@ use bailey_protocol::{SessionId, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    net::{AddressFamily, SocketFlags, SocketType},
+    net::{AddressFamily, RecvFlags, SocketFlags, SocketType},
     process::{
         Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
         kill_process_group, prlimit, set_child_subreaper, set_parent_process_death_signal, wait,
@@ -95,7 +95,7 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     call(INIT);
     let Some(streams) = Streams::take(&mut rest) else { sys::exit(125) };
     let reason = match ready.and_then(|ready| run(ground, has_root, ready, &forward, &streams, rest)) {
-        Ok((watch, over)) => {
+        Ok((mut watch, over)) => {
             let Streams { job, stdin, stdout, stderr, control } = streams;
             // Whoever reads of these reads to the payload's end, which is before this process's.
             drop((job, stdin, stdout, stderr));
@@ -103,6 +103,7 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
             // Before the runtime, which may ask for the next at once.
             let _ = rustix::io::write(&over, &1u64.to_ne_bytes());
             drop(wire::send(control.as_fd(), &Message::Ended(ended), &[]));
+            let_read(&control);
             sys::exit(0)
         }
         Err(reason) => reason,
@@ -110,6 +111,13 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     // When nobody listens any more there is nobody to tell.
     drop(wire::send(streams.control.as_fd(), &Message::Refused(ground.explained(reason)), &[]));
     sys::exit(125)
+}
+
+/// Waits a moment for whoever was told of the end to hear it: with this process the kernel takes down a whole sandbox, perhaps where
+/// that one is to run.
+fn let_read(control: &OwnedFd) {
+    let mut polled = [PollFd::new(control, PollFlags::IN)];
+    let _ = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
 }
 
 /// Names this process; for people alone.
@@ -200,7 +208,8 @@ fn run(
     let is_alone = !ground.lacks(forward.header.session, Wall::NetNamespace);
     let no_routes = is_alone.then_some(no_routes);
     let disk_bytes = job.limits.disk_bytes;
-    let watch = Watch { signals, child: payload, memory_bytes, disk_bytes, events, wall, is_bare, no_routes };
+    let payload = Payload { pid: payload, socket: Some(socket), early: Vec::new() };
+    let watch = Watch { signals, payload, memory_bytes, disk_bytes, events, wall, is_bare, no_routes };
     Ok((watch, over))
 }
 
@@ -273,7 +282,7 @@ fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, St
 /// What init waits for.
 struct Watch {
     signals: SignalFd,
-    child: Pid,
+    payload: Payload,
     /// Where memory is watched: how much there may be.
     memory_bytes: Option<u64>,
     /// How much there may be in files that have lost their names: the others the holder looks at.
@@ -290,11 +299,8 @@ struct Watch {
 
 impl Watch {
     /// Waits for the payload's end and ends all it left behind.
-    fn wait(&self, control: &OwnedFd) -> Ended {
+    fn wait(&mut self, control: &OwnedFd) -> Ended {
         let deadline = Instant::now().checked_add(self.wall);
-        // The network is the session's, and counts for all that lives in it.
-        let out_no_routes = || self.no_routes.as_ref().map_or(0, NoRoutes::count);
-        let before = out_no_routes();
         let mut kill_at: Option<Instant> = None;
         let mut limit: Option<&str> = None;
         let mut look_at = Instant::now() + TICK;
@@ -341,7 +347,8 @@ impl Watch {
             exit: status.and_then(|status| status.exit_status()),
             signal: status.and_then(|status| status.terminating_signal()),
             limit: limit.map(str::to_owned),
-            out_no_routes: out_no_routes().saturating_sub(before),
+            // The network is the session's, and counts for all that lives in it.
+            out_no_routes: self.no_routes.as_ref().map_or(0, NoRoutes::count),
         }
     }
 
@@ -366,12 +373,10 @@ impl Watch {
     }
 
     /// Takes every zombie; the payload's status when it is among them.
-    fn reap(&self) -> Option<WaitStatus> {
+    fn reap(&mut self) -> Option<WaitStatus> {
         let mut found = None;
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            if pid == self.child {
-                found = Some(status);
-            }
+            found = self.payload.take(pid, status).or(found);
         }
         found
     }
@@ -412,7 +417,7 @@ impl Watch {
     fn signal_all(&self, signal: Signal) {
         // Nobody left to signal is what we want.
         if sys::process_signals(signal).is_err() {
-            let _ = kill_process_group(self.child, signal);
+            let _ = kill_process_group(self.payload.pid, signal);
             self.signal_children(signal);
         }
     }
@@ -427,7 +432,7 @@ impl Watch {
     }
 
     /// Kills what is left and waits until nothing is.
-    fn end(&self, mut status: Option<WaitStatus>) -> Option<WaitStatus> {
+    fn end(&mut self, mut status: Option<WaitStatus>) -> Option<WaitStatus> {
         // In a pid namespace whatever lost its parent is the first process's child, so where that has none there is nothing.
         let is_first = getpid().as_raw_pid() == 1;
         if status.is_some() && is_first && matches!(wait(WaitOptions::NOHANG), Err(Errno::CHILD)) {
@@ -436,14 +441,46 @@ impl Watch {
         self.signal_all(Signal::KILL);
         loop {
             match wait(WaitOptions::empty()) {
-                Ok(Some((pid, ended))) if pid == self.child => status = Some(ended),
-                Ok(_) | Err(Errno::INTR) => {}
+                Ok(Some((pid, ended))) => status = self.payload.take(pid, ended).or(status),
+                Ok(None) | Err(Errno::INTR) => {}
                 Err(_) => return status,
             }
             // With each that ended, its own children became this process's.
             self.signal_children(Signal::KILL);
         }
     }
+}
+
+/// The process that an order's program runs in.
+struct Payload {
+    pid: Pid,
+    /// Where its first process tells, before its end, which other one has become the program; none once that is known.
+    socket: Option<OwnedFd>,
+    /// What ended until then.
+    early: Vec<(Pid, WaitStatus)>,
+}
+
+impl Payload {
+    /// Takes a child's end; gives the program's status once that has ended.
+    fn take(&mut self, pid: Pid, status: WaitStatus) -> Option<WaitStatus> {
+        if pid != self.pid {
+            if self.socket.is_some() {
+                self.early.push((pid, status));
+            }
+            return None;
+        }
+        let Some(other) = self.socket.take().and_then(|socket| told(&socket)) else { return Some(status) };
+        self.pid = other;
+        let early = std::mem::take(&mut self.early);
+        early.into_iter().find_map(|(pid, status)| (pid == other).then_some(status))
+    }
+}
+
+/// The process that was told of.
+fn told(socket: &OwnedFd) -> Option<Pid> {
+    let mut number = [0; size_of::<i32>()];
+    let (read, _) = rustix::net::recv(socket, &mut number, RecvFlags::DONTWAIT).ok()?;
+    if read == number.len() { Pid::from_raw(i32::from_ne_bytes(number)) } else { None }
 }
 
 enum Event {

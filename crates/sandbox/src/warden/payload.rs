@@ -48,6 +48,8 @@ struct Start<'a> {
     control: BorrowedFd<'a>,
     /// Where the network door listens, for a command that has a way to it.
     door: Option<u16>,
+    /// To init.
+    socket: OwnedFd,
 }
 
 /// Waits for something to do and becomes that; tells the runtime when it is refused.
@@ -61,7 +63,6 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: 
     }
     // It ends with its init.
     let Ok(Some((handover, mut fds))) = wire::receive::<Handover>(socket.as_fd()) else { sys::exit(0) };
-    drop(socket);
     init::call(init::PAYLOAD);
     let Some(Streams { job, stdin, stdout, stderr, control }) = Streams::take(&mut fds) else {
         sys::exit(125)
@@ -82,6 +83,7 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: 
             streams: [stdin, stdout, stderr],
             control: control.as_fd(),
             door,
+            socket,
         })
     };
     let Err(reason) = become_it();
@@ -163,7 +165,7 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 }
 
 fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
-    let Start { ground, header, mut job, mut known, covered, streams, control, door } = start;
+    let Start { ground, header, mut job, mut known, covered, streams, control, door, socket } = start;
     let lacks = |wall| ground.lacks(header.session, wall);
     let shape = ground.shape(header.session);
     if let Task::Run(command, _) | Task::Git(command) = &job.task {
@@ -214,13 +216,15 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         warn(&job, header, &covered, &streams);
     }
     tell(control, &Message::Started(enforced));
+    // Elsewhere nothing would end it with its init.
+    let is_held = shape == Shape::Walled && !lacks(Wall::PidNamespace);
     match job.task {
         Task::Run(command, _) => {
             let way = door.zip(job.way.as_ref());
             let env = environment(ground, header, &command, way);
-            execute(&command, &env, streams)
+            execute(&command, &env, streams, is_held.then_some(socket))
         }
-        Task::Git(command) => execute(&command, &of_git(ground, header), streams),
+        Task::Git(command) => execute(&command, &of_git(ground, header), streams, is_held.then_some(socket)),
         Task::Work(mut request) => {
             if let worker::Request::Settle { masks, .. } = &mut request {
                 masks.clone_from(&ground.config.masks);
@@ -388,10 +392,12 @@ fn work(request: worker::Request, unseen: Unseen<'_>, streams: [OwnedFd; 3]) -> 
     sys::exit(i32::from(served.is_err()))
 }
 
+/// Becomes the program; with a socket to init, has a process beside this one become it and tells init which.
 fn execute(
     command: &Command,
     env: &BTreeMap<String, String>,
     streams: [OwnedFd; 3],
+    socket: Option<OwnedFd>,
 ) -> Result<std::convert::Infallible, String> {
     let text =
         |bytes: &[u8]| CString::new(bytes).map_err(|_| "an argument or variable holds a NUL byte".to_owned());
@@ -409,13 +415,22 @@ fn execute(
 
     let failed = |error: std::io::Error| format!("standard streams: {error}");
     // The warden has no standard input, so one of these may bear the number of another's place.
-    let streams = streams.map(|stream| rustix::io::fcntl_dupfd_cloexec(&stream, 3));
+    let apart = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, 3);
+    let socket = socket.map(apart).transpose().map_err(|error| failed(error.into()))?;
+    let streams = streams.map(apart);
     for (number, stream) in (0..).zip(streams) {
         let stream = stream.map_err(|error| failed(error.into()))?;
         sys::dup_to(stream.as_fd(), number).map_err(failed)?;
     }
     sys::close_on_exec_from(3).map_err(failed)?;
     sys::default_signals().map_err(failed)?;
+    if let Some(socket) = &socket
+        && let Some(pid) = sys::start_sibling(&candidates, &argv, &env)
+    {
+        // Not told of, it would end with this process, as what it left behind.
+        let told = rustix::io::write(socket, &pid.as_raw_pid().to_ne_bytes());
+        sys::exit(if told.is_ok() { 0 } else { 126 })
+    }
     let mut worst = std::io::Error::from(Errno::NOENT);
     for candidate in &candidates {
         let error = sys::execve(candidate, &argv, &env);

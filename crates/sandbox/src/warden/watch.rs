@@ -179,17 +179,26 @@ fn file_system_used(path: &str) -> u64 {
         .map_or(0, |stat| (stat.f_blocks.saturating_sub(stat.f_bfree)).saturating_mul(stat.f_bsize))
 }
 
-/// `OutNoRoutes` of this network namespace, both families together. The files are opened ahead, for somebody waits when they
-/// are read; one that cannot be opened counts nothing.
-pub(super) struct NoRoutes([Option<File>; 2]);
+/// `OutNoRoutes` of this network namespace, both families together, since this was opened: ahead, for somebody waits when an order is
+/// there, and nothing of the session runs until then. A file that cannot be opened counts nothing.
+pub(super) struct NoRoutes {
+    files: [Option<File>; 2],
+    before: u64,
+}
 
 impl NoRoutes {
     pub(super) fn open() -> Self {
-        Self(["/proc/self/net/snmp", "/proc/self/net/snmp6"].map(|path| File::open(path).ok()))
+        let files = ["/proc/self/net/snmp", "/proc/self/net/snmp6"].map(|path| File::open(path).ok());
+        let opened = Self { files, before: 0 };
+        Self { before: opened.all(), ..opened }
     }
 
     pub(super) fn count(&self) -> u64 {
-        let [old, new] = &self.0;
+        self.all().saturating_sub(self.before)
+    }
+
+    fn all(&self) -> u64 {
+        let [old, new] = &self.files;
         out_no_routes_in(&at_once(old.as_ref())).saturating_add(out_no_routes_in_6(&at_once(new.as_ref())))
     }
 }

@@ -28,6 +28,29 @@ async fn exit_codes_and_signals_come_back() {
     }
 }
 
+/// A program has a process of its own beside the one that waited for the order, which is not in anybody's way afterwards.
+#[tokio::test]
+async fn a_program_leads_a_session_as_the_first_child() {
+    for who in everyone() {
+        let house = House::new(who);
+        let mut command = house.command("");
+        // Its number, parent, group and session (proc_pid_stat(5)).
+        let look = "read -r pid name state of group session rest </proc/self/stat; echo $pid $of $group $session; sleep 0.2; \
+                    cat /proc/[0-9]*/comm | tr '\\n' ' '";
+        command.argv = ["bash", "-c", look].map(String::from).into();
+        let text = house.run(&command, &Isolation::default()).await.ok();
+        assert_eq!(text.trim_end(), "3 1 3 3\nbailey-init bash cat tr", "{who:?}");
+        // Where there may be no process more, the one that waited becomes it.
+        command.argv = ["cat", "/proc/self/stat"].map(String::from).into();
+        command.limits.pids = 1;
+        let text = house.run(&command, &Isolation::default()).await.ok();
+        let fields: Vec<&str> = text.split(' ').collect();
+        let of_two = fields.first().zip(fields.get(5));
+        assert_eq!(of_two, Some((&"2", &"2")), "{who:?}: {text}");
+        assert_eq!(fields.get(3), Some(&"1"), "{who:?}: {text}");
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_start_says_why() {
     let house = House::new(As::User);

@@ -1,0 +1,59 @@
+//! A program in a process beside this one, that borrows its memory until then.
+
+use super::{exit, pointers};
+use rustix::process::Pid;
+use std::ffi::{CString, c_char, c_int, c_void};
+
+/// For a call of a C library's and the handful that follow.
+const STACK_BYTES: usize = 64 << 10;
+
+/// What the new process is to become.
+struct Errand {
+    /// The first that can be executed.
+    programs: Vec<*const c_char>,
+    argv: Vec<*const c_char>,
+    env: Vec<*const c_char>,
+    /// Whether none could.
+    has_failed: bool,
+}
+
+/// Starts the first of some programs that can be executed, as a child of this process's own parent and leader of a session. It
+/// has this one's limits, streams and walls. None when it did not come to that.
+///
+/// What executes a program itself first takes down all that it has in memory, while whoever ordered it waits. A process that only
+/// borrows its memory has nothing to take down: this one does that at its end, beside the program. Until the program runs, this one stands still (vfork(2)).
+pub(crate) fn start_sibling(programs: &[CString], argv: &[CString], env: &[CString]) -> Option<Pid> {
+    let mut errand = Errand {
+        programs: pointers(programs),
+        argv: pointers(argv),
+        env: pointers(env),
+        has_failed: false,
+    };
+    // Not filled: what is touched first is a fault of a page.
+    let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT | libc::SIGCHLD;
+    // SAFETY: the stack grows down from its end, which is aligned, and is used by nobody else; it, the errand and the strings that it
+    // points to outlive the call, as this process stands still until the new one has left its memory. `become_it` neither
+    // returns into anything of this process's nor unwinds.
+    let pid = unsafe {
+        libc::clone(become_it, stack.spare_capacity_mut().as_mut_ptr_range().end.cast(), flags, (&raw mut errand).cast())
+    };
+    if errand.has_failed { None } else { Pid::from_raw(pid.max(0)) }
+}
+
+/// The new process. It allocates nothing: what it left behind would stay with the process whose memory it is.
+extern "C" fn become_it(errand: *mut c_void) -> c_int {
+    // SAFETY: it is the errand of `start_sibling`, whose process stands still.
+    let errand = unsafe { &mut *errand.cast::<Errand>() };
+    // It leads nobody's group, so this cannot fail.
+    // SAFETY: setsid has no preconditions.
+    unsafe { libc::setsid() };
+    for program in &errand.programs {
+        if !program.is_null() {
+            // SAFETY: a string ended by NUL and two arrays of such, ended by a null pointer.
+            unsafe { libc::execve(*program, errand.argv.as_ptr(), errand.env.as_ptr()) };
+        }
+    }
+    errand.has_failed = true;
+    exit(127)
+}
