@@ -23,7 +23,7 @@ pub(crate) enum EditError {
 }
 
 /// `text` with `old` replaced by `new`: the one place, or all with `all`. Where every line of `text` ends with
-/// CRLF and `old` holds no CR, line ends of `old` and `new` count as CRLF.
+/// CRLF, line ends of `old` and `new` count as CRLF.
 ///
 /// # Errors
 /// When there is nothing to replace or it is not clear what.
@@ -31,11 +31,11 @@ pub(crate) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<Str
     if old.is_empty() {
         return Err(EditError::Empty);
     }
+    let (old, new) =
+        if is_crlf(text) { (to_crlf(old), to_crlf(new)) } else { (old.to_owned(), new.to_owned()) };
     if old == new {
         return Err(EditError::Same);
     }
-    let crlf = is_crlf(text) && !old.contains('\r');
-    let (old, new) = if crlf { (to_crlf(old), to_crlf(new)) } else { (old.to_owned(), new.to_owned()) };
     let places = places(text, &old, if all { 1 } else { usize::MAX });
     match places.as_slice() {
         [] => Err(EditError::Missing { hint: hint(text, &old) }),

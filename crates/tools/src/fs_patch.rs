@@ -7,7 +7,7 @@ use crate::{
     typed::{Done, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, Kind, Report, Status, ToolSpec, WsPath};
+use bailey_protocol::{Action, FileKind, Kind, Report, StatReport, Status, ToolSpec, WsPath};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -71,20 +71,43 @@ impl Typed for FsPatch {
     }
 }
 
-/// What must be known of a file before it is changed: the content of an old one, the absence of a new one.
+/// What must be known of a file before it is changed: the content of an old one, the absence of a new one; of a name that is to
+/// go, whether it is a file's.
 fn looks(file: &FilePatch) -> Result<Vec<Action>, String> {
     let path = arguments::path("patch", &file.path)?;
-    let first = match file.change {
-        Change::Create(_) => Action::Stat { path },
-        Change::Delete(_) | Change::Update(_) => Action::Read { path },
+    let stat = Action::Stat { path: path.clone() };
+    let mut looks = match file.change {
+        Change::Create(_) => vec![stat],
+        _ if goes(file) => vec![stat, Action::Read { path }],
+        Change::Delete(_) | Change::Update(_) => vec![Action::Read { path }],
     };
-    let target = file.to.as_deref().map(|to| arguments::path("patch", to)).transpose()?;
-    Ok(std::iter::once(first).chain(target.map(|path| Action::Stat { path })).collect())
+    if let Some(to) = &file.to {
+        looks.push(Action::Stat { path: arguments::path("patch", to)? });
+    }
+    Ok(looks)
+}
+
+/// Whether nothing is to bear the file's name afterwards.
+fn goes(file: &FilePatch) -> bool {
+    matches!(file.change, Change::Delete(_)) || file.to.is_some()
+}
+
+/// A link's name leads to another file, whose content a change is about: that file would go, and the link stay.
+fn no_link<'a>(path: &WsPath, seen: &'a [Output]) -> Result<&'a [Output], String> {
+    let Some((stat, rest)) = seen.split_first() else { return Ok(seen) };
+    match stat.report() {
+        Report::Stat(StatReport { found: Some(FileKind::Symlink), .. }) => {
+            Err(format!("cannot delete or move `{path}`: it is a symbolic link; use command.run"))
+        }
+        _ => Ok(rest),
+    }
 }
 
 /// What the file, and the name it moves to, shall hold.
 fn contents<'a>(file: &FilePatch, seen: &'a [Output]) -> Result<Vec<NewContent<'a>>, String> {
     let path = WsPath(file.path.clone());
+    let is_new = matches!(file.change, Change::Create(_));
+    let seen = if goes(file) && !is_new { no_link(&path, seen)? } else { seen };
     let Some((first, target)) = seen.split_first() else { return Ok(Vec::new()) };
     if let Change::Create(content) = &file.change {
         vacant(&path, first)?;
@@ -113,6 +136,11 @@ fn contents<'a>(file: &FilePatch, seen: &'a [Output]) -> Result<Vec<NewContent<'
     };
     let to = WsPath(to.clone());
     vacant(&to, target)?;
+    if base.mode & 0o111 != 0 {
+        return Err(format!(
+            "cannot move `{path}`: it is executable, and what is made here is not; use command.run"
+        ));
+    }
     let source = Some(base.content.0.as_slice());
     Ok(vec![
         NewContent { path, base: Some(base), source: None, new: None },

@@ -158,6 +158,9 @@ fn searcher() -> Searcher {
 fn compile(pattern: &str) -> Result<RegexMatcher, Error> {
     limit("pattern", pattern)?;
     RegexMatcherBuilder::new()
+        // Of CRLF the CR is no part of a line, for `^` and `$`.
+        .multi_line(true)
+        .crlf(true)
         .line_terminator(Some(b'\n'))
         .size_limit(COMPILED_MAX)
         .dfa_size_limit(COMPILED_MAX)

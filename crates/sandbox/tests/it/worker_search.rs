@@ -143,3 +143,10 @@ fn unusable_patterns_are_refused_with_a_reason() {
     }
     assert!(search(&ground, None, Some("{a")).unwrap_err().contains("the glob is not usable"));
 }
+
+#[test]
+fn a_line_ends_before_crlf() {
+    let ground = Ground::new();
+    ground.file("a", "foo;\r\nfoo; bar\r\n");
+    assert_eq!(paths(&search(&ground, Some("foo;$"), None).unwrap()), ["a"]);
+}

@@ -22,8 +22,8 @@ fn keeps_crlf_and_a_missing_newline() {
     check("a\r\nb\r\nc", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\nc");
     check("a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n");
     check("a\r\nb\r\n", "\nb", "\nc", "a\r\nc\r\n");
-    // Whoever writes CR means it.
-    check("a\r\nb\r\n", "a\r\n", "a\n", "a\nb\r\n");
+    check("a\r\nb\r\n", "a\r\nb", "a\nx\nb", "a\r\nx\r\nb\r\n");
+    assert_eq!(replace("a\r\nb\r\n", "a\r\n", "a\n", false), Err(EditError::Same));
     // Mixed line ends are left as they are.
     check("a\r\nb\nc\n", "b\n", "x\n", "a\r\nx\nc\n");
 }
