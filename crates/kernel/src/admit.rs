@@ -436,10 +436,14 @@ impl Kernel {
     }
 }
 
-/// An undo only brings back what the project held, and cannot be made in parts.
+/// An undo only brings back what the project held, and cannot be made in parts; nor can a command.
 fn is_beyond_a_card(action: &Action, red: &[WsPath]) -> bool {
-    let is_undo = matches!(action, Action::Merge(merge) if merge.direction == MergeKind::Undo);
-    red.len() > RED_FILES_MAX && !is_undo
+    let has_parts = match action {
+        Action::Change { .. } => true,
+        Action::Merge(merge) => merge.direction != MergeKind::Undo,
+        _ => false,
+    };
+    has_parts && red.len() > RED_FILES_MAX
 }
 
 fn too_many(red: usize) -> String {

@@ -6,6 +6,7 @@
 use crate::{
     fit::Fit,
     programs::{Nature, Programs, Takes},
+    shell::{KEYWORDS, hides},
 };
 use alloc::{
     string::{String, ToString},
@@ -32,8 +33,8 @@ pub(crate) enum Words {
         words: Vec<String>,
         /// What each word after the first takes.
         takes: Vec<Takes>,
-        /// The first word that tells the program to run something else.
-        hidden_at: Option<usize>,
+        /// The places of the words that tell the program to run something else, in order.
+        hidden: Vec<usize>,
     },
     /// What runs cannot be told from the arguments.
     Hidden,
@@ -50,13 +51,18 @@ impl CommandPrefix {
     }
 
     pub(crate) fn fit(&self, words: &Words) -> Fit {
-        let Words::Known { words, takes, hidden_at } = words else { return Fit::Maybe };
-        match (self.fit_words(words, takes, false), hidden_at) {
+        let Words::Known { words, takes, hidden } = words else { return Fit::Maybe };
+        match (self.fit_words(words, takes, false), hidden.last()) {
             (fit, None) => fit,
-            // A prefix that names the very word knows what it speaks of.
-            (Fit::Yes, Some(place)) if self.0.len() > *place => Fit::Yes,
+            // A prefix that names each of these words knows what it speaks of.
+            (Fit::Yes, Some(last)) if self.reaches(*last) => Fit::Yes,
             (_, Some(_)) => Fit::Maybe,
         }
+    }
+
+    /// Whether it is long enough to name the word at this place.
+    pub(crate) fn reaches(&self, place: usize) -> bool {
+        self.0.len() > place
     }
 
     /// How it fits every command that begins as another prefix says.
@@ -64,7 +70,7 @@ impl CommandPrefix {
         if self == commands {
             return Fit::Yes;
         }
-        let words = read(commands.0.clone(), known);
+        let words = read_in_line(commands.0.clone(), known);
         match (self.fit(&words), &words) {
             // One of them may go on as this one does.
             (Fit::No, Words::Known { words, takes, .. }) => self.fit_words(words, takes, true),
@@ -158,19 +164,21 @@ impl fmt::Display for CommandPrefix {
 
 /// The programs that a command names, at least one.
 pub(crate) fn programs(command: &Command, known: Programs) -> Vec<Words> {
-    if command.env.keys().any(|name| known.is_steering(name)) {
-        return [Words::Hidden].into();
-    }
-    if command.argv.is_empty() {
+    if command.argv.is_empty() || steering(command, known).is_some() {
         return [Words::Hidden].into();
     }
     match line(command) {
         Some(line) => match plain_commands(line) {
-            Some(commands) => commands.into_iter().map(|words| read(words, known)).collect(),
+            Some(commands) => commands.into_iter().map(|words| read_in_line(words, known)).collect(),
             None => [Words::Hidden].into(),
         },
         None => [read(command.argv.clone(), known)].into(),
     }
+}
+
+/// A variable of the command's own that may make it run something else.
+pub(crate) fn steering(command: &Command, known: Programs) -> Option<&str> {
+    command.env.iter().find(|(name, value)| known.is_steering(name, value)).map(|(name, _)| name.as_str())
 }
 
 /// The line of a shell that was given one line and nothing else.
@@ -187,20 +195,18 @@ pub(crate) fn is_shell(program: &str) -> bool {
     matches!(own.unwrap_or(program), "sh" | "bash" | "dash" | "zsh")
 }
 
+fn read_in_line(words: Vec<String>, known: Programs) -> Words {
+    if hides(&words) { Words::Hidden } else { read(words, known) }
+}
+
 fn read(words: Vec<String>, known: Programs) -> Words {
     let program = words.first().map_or("", String::as_str);
     if KEYWORDS.contains(&program) || known.nature(program) == Some(Nature::Launcher) {
         return Words::Hidden;
     }
     let takes = known.takes(&words);
-    Words::Known { hidden_at: known.hidden_at(&words, &takes), takes, words }
+    Words::Known { hidden: known.hidden(&words, &takes), takes, words }
 }
-
-/// Words of a shell's own, after which it runs what we would have to understand first.
-const KEYWORDS: &[&str] = &[
-    "!", "[[", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case",
-    "esac", "select", "function", "coproc", "alias", "trap", "export", "declare", "readonly", "enable",
-];
 
 /// The commands of a shell line that holds nothing but plain words, whole quotes and `; & | && ||`.
 pub(crate) fn plain_commands(line: &str) -> Option<Vec<Vec<String>>> {

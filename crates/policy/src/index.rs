@@ -77,7 +77,7 @@ impl Index {
 
     fn find_programs(&self, words: Option<&Words>, found: &mut Found) {
         match words {
-            Some(Words::Known { words, hidden_at: None, .. }) => {
+            Some(Words::Known { words, hidden, .. }) if hidden.is_empty() => {
                 let program = words.first().map_or("", String::as_str);
                 found.add(self.programs.get(last_name(program)).map_or(&[], Vec::as_slice));
             }

@@ -45,6 +45,7 @@ mod reviewing;
 mod rule;
 mod scope;
 mod shape;
+mod shell;
 mod subject;
 mod tally;
 mod token;

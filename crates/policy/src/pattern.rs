@@ -243,8 +243,8 @@ fn plain(command: &Command) -> Result<Vec<String>, NoPattern> {
     }
     let found: Result<[Words; 1], _> = programs(command, Programs::KNOWN).try_into();
     let named = command.argv.first().cloned().unwrap_or_default();
-    let (words, hidden_at) = match found {
-        Ok([Words::Known { words, hidden_at, .. }]) => (words, hidden_at),
+    let (words, hidden) = match found {
+        Ok([Words::Known { words, hidden, .. }]) => (words, hidden),
         Ok([Words::Hidden]) if Programs::KNOWN.nature(&named) == Some(Nature::Launcher) => {
             return Err(NoPattern::Runs(named));
         }
@@ -258,7 +258,7 @@ fn plain(command: &Command) -> Result<Vec<String>, NoPattern> {
         Some(_) if Programs::KNOWN.obeys(&program) || Programs::KNOWN.has_subcommands(&program) => {
             Err(NoPattern::Obeys(program))
         }
-        Some(Nature::Plain | Nature::Sed) => match hidden_at.or_else(|| writes_at(&words)) {
+        Some(Nature::Plain | Nature::Sed) => match hidden.first().copied().or_else(|| writes_at(&words)) {
             None => Ok(words),
             Some(place) => {
                 let word = words.get(place).map_or_else(|| "standard input".to_string(), Clone::clone);

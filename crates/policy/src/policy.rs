@@ -25,7 +25,7 @@ use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, ToolUse, WsPath}
 use serde::Serialize;
 
 /// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the meaning.
-const SEMANTICS: &str = "bailey-policy 5";
+const SEMANTICS: &str = "bailey-policy 6";
 /// Most steps that one phase may take: values of conditions, times the things that the action touches. It is far beyond
 /// what the limits of rule files and honest actions come to, and about a second.
 pub const STEPS_MAX: u64 = 50_000_000;
@@ -137,7 +137,7 @@ impl Policy {
         match tally.strictest() {
             Answer::Allow => self.allowed(facts, token, tally.reasons),
             Answer::Review => {
-                let red = tally.red(resources);
+                let red = tally.red(facts.effect.effect().action.kind(), resources);
                 Decided { red, ..self.review(facts, token, tally.reasons) }
             }
             #[cfg(bailey_break)]

@@ -74,9 +74,13 @@ impl Programs {
     /// A table without a line, to show that no wall depends on it.
     pub const NONE: Self = Self(&[]);
 
-    /// Whether a variable of this name can make programs run something else.
-    pub(crate) fn is_steering(self, variable: &str) -> bool {
-        variable == "PATH" || !self.0.is_empty() && table::STEERING.iter().any(|part| variable.contains(part))
+    /// Whether a variable may make programs run something else: any may that is not known to be harmless.
+    pub(crate) fn is_steering(self, variable: &str, value: &str) -> bool {
+        // Shells evaluate what some of them hold, and `..` leads out of where translations lie.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=+/@ ".contains(c);
+        let is_harmless =
+            || table::HARMLESS.contains(&variable) && value.chars().all(is_plain) && !value.contains("..");
+        variable == "PATH" || !self.0.is_empty() && !is_harmless()
     }
 
     /// What a program is for; `None` for one that is not in the table.
@@ -119,18 +123,24 @@ impl Programs {
         all
     }
 
-    /// The place of the first word that tells the program to run something else, or of the end where that is read from
+    /// The places of the words that tell the program to run something else, or that of the end where it is read from
     /// standard input. The first word is the program; `takes` is what each of the others takes.
-    pub(crate) fn hidden_at(self, words: &[String], takes: &[Takes]) -> Option<usize> {
-        let (program, arguments) = words.split_first()?;
-        let found = self.find(program)?;
+    pub(crate) fn hidden(self, words: &[String], takes: &[Takes]) -> Vec<usize> {
+        let mut hidden = Vec::new();
+        let Some((program, arguments)) = words.split_first() else { return hidden };
+        let Some(found) = self.find(program) else { return hidden };
+        // What may run any code runs no more by further words, and most of them are that code's.
+        let is_any_code = found.nature == Nature::Interpreter && found.contains.is_empty();
         // Whether no operand came yet; what may be an option's value may be no operand.
         let (mut is_begun, mut before) = (true, Takes::Nothing);
         for (place, (word, own)) in arguments.iter().zip(takes).enumerate() {
             let is_operand = *own == Takes::Word && before != Takes::Next;
             let at = At { is_begun, is_operand, is_argument_one: place == 0 };
             if found.runs(word, at) {
-                return Some(place + 1);
+                hidden.push(place + 1);
+                if is_any_code {
+                    return hidden;
+                }
             }
             is_begun &= !is_operand || before == Takes::Maybe;
             before = *own;
@@ -138,7 +148,10 @@ impl Programs {
         let only_asks = ["--version", "-V", "--help", "-h"];
         let asks = matches!(arguments, [only] if only_asks.contains(&only.as_str()));
         let reads_code = found.nature == Nature::Interpreter && is_begun && !asks;
-        reads_code.then_some(words.len())
+        if reads_code && hidden.is_empty() {
+            hidden.push(words.len());
+        }
+        hidden
     }
 
     /// Whether files that whoever gave the command may have written can tell the program what to run.

@@ -112,8 +112,7 @@ impl Tally {
             return;
         }
         self.denied |= rule.answer == Answer::Deny;
-        let writes = matches!(subject.kind, Kind::Change | Kind::Merge);
-        let text = match writes && rule.answer != Answer::Allow {
+        let text = match changes_files(subject.kind) && rule.answer != Answer::Allow {
             true => name_paths(&rule.text, about.iter().filter_map(|resource| resource.path.as_ref())),
             false => rule.text.clone(),
         };
@@ -126,8 +125,11 @@ impl Tally {
         self.votes.iter().map(|votes| self.answer(votes)).max().unwrap_or(Answer::Deny)
     }
 
-    /// The paths that a review stands for.
-    pub(crate) fn red(&self, resources: &[Resource<'_>]) -> Vec<WsPath> {
+    /// The paths that a review stands for, where files change: a command has a directory, and names no files.
+    pub(crate) fn red(&self, kind: Kind, resources: &[Resource<'_>]) -> Vec<WsPath> {
+        if !changes_files(kind) {
+            return Vec::new();
+        }
         let asked =
             resources.iter().zip(&self.votes).filter(|(_, votes)| self.answer(votes) == Answer::Review);
         asked.filter_map(|(resource, _)| resource.path.as_ref()).map(|path| WsPath::from(path.path)).collect()
@@ -175,6 +177,10 @@ impl Vote {
     fn review_stands(self) -> bool {
         self.review.is_some() && self.review >= self.allow
     }
+}
+
+fn changes_files(kind: Kind) -> bool {
+    matches!(kind, Kind::Change | Kind::Merge)
 }
 
 fn name_paths<'a, 'b: 'a>(text: &str, paths: impl Iterator<Item = &'a Located<'b>>) -> String {

@@ -32,10 +32,10 @@ pub(crate) fn why(
             };
             prefixes.iter().any(is_meant).then(|| unknown(command, known))
         }
-        Words::Known { words, hidden_at, .. } => {
+        Words::Known { words, hidden, .. } => {
             let named = words.first()?;
             let near = |prefix: &&CommandPrefix| names(prefix, named) && prefix.fit(doubtful) == Fit::Maybe;
-            Some(of(prefixes.iter().find(near)?, words, *hidden_at))
+            Some(of(prefixes.iter().find(near)?, words, hidden))
         }
     }
 }
@@ -47,7 +47,7 @@ fn names(prefix: &CommandPrefix, program: &str) -> bool {
 }
 
 /// Why one prefix only may fit a known command.
-fn of(prefix: &CommandPrefix, words: &[String], hidden_at: Option<usize>) -> String {
+fn of(prefix: &CommandPrefix, words: &[String], hidden: &[usize]) -> String {
     let named = words.first().map_or("", String::as_str);
     if named != prefix.program() && named.contains('/') {
         return format!(
@@ -55,13 +55,14 @@ fn of(prefix: &CommandPrefix, words: &[String], hidden_at: Option<usize>) -> Str
             prefix.program()
         );
     }
-    match hidden_at.map(|place| (place, words.get(..=place))) {
-        Some((_, Some(to))) => format!(
-            "`{}` makes `{named}` run something else, which `{prefix}` does not cover: an allow has to name it, `{}`",
-            to.last().map_or("", String::as_str),
+    let open = hidden.iter().find(|place| !prefix.reaches(**place)).or(hidden.first());
+    let shown = |place: &usize| (words.get(*place), words.get(..=*hidden.last().unwrap_or(place)));
+    match open.map(shown) {
+        Some((Some(word), Some(to))) => format!(
+            "`{word}` makes `{named}` run something else, which `{prefix}` does not cover: an allow has to name it, `{}`",
             to.join(" ")
         ),
-        Some((_, None)) => {
+        Some(_) => {
             format!("`{named}` reads from its standard input what it runs: no allow covers that by name")
         }
         None => format!(
@@ -73,8 +74,8 @@ fn of(prefix: &CommandPrefix, words: &[String], hidden_at: Option<usize>) -> Str
 /// Why nobody can tell what a command runs.
 fn unknown(command: &Command, known: Programs) -> String {
     let tail = "no allow covers that by name";
-    if let Some(variable) = command.env.keys().find(|name| known.is_steering(name)) {
-        return format!("its variable `{variable}` can make it run something else: {tail}");
+    if let Some(variable) = command::steering(command, known) {
+        return format!("its variable `{variable}` may make it run something else: {tail}");
     }
     let program = command.argv.first().map_or("", String::as_str);
     match command::line(command) {

@@ -19,7 +19,8 @@ pub struct Decided {
     pub verdict: Verdict,
     /// Every rule that spoke in the phases that ran: the strongest answer first, then by tier and name.
     pub reasons: Vec<Reason>,
-    /// All paths that a human must look at, in the action's order; none unless the verdict is a review.
+    /// All paths that a human must look at, in the action's order; none unless the verdict is a review
+    /// of a change or a merge.
     pub red: Vec<WsPath>,
     /// Whether the token that it was asked under holds. One that does, or that was merely beyond its scope, was used,
     /// whatever the verdict.

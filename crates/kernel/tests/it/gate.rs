@@ -205,6 +205,18 @@ async fn a_card_names_each_red_file_or_there_is_none() {
     assert!(!matches!(undo, Acted::Denied(_)), "{undo:?}");
 }
 
+#[tokio::test]
+async fn a_long_line_of_a_shell_is_asked_about() {
+    let bench = Bench::new(Setup::default().rule(ASK_DEPLOY)).await;
+    let owner = bench.registrar.owner(&bench.connection);
+    for parts in [1, RED_FILES_MAX + 1] {
+        let Action::Exec(mut command) = crate::support::command("sh -c") else { panic!("a command") };
+        command.argv.push("deploy a;".repeat(parts));
+        let acted = bench.kernel.act(&owner, Action::Exec(command), &[]).await.unwrap();
+        assert!(matches!(acted, Acted::Waiting(_)), "{parts}: {acted:?}");
+    }
+}
+
 /// An extension that runs already, denies, and counts how often it was asked.
 #[derive(Default)]
 struct Denies(AtomicUsize);

@@ -109,7 +109,7 @@ struct RawRule<E> {
     name: Word<Name>,
     answer: Word<Answer>,
     #[serde(rename = "match")]
-    matches: RawCondition,
+    matches: Checked,
     #[serde(default)]
     except: Excepts,
     #[serde(default, deserialize_with = "present")]
@@ -159,8 +159,8 @@ impl<E> From<RawRule<E>> for Rule {
             tier: raw.tier.map_or(Tier::User, |tier| tier.0),
             priority: raw.priority.0,
             answer: raw.answer.0,
-            matches: raw.matches.into(),
-            except: raw.except.0.into_iter().map(Condition::from).collect(),
+            matches: raw.matches.0,
+            except: raw.except.0.into_iter().map(|except| except.0).collect(),
         }
     }
 }
@@ -210,14 +210,32 @@ struct RawCondition {
     max_memory: Option<Size>,
 }
 
-impl From<RawCondition> for Condition {
-    fn from(raw: RawCondition) -> Self {
-        Self {
+/// A condition whose fields can stand together.
+#[derive(Deserialize)]
+#[serde(try_from = "RawCondition")]
+struct Checked(Condition);
+
+impl TryFrom<RawCondition> for Checked {
+    type Error = &'static str;
+
+    fn try_from(raw: RawCondition) -> Result<Self, &'static str> {
+        let repositories = raw.repository.map(|list| list.0.into_iter().flat_map(|it| it.0).collect());
+        let url_path = match (raw.url_path.map(|list| list.0), repositories) {
+            // Both are paths of URLs: joined, either would fit, where all other fields have to fit together.
+            (Some(_), Some(_)) => {
+                return Err(
+                    "`url_path` and `repository` in one condition: both are paths of URLs, so write two \
+                            rules, or two tables in `except`",
+                );
+            }
+            (paths, repositories) => paths.or(repositories),
+        };
+        Ok(Self(Condition {
             action: raw.action.map(|list| list.0),
             path: raw.path.map(|list| list.0),
             host: raw.host.map(|list| list.0.into_iter().flat_map(|hosts| hosts.0).collect()),
             method: raw.method.map(|list| list.0),
-            url_path: url_paths(raw.url_path, raw.repository),
+            url_path,
             command: raw.command.map(|list| list.0),
             tool: raw.tool.map(|list| list.0),
             effect: raw.effect.map(|list| list.0),
@@ -232,19 +250,8 @@ impl From<RawCondition> for Condition {
             max_size: raw.max_size.map(|size| size.0),
             max_wall: raw.max_wall.map(|time| time.0.0),
             max_memory: raw.max_memory.map(|size| size.0),
-        }
+        }))
     }
-}
-
-fn url_paths(
-    paths: Option<OneOrMany<UrlGlob>>,
-    repositories: Option<OneOrMany<Repository>>,
-) -> Option<Vec<UrlGlob>> {
-    let mut all = paths.map(|list| list.0);
-    if let Some(repositories) = repositories {
-        all.get_or_insert_default().extend(repositories.0.into_iter().flat_map(|repository| repository.0));
-    }
-    all
 }
 
 fn names(list: OneOrMany<Name>) -> Vec<String> {
@@ -273,7 +280,7 @@ struct OneOrMany<T>(Vec<T>);
 
 /// One table or a list of tables.
 #[derive(Default)]
-struct Excepts(Vec<RawCondition>);
+struct Excepts(Vec<Checked>);
 
 #[derive(Default)]
 struct Priority(i16);
@@ -346,7 +353,7 @@ impl<'de> Visitor<'de> for Visit<Excepts> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        RawCondition::deserialize(de::value::MapAccessDeserializer::new(map)).map(|one| Excepts(vec![one]))
+        Checked::deserialize(de::value::MapAccessDeserializer::new(map)).map(|one| Excepts(vec![one]))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {

@@ -7,7 +7,7 @@ use crate::{
     programs::{Nature, Programs},
     rule::{Answer, Rule},
 };
-use bailey_protocol::Kind;
+use bailey_protocol::{Kind, Role};
 use std::{
     fmt, format,
     string::{String, ToString},
@@ -71,6 +71,9 @@ pub(super) fn of(file: &str, at: Place, rule: &Rule) -> Vec<Warning> {
                 "rule `{}` can never speak: an `except` is the same as its `match`",
                 rule.name
             ));
+        } else if covers(except, &rule.matches) {
+            texts
+                .push(format!("rule `{}` can never speak: an `except` covers all of its `match`", rule.name));
         }
         for field in empty_fields(except) {
             texts
@@ -116,6 +119,21 @@ pub(super) fn of(file: &str, at: Place, rule: &Rule) -> Vec<Warning> {
     texts.into_iter().map(|text| Warning { file: file.to_string(), line: at.line, text }).collect()
 }
 
+/// Whether a condition says nothing but what is true of all that another one fits.
+fn covers(except: &Condition, matches: &Condition) -> bool {
+    let has_all = |kinds: &Vec<Kind>| {
+        let of = matches.action.as_deref().unwrap_or(&Kind::ALL);
+        of.iter().all(|kind| kinds.contains(kind))
+    };
+    let has_each = |roles: &Vec<Role>| Role::ALL.iter().all(|role| roles.contains(role));
+    let left = Condition {
+        action: except.action.clone().filter(|kinds| !has_all(kinds)),
+        role: except.role.clone().filter(|roles| !has_each(roles)),
+        ..except.clone()
+    };
+    left == Condition::default()
+}
+
 fn empty_fields(condition: &Condition) -> impl Iterator<Item = &'static str> {
     fn empty<T>(list: &Option<Vec<T>>) -> bool {
         list.as_ref().is_some_and(Vec::is_empty)
@@ -124,6 +142,8 @@ fn empty_fields(condition: &Condition) -> impl Iterator<Item = &'static str> {
         ("action", empty(&condition.action)),
         ("path", empty(&condition.path)),
         ("host", empty(&condition.host)),
+        ("method", empty(&condition.method)),
+        ("url_path", empty(&condition.url_path)),
         ("command", empty(&condition.command)),
         ("tool", empty(&condition.tool)),
         ("effect", empty(&condition.effect)),
@@ -179,6 +199,8 @@ fn homeless_field(condition: &Condition) -> Option<&'static str> {
         ("path", condition.path.is_some() && !kinds.iter().any(has_path)),
         ("revealed", condition.revealed.is_some() && !kinds.iter().any(has_path)),
         ("host", condition.host.is_some() && homeless(&sends)),
+        ("method", condition.method.is_some() && homeless(&sends)),
+        ("url_path", condition.url_path.is_some() && homeless(&sends)),
         ("command", condition.command.is_some() && homeless(&[Kind::Exec])),
         ("tool", condition.tool.is_some() && homeless(&[Kind::Tool])),
         ("effect", condition.effect.is_some() && homeless(&[Kind::Tool])),

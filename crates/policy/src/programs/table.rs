@@ -28,18 +28,20 @@ const BUILDER: Program = Program { nature: Nature::Builder, has_subcommands: tru
 const INTERPRETER: Program = Program { nature: Nature::Interpreter, ..PLAIN };
 const LAUNCHER: Program = Program { nature: Nature::Launcher, ..PLAIN };
 
-/// Variables that make programs run or load something else, by a part of their names.
-pub(super) const STEERING: &[&str] = &[
-    // Loaders, shells.
-    "LD_", "GCONV_PATH", "ENV", "COMMAND", "IFS", "SHELL",
-    // Pagers, editors, askers.
-    "PAGER", "EDITOR", "VISUAL", "BROWSER", "ASKPASS", "LESSOPEN", "LESSCLOSE",
-    // Version control, remote shells.
-    "GIT_", "RSH", "SSH_",
-    // Languages.
-    "PYTHON", "NODE_", "NPM_", "npm_", "PERL", "RUBY", "JAVA", "JDK_", "LUA_", "PHP", "GEM_", "BUNDLE_",
-    // Builders.
-    "MAKE", "RUSTC", "CARGO_", "RUSTFLAGS", "RUSTUP_", "GOFLAGS", "CGO_", "CMAKE_",
+/// Variables that no program takes for more than how it prints, counts or sorts. Any other may name a file, a program or an
+/// option: shells take functions from variables, tools their options (`TAR_OPTIONS`), and whatever is configured by a file
+/// finds it by `HOME`. `DEBUG` and `NODE_ENV` are not here: projects load what these name.
+pub(super) const HARMLESS: &[&str] = &[
+    // Languages, times, terminals.
+    "LANG", "LANGUAGE", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME",
+    "TZ", "SOURCE_DATE_EPOCH", "TERM", "COLUMNS", "LINES",
+    // Colours.
+    "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CARGO_TERM_COLOR",
+    // Nobody is there to be asked.
+    "CI",
+    // What is logged, and how tests run.
+    "RUST_LOG", "RUST_BACKTRACE", "RUST_LIB_BACKTRACE", "RUST_TEST_THREADS", "RUST_TEST_NOCAPTURE",
+    "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED",
 ];
 
 /// The table.
@@ -57,7 +59,7 @@ pub(super) const KNOWN: &[Program] = &[
     },
     // The same, which write where they are told to.
     Program { names: &["uniq", "xxd"], operands_max: 1, ..PLAIN },
-    Program { names: &["tree"], writes: &["-o", "--output"], ..PLAIN },
+    Program { names: &["tree"], writes: &["-o", "--output", "-R"], ..PLAIN },
     Program { names: &["file"], writes: &["-C", "--compile"], ..PLAIN },
     // It runs `ed` where what it reads says so.
     Program { names: &["patch"], obeys: true, ..PLAIN },
@@ -89,7 +91,7 @@ pub(super) const KNOWN: &[Program] = &[
     Program { names: &["cpio"], options: &["--rsh-command"], ..PLAIN },
     Program { names: &["man"], obeys: true, options: &["-P", "--pager", "-H", "--html", "-C", "--config-file"], ..PLAIN },
     Program { names: &["less", "more", "most"], obeys: true, options: &["-o", "-O", "--log-file", "-k", "--lesskey-file"], contains: &["+"], ..PLAIN },
-    Program { names: &["tcpdump"], options: &["-z"], ..PLAIN },
+    Program { names: &["tcpdump"], options: &["-z"], writes: &["-w"], ..PLAIN },
     Program { names: &["nmap"], obeys: true, options: &["--script"], ..PLAIN },
     Program { names: &["curl"], obeys: true, options: &["-K", "--config", "--engine"], ..PLAIN },
     Program { names: &["wget"], obeys: true, options: &["--use-askpass", "-e", "--execute", "--config"], ..PLAIN },
@@ -173,7 +175,7 @@ pub(super) const KNOWN: &[Program] = &[
     Program { names: &["pip", "pipx"], options: &["--python", "--config-settings", "--global-option"], subcommands: &["run", "config"],
         values: &["--cache-dir", "--cert", "--client-cert", "--exists-action", "--log", "--proxy", "--retries", "--timeout", "--trusted-host"],
         flags: &["-q", "--quiet", "-v", "--verbose", "--isolated", "--no-color", "--no-input", "--disable-pip-version-check"], ..BUILDER },
-    Program { names: &["uv", "poetry", "pdm", "hatch", "rye", "bundle", "bundler", "mise", "asdf", "direnv", "conda"], options: &["--with", "--from", "--python"], subcommands: &["run", "exec", "x", "tool", "develop", "shell"],
+    Program { names: &["uv", "poetry", "pipenv", "pdm", "hatch", "rye", "bundle", "bundler", "mise", "asdf", "direnv", "conda"], options: &["--with", "--from", "--python"], subcommands: &["run", "exec", "x", "tool", "develop", "shell"],
         values: &["--directory", "--project"], flags: &["-q", "--quiet", "-v", "--verbose"], ..BUILDER },
     // Each of its settings is an option, and some of these name programs; others take two values.
     Program { names: &["nix"], options: &["--option", "--arg", "--argstr", "--expr", "--override-flake", "--plugin-files", "--post-build-hook",
@@ -195,6 +197,10 @@ pub(super) const KNOWN: &[Program] = &[
             "qemu-aarch64", "wine", "mono", "dotnet", "java", "ssh-agent", "dbus-run-session", "xvfb-run", "faketime", "torsocks",
             "proxychains", "rlwrap", "hyperfine", "cpulimit", "prlimit", "choom", "numactl", "fakeroot", "run-parts",
             "ld.so", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "rustup", "run0",
+            "sg", "runcon", "chronic", "ifne", "pee", "mispipe", "lckdo", "sshpass", "dumb-init", "tini", "catatonit", "gosu",
+            "su-exec", "setuidgid", "chpst", "softlimit", "i386", "x86_64", "uname26", "cgexec", "aa-exec", "coreutils",
+            "nix-shell", "eatmydata", "daemonize", "nsjail", "apptainer", "singularity", "distrobox", "toolbox", "flatpak",
+            "abduco", "watchexec", "nodemon", "cross-env", "dotenv", "ccache", "sccache", "distcc", "rr", "gdbserver",
         ],
         ..LAUNCHER
     },

@@ -307,6 +307,42 @@ except = { max_size = "1 MiB" }"#
         ""
     );
     assert_eq!(warned(r#"match = { action = ["model", "read"], path = "x" }"#), "");
+    assert!(warned("match = { method = [] }").contains("the list `method` of its `match` is empty"));
+    assert!(warned("match = {}\nexcept = { url_path = [] }").contains("its list `url_path` is empty"));
+    for except in [
+        "{}",
+        r#"{ role = "*" }"#,
+        r#"{ action = "exec" }"#,
+        r#"{ action = ["read", "exec"], role = "*" }"#,
+        r#"[{ path = "x" }, {}]"#,
+    ] {
+        let text = warned(&format!("match = {{ action = \"exec\", command = \"git\" }}\nexcept = {except}"));
+        assert_eq!(text, "rule `a` can never speak: an `except` covers all of its `match`", "{except}");
+    }
+    for except in [r#"{ role = "agent" }"#, r#"{ action = "read" }"#, r#"{ role = "*", path = "x" }"#] {
+        let text = warned(&format!("match = {{ action = \"exec\", command = \"git\" }}\nexcept = {except}"));
+        assert_eq!(text, "", "control: {except}");
+    }
+    let text = warned("match = { role = \"agent\" }\nexcept = { role = \"agent\" }");
+    assert_eq!(text, "rule `a` can never speak: an `except` is the same as its `match`");
+}
+
+/// Both are paths of URLs, and joined they would fit where one does; all other fields fit where all do.
+#[test]
+fn paths_and_repositories_do_not_stand_in_one_condition() {
+    let both = r#"url_path = "/x", repository = "a/b""#;
+    let text = matching(both);
+    assert!(text.starts_with("p/a.toml:4:"), "{text}");
+    assert!(text.contains("`url_path` and `repository` in one condition"), "{text}");
+    let text = matching_yaml("url_path: /x\n      repository: a/b");
+    assert!(text.contains("`url_path` and `repository` in one condition"), "{text}");
+    let except = format!("[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {{}}\nexcept = {{ {both} }}\n");
+    let text = mistake(Format::Toml, &except);
+    assert!(text.starts_with("p/a.toml:5:") && text.contains("in one condition"), "{text}");
+    for one in [r#"url_path = "/x""#, r#"repository = "a/b""#] {
+        let text = format!("[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {{ {one} }}\n");
+        assert!(parse("a.toml", &text, Format::Toml).is_ok(), "control: {one}");
+    }
 }
 
 /// What the language has and the product does not set: the warning says what a decision then makes of it.

@@ -280,6 +280,39 @@ fn files_that_the_host_runs() {
         ".vscode/tasks.json",
         "AGENTS.md",
         ".husky",
+        "vite.config.mts",
+        "eslint.config.cts",
+        "vite.config.js",
+        ".prettierrc.js",
+        ".stylelintrc.js",
+        ".prettierrc.mjs",
+        "karma.conf.js",
+        ".pnp.cjs",
+        ".pnp.loader.mjs",
+        "Directory.Build.props",
+        "src/app.csproj",
+        "app.fsproj",
+        "a.targets",
+        "nuget.config",
+        "NuGet.Config",
+        "Package.swift",
+        "build.zig",
+        "build.zig.zon",
+        "dune",
+        "sub/dune-project",
+        "build.sc",
+        "SConstruct",
+        "wscript",
+        "Podfile",
+        "Guardfile",
+        "tasks.py",
+        "magefile.go",
+        "mypy.ini",
+        ".flake8",
+        ".coveragerc",
+        ".rspec",
+        ".lvimrc",
+        "Tiltfile",
     ];
     for path in red {
         let full = format!("/home/ann/proj/{path}");
@@ -299,7 +332,24 @@ fn files_that_the_host_runs() {
     let plain =
         merge(Apply, &["/home/ann/proj/src/a.rs", "/home/ann/proj/README.md", "/home/ann/proj/xMakefile"]);
     assert_eq!(answer(&decide(&guarded(), Owner, plain)), Allow);
+    let near = ["src/config.ts", "src/rc.js", "app.conf", "vite.config.md", "docs/dune.md", "src/mytasks.py"];
+    let near = near.map(|path| format!("/home/ann/proj/{path}"));
+    let near = merge(Apply, &near.each_ref().map(String::as_str));
+    assert_eq!(answer(&decide(&guarded(), Owner, near)), Allow, "control");
     assert!(RUN_BY_HOST.contains(&"build.rs"));
+}
+
+#[test]
+fn a_reviewed_command_is_about_no_files() {
+    let asks = Policy::new(built_in_rules(), vec![rule("r", Review)]);
+    let command = exec(&["sh", "-c", &"ls;".repeat(101)]);
+    for action in [command, read("/home/ann/proj/a")] {
+        let decided = decide(&asks, Agent, action);
+        assert_eq!((answer(&decided), decided.red.len()), (Review, 0), "{:?}", decided.red);
+    }
+    let merged = decide(&asks, Owner, merge(Apply, &["/home/ann/proj/a"]));
+    assert_eq!(merged.red.len(), 1, "control");
+    assert_eq!(decide(&asks, Agent, change(&["/home/ann/proj/a"])).red.len(), 1, "control");
 }
 
 #[test]

@@ -268,7 +268,177 @@ fn variables_that_steer_programs_hide_them() {
     {
         assert_eq!((with(name, Programs::KNOWN), with(name, Programs::NONE)), (Deny, Allow), "{name}");
     }
-    assert_eq!(with("RUST_LOG", Programs::KNOWN), Allow, "control");
+    for name in ["RUST_LOG", "LC_ALL", "LANG", "NO_COLOR", "CI", "CARGO_TERM_COLOR", "TZ"] {
+        assert_eq!(with(name, Programs::KNOWN), Allow, "control: {name}");
+    }
+}
+
+/// A program that is allowed, a command that names it, and a variable by which something else runs.
+const STEERED: &[(&str, &str, &str, &str)] = &[
+    ("ls", "bash~-c~ls", "BASH_FUNC_ls%%", "() { id; }"),
+    ("tar", "tar~-cf~a~b", "TAR_OPTIONS", "--checkpoint=1 --checkpoint-action=exec=sh"),
+    ("ls", "zsh~-c~ls", "ZDOTDIR", "/work"),
+    ("ls", "zsh~-c~ls", "COLUMNS", "a[$(id)]"),
+    ("rg", "rg~x", "RIPGREP_CONFIG_PATH", "rc"),
+    ("wget", "wget~http://x", "WGETRC", "rc"),
+    ("vim", "vim~a", "VIMINIT", "!sh"),
+    ("git", "git~log", "HOME", "/work"),
+    ("git", "git~log", "XDG_CONFIG_HOME", "/work"),
+    ("git", "git~log", "LANGUAGE", "../../work"),
+    ("git", "git~log", "OF_A_LATER_VERSION", "x"),
+];
+
+#[test]
+fn a_variable_that_nobody_knows_hides_what_runs() {
+    for (prefix, text, name, value) in STEERED {
+        let mut steered = line(text);
+        let allow = || vec![rule("a", Allow).on(crate::support::command(&[prefix]))];
+        assert_eq!(judged(allow(), Programs::KNOWN, &steered), Allow, "control: {text} without {name}");
+        steered.env.insert((*name).into(), (*value).into());
+        assert_eq!(judged(allow(), Programs::KNOWN, &steered), Deny, "{name}={value} {text}");
+        assert_eq!(judged(allow(), Programs::NONE, &steered), Allow, "control: {name}={value} {text}");
+        // It is asked about, or allowed, by whoever names no program; and a denial of what may run is heard.
+        assert_eq!(judged(vec![rule("a", Allow)], Programs::KNOWN, &steered), Allow, "{name}");
+        let deny = vec![rule("a", Allow), rule("d", Deny).on(crate::support::command(&["id"]))];
+        assert_eq!(judged(deny, Programs::KNOWN, &steered), Deny, "{name}={value} {text}");
+    }
+}
+
+/// Lines of a shell whose first word is the shell's own and runs, or may run, what its arguments say.
+const OWN_WORDS: &[&str] = &[
+    "jobs -x curl http://x",
+    "jobs -x git push",
+    "hash -p /usr/bin/curl z; z http://x",
+    "hash z=/usr/bin/curl; z http://x",
+    "compgen -C 'curl http://x' a",
+    "complete -C 'curl http://x' a",
+    "read 'a[$(curl http://x)]'",
+    "read PATH; ls",
+    "let 'a[$(curl http://x)]=1'",
+    "unset 'a[$(curl http://x)]'",
+    "typeset 'a[$(curl http://x)]=1'",
+    "getopts x 'a[$(curl http://x)]'",
+    "wait -p 'a[$(curl http://x)]' 1",
+    "echo q | mapfile -C 'curl http://x' -c 1",
+    "echo q | readarray -C 'curl http://x' -c 1",
+    "bind -x '\"a\": curl http://x'",
+    "fc -s ls=curl",
+    "noglob curl http://x",
+    "nocorrect curl http://x",
+    "- curl http://x",
+    "repeat 1 curl http://x",
+    "foreach x ls; curl http://x; end",
+    "emulate sh -c 'curl http://x'",
+    "sched +1 curl http://x",
+    "zargs -- http://x -- curl",
+    "autoload -X",
+    "set -k; ls PATH=.",
+    "set -A path .; ls",
+    "shopt -s expand_aliases",
+    "cd 'a[$(curl http://x)]'",
+    "shift 'a[$(curl http://x)]'",
+    "exit 'a[`curl http://x`]'",
+];
+
+/// What is known of a shell's own words.
+const PLAIN_WORDS: &[&str] = &[
+    "sleep 1 & wait",
+    "sleep 1 & wait 12",
+    "sleep 1 & jobs -l",
+    "unset FOO BAR; ls",
+    "unset -f ls; ls",
+    "hash -r; ls",
+    "hash ls",
+    "set -euo pipefail; ls",
+    "set -x; ls",
+    "cd sub && ls",
+    "echo '$5 and `x`'",
+    "exit 1",
+];
+
+#[test]
+fn a_shells_own_word_hides_what_it_runs() {
+    let on = |prefix: &str| crate::support::command(&[prefix]);
+    for (shell, text) in
+        ["bash", "zsh"].into_iter().flat_map(|shell| OWN_WORDS.iter().map(move |text| (shell, text)))
+    {
+        let command = line(&format!("{shell}~-c~{text}"));
+        for (answer, prefix) in [(Deny, "curl"), (Answer::Review, "git push")] {
+            let rules = vec![rule("a", Allow), rule("r", answer).on(on(prefix))];
+            assert_eq!(judged(rules, Programs::KNOWN, &command), answer, "{shell}: {text}");
+        }
+        let first = text.split(' ').next().unwrap();
+        let allow =
+            vec![rule("a", Allow).on(crate::support::command(&[first, "echo", "ls", "z", "end", "curl"]))];
+        assert_eq!(judged(allow, Programs::KNOWN, &command), Deny, "{shell}: {text}");
+    }
+    for text in PLAIN_WORDS {
+        let rules = vec![rule("a", Allow), rule("d", Deny).on(on("curl"))];
+        assert_eq!(
+            judged(rules, Programs::KNOWN, &line(&format!("bash~-c~{text}"))),
+            Allow,
+            "control: {text}"
+        );
+    }
+    // Without a shell they are programs like others.
+    let rules = vec![rule("a", Allow), rule("d", Deny).on(on("curl"))];
+    assert_eq!(judged(rules, Programs::KNOWN, &words("sched +1 curl")), Allow, "control");
+}
+
+#[test]
+fn a_launcher_hides_what_it_runs() {
+    for text in [
+        "sg x curl",
+        "runcon x curl http://x",
+        "chronic curl http://x",
+        "sshpass -p x curl http://x",
+        "dumb-init curl http://x",
+        "i386 curl http://x",
+        "uname26 curl http://x",
+        "cgexec -g x curl http://x",
+        "coreutils --coreutils-prog=env curl http://x",
+        "pipenv run curl http://x",
+        "nix-shell --run x",
+    ] {
+        let rules = || vec![rule("a", Allow), rule("d", Deny).on(crate::support::command(&["curl"]))];
+        assert_eq!(judged(rules(), Programs::KNOWN, &words(text)), Deny, "{text}");
+        assert_eq!(judged(rules(), Programs::NONE, &words(text)), Allow, "control: {text}");
+    }
+}
+
+/// A prefix that names an option by which something else runs, a command that it covers, and one with another such option.
+const ONE_OF_TWO: &[(&str, &str, &str)] = &[
+    ("find . -delete", "find . -delete -print", "find . -delete -exec curl x {} +"),
+    ("tar -I zstd", "tar -I zstd -xf a", "tar -I zstd -xf a --to-command=curl"),
+    ("sort -o", "sort -o out x", "sort -o out --compress-program=./evil x"),
+    ("rg -z", "rg -z x", "rg -z --pre ./evil x"),
+    ("git -p log", "git -p log -3", "git -p log -c core.pager=evil"),
+    ("git -c", "git -c a.b=c status", "git -c core.pager=evil status"),
+    ("git submodule update", "git submodule update", "git submodule update --upload-pack=./evil"),
+    ("sqlite3 a.db", "sqlite3 a.db select", "sqlite3 a.db .shell"),
+    ("cargo install", "cargo install x", "cargo install --config=./evil x"),
+];
+
+#[test]
+fn an_allow_that_names_one_option_covers_no_other() {
+    for (prefix, covered, beyond) in ONE_OF_TWO {
+        let allow = || vec![rule("a", Allow).on(crate::support::command(&[prefix]))];
+        assert_eq!(judged(allow(), Programs::KNOWN, &words(covered)), Allow, "control: {covered}");
+        assert_eq!(judged(allow(), Programs::KNOWN, &words(beyond)), Deny, "{beyond}");
+        assert_eq!(judged(allow(), Programs::NONE, &words(beyond)), Allow, "control: {beyond}");
+        // What would have to be named is told, and is enough.
+        let why = why(&[prefix], &words(beyond)).unwrap();
+        let advised = why.rsplit('`').nth(1).unwrap();
+        let allow = vec![rule("a", Allow).on(crate::support::command(&[advised]))];
+        assert_eq!(judged(allow, Programs::KNOWN, &words(beyond)), Allow, "{why}");
+    }
+    // An interpreter that may run any code runs no more by its further words: they are that code's.
+    for (prefix, text) in
+        [("python3 -c", "python3 -c x -m -c"), ("python3 -m pytest", "python3 -m pytest -c x")]
+    {
+        let allow = vec![rule("a", Allow).on(crate::support::command(&[prefix]))];
+        assert_eq!(judged(allow, Programs::KNOWN, &words(text)), Allow, "{text}");
+    }
 }
 
 /// A rule against some words of a program, and a command that says them with options, or their values, in between.
@@ -443,6 +613,8 @@ fn a13_a_pattern_of_looking_never_writes() {
         ("uniq -c a", "uniq -c a b"),
         ("xxd a", "xxd -r a b"),
         ("tree src", "tree -o b src"),
+        ("tree src", "tree -L 2 -R -H . src"),
+        ("tcpdump -r a", "tcpdump -r a -w b"),
         ("file a", "file -C -m a"),
         ("sort a", "sort -o b a"),
     ] {
