@@ -88,7 +88,11 @@ impl Web {
         let page = self.door.fetch(request, bytes_max).await?;
         let (text, enforced) = match raw {
             true => (None, None),
-            false => self.text(session, &page, isolation, cancel).await?,
+            // It was answered, whatever can be read of that.
+            false => {
+                let text = self.text(session, &page, isolation, cancel).await;
+                text.map_err(|why| format!("the server answered {}, but {why}", page.status))?
+            }
         };
         let Fetched { status, media, location, body, cut: is_cut } = page;
         let shown: Option<String> = text.as_ref().map(|text| text.chars().take(TEXT_CHARS_MAX).collect());

@@ -104,6 +104,16 @@ pub(crate) fn canonical(host: &str) -> String {
     }
 }
 
+/// Whether two URLs name the same host and port, in whatever spelling. The scheme does not count: one port is one server.
+#[must_use]
+pub fn is_same_server(one: &str, other: &str) -> bool {
+    let server = |url: &str| {
+        let origin = url.parse().ok().as_ref().and_then(Origin::of)?;
+        Some((canonical(&origin.host), origin.port))
+    };
+    server(one).is_some_and(|one| server(other) == Some(one))
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls { "https" } else { "http" };

@@ -60,12 +60,12 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{Semaphore, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-/// The most connections at a time; more wait.
+/// The most connections at a time, and the most requests on their way on all of them; more wait.
 const CONNECTIONS_MAX: usize = 256;
 /// How the door of commands behaves.
 #[derive(Debug, Clone)]
@@ -110,8 +110,10 @@ struct Inner {
     /// Requests that wait for their permits, by number.
     waiting: Mutex<HashMap<u64, Exchange>>,
     numbers: AtomicU64,
-    /// Connections that there may be at a time, of all commands: each takes two descriptors.
+    /// Connections that there may be at a time, of all commands: each takes a descriptor.
     places: Arc<Semaphore>,
+    /// Requests that may be on their way at a time, of all commands: each may take a connection to a server.
+    turns: Arc<Semaphore>,
 }
 
 /// A request that waits for its permit.
@@ -129,8 +131,8 @@ struct Exchange {
     ended: CancellationToken,
     /// What its command's result says.
     notes: Arc<Notes>,
-    /// Its connection's, also after that became something else.
-    _place: serve::Place,
+    /// Its connection's, also after that became something else, and its own.
+    _places: (serve::Place, OwnedSemaphorePermit),
 }
 
 impl Inner {
@@ -163,6 +165,7 @@ impl ForwardProxy {
         let limits = Limits::new(config.limits.clone());
         let (waiting, numbers) = (Mutex::default(), AtomicU64::new(0));
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let turns = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let inner = Inner {
             config,
             private,
@@ -176,6 +179,7 @@ impl ForwardProxy {
             waiting,
             numbers,
             places,
+            turns,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -272,7 +276,7 @@ impl Passed {
 impl Inner {
     /// Sends a request where its effect says, and passes the answer back. An error says what was in the way.
     async fn relay(&self, relay: &Relay, exchange: Exchange, passed: &Passed) -> Result<(), Broken> {
-        let Exchange { request, upgrade, clients, used, mut answer, _place, .. } = exchange;
+        let Exchange { request, upgrade, clients, used, mut answer, _places, .. } = exchange;
         let out = Meter::new(&passed.out, Direction::Out, used.as_ref());
         let back = Meter::new(&passed.back, Direction::Back, used.as_ref());
         let uri: Uri = relay.url.parse().map_err(|_| "it is no URL".to_owned())?;

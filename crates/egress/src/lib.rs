@@ -23,7 +23,7 @@ mod proxy;
 mod request;
 mod signature;
 
-pub use config::{Config, ConfigError, Endpoint};
+pub use config::{Config, ConfigError, Endpoint, is_same_server};
 pub use door::Egress;
 pub use forward::{
     Authority, AuthorityError, BoundKey, Fetched, ForwardConfig, ForwardProxy, HostLimit, KeyForm,

@@ -9,8 +9,8 @@
 //! - occurs in no mark of this redactor.
 //!
 //! Spellings: as it is; each line of a value of several lines; Base64 at each of the three alignments, standard and URL-safe, without the characters
-//! that depend on neighbours or padding; hexadecimal in both cases; percent-encoded, with the sets of
-//! characters that common libraries leave alone; escaped for JSON once and twice, and with `\u` or HTML's references for the characters that libraries so escape; as UTF-16; and each of these as the module `view`
+//! that depend on neighbours or padding; in upper and in lower case, where that is strong by itself; hexadecimal in both cases; percent-encoded, with the sets of
+//! characters that common libraries leave alone; escaped for JSON once and twice, and with `\u` or HTML's references for the characters that libraries so escape; as UTF-16 and UTF-32; and each of these as the module `view`
 //! shows it. A value of 8 bytes has 10 characters in Base64 that do not depend on its neighbours, and 16 in hexadecimal.
 
 use crate::view::loosen;
@@ -131,6 +131,11 @@ pub(crate) fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
     for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
         all.insert(value.encode_utf16().flat_map(bytes).collect());
     }
+    for bytes in [u32::to_le_bytes, u32::to_be_bytes] {
+        all.insert(value.chars().map(u32::from).flat_map(bytes).collect());
+    }
+    let cased = [value.to_ascii_uppercase(), value.to_ascii_lowercase()];
+    all.extend(cased.into_iter().filter(|cased| is_strong(cased)).map(String::into_bytes));
     all.insert(value.replace(' ', "+").into_bytes());
     all.extend(lines(value).map(|line| line.as_bytes().to_vec()));
     let loose: Vec<_> = all.iter().map(|spelling| loosen(spelling)).collect();

@@ -59,9 +59,16 @@ impl Patterns {
     /// Patterns for the spellings of `values`, each with its name, and for these shapes.
     pub(crate) fn new<'a>(values: impl Iterator<Item = (&'a str, &'a str)>, shapes: Vec<Shape>) -> Self {
         let mut spellings: BTreeMap<Vec<u8>, Arc<str>> = BTreeMap::new();
+        let values: Vec<(&str, &str)> = values.collect();
+        let names = values.iter().map(|(name, _)| *name).chain(shapes.iter().map(|shape| &*shape.id));
+        let marks: Vec<String> = names.map(mark::mark).collect();
+        // A value in another case may be its own name, and so stand in its mark.
+        let is_in_mark = |spelling: &[u8]| {
+            str::from_utf8(spelling).is_ok_and(|text| marks.iter().any(|mark| mark.contains(text)))
+        };
         for (name, value) in values {
             let mark: Arc<str> = mark::mark(name).into();
-            for spelling in known::spellings(value) {
+            for spelling in known::spellings(value).into_iter().filter(|spelling| !is_in_mark(spelling)) {
                 spellings.entry(spelling).or_insert_with(|| Arc::clone(&mark));
             }
         }

@@ -43,7 +43,7 @@ pub(crate) fn head(outcome: &Outcome) -> String {
             format!("{}, {media}, {} bytes", page.status, page.bytes)
         }
         (_, Status::Failed { reason }) => reason.clone(),
-        _ => "it was cut off".into(),
+        _ => "it was cut off, and may have arrived".into(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What passes at the network door: `[[network.limit]]`, and servers that commands speak with unheard, `network.tunnels`.
 
 use super::{ConfigError, document::Document, models};
-use bailey_egress::{BoundKey, HostLimit};
+use bailey_egress::{BoundKey, HostLimit, is_same_server};
 use bailey_policy::{HostGlob, unit};
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ pub(super) fn check_tunnels(
                 "`{url}`: a tunnel is written `https://HOST:PORT`, whatever is spoken there"
             ));
         }
-        if keys.iter().any(|key| key.at == *url) {
+        if keys.iter().any(|key| is_same_server(&key.at, url)) {
             return mistake(format!("`{url}`: nobody looks into a tunnel, so no key can be put in there"));
         }
     }

@@ -358,6 +358,34 @@ fn every_request_is_an_entry_also_where_no_rule_was_asked() {
             format!("{} {place}/", "M".repeat(100)),
             "a method 64",
         ),
+        // The door's own word for what has no length any more.
+        (
+            "",
+            format!("$ask -X WEBSOCKET -H 'Connection: upgrade' -H 'Upgrade: other' -d x {place}/w"),
+            format!("WEBSOCKET {place}/w"),
+            "no method has this name",
+        ),
+        (
+            "",
+            format!("$ask -X websocket {place}/w"),
+            format!("websocket {place}/w"),
+            "no method has this name",
+        ),
+        (
+            "",
+            format!("$ask -p --request-target http://b.example/x {place}/"),
+            format!("GET {place}/x"),
+            "somebody else than its connection leads to",
+        ),
+        // More headers than a request has by default.
+        (
+            "",
+            format!(
+                "for i in $(seq 300); do echo \"X-A-$i: b\"; done > /tmp/h; $ask -X PUT -H @/tmp/h -H 'Host: b.example' {place}/h"
+            ),
+            format!("PUT {place}/h"),
+            "Host names somebody else",
+        ),
         ("", format!("$ask --request-target /c {place}/"), "GET /c".into(), "this is a proxy"),
         (
             "",

@@ -2,6 +2,7 @@
 
 use crate::{
     door::{MAY_ASK, MAY_END, Upstream, allow, whole},
+    relay::Tls,
     stage::{Ran, Stage},
 };
 use std::{
@@ -15,6 +16,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 /// A home whose commands may ask the door, with these settings and rules.
@@ -118,6 +120,74 @@ fn http_2_passes_on_both_sides_and_each_request_is_judged() {
     );
     let many = curl(&format!("--http2 --parallel --parallel-max 100 '{place}/open/[1-200]'"));
     assert_eq!(many.stdout.matches("version 2.0").count(), 200, "{many:?}");
+}
+
+/// Many requests come on few connections: each that may take a connection to a server has a place of its own.
+#[test]
+fn requests_beyond_the_places_wait_and_take_no_connection() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hanging = silent.local_addr().unwrap();
+    let taken: Arc<AtomicUsize> = Arc::default();
+    let counted = taken.clone();
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in silent.incoming().map_while(Result::ok) {
+            counted.fetch_add(1, Ordering::SeqCst);
+            kept.push(stream);
+        }
+    });
+    let stage = stage("", "");
+    let tls = Tls::start("localhost", (2020, 2090), hanging, stage.folder());
+    let place = format!("https://localhost:{}", tls.address().port());
+    fs::write(stage.home().join("config.toml"), format!("[network]\nprivate = [\"{place}\"]\n")).unwrap();
+    let rules = allow(place.trim_start_matches("https://"), "");
+    fs::write(stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{rules}")).unwrap();
+    // Each of twenty asks for twenty at a time on one connection.
+    let line = format!(
+        "export NO_PROXY= no_proxy=; for i in $(seq 20); do \
+         curl -s --http2 --parallel --parallel-max 20 '{place}/[1-20]' > /dev/null 2>&1 & done; wait"
+    );
+    let mut command = stage.bailey(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+    command.env("SSL_CERT_FILE", &tls.authority).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let held = || fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().count();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while taken.load(Ordering::SeqCst) < 256 && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(10));
+    }
+    // Were there no places, all 400 would be taken by now.
+    thread::sleep(Duration::from_secs(3));
+    let (taken, held) = (taken.load(Ordering::SeqCst), held());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(taken, 256, "connections to the server, and {held} descriptors");
+    assert!((256..400).contains(&held), "{held} descriptors for 400 requests");
+}
+
+/// Over HTTP/2 the host of a request stands in `:authority`, and no header says it.
+#[test]
+fn the_authority_of_a_request_is_the_host_that_its_connection_leads_to() {
+    let stage = stage("", "");
+    let node = Node::start(&stage);
+    let place = format!("https://localhost:{}", node.port);
+    fs::write(stage.home().join("config.toml"), format!("[network]\nprivate = [\"{place}\"]\n")).unwrap();
+    let rules = allow(&format!("localhost:{}", node.port), "");
+    fs::write(stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{rules}")).unwrap();
+    let curl = |arguments: &str| {
+        let line = format!(
+            "export NO_PROXY= no_proxy=; curl -sS --max-time 30 -w ' %{{http_code}}' --http2 {arguments} {place}/x"
+        );
+        let mut command = stage.bailey(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+        Ran::of(command.env("SSL_CERT_FILE", &node.authority).output().unwrap())
+    };
+    // curl makes `:authority` of it.
+    let other = curl("-H 'Host: b.example'");
+    assert!(
+        other.stdout.contains("somebody else than its connection leads to") && other.stdout.ends_with(" 421"),
+        "{other:?}"
+    );
+    let same = curl(&format!("-H 'Host: LOCALHOST.:{}'", node.port));
+    assert!(same.stdout.contains("version 2.0") && same.stdout.ends_with(" 200"), "the control: {same:?}");
 }
 
 #[test]
@@ -232,6 +302,14 @@ fn what_passes_to_and_from_a_host_is_limited() {
     let asked = run(&with("per_minute = 2\n"), &often);
     assert_eq!(asked.stdout, "200\n200\n429\n", "{asked:?}");
     assert!(asked.stderr.contains("2 times in a minute"), "{asked:?}");
+    // What no rule lets pass is no request of a host.
+    let refused = format!("for i in 1 2 3; do curl -sS -o /dev/null -X PUT {url}; done; {often}");
+    let config = format!(
+        "[network]\nprivate = [\"http://{0}\"]\n[[network.limit]]\nhost = \"*\"\nper_minute = 2\n",
+        big.address
+    );
+    let narrow = stage(&config, &allow(&big.address.to_string(), ", method = \"GET\""));
+    assert_eq!(run(&narrow, &refused).stdout, "200\n200\n429\n");
     for line in [&up, &down, &often] {
         let control = run(&with(""), line);
         assert!(!control.stdout.contains("429") && !control.stdout.contains("no more than"), "{control:?}");
@@ -297,5 +375,24 @@ fn a_limit_or_a_tunnel_that_makes_no_sense_is_a_mistake_with_its_place() {
         fs::write(stage.home().join("config.toml"), config).unwrap();
         let ran = stage.ran(&["config", "check"]);
         assert!(ran.code == Some(2) && ran.stderr.contains(told), "{config}: {ran:?}");
+    }
+    // One server is one in whatever spelling.
+    let check = |tunnel: &str, key: &str| {
+        let config = format!(
+            "[network]\nprivate = [\"{key}\"]\ntunnels = [\"{tunnel}\"]\n[[network.key]]\nsecret = \"K\"\nat = \"{key}\"\n"
+        );
+        fs::write(stage.home().join("config.toml"), config).unwrap();
+        stage.ran(&["config", "check"]).stderr.contains("no key can be put in there")
+    };
+    for (tunnel, key) in [
+        ("https://h.example:18443/", "https://h.example:18443"),
+        ("https://h.example:443", "https://h.example"),
+        ("https://H.Example:18443", "https://h.example:18443/"),
+        ("https://h.example:18443", "http://h.example:18443"),
+    ] {
+        assert!(check(tunnel, key), "{tunnel} {key}");
+    }
+    for other in ["https://h.example:18444", "https://g.example:18443"] {
+        assert!(!check(other, "https://h.example:18443"), "the control: {other}");
     }
 }

@@ -102,6 +102,33 @@ fn a_page_becomes_text_and_what_is_none_is_said_to_be_none() {
     assert!(seen.iter().take(4).all(|seen| seen["labels"]["integrity"] == "external"), "{seen:#?}");
 }
 
+/// Who is told of a plain failure sends again, what may have been taken the first time.
+#[test]
+fn what_may_have_arrived_is_told_to_have() {
+    let server = Upstream::start(|first, _| match first.split(' ').nth(1).unwrap() {
+        "/whole" => whole("200 OK", b"took it"),
+        "/half" => b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf".to_vec(),
+        _ => Vec::new(),
+    });
+    let stage = stage(&server, ALLOW);
+    let config = stage.home().join("config.toml");
+    let shut = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let private = format!("private = [\"http://{}\", \"http://{shut}\"]", server.address);
+    fs::write(config, format!("[network]\n{private}\n")).unwrap();
+    let post = |url: String| ("web_request", json!({ "method": "POST", "url": url, "body": "hello" }));
+    let calls = [
+        post(format!("http://{}/nothing", server.address)),
+        post(format!("http://{}/half", server.address)),
+        post(format!("http://{shut}/")),
+        post(format!("http://{}/whole", server.address)),
+    ];
+    let told = run(&stage, &calls, &["--approve", "never"]);
+    assert!(told[0].contains("gave no answer") && told[0].contains("may have arrived"), "{told:?}");
+    assert!(told[1].contains("the connection broke") && told[1].contains("may have arrived"), "{told:?}");
+    assert!(told[2].contains("cannot be reached") && !told[2].contains("arrived"), "the control: {told:?}");
+    assert!(told[3].contains("took it") && !told[3].contains("arrived"), "the control: {told:?}");
+}
+
 #[test]
 fn a_person_is_asked_once_for_a_server_and_each_time_for_what_is_sent() {
     let server = Upstream::start(|_, length| whole("200 OK", format!("page {length}").as_bytes()));

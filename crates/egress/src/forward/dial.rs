@@ -24,16 +24,14 @@ use tokio::{
 };
 use tower_service::Service;
 
-/// Where clouds tell a machine its own secrets: nobody names these.
-const METADATA: [IpAddr; 8] = [
-    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
-    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
-    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
-    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
-    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
-    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+/// Where clouds tell a machine its own secrets, beside all of 169.254.0.0/16: nobody names these.
+const METADATA_V4: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
+const METADATA_V6: [Ipv6Addr; 4] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
 ];
 
 /// Why no connection is made.
@@ -116,7 +114,7 @@ impl Guarded {
             return Err(Barred::Nowhere(host.clone()));
         }
         for address in addresses.iter().map(SocketAddr::ip) {
-            if METADATA.contains(&address.to_canonical()) {
+            if is_metadata(address) {
                 return Err(Barred::Metadata(host.clone(), address));
             }
             #[cfg(bailey_break)]
@@ -189,6 +187,35 @@ fn is_here_or_odd(host: &str) -> bool {
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     let last = name.rsplit('.').next().unwrap_or_default();
     last == "localhost" || last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a cloud tells a machine its own secrets there, also where that address is wrapped in another one.
+fn is_metadata(address: IpAddr) -> bool {
+    let is_one = |address: &Ipv4Addr| address.is_link_local() || METADATA_V4.contains(address);
+    match address {
+        IpAddr::V4(address) => is_one(&address),
+        IpAddr::V6(address) => METADATA_V6.contains(&address) || wrapped(address).iter().any(is_one),
+    }
+}
+
+/// Addresses of version 4 that one of version 6 may stand for (RFC 4291, 2.5.5; RFC 3056; RFC 6052, 2.2; RFC 7915; RFC 8215).
+fn wrapped(address: Ipv6Addr) -> Vec<Ipv4Addr> {
+    let bytes = address.octets();
+    let at = |places: [usize; 4]| {
+        let [a, b, c, d] = places.map(|place| bytes.get(place).copied().unwrap_or_default());
+        Ipv4Addr::new(a, b, c, d)
+    };
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
+            vec![at([12, 13, 14, 15])]
+        }
+        [0x2002, ..] => vec![at([2, 3, 4, 5])],
+        // How long the prefix is there, is a network's own.
+        [0x64, 0xff9b, 1, ..] => {
+            vec![at([6, 7, 9, 10]), at([7, 9, 10, 11]), at([9, 10, 11, 12]), at([12, 13, 14, 15])]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Whether an address is one of the world: not this machine's, a private network's, a link's, or one kept for other uses (RFC

@@ -5,6 +5,7 @@ use super::{
     body::Mask,
     headers::{OF_THE_CONNECTION, OLDER, check_plain, hide, is_override},
     limits::{Direction, Meter},
+    serve::WEBSOCKET,
     why,
 };
 use crate::{
@@ -19,7 +20,14 @@ use hyper::{
     HeaderMap, Method, Request, Uri,
     header::{self, HeaderName, HeaderValue},
 };
-use std::{sync::Arc, time::Duration};
+use hyper_util::client::legacy::connect::capture_connection;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// Who asks, to servers (RFC 9110, 10.1.5).
@@ -47,8 +55,23 @@ impl ForwardProxy {
     /// Sends a request that the rules let pass, and takes in so many bytes of the answer at most.
     ///
     /// # Errors
-    /// What was in the way, for people and models.
+    /// What was in the way, for people and models, and whether the request may have arrived all the same.
     pub async fn fetch(&self, request: &HttpRequest, bytes_max: usize) -> Result<Fetched, String> {
+        let connected = AtomicBool::new(false);
+        let fetched = self.ask(request, bytes_max, &connected).await;
+        fetched.map_err(|why| match connected.load(Ordering::Relaxed) {
+            true => format!("{why}; a connection was made, so the request may have arrived"),
+            false => why,
+        })
+    }
+
+    /// The same; it says of each error what it is, and of all whether there was a connection.
+    async fn ask(
+        &self,
+        request: &HttpRequest,
+        bytes_max: usize,
+        connected: &AtomicBool,
+    ) -> Result<Fetched, String> {
         let inner = &self.inner;
         let uri: Uri = request.url.parse().map_err(|_| format!("`{}` is no URL", request.url))?;
         let origin = Origin::of(&uri).ok_or("it is no plain http or https URL")?;
@@ -76,15 +99,18 @@ impl ForwardProxy {
             }
             sent.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
-        let used = inner.limits.of(&request.url);
+        let now = Instant::now();
+        let used = inner.limits.of(&request.url, now)?;
         let length = u64::try_from(request.body.0.len()).ok();
-        used.as_ref().map_or(Ok(()), |used| used.begin(length, Instant::now()))?;
+        used.as_ref().map_or(Ok(()), |used| used.begin(length, now))?;
         Meter::new(&Arc::default(), Direction::Out, used.as_ref()).pass(request.body.0.len())?;
         let back = Meter::new(&Arc::default(), Direction::Back, used.as_ref());
         let clients = Clients::new(inner.dial.clone(), inner.trust.clone());
         let client = clients.get(origin.tls).await.map_err(|failure| failure.to_string())?;
         let in_time = inner.config.connect_timeout + inner.config.idle_timeout;
+        let connection = capture_connection(&mut sent);
         let answer = timeout(in_time, client.request(sent)).await;
+        connected.store(connection.connection_metadata().is_some(), Ordering::Relaxed);
         let answer =
             answer.map_err(|_| format!("`{origin}` gave no answer within {} s", in_time.as_secs()))?;
         let (mut head, mut body) = answer.map_err(|error| why(&origin, &error))?.into_parts();
@@ -132,8 +158,9 @@ impl Fetched {
 }
 
 fn built(request: &HttpRequest, uri: &Uri) -> Result<Request<Full<Bytes>>, String> {
-    let method =
-        Method::from_bytes(request.method.as_bytes()).ok().filter(|method| *method != Method::CONNECT);
+    let method = Method::from_bytes(request.method.as_bytes())
+        .ok()
+        .filter(|method| *method != Method::CONNECT && !method.as_str().eq_ignore_ascii_case(WEBSOCKET));
     let mut sent = Request::new(Full::new(Bytes::from(request.body.0.clone())));
     *sent.method_mut() = method.ok_or_else(|| format!("`{}` is no method", request.method))?;
     *sent.uri_mut() = uri.clone();

@@ -13,8 +13,10 @@ use std::{
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Of so many hosts the use is kept; more than a process's commands speak with.
-const HOSTS_MAX: usize = 10_000;
+/// So many counts of hosts are kept; more than a process's commands speak with.
+const COUNTS_MAX: usize = 10_000;
+/// What is in use of them is looked for so long after the last time that none was free: to look takes longer than a small request.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A limit of the owner's. Where several fit a request, each of them holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +35,14 @@ pub struct HostLimit {
 #[derive(Debug)]
 pub(super) struct Limits {
     all: Vec<HostLimit>,
-    used: Mutex<HashMap<(usize, String), Arc<Count>>>,
+    used: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    all: HashMap<(usize, String), Arc<Count>>,
+    /// When none of them could be given up.
+    full: Option<Instant>,
 }
 
 /// What a request uses up.
@@ -71,37 +80,49 @@ impl Limits {
         Self { all, used: Mutex::default() }
     }
 
-    /// What limits a request to this URL.
-    pub(super) fn of(&self, url: &str) -> Option<Arc<Used>> {
+    /// What limits a request to this URL. An error says that no more hosts can be counted.
+    pub(super) fn of(&self, url: &str, now: Instant) -> Result<Option<Arc<Used>>, String> {
         #[cfg(bailey_break)]
         if bailey_protocol::broken::broken("host_limits") {
-            return None;
+            return Ok(None);
         }
         let fitting = || self.all.iter().enumerate().filter(|(_, limit)| limit.host.is_match(url));
-        fitting().next()?;
+        if fitting().next().is_none() {
+            return Ok(None);
+        }
         let origin = url.parse().ok().as_ref().and_then(Origin::of);
         let host = origin.map_or_else(|| url.to_owned(), |origin| canonical(&origin.host));
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = |(number, limit): (usize, &HostLimit)| {
-            let key = (number, host.clone());
-            if let Some(known) = used.get(&key) {
-                return known.clone();
-            }
-            // Past so many hosts nobody's use is kept, and nothing passes of those that are new.
-            if used.len() >= HOSTS_MAX {
-                return Arc::new(Count::new(host.clone(), HostLimit::nothing()));
-            }
-            let new = Arc::new(Count::new(host.clone(), limit.clone()));
-            used.insert(key, new.clone());
-            new
-        };
-        Some(Arc::new(Used(fitting().map(count).collect())))
+        let counts = fitting().map(|(number, limit)| used.count((number, host.clone()), limit, now));
+        Ok(Some(Arc::new(Used(counts.collect::<Result<_, _>>()?))))
     }
 }
 
-impl HostLimit {
-    fn nothing() -> Self {
-        Self { host: HostGlob::everything(), sent: Some(0), received: Some(0), per_minute: Some(0) }
+impl Counts {
+    fn count(&mut self, key: (usize, String), limit: &HostLimit, now: Instant) -> Result<Arc<Count>, String> {
+        if let Some(known) = self.all.get(&key) {
+            return Ok(known.clone());
+        }
+        if self.all.len() >= COUNTS_MAX && !self.has_room(now) {
+            return Err(format!(
+                "{COUNTS_MAX} counts of hosts are in use (`network.limit` in config.toml), and no more are kept: `{}` can be asked \
+                 when the last minute's requests are past, or after Bailey was started again",
+                key.1
+            ));
+        }
+        let new = Arc::new(Count::new(key.1.clone(), limit.clone()));
+        self.all.insert(key, new.clone());
+        Ok(new)
+    }
+
+    /// Gives up what nothing was used of, such as counts of hosts that no rule let pass.
+    fn has_room(&mut self, now: Instant) -> bool {
+        if self.full.is_some_and(|full| now.saturating_duration_since(full) < LOOK_AGAIN) {
+            return false;
+        }
+        self.all.retain(|_, count| Arc::strong_count(count) > 1 || count.is_used(now));
+        self.full = (self.all.len() >= COUNTS_MAX).then_some(now);
+        self.full.is_none()
     }
 }
 
@@ -111,6 +132,11 @@ impl Used {
         self.0.iter().try_for_each(|count| count.has_room(length, now))?;
         self.0.iter().for_each(|count| count.note(now));
         Ok(())
+    }
+
+    /// Takes back a request that began then, and that nobody was let make.
+    pub(super) fn take_back(&self, began: Instant) {
+        self.0.iter().for_each(|count| count.take_back(began));
     }
 
     fn take(&self, direction: Direction, bytes: u64) -> Result<(), String> {
@@ -125,6 +151,16 @@ impl Count {
     fn new(host: String, limit: HostLimit) -> Self {
         let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { host, limit, sent, received, made: Mutex::default() }
+    }
+
+    /// Whether it would make a difference to count anew.
+    fn is_used(&self, now: Instant) -> bool {
+        let HostLimit { sent, received, .. } = self.limit;
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_recent = made.back().is_some_and(|last| now.saturating_duration_since(*last) < MINUTE);
+        is_recent
+            || (sent.is_some() && self.sent.load(Ordering::Relaxed) > 0)
+            || (received.is_some() && self.received.load(Ordering::Relaxed) > 0)
     }
 
     fn has_room(&self, length: Option<u64>, now: Instant) -> Result<(), String> {
@@ -152,6 +188,13 @@ impl Count {
     fn note(&self, now: Instant) {
         if self.limit.per_minute.is_some() {
             self.made.lock().unwrap_or_else(PoisonError::into_inner).push_back(now);
+        }
+    }
+
+    fn take_back(&self, began: Instant) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = made.iter().position(|made| *made == began) {
+            made.remove(at);
         }
     }
 

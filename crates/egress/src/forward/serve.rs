@@ -54,7 +54,13 @@ const CONNECT: &str = "CONNECT";
 /// How long a request's head and a handshake may take.
 const HEAD: Duration = Duration::from_secs(30);
 /// The most requests at a time on one connection of HTTP/2 (RFC 9113).
-const STREAMS_MAX: u32 = 64;
+const STREAMS_MAX: u32 = 32;
+/// So much of an answer waits for who does not read it, in bytes, for each of those.
+const UNREAD_MAX: usize = 64 << 10;
+/// So much of the bodies on one connection of HTTP/2 waits for a server that does not read it, in bytes.
+const UNSENT_MAX: u32 = 256 << 10;
+/// The most headers of a request; what has more is no request yet.
+const HEADERS_MAX: usize = 1000;
 /// The longest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 128 << 10;
 /// How long what was cut off may take to be written down.
@@ -335,11 +341,21 @@ impl Guest {
             let (method, url) = (shortened(&method), shortened(&url));
             return self.refuse(StatusCode::URI_TOO_LONG, &method, &url, &why).await;
         }
+        // The door's own word for what has no method any more, and no length: as a method it would pass as what it is not.
+        if request.method().as_str().eq_ignore_ascii_case(WEBSOCKET) {
+            let why = "no method has this name: WebSocket is asked for with GET and `Upgrade: websocket`";
+            return self.refuse(StatusCode::BAD_REQUEST, &method, &url, why).await;
+        }
         // The name that is asked for is the one that is judged: no fronting (RFC 9110, 7.4).
-        let is_other = |host: &HeaderValue| !is_same_host(host.as_bytes(), authority.as_bytes());
-        if request.headers().get_all(HOST).iter().any(is_other) {
+        let is_other = |host: &[u8]| !is_same_host(host, authority.as_bytes());
+        if request.headers().get_all(HOST).iter().map(HeaderValue::as_bytes).any(is_other) {
             let why =
                 format!("the header Host names somebody else than the request, which goes to {authority}");
+            return self.refuse(StatusCode::MISDIRECTED_REQUEST, &method, &url, &why).await;
+        }
+        // `:authority` of HTTP/2, and a whole URL inside a tunnel.
+        if request.uri().authority().map(|named| named.as_str().as_bytes()).is_some_and(is_other) {
+            let why = format!("the request names somebody else than its connection leads to, {authority}");
             return self.refuse(StatusCode::MISDIRECTED_REQUEST, &method, &url, &why).await;
         }
         let most = self.inner.config.requests_max;
@@ -356,17 +372,28 @@ impl Guest {
         };
         // What passes after a switch says nowhere how much it is.
         let length = request.body().size_hint().exact().filter(|_| !is_switch);
-        let used = self.inner.limits.of(&url);
-        if let Err(why) = used.as_ref().map_or(Ok(()), |used| used.begin(length, Instant::now())) {
-            return self.refuse(StatusCode::TOO_MANY_REQUESTS, &method, &url, &why).await;
-        }
+        // Many requests may come on one connection, and each may take one of its own to a server. Nobody closes this.
+        let Ok(turn) = self.inner.turns.clone().acquire_owned().await else {
+            return failed(&method, &url, "the door is shut");
+        };
+        let began = Instant::now();
+        let used = self.inner.limits.of(&url, began).and_then(|used| {
+            used.as_ref().map_or(Ok(()), |used| used.begin(length, began))?;
+            Ok(used)
+        });
+        let used = match used {
+            Ok(used) => used,
+            Err(why) => return self.refuse(StatusCode::TOO_MANY_REQUESTS, &method, &url, &why).await,
+        };
         let number = self.inner.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let relay = Relay { method: method.clone(), url: url.clone(), length, number, key };
         let (answer, answered) = oneshot::channel();
         let upgrade = request.extensions_mut().remove::<OnUpgrade>();
         let clients = self.clients.clone();
         let (ended, notes) = (self.ended.clone(), self.notes.clone());
-        let exchange = Exchange { request, upgrade, clients, used, answer, ended, notes, _place: place };
+        let counted = used.clone();
+        let exchange =
+            Exchange { request, upgrade, clients, used, answer, ended, notes, _places: (place, turn) };
         self.inner.wait(number, exchange);
         let (inner, door, working) = (self.inner.clone(), self.door.clone(), self.working.clone());
         let effect = tokio::spawn(async move {
@@ -381,6 +408,9 @@ impl Guest {
         }
         match effect.await {
             Ok(Err(Refused::Denied(reasons))) => {
+                if let Some(counted) = counted {
+                    counted.take_back(began);
+                }
                 self.notes.refused(&format!("{method} {url}"), "no rule allows it");
                 denied(&method, &url, &reasons)
             }
@@ -396,7 +426,10 @@ impl Guest {
 
 fn http() -> http1::Builder {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES_MAX);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX);
     http
 }
 
@@ -405,6 +438,9 @@ fn http2() -> http2::Builder<TokioExecutor> {
     http.timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .max_send_buf_size(UNREAD_MAX)
+        .initial_stream_window_size(UNSENT_MAX)
+        .initial_connection_window_size(UNSENT_MAX)
         .keep_alive_interval(HEAD);
     http
 }

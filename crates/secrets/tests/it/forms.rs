@@ -178,3 +178,27 @@ fn fifty_megabytes_of_near_misses_take_linear_time() {
     }
     println!("{total} bytes");
 }
+
+#[test]
+fn a_known_secret_is_taken_out_in_another_case_and_in_wide_letters() {
+    let value = "ghp_Zk3vQ9sX1bN7tR5wY2mC8dF6hJ4lP0aE";
+    let (knows, control) =
+        (redactor(&[("MY_TOKEN", value)]), redactor(&[("MY_TOKEN", "another-Val7e-entirely")]));
+    let wide = |bytes: fn(u32) -> [u8; 4]| value.chars().map(u32::from).flat_map(bytes).collect::<Vec<u8>>();
+    for form in [
+        value.to_uppercase().into_bytes(),
+        value.to_lowercase().into_bytes(),
+        wide(u32::to_le_bytes),
+        wide(u32::to_be_bytes),
+    ] {
+        assert_eq!(*knows.redact_bytes(&form), *b"[redacted:MY_TOKEN]", "{form:?}");
+        assert_eq!(*control.redact_bytes(&form), *form, "the control");
+    }
+    // What is weak in one case is not masked in it.
+    let mixed = redactor(&[("MIXED", "aBcXyZpQr")]);
+    assert!(has_mark(&redact(&mixed, "aBcXyZpQr")) && !has_mark(&redact(&mixed, "abcxyzpqr")));
+    // A value that is its own name in another case is masked, and its mark is not.
+    let named = redactor(&[("FORGE_TOKEN_1", "forge_token_1")]);
+    let once = redact(&named, "forge_token_1");
+    assert_eq!((once.as_str(), redact(&named, &once)), ("[redacted:FORGE_TOKEN_1]", once.clone()));
+}

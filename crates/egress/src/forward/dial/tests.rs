@@ -104,9 +104,31 @@ fn what_the_owner_names_is_that_scheme_host_and_port_and_no_metadata() {
         assert!(vetted(&named, other, &["127.0.0.1"]).is_err(), "{other}");
     }
     assert!(vetted(&named, "https://registry.internal:8443/", &["10.1.2.3"]).is_err());
-    for address in ["169.254.169.254", "::ffff:169.254.169.254"] {
-        let barred = vetted(&named, "http://169.254.169.254/latest", &[address]).unwrap_err();
-        assert!(matches!(barred, Barred::Metadata(..)), "{barred}");
+    for address in [
+        "169.254.169.254",
+        "169.254.0.1",
+        "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fe80::a9fe:a9fe",
+        "::ffff:169.254.169.254",
+        "::169.254.169.254",
+        "::ffff:0:169.254.169.254",
+        "64:ff9b::169.254.169.254",
+        "64:ff9b:1::169.254.169.254",
+        "64:ff9b:1:a9fe:a9:fe00::",
+        "64:ff9b:1:a9:fe:a9fe::",
+        "64:ff9b:1:0:a9:fea9:fe00:0",
+        "2002:a9fe:a9fe::1",
+        "2002:6464:64c8::",
+    ] {
+        let barred = vetted(&named, "http://169.254.169.254/latest", &[address]);
+        assert!(matches!(barred, Err(Barred::Metadata(..))), "{address}: {barred:?}");
+    }
+    for address in ["10.1.2.3", "64:ff9b::10.1.2.3", "2002:a01:203::1", "fe80::1", "100.100.100.201"] {
+        let let_pass = vetted(&named, "http://169.254.169.254/latest", &[address]);
+        assert_eq!(let_pass, Ok(1), "the control: {address} is only private, and named");
     }
 }
 

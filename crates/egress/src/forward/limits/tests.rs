@@ -1,4 +1,4 @@
-use super::{Direction, HostLimit, Limits, MINUTE, Meter};
+use super::{COUNTS_MAX, Direction, HostLimit, Limits, MINUTE, Meter};
 use bailey_policy::HostGlob;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -10,7 +10,7 @@ fn limit(host: &str, sent: Option<u64>, received: Option<u64>, per_minute: Optio
 #[test]
 fn bytes_pass_up_to_the_limit_of_their_host_and_direction() {
     let limits = Limits::new(vec![limit("*.example.com", Some(10), Some(20), None)]);
-    let of = |host: &str| limits.of(&format!("https://{host}/x"));
+    let of = |host: &str| limits.of(&format!("https://{host}/x"), Instant::now()).unwrap();
     let meter = |host, direction| Meter::new(&Arc::default(), direction, of(host).as_ref());
     let out = meter("a.example.com", Direction::Out);
     assert!(out.pass(6).is_ok() && out.pass(4).is_ok());
@@ -36,7 +36,9 @@ fn each_limit_that_fits_holds_and_one_server_has_one_count() {
         limit("a.com:443", Some(3), None, None),
     ];
     let limits = Limits::new(all);
-    let out = |url: &str| Meter::new(&Arc::default(), Direction::Out, limits.of(url).as_ref());
+    let out = |url: &str| {
+        Meter::new(&Arc::default(), Direction::Out, limits.of(url, Instant::now()).unwrap().as_ref())
+    };
     // What is asked for first, and in which spelling, decides nothing.
     assert!(out("http://a.com/").pass(90).is_ok());
     assert!(out("https://a.com/").pass(2).is_ok());
@@ -45,7 +47,13 @@ fn each_limit_that_fits_holds_and_one_server_has_one_count() {
         assert!(out(url).pass(1).unwrap_err().contains("3 bytes"), "{url}");
     }
     assert!(
-        Meter::new(&Arc::default(), Direction::Back, limits.of("https://a.com/").as_ref()).pass(6).is_err()
+        Meter::new(
+            &Arc::default(),
+            Direction::Back,
+            limits.of("https://a.com/", Instant::now()).unwrap().as_ref()
+        )
+        .pass(6)
+        .is_err()
     );
     assert!(out("http://a.com/").pass(10).unwrap_err().contains("100 bytes"));
     assert!(out("https://b.com/").pass(100).is_ok());
@@ -54,7 +62,7 @@ fn each_limit_that_fits_holds_and_one_server_has_one_count() {
 #[test]
 fn any_minute_has_so_many_requests() {
     let limits = Limits::new(vec![limit("*", None, None, Some(2))]);
-    let used = limits.of("https://a.com/").unwrap();
+    let used = limits.of("https://a.com/", Instant::now()).unwrap().unwrap();
     let now = Instant::now();
     let late = now + MINUTE - Duration::from_secs(1);
     assert!(used.begin(None, now).is_ok() && used.begin(None, late).is_ok());
@@ -63,4 +71,43 @@ fn any_minute_has_so_many_requests() {
     // One is a minute old then, and the other is not.
     assert!(used.begin(None, now + MINUTE).is_ok());
     assert!(used.begin(None, now + MINUTE + Duration::from_secs(1)).is_err());
+}
+
+#[test]
+fn requests_that_were_not_let_pass_shut_no_host() {
+    let limits = Limits::new(vec![limit("*", Some(10), None, Some(2))]);
+    let now = Instant::now();
+    let begun = |host: &str, now| {
+        let used = limits.of(&format!("https://{host}/"), now).unwrap().unwrap();
+        used.begin(None, now).map(|()| used)
+    };
+    for number in 0..COUNTS_MAX * 2 {
+        begun(&format!("h{number}.example"), now).unwrap().take_back(now);
+    }
+    let used = begun("real.example", now).unwrap();
+    assert!(begun("real.example", now).is_ok() && begun("real.example", now).is_err(), "it is counted");
+    used.take_back(now);
+    assert!(begun("real.example", now).is_ok(), "one fewer was made");
+}
+
+#[test]
+fn what_is_in_use_is_kept_and_a_full_table_says_so() {
+    let limits = Limits::new(vec![limit("*", Some(10), None, Some(2))]);
+    let (now, later) = (Instant::now(), Instant::now() + MINUTE);
+    let begin = |host: String, now| {
+        let used = limits.of(&format!("https://{host}/"), now)?.unwrap();
+        used.begin(None, now).map(|()| used)
+    };
+    let sent = begin("sent.example".into(), now).unwrap();
+    Meter::new(&Arc::default(), Direction::Out, Some(&sent)).pass(10).unwrap();
+    drop(sent);
+    for number in 1..COUNTS_MAX {
+        begin(format!("h{number}.example"), now).unwrap();
+    }
+    let full = begin("new.example".into(), now).unwrap_err();
+    assert!(full.contains("10000 counts of hosts are in use") && !full.contains("again in"), "{full}");
+    assert!(begin("h1.example".into(), now).is_ok(), "the control: who is known is counted on");
+    assert!(begin("new.example".into(), later).is_ok(), "the last minute's requests are past");
+    let over = begin("sent.example".into(), later).unwrap();
+    assert!(over.take(Direction::Out, 1).is_err(), "bytes are kept as long as the process lives");
 }
