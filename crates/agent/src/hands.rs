@@ -3,7 +3,7 @@
 use crate::{Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting, Warned};
 use bailey_kernel::{
     BeginError, BoxFuture, Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply,
-    Scope, Step, Tool, UserMessage, claims,
+    Scope, Segment, Step, Tool, UserMessage, claims,
 };
 use bailey_protocol::{Happening, Seq, ToolCall, ToolSpec};
 use bailey_tools::Toolbox;
@@ -192,6 +192,21 @@ impl Hands {
             results.push(self.kernel.answer_call(&self.scope, &context.provenance(), call, text).await?);
         }
         Ok(results)
+    }
+
+    /// Answers a call that is not run with the reason.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub(crate) async fn leave(
+        &self,
+        context: &mut Context,
+        call: &ToolCall,
+        why: &str,
+    ) -> Result<(), Refused> {
+        let observation = self.kernel.answer_call(&self.scope, &context.provenance(), call, why).await?;
+        context.push(Segment::Observation(observation));
+        Ok(())
     }
 
     async fn run(&self, context: &Context, calls: &[ToolCall]) -> Result<Vec<Observation>, Refused> {

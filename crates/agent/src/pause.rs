@@ -46,6 +46,7 @@ fn card(calls: usize) -> Card {
         origins: Vec::new(),
         pattern: None,
         reasoned: false,
+        whole: true,
     }
 }
 

@@ -1,8 +1,7 @@
 //! Bailey's own brain: a loop of model calls and tool calls.
 
 use crate::Hands;
-use bailey_kernel::{BeginError, BoxFuture, Context, Refused, Segment, Stop};
-use bailey_protocol::Happening;
+use bailey_kernel::{Answer, BeginError, BoxFuture, Context, Refused, Segment, Stop};
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,14 +89,21 @@ impl Loop {
                 }
                 Err(error) => return Err(error),
             };
-            let calls = reply.answer().calls.clone();
-            let stop = reply.answer().stop;
+            let (calls, stop) = (reply.answer().calls.clone(), reply.answer().stop);
+            let cut = cut_call(reply.answer());
+            let wrong = wrong(reply.answer());
             context.push(reply);
-            if calls.is_empty() {
-                if stop == Stop::Length {
-                    let text = "the model's answer was cut at its limit of tokens".into();
-                    hands.kernel.tell(&hands.scope, Happening::Notice { text }).await?;
+            if let Some(text) = wrong {
+                hands.notice(text.into()).await?;
+            }
+            if stop == Stop::Refused {
+                for call in &calls {
+                    hands
+                        .leave(context, call, "not run: the provider refused the reply that it is part of")
+                        .await?;
                 }
+            }
+            if calls.is_empty() || stop == Stop::Refused {
                 // What was said while the model gave its answer wants one, too.
                 if !hands.news.is_empty() || hands.wait_at_end(context).await? {
                     continue;
@@ -108,8 +114,16 @@ impl Loop {
                     () => TurnEnd::Waiting,
                 });
             }
-            for observation in hands.calls(context, &calls, calls_left).await? {
+            // Those before the one at which a reply was cut are whole.
+            let (last, whole) = match calls.split_last() {
+                Some((last, whole)) if stop == Stop::Length => (Some(last), whole),
+                _ => (None, calls.as_slice()),
+            };
+            for observation in hands.calls(context, whole, calls_left).await? {
                 context.push(Segment::Observation(observation));
+            }
+            if let Some(call) = last {
+                hands.leave(context, call, &cut).await?;
             }
             hands.guides(context, &calls).await?;
             if hands.scope.cancel().is_cancelled() {
@@ -124,4 +138,25 @@ impl Loop {
             }
         }
     }
+}
+
+/// What people are told of a reply that is no plain one.
+fn wrong(answer: &Answer) -> Option<&'static str> {
+    match answer.stop {
+        Stop::Length => Some("the model's answer was cut at its limit of tokens"),
+        Stop::Refused => Some("the provider refused to answer"),
+        _ if answer.calls.is_empty() && answer.text.trim().is_empty() => Some("the model's answer is empty"),
+        Stop::Answered | Stop::Calls => None,
+    }
+}
+
+/// What a model is told of the call at which its reply was cut: it cannot see that itself, and would write the same again.
+fn cut_call(answer: &Answer) -> String {
+    let limit = match answer.usage.output_tokens {
+        0 => String::new(),
+        tokens => format!(" of {tokens} tokens"),
+    };
+    format!(
+        "your reply was cut at its limit{limit} before this call was whole; nothing was done: write it in parts"
+    )
 }

@@ -1,7 +1,7 @@
 //! The verb `converse`: one model call, from the context to a reply.
 
 use crate::{
-    Chunk, Context, Kernel, Price, Refused, Reply, Scope,
+    Chunk, Context, Kernel, Output, Price, Refused, Reply, Scope,
     admit::{Admission, Asked, Started},
     live::Told,
     price::{self, price},
@@ -9,7 +9,7 @@ use crate::{
     request_tokens, tokens,
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
-use bailey_protocol::{Action, Cost, Happening, Report, Seq, Status, ToolSpec, Usage};
+use bailey_protocol::{Action, Cost, Happening, Outcome, Report, Seq, Status, ToolSpec, Usage};
 
 impl Kernel {
     /// Asks a model. It encodes the context itself, so that what was admitted to the context is what is sent. One
@@ -109,17 +109,19 @@ impl Kernel {
                     Chunk::Begun(_) | Chunk::Stdout(_) | Chunk::Stderr(_) => Vec::new(),
                 })
                 .await;
-            let rest = spoken.rest();
             let answer = match &output.outcome().status {
-                Status::Done => decoder.end().map(|answer| count.priced(answer)),
+                Status::Done => decoder.end(),
                 Status::Cancelled => {
                     let used = if is_unsent(output.report()) { Cost::default() } else { count.reserved };
                     kernel.finish(receipt, output, used, Vec::new()).await?;
                     return Err(Refused::Cancelled);
                 }
-                Status::Failed { reason } => Err(failed(reason, output.report(), decoder)),
+                Status::Failed { reason } => broken_off(reason, output.report(), decoder),
                 Status::Unknown => Err(ModelError::new(ModelErrorKind::Cut, "the model call did not end")),
             };
+            let answer = answer.map(|answer| count.priced(answer));
+            let output = if answer.is_ok() { done(output) } else { output };
+            let rest = spoken.rest(answer.as_ref().map(|answer| answer.text.as_str()).unwrap_or_default());
             let used = match &answer {
                 Ok(answer) => count.used(answer),
                 // The model had begun, or nobody knows: how much it read and wrote, nobody will say.
@@ -202,32 +204,39 @@ fn is_unsent(report: &Report) -> bool {
     matches!(report, Report::Http(answer) if !answer.sent)
 }
 
-/// What a failed call was, by how far it got: nothing was sent, nobody answered, or the answer broke off.
-fn failed(reason: &str, report: &Report, decoder: Box<dyn Decoder>) -> ModelError {
+/// What came of a call whose connection did not end cleanly, by how far it got: nothing was sent, nobody answered, or
+/// the answer broke off. An answer that is whole by its wire is one all the same: it is paid for, and nothing of it was
+/// to follow.
+fn broken_off(reason: &str, report: &Report, decoder: Box<dyn Decoder>) -> Result<Answer, ModelError> {
     match report {
-        Report::Http(answer) if answer.status > 0 => match decoder.end() {
-            Err(error) => error,
-            Ok(_) => ModelError::new(ModelErrorKind::Cut, reason),
-        },
-        Report::Http(_) => ModelError::new(ModelErrorKind::Unreachable, reason),
-        _ => ModelError::new(ModelErrorKind::Invalid, reason),
+        Report::Http(answer) if answer.status > 0 => decoder.end(),
+        Report::Http(_) => Err(ModelError::new(ModelErrorKind::Unreachable, reason)),
+        _ => Err(ModelError::new(ModelErrorKind::Invalid, reason)),
     }
+}
+
+/// The call is done when its answer is there, however the connection ended behind it.
+fn done(output: Output) -> Output {
+    Output::new(Outcome { status: Status::Done, ..output.into_outcome() })
 }
 
 /// The model's text on its way to the front end, past the redactor.
 struct Spoken {
     redactor: Option<bailey_secrets::StreamRedactor>,
+    /// Bytes of the text that it was given.
+    told: usize,
 }
 
 impl Spoken {
     fn new(kernel: &Kernel, voice: Voice) -> Self {
-        Self { redactor: (voice == Voice::Aloud).then(|| kernel.journal().redactor().stream()) }
+        Self { redactor: (voice == Voice::Aloud).then(|| kernel.journal().redactor().stream()), told: 0 }
     }
 
     fn take(&mut self, deltas: Vec<Delta>) -> Vec<Happening> {
         let mut happenings = Vec::new();
         for delta in deltas {
             let (Delta::Text(text), Some(redactor)) = (delta, &mut self.redactor) else { continue };
+            self.told += text.len();
             let clean = redactor.push(text.as_bytes());
             if !clean.is_empty() {
                 happenings.push(Happening::Text { text: String::from_utf8_lossy(&clean).into_owned() });
@@ -236,8 +245,12 @@ impl Spoken {
         happenings
     }
 
-    fn rest(&mut self) -> Option<String> {
-        let clean = self.redactor.take()?.finish();
+    /// What was held back, and what of the answer's text did not come in pieces: all of one that was not streamed, and
+    /// what the end of a stream cut off from its blank line. One redactor sees both, so that no secret falls between.
+    fn rest(&mut self, text: &str) -> Option<String> {
+        let mut redactor = self.redactor.take()?;
+        let untold = text.get(self.told..).unwrap_or_default();
+        let clean = [redactor.push(untold.as_bytes()), redactor.finish()].concat();
         (!clean.is_empty()).then(|| String::from_utf8_lossy(&clean).into_owned())
     }
 }

@@ -62,8 +62,10 @@ const OVERFLOW: &[&str] = &[
 const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid"];
 
 /// How providers say that there is no money left, in lower case.
-const UNPAID: &[&str] =
-    &["insufficient_quota", "credit balance is too low", "insufficient credits", "billing"];
+const UNPAID: &[&str] = &["insufficient_quota", "credit balance is too low", "insufficient credits"];
+
+/// How they speak of money besides, in lower case: Gemini does so where there were too many requests in a minute.
+const BILLING: &[&str] = &["billing"];
 
 /// How Ollama says that a model knows no tools, in lower case.
 const NO_TOOLS: &[&str] = &["does not support tools"];
@@ -125,6 +127,10 @@ impl Complaint {
     fn says(&self, needles: &[&str]) -> bool {
         let text = format!("{} {}", self.kind, self.message).to_lowercase();
         needles.iter().any(|needle| text.contains(needle))
+    }
+
+    fn is_unpaid(&self) -> bool {
+        self.says(UNPAID) || self.says(BILLING)
     }
 
     /// The status of an error that came without one.
@@ -229,7 +235,7 @@ fn told(endpoint: &Endpoint, status: u16, wait: Option<Duration>, complaint: &Co
         _ if complaint.says(NO_TOOLS) => {
             format!("`{model}` cannot call tools ({why}); choose a model that can")
         }
-        _ if complaint.says(UNPAID) => {
+        _ if complaint.is_unpaid() => {
             format!(
                 "the account at `{provider}` has no credit left ({why}); add credit there or choose another provider"
             )
@@ -244,10 +250,11 @@ fn told(endpoint: &Endpoint, status: u16, wait: Option<Duration>, complaint: &Co
 fn kind(status: u16, wait: Option<Duration>, complaint: &Complaint) -> ModelErrorKind {
     let client_error = (400..500).contains(&status);
     match status {
-        _ if complaint.says(UNPAID) && client_error && status != 401 => ModelErrorKind::Invalid,
+        // What passes with time wants no money.
+        429 if wait.is_some() || !complaint.says(UNPAID) => ModelErrorKind::RateLimited(wait),
+        _ if complaint.is_unpaid() && client_error && status != 401 => ModelErrorKind::Invalid,
         401 | 403 => ModelErrorKind::Auth,
         _ if client_error && complaint.says(BAD_KEY) => ModelErrorKind::Auth,
-        429 => ModelErrorKind::RateLimited(wait),
         413 => ModelErrorKind::Overflow,
         // llama.cpp of some releases answers 500 to a context that is too long.
         _ if complaint.says(OVERFLOW) => ModelErrorKind::Overflow,

@@ -88,9 +88,12 @@ impl Events {
         Ok(())
     }
 
+    /// None where the data is blank. The standard dispatches that too; no wire says anything with it, and some servers
+    /// keep a connection alive so.
     fn take(&mut self) -> Option<String> {
         let data = std::mem::take(&mut self.data);
-        std::mem::take(&mut self.has_data).then(|| String::from_utf8_lossy(&data).into_owned())
+        self.has_data = false;
+        (!data.trim_ascii().is_empty()).then(|| String::from_utf8_lossy(&data).into_owned())
     }
 }
 

@@ -160,9 +160,13 @@ impl<'a> Turns<'a> {
         let ids: Vec<String> = answer
             .calls
             .iter()
-            .map(|call| if own { call.id.0.clone() } else { self.fresh(&call.id) })
+            .map(|call| {
+                let id = if own { call.id.0.clone() } else { self.fresh(&call.id) };
+                // At once: two identifiers of one reply may be the same as another wire writes them.
+                self.used.insert(id.clone());
+                id
+            })
             .collect();
-        self.used.extend(ids.iter().cloned());
         self.open.extend(answer.calls.iter().map(|call| call.id.clone()).zip(ids.iter().cloned()));
         if own {
             return self.done.push(Turn::Own(&answer.verbatim));

@@ -356,3 +356,15 @@ async fn a_hundred_sub_agents_at_once_are_bounded_in_number_and_in_tokens() {
     }
     assert!((1..=8).contains(&most), "{most} ran at once");
 }
+
+#[tokio::test]
+async fn a_sub_agent_whose_provider_refuses_has_not_answered() {
+    for (stop, ok) in [("refusal", false), ("end_turn", true)] {
+        let reply = Reply::Message(Message { stop: Some(stop.into()), ..Message::text("No.") });
+        let table = table_with([reply], Setup::default()).await;
+        let seen =
+            table.calls([("call-1", "agent_run", json!({ "task": "look", "tools": ["fs.read"] }))]).await;
+        assert_eq!(seen[0].is_ok(), ok, "{}", seen[0].text());
+        assert_eq!(seen[0].text().contains("refused to answer"), !ok, "{}", seen[0].text());
+    }
+}

@@ -263,6 +263,78 @@ async fn calls_that_share_an_identifier_each_get_their_result() {
     assert_ne!(results[0]["tool_use_id"], results[1]["tool_use_id"]);
 }
 
+fn notices(table: &mut Table) -> Vec<String> {
+    let notice = |event| match event {
+        Happening::Notice { text } => Some(text),
+        _ => None,
+    };
+    table.bench.happened().into_iter().filter_map(notice).collect()
+}
+
+fn touch(id: &'static str) -> (&'static str, &'static str, Value) {
+    (id, "command_run", json!({ "command": format!("echo {id}") }))
+}
+
+fn stopped(message: Message, why: &str) -> Reply {
+    Reply::Message(Message { stop: Some(why.into()), ..message })
+}
+
+#[tokio::test]
+async fn a_refused_or_empty_answer_is_told() {
+    for (reply, told) in [
+        (stopped(Message::text(""), "refusal"), "the provider refused to answer"),
+        (stopped(Message::text("That I"), "refusal"), "the provider refused to answer"),
+        (Reply::text(""), "the model's answer is empty"),
+    ] {
+        let mut table = table([reply]).await;
+        assert_eq!(table.turn().await.unwrap(), TurnEnd::Answered);
+        assert_eq!(notices(&mut table), [told]);
+    }
+    let mut table = table([Reply::text("It is done.")]).await;
+    table.turn().await.unwrap();
+    assert_eq!(notices(&mut table), [""; 0], "control");
+}
+
+#[tokio::test]
+async fn calls_of_a_refused_reply_are_not_run() {
+    for (why, run) in [("refusal", 0), ("tool_use", 2)] {
+        let reply = stopped(Message::calls([touch("a"), touch("b")]), why);
+        let mut table = table([reply, Reply::text("done")]).await;
+        assert_eq!(table.turn().await.unwrap(), TurnEnd::Answered);
+        assert_eq!(table.bench.world.spans().len(), run, "{why}");
+        assert_every_call_has_its_result(&table.context);
+        let refused =
+            observations(&table.context).iter().all(|(_, text)| text.contains("the provider refused"));
+        assert_eq!(refused, why == "refusal");
+        assert_eq!(notices(&mut table).len(), usize::from(refused));
+        assert_eq!(table.server.requests().len(), if refused { 1 } else { 2 });
+    }
+}
+
+/// The model cannot see that its reply was cut, and would write the same again.
+#[tokio::test]
+async fn the_call_at_which_a_reply_was_cut_is_not_run_and_said_to_be() {
+    for (why, run) in [("max_tokens", 1), ("tool_use", 2)] {
+        let reply = stopped(Message::calls([touch("a"), touch("b")]).costs(10, 777), why);
+        let mut table = table([reply, Reply::text("done")]).await;
+        assert_eq!(table.turn().await.unwrap(), TurnEnd::Answered);
+        assert_eq!(table.bench.world.targets(), ["echo a", "echo b"][..run], "{why}");
+        assert_every_call_has_its_result(&table.context);
+        let seen = observations(&table.context);
+        let told =
+            "your reply was cut at its limit of 777 tokens before this call was whole; nothing was done";
+        assert_eq!(seen[1].1.starts_with(told), why == "max_tokens", "{seen:?}");
+        assert!(!seen[0].1.contains("cut"), "{seen:?}");
+        assert_eq!(notices(&mut table).len(), 2 - run);
+    }
+    // A reply that was cut where its only call had just begun: its arguments are empty, and would be taken for meant.
+    let begun = Message::calls([("l", "fs_list", json!({}))]);
+    let mut table = table([stopped(begun, "max_tokens"), Reply::text("done")]).await;
+    table.turn().await.unwrap();
+    assert!(observations(&table.context)[0].1.contains("was cut"));
+    assert_eq!(notices(&mut table), ["the model's answer was cut at its limit of tokens"]);
+}
+
 #[tokio::test]
 async fn a_failed_turn_says_why() {
     let mut table = table([Reply::error(400, "invalid_request_error", "messages: wrong")]).await;

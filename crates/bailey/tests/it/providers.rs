@@ -211,3 +211,15 @@ fn first_commands_at_the_same_moment_share_one_journal() {
     }
     assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
 }
+
+#[test]
+fn an_answer_that_is_not_streamed_is_shown() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let body =
+        json!({ "choices": [{ "message": { "content": "All of it at once." }, "finish_reason": "stop" }] });
+    let server = ModelServer::always(Reply::Error { status: 200, headers: vec![], body: body.to_string() });
+    configure(&stage, &provider("mine", "openai", &server.base_url()));
+    let ran = run(&stage, &["--model", "mine/m"]);
+    assert_eq!((ran.code, server.requests().len()), (Some(0), 1), "{ran:?}");
+    assert!(ran.stdout.contains("All of it at once."), "{ran:?}");
+}

@@ -2,11 +2,17 @@
 
 use bailey_journal::{BeginError, Fact};
 use bailey_kernel::{ModelErrorKind, Refused, Reply as Said, Stop};
-use bailey_llm::Wire;
+use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_protocol::{Happening, Status};
 use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup};
 use serde_json::json;
-use std::time::Duration;
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 async fn ask(bench: &Bench, server: &ModelServer, wire: Wire) -> Result<Said, Refused> {
     let (scope, context) = bench.context("go").await;
@@ -216,4 +222,151 @@ async fn a_call_that_was_cancelled_before_it_was_sent_counts_nothing() {
     assert!(matches!(ended, Err(Refused::Cancelled)), "{ended:?}");
     let Some(Fact::Outcome { status, .. }) = bench.facts("outcome").await.pop() else { panic!("no outcome") };
     assert_eq!((status, server.requests().len(), used(&bench).await), (Status::Cancelled, 0, 0));
+}
+
+const SECRET: &str = "sk-4711-of-nobody-else";
+
+fn codec(wire: Wire, url: &str) -> Arc<Codec> {
+    bailey_llm::provider(Endpoint {
+        provider: "test".into(),
+        wire,
+        base_url: url.into(),
+        model: "model".into(),
+        key: None,
+        max_tokens: 1000,
+        window_tokens: None,
+        prices: Vec::new(),
+        takes_images: false,
+    })
+}
+
+/// A server that answers a request with these bytes and closes the connection.
+fn sends(answer: impl Into<Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (url, answer) = (format!("http://{}", listener.local_addr().unwrap()), answer.into());
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = BufReader::new(stream.try_clone().unwrap());
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            request.read_line(&mut line).unwrap();
+            match line.trim_end().to_ascii_lowercase().split_once("content-length:") {
+                Some((_, size)) => length = size.trim().parse().unwrap(),
+                None if line.trim_end().is_empty() => break,
+                None => {}
+            }
+        }
+        request.read_exact(&mut vec![0; length]).unwrap();
+        stream.write_all(&answer).unwrap();
+    });
+    url
+}
+
+/// All that the test kit's server sends for a message on a wire, head and chunks.
+fn sent(wire: Wire, message: Message) -> Vec<u8> {
+    let server = ModelServer::always(Reply::Message(message));
+    let url = codec(wire, &server.base_url()).endpoint().url();
+    let mut stream = TcpStream::connect(server.base_url().trim_start_matches("http://")).unwrap();
+    let path = url.trim_start_matches(&server.base_url());
+    write!(stream, "POST {path} HTTP/1.1\r\ncontent-length: 2\r\n\r\n{{}}").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut raw = Vec::new();
+    stream.read_to_end(&mut raw).unwrap();
+    raw
+}
+
+/// What a call of the server at this URL brings, and the text that front ends are told.
+async fn heard(setup: Setup, wire: Wire, url: String) -> (Result<Said, Refused>, String, Bench) {
+    let mut bench = Bench::new(Setup { models: vec![url.clone()], ..setup }).await;
+    let (scope, context) = bench.context("go").await;
+    let said = bench.kernel.converse(&scope, &context, &*codec(wire, &url), &[]).await;
+    let text = bench
+        .happened()
+        .into_iter()
+        .filter_map(|event| match event {
+            Happening::Text { text } => Some(text),
+            _ => None,
+        })
+        .collect();
+    (said, text, bench)
+}
+
+fn sized(media: &str, body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: {media}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_streamed_is_told() {
+    let whole = [
+        (
+            Wire::Anthropic,
+            json!({ "content": [{ "type": "text", "text": "All of it." }], "stop_reason": "end_turn" }),
+        ),
+        (
+            Wire::OpenAiChat,
+            json!({ "choices": [{ "message": { "content": "All of it." }, "finish_reason": "stop" }] }),
+        ),
+        (
+            Wire::OpenAiResponses,
+            json!({ "status": "completed", "output": [
+                { "type": "message", "content": [{ "type": "output_text", "text": "All of it." }] }
+            ] }),
+        ),
+        (
+            Wire::Gemini,
+            json!([{ "candidates": [{ "content": { "parts": [{ "text": "All of it." }] }, "finishReason": "STOP" }] }]),
+        ),
+        (Wire::Ollama, json!({ "message": { "content": "All of it." }, "done": true })),
+    ];
+    for (wire, body) in whole {
+        let url = sends(sized("application/json", &body.to_string()));
+        let (said, text, _) = heard(Setup::default(), wire, url).await;
+        assert_eq!(
+            (said.unwrap().answer().text.as_str(), text.as_str()),
+            ("All of it.", "All of it."),
+            "{wire:?}"
+        );
+    }
+}
+
+/// A stream whose last event lacks its blank line. The secret lies across that: its first half was streamed.
+#[tokio::test]
+async fn the_end_of_a_stream_is_told_and_shows_no_secret() {
+    let (first, last) = SECRET.split_at(9);
+    let first = json!({ "choices": [{ "delta": { "content": format!("It is {first}") } }] });
+    let last = json!({ "choices": [{ "delta": { "content": format!("{last}, I think.") }, "finish_reason": "stop" }] });
+    let body = format!("data: {first}\n\ndata: {last}");
+    for redact in [true, false] {
+        let setup = Setup { secrets: vec![("KEY".into(), SECRET.into())], redact, ..Setup::default() };
+        let (said, text, _) = heard(setup, Wire::OpenAiChat, sends(sized("text/event-stream", &body))).await;
+        assert!(said.is_ok() && text.starts_with("It is ") && text.ends_with(", I think."), "{text}");
+        assert_eq!(text.contains(SECRET), !redact, "{text}");
+    }
+}
+
+/// A whole answer behind which the connection breaks is paid for, and counts. Control: half of one does not.
+#[tokio::test]
+async fn a_whole_answer_counts_however_its_connection_ends() {
+    for wire in Wire::ALL {
+        let raw = sent(wire, Message::text("the whole answer").costs(12_000, 80));
+        let open = raw.strip_suffix(b"0\r\n\r\n").unwrap().to_vec();
+        let half = open[..open.len() / 2].to_vec();
+        let (said, text, bench) = heard(Setup::default(), wire, sends(open)).await;
+        assert_eq!(said.unwrap().answer().text, "the whole answer", "{wire:?}");
+        assert_eq!((text.as_str(), used(&bench).await), ("the whole answer", 12_080), "{wire:?}");
+        let Some(Fact::Outcome { status, .. }) = bench.facts("outcome").await.pop() else {
+            panic!("no outcome")
+        };
+        assert_eq!(status, Status::Done, "{wire:?}");
+        let (said, _, bench) = heard(Setup::default(), wire, sends(half)).await;
+        assert!(
+            matches!(&said, Err(Refused::Model(error)) if error.kind == ModelErrorKind::Cut),
+            "{wire:?}: {said:?}"
+        );
+        let Some(Fact::Outcome { status, .. }) = bench.facts("outcome").await.pop() else {
+            panic!("no outcome")
+        };
+        assert!(matches!(status, Status::Failed { .. }), "{wire:?}: {status:?}");
+    }
 }

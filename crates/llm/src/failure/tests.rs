@@ -53,7 +53,6 @@ fn what_why_and_fix_for_each_kind() {
     );
     check(400, &openai("model_not_found", "no m-1"), NotFound, &["`m-1`"]);
     check(429, &anthropic("rate_limit_error", "slow down"), RateLimited(s7), &["slow down", "7 s"]);
-    check(429, &openai("insufficient_quota", "You exceeded your current quota"), Invalid, &["no credit"]);
     check(
         400,
         &anthropic("invalid_request_error", "Your credit balance is too low"),
@@ -66,6 +65,33 @@ fn what_why_and_fix_for_each_kind() {
     check(400, r#"{"detail":"temperature must be a number"}"#, Invalid, &["temperature must be"]);
     check(422, r#"{"object":"error","message":"bad tools"}"#, Invalid, &["bad tools"]);
     check(302, "", NotFound, &["redirects", "`base_url`"]);
+}
+
+/// Gemini speaks of billing where there were too many requests in a minute; OpenAI says so in the same words where there is
+/// no money.
+#[test]
+fn too_many_requests_is_no_want_of_money() {
+    let words = "You exceeded your current quota, please check your plan and billing details.";
+    let of = |error: serde_json::Value, headers: &[(String, String)]| {
+        of_status(&endpoint(), 429, headers, serde_json::json!({ "error": error }).to_string().as_bytes())
+    };
+    let gemini = serde_json::json!({
+        "code": 429, "message": words, "status": "RESOURCE_EXHAUSTED",
+        "details": [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2s" }],
+    });
+    let error = of(gemini, &[]);
+    assert_eq!(error.kind, RateLimited(Some(Duration::from_secs(2))), "{error}");
+    assert!(error.message.contains("2 s") && !error.message.contains("no credit"), "{error}");
+    let untimed = serde_json::json!({ "code": 429, "message": words, "status": "RESOURCE_EXHAUSTED" });
+    assert_eq!(of(untimed, &[]).kind, RateLimited(None));
+    // Controls: no money is no money, unless a wait is said to help.
+    let unpaid = || serde_json::json!({ "message": words, "type": "insufficient_quota", "code": "insufficient_quota" });
+    let error = of(unpaid(), &[]);
+    assert_eq!(error.kind, Invalid);
+    assert!(error.message.contains("no credit"), "{error}");
+    let wait = headers(&[("retry-after", "7")]);
+    assert_eq!(of(unpaid(), &wait).kind, RateLimited(Some(Duration::from_secs(7))));
+    check(402, r#"{"error":{"message":"see your billing details"}}"#, Invalid, &["no credit"]);
 }
 
 #[test]

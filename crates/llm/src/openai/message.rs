@@ -5,7 +5,7 @@ use crate::{
     Wire,
     decode::not_json,
     failure::{Complaint, Fault},
-    wire::{count, made_id, set},
+    wire::{count, list, made_id, set, word},
 };
 use bailey_kernel::{Answer, Delta, Stop};
 use bailey_protocol::{CallId, ToolCall, Usage};
@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 /// The most calls that one reply may have.
 const CALLS_MAX: usize = 1024;
 
+/// The most pieces of reasoning that one reply may have.
+const REASONINGS_MAX: usize = 4096;
+
 /// A reply as far as it is there.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
@@ -22,6 +25,10 @@ pub(crate) struct Message {
     /// All text so far, a refusal's too: exactly what was streamed.
     text: String,
     refused: bool,
+    /// What the model thought: DeepSeek's name for it, and OpenRouter's, whose pieces may be signed. Both want it back with
+    /// the results of calls.
+    reasoning_content: String,
+    reasoning_details: Vec<Value>,
     calls: Vec<Partial>,
     /// The call that each index means now.
     by_index: BTreeMap<u64, usize>,
@@ -81,14 +88,25 @@ impl Message {
             calls.push(call);
             wired.push(value);
         }
-        let verbatim =
-            json!({ "wire": Wire::OpenAiChat.name(), "message": assistant_value(&self.text, wired) });
+        let mut message = assistant_value(&self.text, wired);
+        // Without calls DeepSeek's older models refuse it.
+        if !calls.is_empty() && !self.reasoning_content.is_empty() {
+            set(&mut message, "reasoning_content", self.reasoning_content);
+        }
+        if !calls.is_empty() && !self.reasoning_details.is_empty() {
+            set(&mut message, "reasoning_details", self.reasoning_details);
+        }
+        let verbatim = json!({ "wire": Wire::OpenAiChat.name(), "message": message });
         Ok(Answer { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
     }
 
     fn chunk(&mut self, chunk: &Value, part: &str) -> Result<Vec<Delta>, Fault> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             return Err(Fault::Reported(Complaint::of(chunk).unwrap_or_default()));
+        }
+        // vLLM says what is wrong without the word `error`.
+        if let (None, Some(complaint)) = (chunk.get("choices"), Complaint::of(chunk)) {
+            return Err(Fault::Reported(complaint));
         }
         if let (true, Some(id)) = (self.id.is_empty(), chunk.get("id").and_then(Value::as_str)) {
             self.id = id.into();
@@ -98,7 +116,9 @@ impl Message {
             if let Some(part) = choice.get(part) {
                 deltas.extend(self.part(part)?);
             }
-            if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
+            // Some servers write an empty one into every chunk.
+            let reason = choice.get("finish_reason").and_then(Value::as_str);
+            if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
                 self.finish_reason = Some(reason.into());
             }
         }
@@ -110,6 +130,10 @@ impl Message {
         for call in part.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.call(call)?;
         }
+        self.reasoning_content.push_str(word(part, "reasoning_content"));
+        for piece in list(part, "reasoning_details") {
+            self.reasoning(piece)?;
+        }
         let refusal = part.get("refusal").and_then(Value::as_str).unwrap_or_default();
         self.refused |= !refusal.is_empty();
         let said = part.get("content").map(text_of).unwrap_or_default() + refusal;
@@ -117,14 +141,41 @@ impl Message {
         Ok((!said.is_empty()).then_some(Delta::Text(said)))
     }
 
+    /// Takes up a piece of reasoning. What goes on with the last one is joined to it: a server sends text word by word.
+    fn reasoning(&mut self, piece: &Value) -> Result<(), Fault> {
+        let Some(fields) = piece.as_object() else { return Ok(()) };
+        let goes_on = |last: &&mut Value| {
+            let same = |name: &str| last.get(name) == piece.get(name);
+            let same_or_new = |name: &str| piece.get(name).is_none_or(Value::is_null) || same(name);
+            matches!(word(piece, "type"), "reasoning.text" | "reasoning.summary")
+                && same("type")
+                && same("index")
+                && same_or_new("id")
+        };
+        let Some(last) = self.reasoning_details.last_mut().filter(goes_on) else {
+            if self.reasoning_details.len() >= REASONINGS_MAX {
+                return Err(Fault::TooLarge("more than 4,096 pieces of reasoning"));
+            }
+            self.reasoning_details.push(piece.clone());
+            return Ok(());
+        };
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+            match (last.get_mut(name), value) {
+                // In place: a copy for each piece would cost the square of an answer without end.
+                (Some(Value::String(whole)), Value::String(more)) if name == "text" || name == "summary" => {
+                    whole.push_str(more);
+                }
+                _ => set(last, name, value.clone()),
+            }
+        }
+        Ok(())
+    }
+
     /// Takes up a piece of a call. Pieces belong together by index; a new identifier at a known index is a new
     /// call all the same (some servers number every call 0), and without index a new identifier or name is.
     fn call(&mut self, piece: &Value) -> Result<(), Fault> {
         let function = piece.get("function").unwrap_or(&Value::Null);
-        let word = |value: &Value, name: &str| {
-            value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let (id, name) = (word(piece, "id"), word(function, "name"));
+        let (id, name) = (word(piece, "id").to_owned(), word(function, "name").to_owned());
         let index = piece.get("index").and_then(Value::as_u64);
         let known = match index {
             Some(index) => self.by_index.get(&index).copied(),

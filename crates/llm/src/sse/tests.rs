@@ -22,8 +22,15 @@ fn data_of_events() {
     check("data: a\n\ndata:b\n\n", &["a", "b"]);
     check("event: x\nid: 7\nretry: 5\ndata: a\n\n", &["a"]);
     check(": comment\n\ndata: a\ndata: b\n\n", &["a\nb"]);
-    check("data\n\ndata:  two spaces\n\n", &["", " two spaces"]);
+    check("data:  two spaces\n\n", &[" two spaces"]);
     check("dataset: no\nDATA: no\n\n", &[]);
+}
+
+/// Some servers keep a connection alive so. Control: what stands beside blank lines is told.
+#[test]
+fn blank_data_is_no_event() {
+    check("data:\n\ndata\n\ndata: \n\ndata:\ndata:\n\ndata: a\n\ndata:\n", &["a"]);
+    check("data:\ndata: a\n\n", &["\na"]);
 }
 
 #[test]

@@ -69,6 +69,20 @@ fn identifiers_of_other_models_become_unique() {
     assert_eq!(ids, ["call_0", "call_0_2"]);
 }
 
+/// Two identifiers of one reply that another wire writes alike.
+#[test]
+fn identifiers_of_one_reply_stay_apart() {
+    let reply = answer("", &[call("call.1", "x"), call("call:1", "x")], Wire::OpenAiChat);
+    let mut turns = Turns::default();
+    turns.reply(&reply, false, Wire::Anthropic);
+    turns.result(&CallId("call:1".into()), "x", true, "of the second");
+    turns.result(&CallId("call.1".into()), "x", true, "of the first");
+    let turns = turns.end();
+    let [Turn::Foreign { calls, .. }, Turn::Heard(heard)] = turns.as_slice() else { panic!("{turns:?}") };
+    assert_eq!(calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["call_1", "call_1_2"]);
+    assert_eq!(heard.results, [result("call_1_2", "of the second"), result("call_1", "of the first")]);
+}
+
 #[test]
 fn what_answers_no_open_call_is_told_as_text() {
     let reply = answer("", &[call("a", "x")], Wire::Anthropic);

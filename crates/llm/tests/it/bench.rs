@@ -74,6 +74,7 @@ impl Bench {
                 once: false,
                 pattern: None,
                 reasoned: false,
+                whole: true,
             },
         };
         let session = SessionId::new(1, [7; 10]);

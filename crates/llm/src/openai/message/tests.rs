@@ -162,3 +162,73 @@ fn faults() {
         (0..2000).map(|index| call(json!({ "index": index, "id": index.to_string() }))).collect();
     assert!(matches!(read(&many), Err(Fault::TooLarge(_))));
 }
+
+/// vLLM says what is wrong without the word `error`. Control: a chunk that only counts has no `choices` either.
+#[test]
+fn an_error_without_choices_is_told_as_what_it_is() {
+    let words = "This model's maximum context length is 4096 tokens";
+    let error = json!({ "object": "error", "message": words, "type": "BadRequestError", "code": 400 });
+    let Err(Fault::Reported(complaint)) = read(std::slice::from_ref(&error)) else { panic!("no complaint") };
+    assert_eq!((complaint.message.as_str(), complaint.status()), (words, 400));
+    let whole = Message::default().whole(&error);
+    assert!(matches!(&whole, Err(Fault::Reported(told)) if told.message == words), "{whole:?}");
+    let counted = json!({ "usage": { "prompt_tokens": 12, "completion_tokens": 3 } });
+    let (answer, _) = read(&[delta(json!({ "content": "hi" })), finish("stop"), counted]).unwrap();
+    assert_eq!((answer.text.as_str(), answer.usage.input_tokens), ("hi", 12));
+}
+
+/// Some servers write an empty `finish_reason` into every chunk: such a stream has not ended by it.
+#[test]
+fn an_empty_finish_reason_ends_nothing() {
+    let said =
+        |reason: Value| json!({ "choices": [{ "delta": { "content": "half" }, "finish_reason": reason }] });
+    assert!(matches!(read(&[said("".into())]), Err(Fault::Cut(_))));
+    assert!(read(&[said("".into()), said("stop".into())]).is_ok(), "control");
+}
+
+/// What the model thought goes back with its calls, as it came but for pieces of one text, which are joined.
+#[test]
+fn reasoning_goes_back_with_calls() {
+    let thought = |piece: Value| delta(json!({ "reasoning_details": [piece] }));
+    let text = |text: &str| {
+        thought(json!({ "type": "reasoning.text", "text": text, "signature": null, "index": 0 }))
+    };
+    let reasoned = [
+        delta(json!({ "role": "assistant", "content": "", "reasoning_content": "I " })),
+        delta(json!({ "content": null, "reasoning_content": "look." })),
+        text("First "),
+        text("a look."),
+        thought(json!({ "type": "reasoning.text", "signature": "s1g", "index": 0 })),
+        thought(json!({ "type": "reasoning.encrypted", "data": "a", "index": 1 })),
+        thought(json!({ "type": "reasoning.encrypted", "data": "b", "index": 1 })),
+        thought(json!({ "type": "reasoning.text", "text": "Second.", "index": 2 })),
+    ];
+    let called = call(json!({ "index": 0, "id": "c1", "function": { "name": "x", "arguments": "{}" } }));
+    let (answer, deltas) = read(&[&reasoned[..], &[called, finish("tool_calls")]].concat()).unwrap();
+    assert_eq!((answer.text.as_str(), deltas), ("", Vec::new()), "thoughts are no text");
+    let message = &answer.verbatim["message"];
+    assert_eq!(message["reasoning_content"], "I look.");
+    assert_eq!(
+        message["reasoning_details"],
+        json!([
+            { "type": "reasoning.text", "text": "First a look.", "signature": "s1g", "index": 0 },
+            { "type": "reasoning.encrypted", "data": "a", "index": 1 },
+            { "type": "reasoning.encrypted", "data": "b", "index": 1 },
+            { "type": "reasoning.text", "text": "Second.", "index": 2 },
+        ])
+    );
+    // Control: without calls nobody wants it back.
+    let (answer, _) =
+        read(&[&reasoned[..], &[delta(json!({ "content": "hi" })), finish("stop")]].concat()).unwrap();
+    assert_eq!(answer.verbatim["message"], json!({ "role": "assistant", "content": "hi" }));
+}
+
+#[test]
+fn reasoning_is_bounded() {
+    let piece = json!({ "type": "reasoning.encrypted", "data": "x" });
+    let many = |count: usize| {
+        read(&[delta(json!({ "reasoning_details": vec![piece.clone(); count] })), finish("stop")])
+    };
+    assert!(matches!(many(4097), Err(Fault::TooLarge(_))));
+    assert!(many(4096).is_ok(), "control");
+}
