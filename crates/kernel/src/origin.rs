@@ -8,6 +8,7 @@ use bailey_protocol::{
     Action, Adaptation, Blob, CallId, Command, Effect, Integrity, Kind, Origin, OriginKind, Role, Seq,
     SessionId,
 };
+use bailey_secrets::Redactor;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -15,8 +16,10 @@ use std::{
 
 /// A shorter value stands anywhere, and says nothing.
 const VALUE_CHARS_MIN: usize = 8;
-/// Values of one action that are looked for, and parts of each.
-const VALUES_MAX: usize = 24;
+/// Values that are shown, of those that were found and of those that were not.
+const SHOWN_MAX: usize = 24;
+/// Bytes that are looked through for all values of an action, each text as often as something is looked for in it.
+const WORK_BYTES_MAX: usize = 4 << 30;
 /// Bytes of all texts that are looked through, the newest first.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Characters of a value, or of a command, that are named.
@@ -47,20 +50,13 @@ impl Kernel {
         if effect.call.is_none() {
             return Ok(Vec::new());
         }
-        let mut values = values(&effect.action);
-        values.truncate(VALUES_MAX);
-        // What is in the journal has no secret in it.
-        let redactor = self.journal().redactor();
-        let clean = |text: &mut String| *text = redactor.redact(text).text.into_owned();
-        for value in &mut values {
-            clean(&mut value.whole);
-            value.parts.truncate(VALUES_MAX);
-            value.parts.iter_mut().for_each(clean);
-        }
+        let values = values(&effect.action);
+        let redactor = self.journal().redactor().clone();
         let entries = self.journal().sources(effect.session, TEXT_BYTES_MAX).await?;
         let found = tokio::task::spawn_blocking(move || {
-            let sources = sources(&entries);
-            values.iter().flat_map(|value| value.origins(&sources)).collect()
+            let mut search = Search::new(sources(&entries), &redactor, WORK_BYTES_MAX);
+            values.iter().for_each(|value| search.value(value));
+            search.origins()
         });
         found.await.map_err(|error| Refused::Failed(format!("where it came from cannot be told: {error}")))
     }
@@ -76,21 +72,92 @@ impl Value {
         let longest = text.lines().map(str::trim).max_by_key(|line| line.chars().count());
         Self::new(longest.unwrap_or_default())
     }
+}
 
-    fn origins(&self, sources: &[Source<'_>]) -> Vec<Origin> {
-        if let Some(source) = find(&self.whole, sources) {
-            return vec![source.origin(&self.whole)];
+/// What values are looked for in, and what came of it.
+struct Search<'a> {
+    sources: Vec<Source<'a>>,
+    redactor: &'a Redactor,
+    /// Bytes of all texts, and how many may still be looked through.
+    bytes: usize,
+    left: usize,
+    /// Values and parts that there were to look for, and those that were looked for.
+    all: usize,
+    looked_for: usize,
+    found: Vec<Origin>,
+    /// Values that were not found, or not all of them.
+    missing: Vec<String>,
+}
+
+impl<'a> Search<'a> {
+    fn new(sources: Vec<Source<'a>>, redactor: &'a Redactor, work: usize) -> Self {
+        let bytes = sources.iter().map(|source| source.text.len()).sum();
+        let (found, missing) = (Vec::new(), Vec::new());
+        Self { sources, redactor, bytes, left: work, all: 0, looked_for: 0, found, missing }
+    }
+
+    fn value(&mut self, Value { whole, parts }: &Value) {
+        if self.finds(whole) {
+            return;
         }
-        let mut found: Vec<Origin> = Vec::new();
-        for part in &self.parts {
-            found.extend(find(part, sources).map(|source| source.origin(part)));
+        let mut value = named(&self.redactor.redact(whole).text);
+        for part in parts {
+            if self.finds(part) {
+                value = "the rest".into();
+            }
         }
-        if is_telling(&self.whole) {
-            let value = if found.is_empty() { named(&self.whole) } else { "the rest".into() };
-            let words = NOT_FOUND.into();
-            found.push(Origin { value, kind: OriginKind::Model, words, entry: None });
+        if is_telling(whole) {
+            self.missing.push(value);
         }
+    }
+
+    fn finds(&mut self, value: &str) -> bool {
+        if !is_telling(value) {
+            return false;
+        }
+        self.all += 1;
+        let Some(left) = self.left.checked_sub(self.bytes) else { return false };
+        self.left = left;
+        self.looked_for += 1;
+        // What is in the journal has no secret in it.
+        let value = self.redactor.redact(value).text;
+        let found = find(&value, &self.sources).map(|source| source.origin(&value));
+        self.found.extend(found.clone());
+        found.is_some()
+    }
+
+    /// What came from outside first: nothing that a person wrote pushes it away.
+    fn origins(self) -> Vec<Origin> {
+        let Self { mut found, mut missing, all, looked_for, .. } = self;
+        found.sort_by_key(|origin| rank(origin.kind));
+        let more = found.get(SHOWN_MAX).map(|first| Origin {
+            value: format!("{} more", found.len() - SHOWN_MAX),
+            kind: first.kind,
+            words: format!("not shown; the first of them: {}", first.words),
+            entry: first.entry,
+        });
+        found.truncate(SHOWN_MAX);
+        found.extend(more);
+        let others = missing.len().saturating_sub(SHOWN_MAX);
+        missing.truncate(SHOWN_MAX);
+        if others > 0 {
+            missing.push(format!("{others} more"));
+        }
+        let words = match looked_for == all {
+            true => NOT_FOUND.into(),
+            false => format!("not found, but only {looked_for} of {all} values and words were looked for"),
+        };
+        let not_found = |value| Origin { value, kind: OriginKind::Model, words: words.clone(), entry: None };
+        found.extend(missing.into_iter().map(not_found));
         found
+    }
+}
+
+fn rank(kind: OriginKind) -> u8 {
+    match kind {
+        OriginKind::File | OriginKind::Command | OriginKind::Web => 0,
+        OriginKind::Message | OriginKind::Project | OriginKind::Agent => 1,
+        OriginKind::Person | OriginKind::Model => 2,
     }
 }
 
@@ -271,4 +338,26 @@ fn named(value: &str) -> String {
     let head: String = value.chars().take(half).collect();
     let tail: String = value.chars().skip(count - half).collect();
     format!("{head} … {} characters … {tail}", count - 2 * half)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NOT_FOUND, OriginKind, Search, Seq, Source, Value};
+    use bailey_secrets::Redactor;
+
+    #[test]
+    fn what_was_not_looked_for_is_not_said_to_be_nowhere() {
+        let redactor = Redactor::default();
+        let value =
+            Value { whole: "deploy it".into(), parts: (0..9).map(|n| format!("argument-{n}")).collect() };
+        let words = |work: usize| {
+            let (kind, words, text) = (OriginKind::Web, "the answer".into(), "argument-8".into());
+            let sources = vec![Source { entry: Seq(1), kind, words, text }];
+            let mut search = Search::new(sources, &redactor, work);
+            search.value(&value);
+            search.origins().into_iter().map(|it| it.words).collect::<Vec<_>>()
+        };
+        assert_eq!(words(1_000), ["the answer", NOT_FOUND]);
+        assert_eq!(words(50), ["not found, but only 5 of 10 values and words were looked for"]);
+    }
 }

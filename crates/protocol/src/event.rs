@@ -105,6 +105,9 @@ pub struct Card {
     /// Whether each answer needs a reason.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub reasoned: bool,
+    /// Whether nothing of it was cut. One that was stored without this may have been.
+    #[serde(default)]
+    pub whole: bool,
 }
 
 /// Where a value came from.

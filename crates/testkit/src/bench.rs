@@ -328,6 +328,7 @@ fn config(setup: &Setup) -> Config {
             origins: Vec::new(),
             pattern: None,
             reasoned: false,
+            whole: true,
         },
     }
 }

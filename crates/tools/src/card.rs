@@ -8,12 +8,13 @@ use crate::{
 use bailey_kernel::{Output, Question, RED_FILES_MAX, Redactor};
 use bailey_protocol::{
     Action, Adaptation, Amendment, Blob, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState,
-    HttpRequest, Merge, MergeFile, MergeKind, ToolEffect, ToolUse, WsPath,
+    HeaderValue, HttpRequest, Merge, MergeFile, MergeKind, ToolEffect, ToolUse, WsPath,
 };
 use std::collections::HashSet;
 
 mod comparison;
 mod looks;
+mod shell;
 
 use comparison::Comparison;
 
@@ -34,8 +35,15 @@ pub fn card(question: &Question<'_>) -> Card {
     let Question { action, reasons, red, isolation, once, seen, redactor } = *question;
     let red: HashSet<&WsPath> = red.iter().collect();
     let is_held = !isolation.minimum.is_empty();
-    let mut draft =
-        Draft { parts: Vec::new(), caveats: Vec::new(), lines: CARD_LINES_MAX, redactor, is_held };
+    let mut draft = Draft {
+        parts: Vec::new(),
+        caveats: Vec::new(),
+        lines: CARD_LINES_MAX,
+        redactor,
+        is_held,
+        once: false,
+        whole: true,
+    };
     let title = match action {
         Action::Exec(command) => draft.exec(command),
         Action::Read { path } => {
@@ -61,7 +69,9 @@ pub fn card(question: &Question<'_>) -> Card {
         Action::Merge(merge) => draft.merge(merge, &red, seen),
         Action::Model { provider, model, request } => {
             draft.field("model", &format!("{provider}/{model}"));
-            draft.http(request);
+            // Its body is the conversation.
+            draft.line(&request.method, &request.url);
+            draft.field("body", &format!("{} bytes", request.body.0.len()));
             format!("Ask the model {provider}/{model}")
         }
         Action::Http(request) => {
@@ -102,10 +112,11 @@ pub fn card(question: &Question<'_>) -> Card {
         reasons: reasons.to_vec(),
         parts: draft.parts,
         caveats: draft.caveats,
-        once: false,
+        once: draft.once,
         origins: Vec::new(),
         pattern: None,
         reasoned: false,
+        whole: draft.whole,
     }
 }
 
@@ -118,6 +129,10 @@ struct Draft<'a> {
     redactor: &'a Redactor,
     /// Whether there are walls.
     is_held: bool,
+    /// Whether a yes counts once only.
+    once: bool,
+    /// Whether nothing was cut.
+    whole: bool,
 }
 
 impl Draft<'_> {
@@ -130,7 +145,7 @@ impl Draft<'_> {
         let (text, whole) = looks::ends(&text);
         if !whole {
             let (lines, bytes) = (value.lines().count(), value.len());
-            self.caveats.push(format!(
+            self.cut(format!(
                 "`{name}` is longer than what is shown: {lines} lines, {bytes} bytes; its beginning and its end are shown"
             ));
         }
@@ -140,6 +155,12 @@ impl Draft<'_> {
         }
         self.remark_alike(name, value);
         self.parts.push(CardPart::Field { name: name.into(), value: text });
+    }
+
+    /// Not all of it is shown.
+    fn cut(&mut self, caveat: String) {
+        self.whole = false;
+        self.caveats.push(caveat);
     }
 
     /// What is hidden is part of what is approved, and may be anything that looks like a key.
@@ -221,6 +242,10 @@ impl Draft<'_> {
             limits.pids
         );
         self.field("limits", &value);
+        if shell::is_expanded(&command.argv) {
+            self.once = true;
+            self.caveats.push("a yes counts once: the shell may make names of files of its words".into());
+        }
         self.caveats.push("what a command will do cannot be told from its text alone".into());
         let besides = match self.is_held {
             true => "what it reads and runs besides the files that it names is held by the walls alone",
@@ -262,7 +287,7 @@ impl Draft<'_> {
             }
             match comparison.of(file) {
                 Some(found) => self.compared(&found),
-                None => self.caveats.push(format!("the content of {} is not shown", file.path)),
+                None => self.cut(format!("the content of {} is not shown", file.path)),
             }
         }
         self.rest(merge.files.len(), red.len());
@@ -320,7 +345,7 @@ impl Draft<'_> {
                 let lines = DIFF_LINES_MAX.min(self.lines);
                 self.diff(path, diff::between(path, old.as_deref(), new.as_deref(), lines, self.redactor));
             }
-            _ => self.caveats.push(format!("the content of {path} is too large to show")),
+            _ => self.cut(format!("the content of {path} is too large to show")),
         }
     }
 
@@ -333,7 +358,7 @@ impl Draft<'_> {
         self.lines = self.lines.saturating_sub(diff.text.lines().count());
         self.remark_hidden(&format!("the change of {path}"), diff.hidden);
         if !diff.whole {
-            self.caveats.push(format!("the change of {path} is not shown whole"));
+            self.cut(format!("the change of {path} is not shown whole"));
         }
         self.parts.push(CardPart::Diff { path: path.into(), diff: diff.text });
     }
@@ -345,7 +370,7 @@ impl Draft<'_> {
                 more => format!("{more} of them Red"),
             };
             let files = count(files - FILES_MAX, "file");
-            self.caveats.push(format!("{files} more are not shown, {red}; `bailey sessions diff` shows all"));
+            self.cut(format!("{files} more are not shown, {red}; `bailey sessions diff` shows all"));
         }
     }
 
@@ -357,7 +382,22 @@ impl Draft<'_> {
 
     fn http(&mut self, request: &HttpRequest) {
         self.line(&request.method, &request.url);
-        self.field("body", &format!("{} bytes", request.body.0.len()));
+        for (name, value) in &request.headers {
+            let value = match value {
+                HeaderValue::Text(text) => text.clone(),
+                HeaderValue::Secret { name, prefix } => format!("{prefix}(the secret {name})"),
+            };
+            self.field("header", &format!("{name}: {value}"));
+        }
+        let body = &request.body;
+        if body.0.is_empty() {
+            return self.field("body", "none");
+        }
+        self.field("size", &format!("{} bytes", body.0.len()));
+        self.field("body", &body.lossy());
+        if std::str::from_utf8(&body.0).is_err() {
+            self.cut("`body` is no text: what of it cannot be read is shown as \u{fffd}".into());
+        }
     }
 }
 

@@ -180,10 +180,12 @@ fn lines(text: &mut String, sign: char, lines: &[&str], range: std::ops::Range<u
 
 /// What of a text fits a screen, and whether that is all of it.
 fn cut(text: &str, lines_max: usize) -> (String, bool) {
-    let total = text.lines().count();
+    // Not `lines`, which takes a carriage return away that is part of the change.
+    let lines: Vec<&str> = text.split_terminator('\n').collect();
+    let total = lines.len();
     let mut shown: Vec<String> =
-        text.lines().take(lines_max).map(|line| line_ends(line, LINE_CHARS_MAX)).collect();
-    let whole = total <= lines_max && text.lines().all(|line| line.chars().count() <= LINE_CHARS_MAX);
+        lines.iter().take(lines_max).map(|line| line_ends(line, LINE_CHARS_MAX)).collect();
+    let whole = total <= lines_max && lines.iter().all(|line| line.chars().count() <= LINE_CHARS_MAX);
     if total > lines_max {
         shown.push(format!("… {} lines left out …", total - lines_max));
     }

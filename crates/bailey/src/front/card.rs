@@ -5,6 +5,8 @@ use super::text::{self, Span, span, wrap};
 use crate::print::{Printer, Style};
 use bailey_protocol::{Card, CardPart, Origin, OriginKind};
 
+/// What a line feed is drawn as.
+const LINE_FEED: &str = "⏎";
 /// Where rows begin that go on with what began above: no row of a card begins there.
 const MORE: usize = 6;
 /// Where the lines of a diff begin, and where they go on.
@@ -47,9 +49,10 @@ pub(crate) fn diff_lines(printer: &Printer, diff: &str, cells: usize) -> Vec<Str
     Sheet { printer, cells }.diff(diff)
 }
 
-/// A value on one line: a line feed in it cannot draw a line of its own.
+/// A value on one line: a line feed in it cannot draw a line of its own. It is drawn as a sign that nothing else is drawn as: `\n` may
+/// be two characters of a command.
 pub(crate) fn one_line(text: &str) -> String {
-    text.replace('\n', "\\n").replace('\t', " ")
+    text.replace(LINE_FEED, "\\u{23ce}").replace('\n', LINE_FEED).replace('\t', " ")
 }
 
 /// What is drawn on.
@@ -61,8 +64,9 @@ struct Sheet<'a> {
 impl Sheet<'_> {
     /// Secrets are taken out before a text is broken up: half of one is no longer known.
     fn rows(&self, pieces: &[(Style, &str)], indent: usize) -> Vec<String> {
+        let clean = |text: &str| one_line(&self.printer.redact(text));
         let spans: Vec<Span> =
-            pieces.iter().map(|(style, text)| span(self.printer, *style, &one_line(text))).collect();
+            pieces.iter().map(|(style, text)| span(self.printer, *style, &clean(text))).collect();
         wrap(&spans, self.cells, indent).iter().map(|row| text::paint(self.printer, row)).collect()
     }
 
@@ -90,7 +94,7 @@ impl Sheet<'_> {
             let shown = line.replace('\t', tab(line));
             self.rows(&[(Style::Plain, DIFF), (style(line), &shown)], DIFF_MORE)
         };
-        diff.lines().flat_map(row).collect()
+        diff.split_terminator('\n').flat_map(row).collect()
     }
 }
 

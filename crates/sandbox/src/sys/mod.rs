@@ -15,8 +15,8 @@ use std::{
 };
 
 mod forbidden;
-mod signal;
 mod sibling;
+mod signal;
 
 pub use forbidden::Forbidden;
 pub(crate) use sibling::start_sibling;

@@ -23,12 +23,8 @@ struct Errand {
 /// What executes a program itself first takes down all that it has in memory, while whoever ordered it waits. A process that only
 /// borrows its memory has nothing to take down: this one does that at its end, beside the program. Until the program runs, this one stands still (vfork(2)).
 pub(crate) fn start_sibling(programs: &[CString], argv: &[CString], env: &[CString]) -> Option<Pid> {
-    let mut errand = Errand {
-        programs: pointers(programs),
-        argv: pointers(argv),
-        env: pointers(env),
-        has_failed: false,
-    };
+    let mut errand =
+        Errand { programs: pointers(programs), argv: pointers(argv), env: pointers(env), has_failed: false };
     // Not filled: what is touched first is a fault of a page.
     let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT | libc::SIGCHLD;
@@ -36,7 +32,12 @@ pub(crate) fn start_sibling(programs: &[CString], argv: &[CString], env: &[CStri
     // points to outlive the call, as this process stands still until the new one has left its memory. `become_it` neither
     // returns into anything of this process's nor unwinds.
     let pid = unsafe {
-        libc::clone(become_it, stack.spare_capacity_mut().as_mut_ptr_range().end.cast(), flags, (&raw mut errand).cast())
+        libc::clone(
+            become_it,
+            stack.spare_capacity_mut().as_mut_ptr_range().end.cast(),
+            flags,
+            (&raw mut errand).cast(),
+        )
     };
     if errand.has_failed { None } else { Pid::from_raw(pid.max(0)) }
 }

@@ -1,8 +1,9 @@
 //! What a command names, by content: a person who says yes to `./deploy.sh prod` has seen that script, and not what stands there
 //! later.
 //!
-//! Named is the program, that of a shell's line, too, the interpreter of its first line, and each regular file that a word of the arguments leads to, also a
-//! word of a shell's line. Whatever else a command reads is held by the walls and not by this.
+//! Named is the program, that of a shell's line, too, the interpreter of its first line, and each regular file that a word of the arguments or of a variable leads to, also a
+//! word of a shell's line, from where the command starts or from a directory that is named: `cd sub && ./run.sh`. Whatever else a
+//! command reads is held by the walls and not by this.
 
 use super::{
     beneath::{Root, type_of},
@@ -19,7 +20,9 @@ use std::{
 };
 
 /// Words that are looked at; a command of more is not bound, and so not run on a yes.
-const WORDS_MAX: usize = 4_096;
+const WORDS_MAX: usize = 8_192;
+/// Directories in which words are looked for times words; beyond them likewise.
+const LOOKS_MAX: usize = 1 << 18;
 /// Bytes of all that is named; beyond them likewise.
 const BYTES_MAX: u64 = 1 << 30;
 /// Bytes of a first line that names an interpreter, as the kernel reads them.
@@ -36,12 +39,13 @@ const BETWEEN: &[char] =
 /// When it names more than can be looked at, or what it names cannot be read.
 pub(super) fn named(command: &Command, path: &str) -> Result<Digest, Error> {
     let root = Root::open("/")?;
-    let mut files = Files { root, cwd: &command.cwd.0, left: BYTES_MAX, found: BTreeMap::new() };
+    let mut files = Files { root, left: BYTES_MAX, found: BTreeMap::new() };
+    let cwd = command.cwd.0.as_str();
     let line = command.argv.get(2).and_then(|line| line.split_whitespace().next());
     let programs = command.argv.first().map(String::as_str).into_iter().chain(line);
     for program in programs.filter(|program| !program.contains('/')) {
         for folder in path.split(':').filter(|folder| folder.starts_with('/')) {
-            if files.take(&format!("{folder}/{program}"))? {
+            if matches!(files.take(&format!("{folder}/{program}"), cwd)?, Took::File) {
                 break;
             }
         }
@@ -49,17 +53,19 @@ pub(super) fn named(command: &Command, path: &str) -> Result<Digest, Error> {
     let words = |text| -> Vec<&str> {
         let text: &str = text;
         let parts = text.split(|c: char| c.is_whitespace() || BETWEEN.contains(&c));
-        std::iter::once(text).chain(parts).filter(|word| !word.is_empty()).collect()
+        // A name may have blanks in quotes, and what parts options without them.
+        let quoted = text.split(['\'', '"']);
+        let bare = text.split(|c: char| c.is_whitespace() || ";|&<>()'\"`".contains(c));
+        std::iter::once(text).chain(parts).chain(quoted).chain(bare).filter(|word| !word.is_empty()).collect()
     };
-    let mut all: Vec<&str> = command.argv.iter().flat_map(|argument| words(argument.as_str())).collect();
+    let texts = command.argv.iter().chain(command.env.values());
+    let mut all: Vec<&str> = texts.flat_map(|text| words(text.as_str())).collect();
     all.sort_unstable();
     all.dedup();
     if all.len() > WORDS_MAX {
         return Err(Error::path("the command", "has too many words to see what they name"));
     }
-    for word in all {
-        files.take(word)?;
-    }
+    files.take_all(&all, cwd)?;
     Ok(files.digest())
 }
 
@@ -68,36 +74,70 @@ pub(crate) fn is_what_was_named(command: &Command, path: &str, then: Digest) -> 
     named(command, path).map(|now| now == then).map_err(|error| error.to_string())
 }
 
-struct Files<'a> {
+struct Files {
     root: Root,
-    cwd: &'a str,
     /// Bytes that may still be read.
     left: u64,
     /// By canonical path.
     found: BTreeMap<String, Digest>,
 }
 
-impl Files<'_> {
-    /// Takes the file that a word leads to; whether there is one.
-    fn take(&mut self, word: &str) -> Result<bool, Error> {
+/// What a word leads to.
+enum Took {
+    Nothing,
+    File,
+    /// By its canonical path.
+    Folder(String),
+}
+
+impl Files {
+    /// Takes what words lead to, from here and from each directory that one of them leads to: the command may go there first.
+    fn take_all(&mut self, words: &[&str], cwd: &str) -> Result<(), Error> {
+        let mut folders = vec![cwd.to_owned()];
+        let mut looks = 0;
+        let mut next = 0;
+        while let Some(folder) = folders.get(next).cloned() {
+            for word in words.iter().filter(|word| next == 0 || !word.starts_with('/')) {
+                looks += 1;
+                if looks > LOOKS_MAX {
+                    return Err(Error::path("the command", "has too many words to see what they name"));
+                }
+                if let Took::Folder(path) = self.take(word, &folder)?
+                    && !folders.contains(&path)
+                {
+                    folders.push(path);
+                }
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes the file that a word leads to from here.
+    fn take(&mut self, word: &str, folder: &str) -> Result<Took, Error> {
         // What is no path, such as a word with a NUL or one longer than a path may be, leads nowhere.
-        let Ok(path) = resolve::canonical(word, self.cwd) else { return Ok(false) };
+        let Ok(path) = resolve::canonical(word, folder) else { return Ok(Took::Nothing) };
         if self.found.contains_key(&path) {
-            return Ok(true);
+            return Ok(Took::File);
         }
         let at = WsPath(path.clone());
-        let Ok(fd) = self.root.file(below(&at)?) else { return Ok(false) };
+        let at = below(&at)?;
+        // A command may go through a directory that nobody can list.
+        if self.root.stat(at).ok().flatten().is_some_and(|stat| type_of(&stat) == FileType::Directory) {
+            return Ok(Took::Folder(path));
+        }
+        let Ok(fd) = self.root.file(at) else { return Ok(Took::Nothing) };
         let stat = fstat(&fd).map_err(Error::system("read", &path))?;
         if type_of(&stat) != FileType::RegularFile {
-            return Ok(false);
+            return Ok(Took::Nothing);
         }
         let mut file = File::from(fd);
         let digest = self.read(&mut file, &path, stat.st_mode)?;
         self.found.insert(path.clone(), digest);
         if let Some(interpreter) = interpreter(&mut file) {
-            self.take(&interpreter)?;
+            self.take(&interpreter, folder)?;
         }
-        Ok(true)
+        Ok(Took::File)
     }
 
     fn read(&mut self, file: &mut File, path: &str, mode: u32) -> Result<Digest, Error> {
@@ -137,8 +177,59 @@ fn interpreter(file: &mut File) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::named;
-    use bailey_protocol::{Command, Limits};
-    use std::{collections::BTreeMap, fs};
+    use bailey_protocol::{Command, Digest, Limits};
+    use std::{collections::BTreeMap, fs, path::Path};
+
+    /// The digest of what this names in this directory, with these variables.
+    fn digest(folder: &Path, argv: &[&str], env: &[(&str, &str)]) -> Digest {
+        let command = Command {
+            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+            cwd: folder.to_str().unwrap().into(),
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            stdin: None,
+            network: false,
+            limits: Limits::default(),
+            background: false,
+        };
+        named(&command, "/usr/bin").unwrap()
+    }
+
+    #[test]
+    fn a_script_is_named_below_each_directory_that_is_named_and_in_variables() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        fs::create_dir_all(folder.join("sub/deep")).unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+        for (line, env, file) in [
+            ("cd sub && ./run.sh", &[][..], "sub/run.sh"),
+            ("cd sub; cd deep; sh run.sh", &[], "sub/deep/run.sh"),
+            ("cd ./sub && cd ../sub/deep && ./run.sh", &[], "sub/deep/run.sh"),
+            ("make", &[("BASH_ENV", "./x.sh")], "x.sh"),
+            ("make", &[("PYTHONPATH", "sub:sub/deep"), ("MAIN", "run.sh")], "sub/deep/run.sh"),
+            ("sh './my script.sh'", &[], "my script.sh"),
+            ("sh ./a=b,c.sh;true", &[], "a=b,c.sh"),
+        ] {
+            let named = || digest(folder, &["sh", "-c", line], env);
+            write(file, "as it was");
+            let before = named();
+            // The control: what it does not name.
+            write("sub/other.sh", "another one");
+            assert_eq!(named(), before, "{line}");
+            write(file, "another one");
+            assert_ne!(named(), before, "{line}");
+            fs::remove_file(folder.join(file)).unwrap();
+            assert_ne!(named(), before, "{line}");
+        }
+    }
+
+    #[test]
+    fn many_directories_and_words_are_looked_at_in_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let words: Vec<String> = (0..200).map(|n| format!("d{n}")).collect();
+        words.iter().for_each(|word| fs::create_dir(folder.path().join(word)).unwrap());
+        let argv: Vec<&str> = words.iter().map(String::as_str).collect();
+        digest(folder.path(), &argv, &[]);
+    }
 
     #[test]
     fn a_lines_program_is_named_by_content_wherever_it_is_found() {

@@ -20,7 +20,8 @@ const TWINS: &str = "асеорхуіјѕһԁԛԝӏАВСЕНІЈКМОРЅТХ�
 
 /// A value by its beginning and its end, where it is long: what matters may stand in either. Whether it is all of it.
 pub(super) fn ends(value: &str) -> (String, bool) {
-    let lines: Vec<&str> = value.lines().collect();
+    // A carriage return before a line feed is part of the line, as a shell has it.
+    let lines: Vec<&str> = value.split_inclusive('\n').collect();
     let half = VALUE_LINES_MAX / 2;
     let (head, tail, left_out) = match lines.len() {
         0..=VALUE_LINES_MAX => (lines.as_slice(), &[][..], 0),
@@ -30,13 +31,17 @@ pub(super) fn ends(value: &str) -> (String, bool) {
             all - 2 * half,
         ),
     };
-    let mut shown: Vec<String> = head.iter().map(|line| line_ends(line, LINE_CHARS_MAX)).collect();
+    let bare = |line: &str| line.strip_suffix('\n').unwrap_or(line).chars().count();
+    let shown = |line: &&str| match line.strip_suffix('\n') {
+        Some(line) => line_ends(line, LINE_CHARS_MAX) + "\n",
+        None => line_ends(line, LINE_CHARS_MAX),
+    };
+    let mut text: String = head.iter().map(shown).collect();
     if left_out > 0 {
-        shown.push(format!("… {left_out} lines left out …"));
+        text.push_str(&format!("… {left_out} lines left out …\n"));
     }
-    shown.extend(tail.iter().map(|line| line_ends(line, LINE_CHARS_MAX)));
-    let text = shown.join("\n");
-    let whole = left_out == 0 && lines.iter().all(|line| line.chars().count() <= LINE_CHARS_MAX);
+    text.extend(tail.iter().map(shown));
+    let whole = left_out == 0 && lines.iter().all(|line| bare(line) <= LINE_CHARS_MAX);
     (text, whole)
 }
 

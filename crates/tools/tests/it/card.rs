@@ -258,11 +258,32 @@ fn a_request_shows_its_host_and_no_secret() {
     method: POST
     host: api.example.com:8443
     address: https://api.example.com:8443/v1?q=1
-    body: 5 bytes
+    header: authorization: Bearer sk-1
+    size: 5 bytes
+    body: hello
     ");
+    let fetch = |request| drawn(&Action::Fetch { request, raw: false }, &[]);
+    let mut odd = request("https://api.example.com/");
+    odd.headers.push(("x-key".into(), HeaderValue::Secret { name: "KEY".into(), prefix: String::new() }));
+    odd.body = Blob(b"a\xff".to_vec());
+    let odd = fetch(odd);
+    assert!(odd.contains("\nsize: 2 bytes\nbody: a\u{fffd}\n! ") && odd.contains("no text"), "{odd}");
+    // A body that is not there has no words.
+    let empty = fetch(HttpRequest { body: Blob::default(), ..request("https://api.example.com/") });
+    assert!(empty.ends_with("\nbody: none"), "{empty}");
     // What stands before the `@` is no host, and `\` ends one as browsers read it.
     assert!(drawn_url("https://good.example@evil.example/x").starts_with("POST evil.example\n"));
     assert!(drawn_url("https://evil.example\\@good.example/").starts_with("POST evil.example\n"));
+    // What is a secret is none of it.
+    let vault: Vault =
+        [("KEY".to_owned(), Secret::new("q7Zt-41xW_mmB9.kPdV0LrYc".into()))].into_iter().collect();
+    let mut keyed = request("https://api.example.com/");
+    keyed.headers = vec![("x-key".into(), HeaderValue::Text("q7Zt-41xW_mmB9.kPdV0LrYc".into()))];
+    keyed.body = "all of q7Zt-41xW_mmB9.kPdV0LrYc".into();
+    let (isolation, red) = (Isolation::default(), []);
+    let clean = drawn_without(&Redactor::new(&vault), &isolation, &Action::Http(keyed.clone()), &red, &[]);
+    assert!(!clean.contains("q7Zt") && clean.contains("header: x-key: "), "{clean}");
+    assert!(drawn(&Action::Http(keyed), &[]).contains("body: all of q7Zt"), "control");
     let model =
         Action::Model { provider: "p".into(), model: "m".into(), request: request("http://[::1]:1/v1") };
     let model = drawn(&model, &[]);
@@ -436,4 +457,99 @@ fn a_word_that_deceives_is_spelled_without_a_secret() {
     assert!(!clean.contains(&key[..8]), "{clean}");
     let control = spelled(shown(&Redactor::default())).unwrap();
     assert!(control.contains(&key[..8]), "the control: {control}");
+}
+
+/// A yes for the session counts while the files are what they were, and a shell may make a name of these that nobody sees.
+#[test]
+fn a_line_whose_words_may_name_other_files_has_no_yes_for_the_session() {
+    let drawn = |argv: &[&str]| {
+        let action = act("command.run", json!({ "argv": argv }), &[]);
+        let (isolation, redactor) = (Isolation::default(), Redactor::default());
+        let question = Question {
+            action: &action,
+            reasons: &[],
+            red: &[],
+            isolation: &isolation,
+            once: false,
+            seen: &[],
+            redactor: &redactor,
+        };
+        card(&question)
+    };
+    for line in [
+        "./dep''loy.sh",
+        "./dep\"l\"oy.sh",
+        "'./dep'loy.sh",
+        "./dep\\loy.sh",
+        "./dep*.sh",
+        "./deplo?.sh",
+        "./deplo[y].sh",
+        "./$NAME",
+        "\"./$NAME\"",
+        "sh `ls`",
+        "./{de,}ploy.sh",
+        "eval \"./dep''loy.sh\"",
+        "bash -c './dep*.sh'",
+        "~/deploy.sh",
+        "echo 'open",
+    ] {
+        for argv in [&["sh", "-c", line][..], &["/usr/bin/env", "bash", "-euc", line]] {
+            let card = drawn(argv);
+            assert!(card.once && card.caveats.iter().any(|it| it.contains("counts once")), "{card:?}");
+        }
+        // Without a shell a word is what it says.
+        assert!(!drawn(&["echo", line]).once, "{line}");
+    }
+    // The controls.
+    for line in [
+        "cd sub && ./run.sh",
+        "grep -rn 'a.*b[0-9]' src | head -5",
+        "git commit -m \"it's done\"; cargo test 2>&1",
+        "[ -f x ] || { make; }",
+        "grep --include='*.rs' x",
+    ] {
+        assert!(!drawn(&["sh", "-c", line]).once, "{line}");
+    }
+}
+
+#[test]
+fn a_card_knows_whether_it_is_whole() {
+    let whole = |action: &Action| {
+        let (isolation, redactor) = (Isolation::default(), Redactor::default());
+        let reasons = &[];
+        let question = Question {
+            action,
+            reasons,
+            red: &[],
+            isolation: &isolation,
+            once: false,
+            seen: &[],
+            redactor: &redactor,
+        };
+        card(&question).whole
+    };
+    let change = |files: usize, lines: usize| Action::Change {
+        files: (0..files)
+            .map(|i| FileChange {
+                path: WsPath(format!("/w/{i}")),
+                base: None,
+                new: Some(Blob("x\n".repeat(lines).into_bytes())),
+            })
+            .collect(),
+    };
+    let run = |command: &str| act("command.run", json!({ "command": command }), &[]);
+    assert!(whole(&run("echo one")) && whole(&change(2, 10)), "control");
+    assert!(!whole(&run(&"x\n".repeat(61))) && !whole(&run(&"x".repeat(2_001))));
+    assert!(!whole(&change(1, 500)) && !whole(&change(150, 1)));
+}
+
+#[test]
+fn a_carriage_return_before_a_line_feed_is_in_the_card() {
+    let run = |command: &str| drawn(&act("command.run", json!({ "command": command }), &[]), &[]);
+    assert_ne!(run("echo a\r\necho b"), run("echo a\necho b"));
+    assert_ne!(run("echo a\n"), run("echo a"));
+    let seen = [file("one\n")];
+    let edit = act("fs.edit", json!({"path": "/w/a", "old": "one\n", "new": "one\r\n"}), &seen);
+    let drawn = drawn(&edit, &seen);
+    assert!(drawn.contains("\n-one\n+one\r"), "{drawn:?}");
 }

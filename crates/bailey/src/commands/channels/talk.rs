@@ -588,13 +588,15 @@ impl Talk {
         let (name, words) = (id.to_string(), words(card));
         let no = Button { label: "No".into(), data: format!("n:{name}") };
         let title: String = one_line(&card.title).chars().take(TITLE_CHARS_MAX).collect();
+        let shows = if card.whole { "all of it" } else { "more of it, and takes a yes" };
         let unseen = format!(
-            "❓ {title}\n\nIt cannot be shown whole here: `bailey approvals show {}` at the machine shows all of it.",
+            "❓ {title}\n\nIt cannot be shown whole here: `bailey approvals show {}` at the machine shows {shows}.",
             short(id)
         );
         let unseen = Post { buttons: vec![no.clone()], ..self.bridge.words(&unseen) };
-        let whole =
-            (words.encode_utf16().count() <= CARD_UNITS_MAX).then(|| self.whole(id, card, &words, no));
+        // However short it is: what was cut already was seen by nobody.
+        let is_whole = card.whole && words.encode_utf16().count() <= CARD_UNITS_MAX;
+        let whole = is_whole.then(|| self.whole(id, card, &words, no));
         // A card is begun without its buttons and noted before it gets them: what can be tapped is known, also to who comes after a kill.
         let bridge = self.bridge.clone();
         let known = bridge.book.get(|notes| notes.cards.get(&name).map(|card| card.message.clone()));

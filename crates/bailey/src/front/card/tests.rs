@@ -35,6 +35,7 @@ fn card(value: &str) -> Card {
         once: false,
         pattern: None,
         reasoned: false,
+        whole: true,
     }
 }
 
@@ -183,4 +184,21 @@ fn a_tab_of_a_diff_is_no_blank() {
     let rows: Vec<&str> = rows.iter().map(|row| row.trim_start()).collect();
     assert_eq!(rows, ["@@ -1,2 +1,2 @@", "indented", "-  echo hi", "+→   echo hi"]);
     assert!(super::diff_lines(&printer(), " \tx", 80)[0].ends_with("     x"));
+}
+
+/// What ends a line was stripped, and a line feed looked like the two characters `\n`.
+#[test]
+fn values_that_differ_in_what_ends_a_line_are_drawn_differently() {
+    let size = Some((80, 24));
+    let drawn = |value: &str| rows(&card(value), size);
+    let values = ["a\nb", "a\\nb", "a\r\nb", "a\u{23ce}b", "ab", "a b"];
+    for (at, one) in values.iter().enumerate() {
+        for other in &values[at + 1..] {
+            assert_ne!(drawn(one), drawn(other), "{one:?} {other:?}");
+        }
+    }
+    let field = |value: &str| drawn(value).into_iter().find(|row| row.contains("command: ")).unwrap();
+    assert!(field("a\r\nb").ends_with("command: a\\r\u{23ce}b"), "{}", field("a\r\nb"));
+    let rows: Vec<String> = super::diff_lines(&printer(), "-a\n+a\r\n", 80);
+    assert!(rows.len() == 2 && rows[1].ends_with("+a\\r"), "{rows:?}");
 }

@@ -1,0 +1,60 @@
+//! Whether a shell makes other words of those that it is given: of what stands on the card a file's name cannot be told then.
+
+/// What is expanded within double quotes, too.
+const EXPANDED: &[char] = &['$', '`', '\\'];
+/// What ends a word.
+const ENDS: &[char] = &[' ', '\t', '\n', ';', '|', '&', '<', '>', '(', ')'];
+/// What takes a word for a shell's line once more, besides shells.
+const EVAL: &str = "eval";
+
+/// Whether a word of a shell's line among these arguments may name a file that is not seen: it has a pattern, a variable, a
+/// backslash, or quotes that are not around the whole of it.
+pub(super) fn is_expanded(argv: &[String]) -> bool {
+    let Some(shell) = argv.iter().position(|word| is_shell(word)) else { return false };
+    let mut after = argv.iter().skip(shell + 1);
+    let is_line = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+    after.any(is_line) && after.any(|line| has_expansion(line))
+}
+
+fn is_shell(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    matches!(name, "sh" | "bash" | "dash" | "ash" | "zsh" | "ksh" | "mksh" | "busybox" | "fish")
+}
+
+fn has_expansion(line: &str) -> bool {
+    // What is quoted for this shell is a line of another one.
+    let is_nested = line
+        .split(|c: char| ENDS.contains(&c) || matches!(c, '\'' | '"'))
+        .any(|word| word == EVAL || is_shell(word));
+    let mut rest = line;
+    let mut word = String::new();
+    while let Some(c) = rest.chars().next() {
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        match c {
+            '\'' | '"' => {
+                let Some((quoted, after)) = rest.split_once(c) else { return true };
+                // `--glob='*.rs'` is an option, and no file's name.
+                let begins = word.is_empty() || word.starts_with('-') && word.ends_with('=');
+                let is_apart = begins && after.chars().next().is_none_or(|c| ENDS.contains(&c));
+                let is_expanded = c == '"' && quoted.contains(EXPANDED);
+                if !is_apart || is_expanded || is_nested && !is_plain(quoted) {
+                    return true;
+                }
+                (rest, word) = (after, String::new());
+            }
+            c if ENDS.contains(&c) => word.clear(),
+            '*' | '?' => return true,
+            c if EXPANDED.contains(&c) => return true,
+            '~' if word.is_empty() => return true,
+            ']' if word.contains('[') => return true,
+            '}' if word.contains('{') && word.contains([',', '.']) => return true,
+            c => word.push(c),
+        }
+    }
+    false
+}
+
+/// Whether a line within a line has nothing that is expanded.
+fn is_plain(line: &str) -> bool {
+    !line.contains(EXPANDED) && !line.contains(['\'', '"', '*', '?', '[', '{', '~'])
+}
