@@ -28,7 +28,8 @@ async fn write_everywhere(desk: &Desk) {
     let mut reading = command("login");
     if let Action::Exec(command) = &mut reading {
         command.argv.push(SECRET.into());
-        command.env.insert("KEY".into(), SECRET.into());
+        // One that frees what it stands before all the same.
+        command.env.insert("NO_COLOR".into(), SECRET.into());
         command.stdin = Some(SECRET.into());
     }
     let stdout = stream(format!("you are {SECRET}").as_bytes());

@@ -202,17 +202,21 @@ fn a57_a_directory_that_becomes_a_link_during_a_search(who: Who) {
     };
     let script = || (0..12).map(|_| looks()).chain([Reply::text("done")]).collect();
     let mut text = String::new();
-    // Every swap that is counted happens while a task is at work.
+    let states = ["harmless needle", "id_ed25519  16 bytes", "exit code: 1"];
+    let is_met = |text: &str| states.iter().all(|state| text.contains(state));
+    // Every swap that is counted happens while a task is at work. Which state a tool meets is luck, and on a busy machine takes longer.
     let ((), swaps) = while_swapping(&directory, &link, |swaps| {
-        while swaps.load(Ordering::Relaxed) < 10_000 {
+        for task in 0.. {
+            let is_enough = swaps.load(Ordering::Relaxed) >= 10_000;
+            if is_enough && (is_met(&text) || task >= 20) {
+                break;
+            }
             let (ran, _model) = actor.task(script(), &[]);
             text.push_str(&seen(&ran));
         }
     });
     println!("{swaps} swaps");
-    assert!(text.contains("harmless needle"), "it did read: {text}");
-    let met = ["id_ed25519  16 bytes", "exit code: 1"].iter().all(|state| text.contains(state));
-    assert!(met, "the tools met both the directory and the link: {text}");
+    assert!(is_met(&text), "it did read, and the tools met both the directory and the link: {text}");
     assert!(!text.contains(&format!("{CANARY} of")), "{text}");
     // The control: outside, the same race shows the key.
     let read = ["sh", "-c", "for i in $(seq 400); do cat d/7/id_ed25519; done 2>/dev/null"];
