@@ -1,6 +1,6 @@
 //! What a stranger wrote is redacted before it reaches the disk, wherever it stands.
 
-use crate::support::{Desk, LASTS, command, desk_with, effect};
+use crate::support::{Desk, LASTS, RULES, command, desk_with, effect, policy};
 use bailey_journal::{Entry, Fact, Payload, Query, Terms};
 use bailey_protocol::{
     Action, Blob, CallId, Cost, ExecReport, FileChange, FileReport, Labels, Outcome, Report, Status, Stream,
@@ -20,6 +20,14 @@ fn stream(bytes: &[u8]) -> Stream {
     Stream { head: Blob(bytes.to_vec()), tail: Blob::default(), total: bytes.len() as u64 }
 }
 
+/// Under rules that ask about no program: a command with a variable may be any.
+async fn lax(redactor: Redactor) -> Desk {
+    let policy = policy(RULES.rsplit_once("[[rule]]").map_or("", |(first, _)| first));
+    let desk = Desk { policy, ..desk_with(redactor).await };
+    desk.mint.adopt(desk.policy.digest()).await.unwrap();
+    desk
+}
+
 /// Writes the secret wherever a stranger could put it.
 async fn write_everywhere(desk: &Desk) {
     let session = desk.session().await;
@@ -28,8 +36,7 @@ async fn write_everywhere(desk: &Desk) {
     let mut reading = command("login");
     if let Action::Exec(command) = &mut reading {
         command.argv.push(SECRET.into());
-        // One that frees what it stands before all the same.
-        command.env.insert("NO_COLOR".into(), SECRET.into());
+        command.env.insert("KEY".into(), SECRET.into());
         command.stdin = Some(SECRET.into());
     }
     let stdout = stream(format!("you are {SECRET}").as_bytes());
@@ -84,14 +91,14 @@ async fn on_disk(desk: &Desk) -> bool {
 
 #[tokio::test]
 async fn no_secret_is_on_disk() {
-    let desk = desk_with(redactor()).await;
+    let desk = lax(redactor()).await;
     write_everywhere(&desk).await;
     assert!(!on_disk(&desk).await);
     desk.journal.verify().await.unwrap();
     let entries = desk.journal.entries(Query::default()).await.unwrap();
     assert!(entries.iter().any(|recorded| recorded.text().contains("[redacted:TEST_TOKEN]")));
     // Control: a redactor that does not know it lets it through.
-    let open = desk_with(Redactor::new(&Vault::default())).await;
+    let open = lax(Redactor::new(&Vault::default())).await;
     write_everywhere(&open).await;
     assert!(on_disk(&open).await);
 }
