@@ -2,7 +2,7 @@
 //!
 //! Such a process makes no files, so there are two, which take turns: what is in the one stays whole while the other is written.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use bailey_protocol::Digest;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -16,7 +16,7 @@ use std::{
 
 /// The names of the two.
 const NAMES: [&str; 2] = ["notes.0", "notes.1"];
-/// The most that is read of one, in bytes.
+/// The largest of one, in bytes: what is larger is neither read nor written.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Notes, and which of those that were written they are.
@@ -44,7 +44,7 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
     /// Goes on with what was noted.
     ///
     /// # Errors
-    /// When they cannot be opened. What was torn is passed over for what was written before it.
+    /// When they cannot be opened, or are too large. What was torn is passed over for what was written before it.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let open = |path: PathBuf| {
             let file = OpenOptions::new()
@@ -60,6 +60,16 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
         let files = [open(one)?, open(other)?];
         // The process before this one may be about to end, and the notes are one's at a time.
         rustix::fs::flock(&files[0], FlockOperation::LockExclusive).context("the notes cannot be locked")?;
+        for (file, path) in files.iter().zip(Self::paths(folder)) {
+            // Those of before it are no substitute: what was done since then would be done again.
+            if file.metadata()?.len() > BYTES_MAX {
+                bail!(
+                    "`{}` has more than {} MiB, which is not read: move both notes away to begin anew",
+                    path.display(),
+                    BYTES_MAX >> 20
+                );
+            }
+        }
         let [one, other] = [read(&files[0]), read(&files[1])];
         let number = |notes: &Option<Numbered<T>>| notes.as_ref().map(|notes| notes.number);
         let (next, newest) = if number(&one) > number(&other) { (1, one) } else { (0, other) };
@@ -73,7 +83,7 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
     /// Changes them. When this returns, they are on disk.
     ///
     /// # Errors
-    /// When they cannot be written: then nothing has changed.
+    /// When they cannot be written, or would be too large: then nothing has changed.
     pub(crate) fn change(&self, change: impl FnOnce(&mut T)) -> Result<()> {
         let mut notes = self.notes.borrow().clone();
         change(&mut notes.notes);
@@ -81,6 +91,9 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
         let body = serde_json::to_vec(&notes)?;
         let mut bytes = format!("{}\n", Digest::of(&body)).into_bytes();
         bytes.extend(body);
+        if bytes.len() as u64 > BYTES_MAX {
+            bail!("the notes would have more than {} MiB, and could not be read again", BYTES_MAX >> 20);
+        }
         let file = if self.next.get() == 0 { &self.files[0] } else { &self.files[1] };
         let write = || {
             file.set_len(0)?;
@@ -112,6 +125,29 @@ mod tests {
     #[derive(Default, Clone, Serialize, Deserialize)]
     struct Notes {
         cursor: i64,
+    }
+
+    #[derive(Debug, Default, Clone, Serialize, Deserialize)]
+    struct Words {
+        words: String,
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written_and_what_is_too_large_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Book::<Words>::open(folder.path());
+        let book = open().unwrap();
+        book.change(|notes| notes.words = "kept".into()).unwrap();
+        let most = usize::try_from(super::BYTES_MAX).unwrap();
+        let error = book.change(|notes| notes.words = "x".repeat(most)).unwrap_err();
+        assert!(error.to_string().contains("64 MiB"), "{error:#}");
+        book.get(|notes| assert_eq!(notes.words, "kept"));
+        drop(book);
+        assert_eq!(open().unwrap().get(|notes| notes.words.clone()), "kept");
+        let file = fs::OpenOptions::new().write(true).open(folder.path().join(NAMES[0])).unwrap();
+        file.set_len(super::BYTES_MAX + 1).unwrap();
+        let error = open().unwrap_err();
+        assert!(error.to_string().contains("notes.0") && error.to_string().contains("64 MiB"), "{error:#}");
     }
 
     #[test]

@@ -5,6 +5,10 @@ use std::ops::Range;
 
 /// How often a text is looked through for what became markup when other markup went.
 const ROUNDS_MAX: usize = 8;
+/// How many styles are told of a text, and how far lists are moved in. What is deeper is shown like this.
+const STYLES_MAX: usize = 8;
+/// The longest address that is kept, in bytes: each run that it is a link of has it.
+const ADDRESS_BYTES_MAX: usize = 1536;
 
 /// How a run is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -103,6 +107,8 @@ fn escaped_line(line: &str) -> String {
 struct Page {
     runs: Vec<Run>,
     styles: Vec<Style>,
+    /// Of each style that is open, whether it stands among them: one that is there already, or one too many, does not.
+    open: Vec<bool>,
     /// The number of the next item of each list that is open; none where they have no numbers.
     lists: Vec<Option<u64>>,
     /// Line breaks that come before whatever comes next.
@@ -116,9 +122,9 @@ impl Page {
             Event::End(tag) => self.end(tag),
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
             Event::Code(text) => {
-                self.styles.push(Style::Code);
+                self.open(Style::Code);
                 self.text(&text);
-                self.styles.pop();
+                self.close();
             }
             Event::SoftBreak | Event::HardBreak => self.text("\n"),
             Event::Rule => {
@@ -137,12 +143,12 @@ impl Page {
         match tag {
             Tag::Heading { .. } => {
                 self.part(2);
-                self.styles.push(Style::Bold);
+                self.open(Style::Bold);
             }
             Tag::Paragraph if self.lists.is_empty() => self.part(2),
             Tag::BlockQuote(_) => {
                 self.part(2);
-                self.styles.push(Style::Quote);
+                self.open(Style::Quote);
             }
             Tag::CodeBlock(kind) => {
                 self.part(2);
@@ -150,22 +156,25 @@ impl Page {
                     CodeBlockKind::Fenced(language) if is_language(&language) => Some(language.into_string()),
                     CodeBlockKind::Fenced(_) | CodeBlockKind::Indented => None,
                 };
-                self.styles.push(Style::Block(language));
+                self.open(Style::Block(language));
             }
             Tag::List(first) => {
                 self.part(if self.lists.is_empty() { 2 } else { 1 });
                 self.lists.push(first);
             }
             Tag::Item => self.item(),
-            Tag::Emphasis => self.styles.push(Style::Italic),
-            Tag::Strong => self.styles.push(Style::Bold),
-            Tag::Strikethrough => self.styles.push(Style::Struck),
-            Tag::Link { dest_url, .. } => self.styles.push(Style::Link(dest_url.into_string())),
+            Tag::Emphasis => self.open(Style::Italic),
+            Tag::Strong => self.open(Style::Bold),
+            Tag::Strikethrough => self.open(Style::Struck),
+            Tag::Link { dest_url, .. } if dest_url.len() <= ADDRESS_BYTES_MAX => {
+                self.open(Style::Link(dest_url.into_string()));
+            }
+            Tag::Link { .. } => self.open(Style::Link(String::new())),
             Tag::Image { dest_url, .. } => {
                 self.text("[picture: ");
-                self.styles.push(Style::Code);
+                self.open(Style::Code);
                 self.text(&dest_url);
-                self.styles.pop();
+                self.close();
                 self.text(" ");
             }
             _ => {}
@@ -175,7 +184,7 @@ impl Page {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) | TagEnd::BlockQuote(_) | TagEnd::CodeBlock => {
-                self.styles.pop();
+                self.close();
                 self.part(2);
             }
             TagEnd::Paragraph => self.part(if self.lists.is_empty() { 2 } else { 1 }),
@@ -184,17 +193,29 @@ impl Page {
                 self.part(if self.lists.is_empty() { 2 } else { 1 });
             }
             TagEnd::Item => self.part(1),
-            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough | TagEnd::Link => {
-                drop(self.styles.pop())
-            }
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough | TagEnd::Link => self.close(),
             TagEnd::Image => self.text("]"),
             _ => {}
         }
     }
 
+    fn open(&mut self, style: Style) {
+        let is_new = self.styles.len() < STYLES_MAX && !self.styles.contains(&style);
+        self.open.push(is_new);
+        if is_new {
+            self.styles.push(style);
+        }
+    }
+
+    fn close(&mut self) {
+        if self.open.pop() == Some(true) {
+            self.styles.pop();
+        }
+    }
+
     fn item(&mut self) {
         self.part(1);
-        let depth = self.lists.len().saturating_sub(1);
+        let depth = self.lists.len().saturating_sub(1).min(STYLES_MAX);
         let mark = match self.lists.last_mut() {
             Some(Some(number)) => {
                 let mark = format!("{number}. ");
@@ -272,6 +293,32 @@ mod tests {
         assert_eq!(shown("- [x] done\n- [ ] open"), "• ☑ done\n• ☐ open");
         assert_eq!(shown("```rust\nfn main() {}\n```\nafter"), "fn main() {}\n\n\nafter");
         assert_eq!(shown("> one\n>\n> two"), "one\n\ntwo");
+    }
+
+    /// Each answer is rendered anew while it grows: what is nested deep must not take the square of its length.
+    #[test]
+    fn what_is_nested_deep_takes_no_more_than_its_length() {
+        let address = format!("https://x.example/{}", "a".repeat(8000));
+        for hostile in [
+            "*a ".repeat(4000) + &"b* ".repeat(4000),
+            format!("[{}]({address})", "*b* c ".repeat(2000)),
+            "- ".repeat(4000) + "a",
+            ">".repeat(40_000) + "a\n" + &"a\n".repeat(40_000),
+        ] {
+            let runs = runs(&hostile);
+            let styles = runs.iter().map(|run| run.styles.len()).max().unwrap();
+            assert!(styles <= super::STYLES_MAX, "{styles}: {:.20}", hostile);
+            let addresses = runs.iter().flat_map(|run| &run.styles);
+            let addresses = addresses.map(|it| if let super::Style::Link(it) = it { it.len() } else { 0 });
+            let bytes = runs.iter().map(|run| run.text.len()).sum::<usize>() + addresses.sum::<usize>();
+            assert!(bytes <= 16 * hostile.len(), "{bytes} of {}: {:.20}", hostile.len(), hostile);
+        }
+        // What stands after it has its own styles again.
+        let deep = format!("{}a{}\n\n**b** c", "*x ".repeat(20), "*".repeat(20));
+        let after = runs(&deep);
+        let [.., bold, plain] = &after[..] else { panic!("{after:?}") };
+        assert_eq!((&bold.styles[..], &*bold.text), (&[super::Style::Bold][..], "b"));
+        assert_eq!((&plain.styles[..], &*plain.text), (&[][..], " c"));
     }
 
     /// A34.

@@ -4,18 +4,18 @@ use crate::markup::{Run, Style, runs};
 
 /// The longest message, in UTF-16 units, with its tags: the server counts without them, so that each page fits.
 pub(super) const PAGE_UNITS_MAX: usize = 4096;
-/// Room for tags that are closed at a page's end and opened again.
-const STYLES_MAX: usize = 8;
+/// The longest name of a command, in characters.
+const NAME_CHARS_MAX: usize = 64;
 /// The longest address that becomes a link.
 const LINK_UNITS_MAX: usize = 512;
 
 /// A model's words as pages. No page breaks a tag, an entity or a character; each is whole HTML by itself.
 pub(super) fn pages(markdown: &str) -> Vec<String> {
     let mut book = Book::default();
-    for Run { mut styles, text } in runs(markdown) {
-        styles.dedup();
-        styles.truncate(STYLES_MAX);
-        book.write(&fit(styles), &text);
+    for Run { styles, text } in runs(markdown) {
+        // In code there are no links.
+        let is_code = styles.iter().any(is_code);
+        book.write(&fit(styles), &if is_code { text } else { unlinked(&text) });
     }
     book.close()
 }
@@ -25,9 +25,37 @@ pub(super) fn escaped(text: &str) -> String {
     text.chars().map(|c| entity(c).map_or_else(|| c.to_string(), str::to_owned)).collect()
 }
 
+/// Words of which no client makes a command that is said by whoever taps it: a word joiner parts the stroke from its name. Paths stay as
+/// they are, for clients make no command of them and people copy them.
+fn unlinked(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut before = ' ';
+    for (place, c) in text.char_indices() {
+        shown.push(c);
+        let is_first = c == '/' && !before.is_alphanumeric() && !"_/".contains(before);
+        let after = text.get(place + 1..).unwrap_or_default();
+        if is_first && is_name(after) {
+            shown.push('\u{2060}');
+        }
+        before = c;
+    }
+    shown
+}
+
+/// Whether a text begins with what may be a command's name; where it is empty, what is in another style may go on.
+fn is_name(text: &str) -> bool {
+    // Longer ones are none, and looking to the end each time would take the square of a text.
+    let end = text.chars().take(NAME_CHARS_MAX).take_while(|c| c.is_alphanumeric() || *c == '_');
+    let (_, rest) = text.split_at_checked(end.map(char::len_utf8).sum()).unwrap_or_default();
+    text.is_empty() || rest.len() < text.len() && !rest.starts_with('/')
+}
+
+fn is_code(style: &Style) -> bool {
+    matches!(style, Style::Code | Style::Block(_))
+}
+
 /// Which styles may be inside which: code takes nothing else, and a quote no other quote.
 fn fit(styles: Vec<Style>) -> Vec<Style> {
-    let is_code = |style: &Style| matches!(style, Style::Code | Style::Block(_));
     if let Some(code) = styles.iter().find(|style| is_code(style)) {
         let quote = styles.iter().find(|style| **style == Style::Quote);
         return quote.into_iter().chain([code]).cloned().collect();

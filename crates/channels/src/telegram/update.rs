@@ -43,6 +43,7 @@ struct Said {
     reply_to_message: Option<Box<Said>>,
     forward_origin: Option<Value>,
     sender_chat: Option<Value>,
+    via_bot: Option<Value>,
     photo: Option<Value>,
     voice: Option<Value>,
     audio: Option<Value>,
@@ -144,7 +145,12 @@ fn message(us: &Us, said: Said) -> Option<Message> {
     let answers_us = answered.and_then(|it| it.from.as_ref()).is_some_and(|it| it.id.to_string() == us.id);
     let is_to_us = said.chat.kind == "private" || names_us || answers_us;
     let mut text: String = own.chars().take(TEXT_CHARS_MAX).collect();
-    if said.edit_date.is_some() {
+    let files = files(&said);
+    // A live location is changed again and again.
+    if said.edit_date.is_some() && text.trim().is_empty() && files.is_empty() {
+        return None;
+    }
+    if said.edit_date.is_some() && !text.trim().is_empty() {
         text = format!("(I changed what I wrote.) {text}");
     }
     // The opening message of a topic is answered by all that is said there.
@@ -152,7 +158,8 @@ fn message(us: &Us, said: Said) -> Option<Message> {
         answered.filter(|it| Some(it.message_id) != said.message_thread_id || !said.is_topic_message);
     // A command is one also where it answers a message.
     let answered = answered.filter(|_| !own.starts_with('/'));
-    let mut is_quoted = said.forward_origin.is_some();
+    // What an inline bot wrote is the bot's, whoever chose it.
+    let mut is_quoted = is_passed_on(&said);
     if let Some((answered, quoted)) =
         answered.and_then(|it| Some((it, it.text.as_ref().or(it.caption.as_ref())?)))
     {
@@ -160,21 +167,17 @@ fn message(us: &Us, said: Said) -> Option<Message> {
         let is_of = |id: &str| {
             answered.from.as_ref().is_some_and(|it| it.id.to_string() == id) && answered.sender_chat.is_none()
         };
-        is_quoted |= !is_of(&us.id) && (!is_of(&from.id.to_string()) || answered.forward_origin.is_some());
+        is_quoted |= !is_of(&us.id) && (!is_of(&from.id.to_string()) || is_passed_on(answered));
         let quoted: String = quoted.chars().take(QUOTE_CHARS_MAX).collect();
         let lines: Vec<String> = quoted.lines().map(|line| format!("> {line}")).collect();
         text = format!("{}\n\n{text}", lines.join("\n"));
     }
-    Some(Message {
-        key,
-        at,
-        from: sender(from),
-        text,
-        is_quoted,
-        is_to_us,
-        files: files(&said),
-        left_out: left_out(&said),
-    })
+    Some(Message { key, at, from: sender(from), text, is_quoted, is_to_us, files, left_out: left_out(&said) })
+}
+
+/// Whether its words are somebody else's than who sent it.
+fn is_passed_on(said: &Said) -> bool {
+    said.forward_origin.is_some() || said.via_bot.is_some()
 }
 
 /// What can be fetched of it. What cannot be read is none; a message has one of these.

@@ -65,8 +65,14 @@ impl Kept {
 
     pub(super) fn push(&mut self, text: Arc<str>, happening: &Happening) {
         if let Happening::Answered { id, .. } = happening {
-            let asked = self.lines.iter_mut().filter(|line| line.what == What::Open(*id));
-            asked.for_each(|line| line.what = What::Rest);
+            // Nobody is asked it any more. That it was answered is kept for those who were asked and cut off.
+            let mut gone = 0;
+            self.lines.retain(|line| {
+                let is_asked = line.what == What::Open(*id);
+                gone += if is_asked { line.text.len() } else { 0 };
+                !is_asked
+            });
+            self.bytes -= gone;
         }
         self.bytes += text.len();
         self.lines.push_back(Line { text, what: What::of(happening) });
@@ -156,6 +162,12 @@ mod tests {
             put(&mut kept, &Happening::Ask { id, call: None, card: card.clone() });
         }
         put(&mut kept, &Happening::Answered { id: over, answer: Answer::No, why: String::new() });
+        // Whoever comes now is not asked again; whoever was asked is told that it is over.
+        assert!(matches!(
+            &events(&kept)[..],
+            [Happening::Accepted { .. }, Happening::Ask { id, .. }, Happening::Answered { id: told, .. }]
+                if *id == open && *told == over
+        ));
         let pieces: Vec<String> = (0..20_000).map(|number| format!("{number} ")).collect();
         for text in &pieces {
             put(&mut kept, &Happening::Text { text: text.clone() });
