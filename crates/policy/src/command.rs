@@ -84,6 +84,7 @@ impl CommandPrefix {
     }
 
     /// Whether it names a program and none of its arguments.
+    #[cfg(feature = "std")]
     pub(crate) fn is_bare(&self) -> bool {
         self.0.len() == 1
     }

@@ -7,7 +7,7 @@
 //! does to it can answer for another.
 
 use crate::{
-    running::{Running, Story, hear},
+    running::{Story, hear},
     worker::{Reply, Request},
 };
 use bailey_protocol::{Enforced, Isolation, SessionId};
@@ -18,7 +18,10 @@ use std::{
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::unix::pipe::Sender,
+    net::{
+        UnixDatagram,
+        unix::pipe::{Receiver, Sender},
+    },
 };
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +35,10 @@ const PATIENCE: Duration = Duration::from_millis(20);
 pub(crate) struct Clerk {
     pub(crate) session: SessionId,
     pub(crate) isolation: Isolation,
-    pub(crate) running: Running,
+    pub(crate) stdout: Receiver,
+    /// Nothing is read of it; closed, it would end a worker that writes there.
+    pub(crate) _stderr: Receiver,
+    pub(crate) control: UnixDatagram,
     /// Where further requests go.
     pub(crate) requests: Sender,
     /// What was heard so far.
@@ -62,7 +68,7 @@ impl Clerk {
     /// Hears the worker. A reply is none when it did not come whole; with [`Until::Reply`] that means that the worker
     /// is gone, too.
     pub(crate) async fn hear(&mut self, until: Until, cancel: &CancellationToken) -> Option<Reply> {
-        let Self { running, story, .. } = self;
+        let Self { stdout, control, story, .. } = self;
         let mut bytes = Vec::new();
         let (mut has_ended, mut is_over, mut asked) = (false, false, false);
         loop {
@@ -80,13 +86,13 @@ impl Clerk {
                 () = cancel.cancelled(), if !asked => {
                     asked = true;
                     // When it is gone already, its end is on the way.
-                    drop(running.control.try_send(b"t"));
+                    drop(control.try_send(b"t"));
                 }
-                heard = hear(&running.control), if !is_over => match heard {
+                heard = hear(control), if !is_over => match heard {
                     Some((message, _)) => story.take(message),
                     None => is_over = true,
                 },
-                read = running.stdout.read_buf(&mut bytes), if !has_ended => {
+                read = stdout.read_buf(&mut bytes), if !has_ended => {
                     has_ended = !read.is_ok_and(|read| read > 0);
                     if bytes.len() > REPLY_BYTES_MAX {
                         // It is read on for nothing, so that the worker need not wait for us.
@@ -106,9 +112,9 @@ impl Clerk {
     /// Sends it away, and waits until nothing is left of it.
     async fn dismiss(mut self) {
         drop(self.requests.shutdown().await);
-        let Self { running, requests, .. } = self;
+        let Self { control, requests, .. } = self;
         drop(requests);
-        while hear(&running.control).await.is_some() {}
+        while hear(&control).await.is_some() {}
     }
 }
 

@@ -118,7 +118,8 @@ impl Confinement {
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| ConfineError::System("no_new_privs", error.into()))?;
         let landlock_abi = self.landlock()?;
-        sys::set_seccomp_filter(&seccomp::own()).map_err(|error| ConfineError::System("seccomp", error))?;
+        sys::set_seccomp_filter(&seccomp::own(), sys::Words::default())
+            .map_err(|error| ConfineError::System("seccomp", error))?;
         let newer = [
             (3, "truncating files outside of its own"),
             (4, "connecting to other TCP ports"),

@@ -45,6 +45,8 @@ pub(crate) struct Known {
     pub(crate) namespaces: BTreeSet<Wall>,
     /// The Landlock ABI in force; 0 for none.
     pub(crate) landlock_abi: u32,
+    /// What the kernel says of this process, where nothing of that changes any more.
+    pub(crate) status: Option<Status>,
     /// Whether our own filter of system calls was taken: a container's may have stood before.
     pub(crate) has_filter: bool,
     /// The name of the owner's own profile, where that is in force.
@@ -65,6 +67,7 @@ impl Default for Known {
             backend: "native",
             namespaces: BTreeSet::new(),
             landlock_abi: 0,
+            status: None,
             has_filter: false,
             custom: String::new(),
             has_own_bounds: false,
@@ -75,27 +78,50 @@ impl Default for Known {
     }
 }
 
+/// What the kernel says of this process (proc_pid_status(5)).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Status {
+    is_filtered: bool,
+    has_no_new_privileges: bool,
+    /// Whether no execution could add a capability.
+    has_no_bounds: bool,
+    has_no_capabilities: bool,
+}
+
+impl Status {
+    /// Reads /proc/self/status. What cannot be read does not hold.
+    pub(crate) fn of_self() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let field = |name: &str| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+                .map(str::trim)
+                .unwrap_or_default()
+        };
+        let is_zero = |name: &str| !field(name).is_empty() && field(name).bytes().all(|digit| digit == b'0');
+        Self {
+            is_filtered: field("Seccomp") == "2",
+            has_no_new_privileges: field("NoNewPrivs") == "1",
+            has_no_bounds: is_zero("CapBnd"),
+            has_no_capabilities: ["CapInh", "CapPrm", "CapEff", "CapAmb"].into_iter().all(is_zero),
+        }
+    }
+}
+
 /// Looks at this process.
 pub(crate) fn look(isolation: &Isolation, known: Known) -> Enforced {
     let mut walls = known.namespaces;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .map(str::trim)
-            .unwrap_or_default()
-    };
-    if known.has_filter && field("Seccomp") == "2" {
+    let status = known.status.unwrap_or_else(Status::of_self);
+    if known.has_filter && status.is_filtered {
         walls.insert(Wall::Seccomp);
     }
-    if field("NoNewPrivs") == "1" {
+    if status.has_no_new_privileges {
         walls.insert(Wall::NoNewPrivileges);
     }
-    let is_zero = |name: &str| !field(name).is_empty() && field(name).bytes().all(|digit| digit == b'0');
     // Who was never root may not empty the bounding set. It bounds what an execution adds, and under no_new_privs none adds anything.
-    let is_bound = is_zero("CapBnd") || known.has_own_bounds && field("NoNewPrivs") == "1";
-    if is_bound && ["CapInh", "CapPrm", "CapEff", "CapAmb"].into_iter().all(is_zero) {
+    let is_bound = status.has_no_bounds || known.has_own_bounds && status.has_no_new_privileges;
+    if is_bound && status.has_no_capabilities {
         walls.insert(Wall::NoCapabilities);
     }
     if known.landlock_abi > 0 {

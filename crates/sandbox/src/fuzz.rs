@@ -6,7 +6,7 @@ use crate::{
     config::{Config, Lease, Shape, Yard},
     frame::{FRAME_BYTES_MAX, Frames, ready, said},
     seccomp::Calls,
-    wire::{Job, View, Wish},
+    wire::{self, Job, View, Wish},
     worker::{self, Reply},
 };
 use bailey_protocol::Tier;
@@ -14,7 +14,11 @@ use std::{collections::BTreeSet, path::Path};
 
 /// A packet to the warden: what is granted of it shows nothing hidden, and a merge writes to its own session's project.
 pub fn order(bytes: &[u8]) {
-    if let Ok(wish) = serde_json::from_slice::<Wish>(bytes) {
+    let (wish, job) = match wire::split::<Wish>(bytes) {
+        Ok((wish, job)) => (Some(wish), job),
+        Err(_) => (None, bytes),
+    };
+    if let Some(wish) = wish {
         let hidden = hidden();
         for path in wish.extra_reads.iter().filter(|path| hidden.check(path).is_ok()) {
             let path = Path::new(path);
@@ -22,7 +26,7 @@ pub fn order(bytes: &[u8]) {
             assert!(!Path::new("/home/ann/.bailey").starts_with(path), "shown: {path:?}");
         }
     }
-    let Ok(job) = serde_json::from_slice::<Job>(bytes) else { return };
+    let Ok(job) = serde_json::from_slice::<Job>(job) else { return };
     let lease = lease();
     for view in View::ALL {
         if charter::check(&Calls::default(), &lease, view, &job).is_ok() {

@@ -4,7 +4,7 @@
 use crate::{
     config::Guest,
     native::{self, Native},
-    running::{Running, Source, Story, hear, pump},
+    running::{Running, Source, Story, hear, packets, pump},
     wire::{Job, Task},
 };
 use bailey_protocol::{Outcome, SessionId, Stream};
@@ -66,14 +66,14 @@ impl Native {
         let limits = command.limits.clone();
         let job = Job { task: Task::Run(command, None), isolation, limits, is_first: false, way: None };
         let (theirs, stdin) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        let Running { stdout, mut stderr, control } = self.launch(lease, &job, Some(theirs))?;
+        let Running { stdout, stderr, control } = self.launch(lease, &job, Some(theirs))?;
         // Read all the time, so that it need not wait to be heard; nobody is shown it while it lives.
         let told = tokio::spawn(async move {
             let (out, _) = mpsc::channel(1);
-            pump(&mut stderr, Source::Stderr, TOLD_BYTES, out, &CancellationToken::new()).await
+            pump(stderr, Source::Stderr, TOLD_BYTES, out, &CancellationToken::new()).await
         });
         let (stdin, begin) = (Sender::from_owned_fd(stdin)?, Instant::now());
-        Ok(Visit { stdin, stdout, control, story: Story::default(), told, begin })
+        Ok(Visit { stdin, stdout, control: packets(control)?, story: Story::default(), told, begin })
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::{
     clerk::{Clerk, Until, Waiting},
     config::{Lease, Shape, Yard},
-    running::{Awaited, Piece, Running, Source, Story, listen, packets, pump},
+    running::{Awaited, Piece, Running, Source, Story, attend, packets, pump},
     warden::{Order, Warden},
-    wire::{self, Job, Layer, Named, Shown, Streams, Swap, Swapped, Task, Wish},
+    wire::{self, Job, Layer, Named, Paper, Shown, Streams, Swap, Swapped, Task, Wish},
     worker::{Keep, Reply, Request},
 };
 use bailey_protocol::{
@@ -221,16 +221,21 @@ impl Native {
         let begin = Instant::now();
         let limits = &job.limits;
         let stdin = stdin.map(|blob| wire::sealed(&blob.0)).transpose();
-        let mut running = match stdin.and_then(|stdin| self.launch(session, job, stdin)) {
+        let running = match stdin.and_then(|stdin| self.launch(session, job, stdin)) {
             Ok(running) => running,
             Err(error) => return Outcome::failed(format!("the sandbox did not start: {error}")),
         };
-        let (stdout, stderr, story) = tokio::join!(
-            pump(&mut running.stdout, Source::Stdout, limits.output_bytes, out.clone(), cancel),
-            pump(&mut running.stderr, Source::Stderr, limits.output_bytes, out, cancel),
-            listen(&running.control, awaited, cancel),
-        );
-        outcome(story, stdout, stderr, cancel.is_cancelled(), begin)
+        let Running { stdout, stderr, control } = running;
+        let streams = async {
+            tokio::join!(
+                pump(stdout, Source::Stdout, limits.output_bytes, out.clone(), cancel),
+                pump(stderr, Source::Stderr, limits.output_bytes, out, cancel),
+            )
+        };
+        match attend(control, streams, awaited, cancel).await {
+            Ok(((stdout, stderr), story)) => outcome(story, stdout, stderr, cancel.is_cancelled(), begin),
+            Err(error) => Outcome::failed(format!("the sandbox cannot be heard: {error}")),
+        }
     }
 
     /// Has a worker of the session do something.
@@ -288,9 +293,17 @@ impl Native {
         };
         let start = || -> io::Result<Clerk> {
             let (stdin, requests) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-            let running = self.launch(session, &job, Some(stdin))?;
-            let requests = Sender::from_owned_fd(requests)?;
-            Ok(Clerk { session, isolation, running, requests, story: Story::default() })
+            let Running { stdout, stderr, control } = self.launch(session, &job, Some(stdin))?;
+            let (requests, control) = (Sender::from_owned_fd(requests)?, packets(control)?);
+            Ok(Clerk {
+                session,
+                isolation,
+                stdout,
+                _stderr: stderr,
+                control,
+                requests,
+                story: Story::default(),
+            })
         };
         start().map_err(|error| WorkError::Refused(error.to_string()))
     }
@@ -312,17 +325,17 @@ impl Native {
             Some(stdin) => stdin,
             None => rustix::fs::openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
         };
-        let job = wire::sealed(&serde_json::to_vec(job).map_err(io::Error::other)?)?;
+        let paper = Paper::write(job)?;
         let (stdout, stdout_end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (stderr, stderr_end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (control, control_end) = wire::pair()?;
         let running = Running {
             stdout: Receiver::from_owned_fd(stdout)?,
             stderr: Receiver::from_owned_fd(stderr)?,
-            control: packets(control)?,
+            control,
         };
-        let streams = Streams { job, stdin, stdout: stdout_end, stderr: stderr_end, control: control_end };
-        self.warden.order(&Order::Start(wish), &streams.borrow())?;
+        let streams = Streams { paper, stdin, stdout: stdout_end, stderr: stderr_end, control: control_end };
+        self.warden.make(wish, &streams)?;
         Ok(running)
     }
 }

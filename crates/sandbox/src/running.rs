@@ -37,7 +37,8 @@ pub type Piece = (Source, Bytes);
 pub(crate) struct Running {
     pub(crate) stdout: Receiver,
     pub(crate) stderr: Receiver,
-    pub(crate) control: UnixDatagram,
+    /// What comes here is heard through [`packets`].
+    pub(crate) control: OwnedFd,
 }
 
 /// What was heard of a sandbox.
@@ -84,13 +85,43 @@ pub(crate) struct Awaited {
     pub(crate) begun: Option<oneshot::Sender<Enforced>>,
 }
 
+impl Awaited {
+    fn is_nothing(&self) -> bool {
+        self.listener.is_none() && self.begun.is_none()
+    }
+}
+
+/// Hears a program's sandbox while its streams are read, both to the end.
+///
+/// Where nobody waits for what is told of its beginning, that is heard once the streams have ended: to be told of it this process
+/// would run just where the program is about to.
+///
+/// # Errors
+/// When the control socket cannot be waited for.
+pub(crate) async fn attend<T>(
+    control: OwnedFd,
+    streams: impl Future<Output = T>,
+    awaited: Awaited,
+    cancel: &CancellationToken,
+) -> io::Result<(T, Story)> {
+    if !awaited.is_nothing() {
+        let control = packets(control)?;
+        return Ok(tokio::join!(streams, listen(&control, awaited, cancel)));
+    }
+    tokio::pin!(streams);
+    let read = tokio::select! {
+        read = &mut streams => read,
+        () = cancel.cancelled() => {
+            let control = packets(control)?;
+            return Ok(tokio::join!(streams, listen(&control, awaited, cancel)));
+        }
+    };
+    Ok((read, listen(&packets(control)?, awaited, cancel).await))
+}
+
 /// Hears the sandbox until nothing of what ran in it is left, or out, where it does not say so: its first process may be about
 /// to go, for which the warden waits before it makes the next. What is waited for goes to whoever waits.
-pub(crate) async fn listen(
-    control: &UnixDatagram,
-    mut awaited: Awaited,
-    cancel: &CancellationToken,
-) -> Story {
+async fn listen(control: &UnixDatagram, mut awaited: Awaited, cancel: &CancellationToken) -> Story {
     let mut story = Story::default();
     let mut asked = false;
     loop {
@@ -135,7 +166,7 @@ pub(crate) async fn hear(control: &UnixDatagram) -> Option<(Message, Option<Owne
 
 /// Records a stream until its end, and hands it on piece by piece.
 pub(crate) async fn pump(
-    stream: &mut Receiver,
+    mut stream: Receiver,
     source: Source,
     limit: u64,
     out: mpsc::Sender<Piece>,

@@ -1,7 +1,7 @@
 //! What the runtime, the warden, its holders and a sandbox's init say to each other.
 //!
-//! Packets (SOCK_SEQPACKET) are small JSON objects with descriptors; what may be large, such as arguments,
-//! environment and a change's new files, lies in a sealed memfd among them.
+//! Packets (SOCK_SEQPACKET) are small JSON objects with descriptors. Behind its object a packet may have what is handed on unread, such
+//! as what is to be done; where that is large, as a change's new files are, it lies in a sealed memfd among the descriptors.
 
 use crate::{config::Yard, tree::Access, worker};
 use bailey_kernel::StandIn;
@@ -32,6 +32,11 @@ const BLOB_BYTES: u64 = 256 << 20;
 /// The longest of one that the warden reads itself while it serves.
 const SHORT_BLOB_BYTES: u64 = 1 << 20;
 
+/// The longest job that travels in packets: to make and read a memfd takes longer than to copy so much.
+const SHORT_JOB_BYTES: usize = 16 << 10;
+/// By how much a buffer is larger than what is read into it, so that the end needs no more room.
+const PROBE_BYTES: usize = 64;
+
 /// What the runtime asks a sandbox for. Where the session works is not its to say.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Wish {
@@ -60,19 +65,26 @@ pub(crate) struct Header {
     pub(crate) limits: Limits,
 }
 
-/// What a holder gets of a request: the header, with what the warden did for it.
+/// What a holder gets of a request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Forward {
-    /// How many its holder was asked for before.
+    /// How many it was asked for before.
     pub(crate) number: u64,
     pub(crate) header: Header,
+    /// After the streams come as many trees, one for each extra read (or none, where the holder opens them itself), and then what
+    /// comes with the grant.
+    pub(crate) extra: usize,
+    pub(crate) grant: Grant,
+}
+
+/// What a sandbox's init gets of a request: what the warden did for it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Grant {
     /// Limits that the effect's control group holds.
     pub(crate) limits: BTreeSet<Wall>,
     /// Why others are absent.
     pub(crate) absent: Vec<String>,
-    /// After the streams come as many trees, one for each extra read (or none, where the holder opens them itself) …
-    pub(crate) extra: usize,
-    /// … as many doors of a control group to join, an eventfd for when nothing but the sandbox's init is left …
+    /// After the streams come as many doors of a control group to join, an eventfd for when nothing but the sandbox's init is left …
     pub(crate) doors: usize,
     /// … and, if so, the file that counts processes killed for want of memory.
     pub(crate) has_events: bool,
@@ -178,23 +190,62 @@ pub(crate) struct Named {
     pub(crate) path: String,
 }
 
-/// The descriptors of a request, in the order they travel in.
+/// A [`Job`] as it was written down: whoever gives it to init has not read it.
 #[derive(Debug)]
-pub(crate) struct Streams<F> {
-    /// The memfd with the [`Job`].
-    pub(crate) job: F,
-    pub(crate) stdin: F,
-    pub(crate) stdout: F,
-    pub(crate) stderr: F,
-    /// Where [`Message`]s go to. Its closing ends the sandbox; a byte asks it to end.
-    pub(crate) control: F,
+pub(crate) enum Paper {
+    /// It travels behind the object of a packet.
+    Short(Vec<u8>),
+    /// It lies in a sealed memfd, the first of a packet's descriptors.
+    Long(OwnedFd),
 }
 
-impl Streams<OwnedFd> {
-    /// Takes the first five descriptors of a packet; none when there are fewer.
-    pub(crate) fn take(fds: &mut VecDeque<OwnedFd>) -> Option<Self> {
+impl Paper {
+    /// # Errors
+    /// `ENOMEM`, `EMFILE`.
+    pub(crate) fn write(job: &Job) -> io::Result<Self> {
+        let bytes = serde_json::to_vec(job).map_err(io::Error::other)?;
+        if bytes.len() <= SHORT_JOB_BYTES { Ok(Self::Short(bytes)) } else { sealed(&bytes).map(Self::Long) }
+    }
+
+    /// Reads what will be read once more: where that matters, after [`Paper::check`].
+    ///
+    /// # Errors
+    /// `InvalidData` when it is too long or no job.
+    pub(crate) fn read(&self) -> io::Result<Job> {
+        match self {
+            Self::Short(bytes) => parse(bytes),
+            Self::Long(fd) => unseal_shared(fd),
+        }
+    }
+
+    /// Whether all who read it find the same.
+    ///
+    /// # Errors
+    /// `InvalidData` where it lies in what is not sealed.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        match self {
+            Self::Short(_) => Ok(()),
+            Self::Long(fd) => check_sealed(fd),
+        }
+    }
+}
+
+/// What comes with a request: what is to be done, and the descriptors, in the order they travel in.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    pub(crate) paper: Paper,
+    pub(crate) stdin: OwnedFd,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+    /// Where [`Message`]s go to. Its closing ends the sandbox; a byte asks it to end.
+    pub(crate) control: OwnedFd,
+}
+
+impl Streams {
+    /// Takes what came behind a packet's object, and its first descriptors; none when there are fewer.
+    pub(crate) fn take(tail: Vec<u8>, fds: &mut VecDeque<OwnedFd>) -> Option<Self> {
         Some(Self {
-            job: fds.pop_front()?,
+            paper: if tail.is_empty() { Paper::Long(fds.pop_front()?) } else { Paper::Short(tail) },
             stdin: fds.pop_front()?,
             stdout: fds.pop_front()?,
             stderr: fds.pop_front()?,
@@ -202,9 +253,14 @@ impl Streams<OwnedFd> {
         })
     }
 
-    /// The same, borrowed.
-    pub(crate) fn borrow(&self) -> [BorrowedFd<'_>; 5] {
-        [self.job.as_fd(), self.stdin.as_fd(), self.stdout.as_fd(), self.stderr.as_fd(), self.control.as_fd()]
+    /// What goes behind a packet's object, and its first descriptors.
+    pub(crate) fn borrow(&self) -> (&[u8], Vec<BorrowedFd<'_>>) {
+        let (tail, long): (&[u8], _) = match &self.paper {
+            Paper::Short(bytes) => (bytes, None),
+            Paper::Long(fd) => (&[], Some(fd)),
+        };
+        let all = long.into_iter().chain([&self.stdin, &self.stdout, &self.stderr, &self.control]);
+        (tail, all.map(AsFd::as_fd).collect())
     }
 }
 
@@ -274,8 +330,21 @@ pub(crate) fn send<T: Serialize>(
     value: &T,
     fds: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
+    send_with(socket, value, &[], fds)
+}
+
+/// Sends one packet with something behind its object.
+///
+/// # Errors
+/// Those of [`send`].
+pub(crate) fn send_with<T: Serialize>(
+    socket: BorrowedFd<'_>,
+    value: &T,
+    tail: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let bytes = serde_json::to_vec(value).map_err(io::Error::other)?;
-    if bytes.len() > PACKET_BYTES || fds.len() > PACKET_FDS {
+    if bytes.len() + tail.len() > PACKET_BYTES || fds.len() > PACKET_FDS {
         return Err(rustix::io::Errno::MSGSIZE.into());
     }
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_FDS))];
@@ -283,7 +352,8 @@ pub(crate) fn send<T: Serialize>(
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(rustix::io::Errno::MSGSIZE.into());
     }
-    rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)?;
+    let parts = [IoSlice::new(&bytes), IoSlice::new(tail)];
+    rustix::net::sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -304,6 +374,23 @@ pub(crate) fn tell<T: Serialize>(socket: BorrowedFd<'_>, value: &T) -> io::Resul
 pub(crate) fn receive<T: DeserializeOwned>(
     socket: BorrowedFd<'_>,
 ) -> io::Result<Option<(T, VecDeque<OwnedFd>)>> {
+    Ok(match receive_with(socket)? {
+        Some((value, tail, fds)) if tail.is_empty() => Some((value, fds)),
+        Some(_) => {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a packet with more than was expected"));
+        }
+        None => None,
+    })
+}
+
+/// A packet's object, what is behind it, and its descriptors.
+type Received<T> = (T, Vec<u8>, VecDeque<OwnedFd>);
+
+/// Receives one packet with what is behind its object; none when the other side has closed.
+///
+/// # Errors
+/// Those of [`receive`].
+pub(crate) fn receive_with<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<Received<T>>> {
     thread_local! {
         // Kept: in a process that was just forked each page of a new one would be a fault while somebody waits.
         static PACKET: RefCell<Vec<u8>> = RefCell::new(vec![0; PACKET_BYTES]);
@@ -314,7 +401,7 @@ pub(crate) fn receive<T: DeserializeOwned>(
 fn receive_into<T: DeserializeOwned>(
     bytes: &mut [u8],
     socket: BorrowedFd<'_>,
-) -> io::Result<Option<(T, VecDeque<OwnedFd>)>> {
+) -> io::Result<Option<Received<T>>> {
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = rustix::io::retry_on_intr(|| {
@@ -332,9 +419,22 @@ fn receive_into<T: DeserializeOwned>(
     if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "packet was cut"));
     }
-    let value = serde_json::from_slice(bytes.get(..received.bytes).unwrap_or_default())
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    Ok(Some((value, fds)))
+    let bytes = bytes.get(..received.bytes).unwrap_or_default();
+    let (value, tail) = split(bytes)?;
+    Ok(Some((value, tail.to_vec(), fds)))
+}
+
+/// A packet's object, and what is behind it.
+///
+/// # Errors
+/// `InvalidData` where it does not begin with what was expected.
+pub(crate) fn split<T: DeserializeOwned>(packet: &[u8]) -> io::Result<(T, &[u8])> {
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let mut values = serde_json::Deserializer::from_slice(packet).into_iter();
+    let value = values.next().transpose().map_err(invalid)?;
+    let value =
+        value.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a packet without an object"))?;
+    Ok((value, packet.get(values.byte_offset()..).unwrap_or_default()))
 }
 
 /// Bytes in a sealed file of memory, to be read from its start.
@@ -371,11 +471,8 @@ pub(crate) fn unseal_short<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
     unseal_within(fd, SHORT_BLOB_BYTES)
 }
 
-/// Reads what is to be read once more by somebody else: where that matters, after [`check_sealed`].
-///
-/// # Errors
-/// Those of [`unseal`].
-pub(crate) fn unseal_shared<T: DeserializeOwned>(fd: &OwnedFd) -> io::Result<T> {
+/// Reads what is to be read once more by somebody else.
+fn unseal_shared<T: DeserializeOwned>(fd: &OwnedFd) -> io::Result<T> {
     let value = unseal_within(fd.try_clone()?, BLOB_BYTES);
     rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(0))?;
     value
@@ -385,7 +482,7 @@ pub(crate) fn unseal_shared<T: DeserializeOwned>(fd: &OwnedFd) -> io::Result<T> 
 ///
 /// # Errors
 /// `InvalidData` where it is not sealed.
-pub(crate) fn check_sealed(fd: &OwnedFd) -> io::Result<()> {
+fn check_sealed(fd: &OwnedFd) -> io::Result<()> {
     let seals = rustix::fs::fcntl_get_seals(fd).unwrap_or(SealFlags::empty());
     if seals.contains(SealFlags::WRITE | SealFlags::SHRINK) {
         return Ok(());
@@ -394,9 +491,15 @@ pub(crate) fn check_sealed(fd: &OwnedFd) -> io::Result<()> {
 }
 
 fn unseal_within<T: DeserializeOwned>(fd: OwnedFd, bytes_max: u64) -> io::Result<T> {
-    let mut bytes = Vec::new();
+    // With room for all, it is one read and one that finds the end.
+    let size = rustix::fs::fstat(&fd).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+    let mut bytes = Vec::with_capacity(usize::try_from(size.min(bytes_max)).unwrap_or(0) + PROBE_BYTES);
     File::from(fd).take(bytes_max).read_to_end(&mut bytes)?;
-    serde_json::from_slice(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    parse(&bytes)
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// A pair of connected packet sockets.

@@ -1,7 +1,7 @@
 //! From the table to instructions of the classic BPF machine (linux/filter.h, linux/seccomp.h).
 
 use super::table::{self, Answer, Row, Test};
-use crate::sys::Instruction;
+use crate::sys::{Instruction, Words};
 
 /// Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
@@ -10,6 +10,8 @@ const ARGUMENTS: u32 = 16;
 
 /// The bit of x32 calls, which share the architecture value of x86-64.
 const X32: u32 = 0x4000_0000;
+
+const SECCOMP: u32 = libc::SYS_seccomp as u32;
 
 #[expect(clippy::cast_possible_truncation, reason = "opcodes are 16 bits wide; libc types them as 32")]
 mod op {
@@ -23,16 +25,34 @@ mod op {
 
 /// Compiles a list, which knows the row of a number.
 pub(super) fn compile(row: impl Fn(u32) -> Option<&'static Row>) -> Vec<Instruction> {
-    let mut code = vec![
+    [&head()[..], &search(&ranges(row))].concat()
+}
+
+/// The same program, in which seccomp(2) is allowed with these words in the arguments behind its own, and without them denied.
+pub(super) fn with_door(program: &[Instruction], words: Words) -> Vec<Instruction> {
+    let (head, search) = program.split_at(head().len().min(program.len()));
+    let door = [
+        branch(op::IF_EQUAL, SECCOMP, 0, 6),
+        plain(op::LOAD, ARGUMENTS + 8 * 3),
+        branch(op::IF_EQUAL, words[0], 0, 3),
+        plain(op::LOAD, ARGUMENTS + 8 * 4),
+        branch(op::IF_EQUAL, words[1], 0, 1),
+        answer(Answer::Allowed),
+        answer(Answer::Denied),
+    ];
+    [head, &door, search].concat()
+}
+
+/// What every program begins with; behind it, the number is in the accumulator.
+fn head() -> [Instruction; 6] {
+    [
         plain(op::LOAD, ARCHITECTURE),
         branch(op::IF_EQUAL, table::ARCHITECTURE, 1, 0),
         answer(Answer::Kill),
         plain(op::LOAD, NUMBER),
         branch(op::IF_AT_LEAST, X32, 0, 1),
         answer(Answer::Denied),
-    ];
-    code.extend(search(&ranges(row)));
-    code
+    ]
 }
 
 /// What to do from one number on, up to the next range's.

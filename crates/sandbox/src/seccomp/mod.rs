@@ -15,7 +15,7 @@ mod tests;
 
 pub use calls::{CallError, Calls};
 
-use crate::sys::Instruction;
+use crate::sys::{Instruction, Words};
 use bailey_protocol::Profile;
 use std::sync::OnceLock;
 
@@ -32,6 +32,12 @@ pub(crate) fn program(profile: Profile) -> Option<&'static [Instruction]> {
         Profile::Custom => return None,
     };
     Some(cell.get_or_init(|| compile::compile(|number| table::row(profile, number))))
+}
+
+/// The same program for a process that may bind itself to a smaller one later: to that it needs words that nobody else knows, and what
+/// it starts does not.
+pub(crate) fn with_door(program: &[Instruction], words: Words) -> Vec<Instruction> {
+    compile::with_door(program, words)
 }
 
 /// The program of the worker: the strict one, and what merges take. Compiled at the first call, like the others.

@@ -1,6 +1,10 @@
 mod aarch64;
 
-use super::{CallError, Calls, compile::compile, table};
+use super::{
+    CallError, Calls,
+    compile::{compile, with_door},
+    table,
+};
 use crate::sys::Instruction;
 use bailey_protocol::Profile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,6 +104,39 @@ fn foreign_architectures_are_killed_and_x32_is_refused() {
     assert_eq!(run(&code, I386, libc::SYS_read as u32, [0; 6]), KILL);
     assert_eq!(run(&code, table::ARCHITECTURE, libc::SYS_read as u32 | 0x4000_0000, [0; 6]), EPERM);
     assert_eq!(run(&code, table::ARCHITECTURE, libc::SYS_read as u32, [0; 6]), ALLOW);
+}
+
+/// What waits for an order may bind itself to fewer calls with words that it alone knows; all else is as it was.
+#[test]
+fn a_door_opens_for_its_words_alone() {
+    let words = [0x1234_5678, 0x9abc_def0];
+    for profile in Profile::NAMED {
+        let (plain, code) = (compile_profile(profile), with_door(&compile_profile(profile), words));
+        let seccomp = libc::SYS_seccomp as u32;
+        let ask = |code: &[Instruction], first: u64, second: u64| {
+            run(code, table::ARCHITECTURE, seccomp, [1, 0, 0x7fff_0000, first, second, 0])
+        };
+        let [first, second] = words.map(u64::from);
+        assert_eq!(ask(&code, first, second), ALLOW, "{profile:?}");
+        for (first, second) in
+            [(0, 0), (first, 0), (0, second), (second, first), (first, first), (second, second)]
+        {
+            assert_eq!(ask(&code, first, second), EPERM, "{profile:?} {first:x} {second:x}");
+        }
+        // The control: without a door there are no such words.
+        assert_eq!(ask(&plain, first, second), EPERM, "{profile:?}");
+        for number in (0..600).filter(|number| *number != seccomp) {
+            for arguments in [[0; 6], [1, 2, 3, first, second, 6], [u64::MAX; 6]] {
+                let answers = [&plain, &code].map(|code| run(code, table::ARCHITECTURE, number, arguments));
+                assert_eq!(answers[0], answers[1], "{profile:?} {number} {arguments:x?}");
+            }
+        }
+        assert_eq!(run(&code, 0x4000_0003, seccomp, [1, 0, 0, first, second, 0]), KILL, "{profile:?}");
+        assert_eq!(
+            run(&code, table::ARCHITECTURE, seccomp | 0x4000_0000, [1, 0, 0, first, second, 0]),
+            EPERM
+        );
+    }
 }
 
 #[test]

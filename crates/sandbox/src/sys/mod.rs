@@ -233,16 +233,56 @@ pub(crate) fn set_host_name(name: &str) -> io::Result<()> {
     check(i64::from(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) })).map(drop)
 }
 
-/// Binds this thread, and all that it will start, to a filter of system calls. It needs no_new_privs.
+/// What a filter of system calls may ask for before it allows another: behind the three arguments of seccomp(2), which the kernel
+/// does not look at.
+pub(crate) type Words = [u32; 2];
+
+/// Words that nobody can guess.
+///
+/// # Errors
+/// `ENOSYS` on a kernel before 3.17.
+pub(crate) fn random_words() -> io::Result<Words> {
+    let mut words = Words::default();
+    // SAFETY: memory of that size, of which any bytes are a value. So few come whole, or not at all.
+    check(unsafe { libc::getrandom((&raw mut words).cast(), size_of_val(&words), 0) } as i64)?;
+    Ok(words)
+}
+
+/// Calls to no effect what is called when somebody waits, and has some memory ready: in a process that was forked, whatever is used
+/// first is a fault of a page.
+pub(crate) fn touch() {
+    std::hint::black_box((vec![1u8; 2 * sibling::STACK_BYTES], [1u8; sibling::STACK_BYTES]));
+    let myself = rustix::process::getpid();
+    // SAFETY: nothing is asked for but what is; a process is no child of its own, and no signal of this number needs a handler.
+    unsafe {
+        libc::sigprocmask(libc::SIG_BLOCK, ptr::null(), ptr::null_mut());
+        libc::sigaction(libc::SIGPIPE, ptr::null(), ptr::null_mut());
+        libc::sched_getaffinity(0, 0, ptr::null_mut());
+        libc::waitpid(myself.as_raw_pid(), ptr::null_mut(), libc::WNOHANG);
+        libc::poll(ptr::null_mut(), 0, 0);
+    }
+}
+
+/// Binds this thread, and all that it will start, to a filter of system calls. It needs no_new_privs, and behind a filter with a door
+/// its words.
 ///
 /// # Errors
 /// `EINVAL` for a program that the kernel does not accept, `EACCES` without no_new_privs.
-pub(crate) fn set_seccomp_filter(program: &[Instruction]) -> io::Result<()> {
+pub(crate) fn set_seccomp_filter(program: &[Instruction], words: Words) -> io::Result<()> {
     let length = u16::try_from(program.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
     // SAFETY: a sock_fprog of the right length, which the kernel copies and does not write to.
-    check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
-        .map(drop)
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            0,
+            &raw const program,
+            u64::from(words[0]),
+            u64::from(words[1]),
+        )
+    })
+    .map(drop)
 }
 
 fn check(result: i64) -> io::Result<i64> {

@@ -5,7 +5,7 @@ use rustix::process::Pid;
 use std::ffi::{CString, c_char, c_int, c_void};
 
 /// For a call of a C library's and the handful that follow.
-const STACK_BYTES: usize = 64 << 10;
+pub(super) const STACK_BYTES: usize = 16 << 10;
 
 /// What the new process is to become.
 struct Errand {
@@ -15,6 +15,10 @@ struct Errand {
     env: Vec<*const c_char>,
     /// Whether none could.
     has_failed: bool,
+    /// The process that stands still.
+    before: c_int,
+    /// Where that may run.
+    processors: libc::cpu_set_t,
 }
 
 /// Starts the first of some programs that can be executed, as a child of this process's own parent and leader of a session. It
@@ -23,8 +27,19 @@ struct Errand {
 /// What executes a program itself first takes down all that it has in memory, while whoever ordered it waits. A process that only
 /// borrows its memory has nothing to take down: this one does that at its end, beside the program. Until the program runs, this one stands still (vfork(2)).
 pub(crate) fn start_sibling(programs: &[CString], argv: &[CString], env: &[CString]) -> Option<Pid> {
-    let mut errand =
-        Errand { programs: pointers(programs), argv: pointers(argv), env: pointers(env), has_failed: false };
+    // SAFETY: all zeroes is a set without members.
+    let mut processors = unsafe { std::mem::zeroed() };
+    // SAFETY: a set and its size. Where nothing comes of it, it stays without members, which nobody is given.
+    unsafe { libc::sched_getaffinity(0, size_of_val(&processors), &raw mut processors) };
+    let mut errand = Errand {
+        programs: pointers(programs),
+        argv: pointers(argv),
+        env: pointers(env),
+        has_failed: false,
+        // SAFETY: getpid has no preconditions.
+        before: unsafe { libc::getpid() },
+        processors,
+    };
     // Not filled: what is touched first is a fault of a page.
     let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT | libc::SIGCHLD;
@@ -49,6 +64,22 @@ extern "C" fn become_it(errand: *mut c_void) -> c_int {
     // It leads nobody's group, so this cannot fail.
     // SAFETY: setsid has no preconditions.
     unsafe { libc::setsid() };
+    // The other goes on once the program runs, to take down its memory: not here, where the program would wait for that. With one
+    // processor there is no other place, and where this is refused it is only slower.
+    // Asked of the kernel: what the C library knows is where the other one was.
+    let mut here: libc::c_uint = 0;
+    let nowhere = std::ptr::null_mut::<c_void>();
+    // SAFETY: a number to be filled in, the set is one, and CPU_CLR checks its bounds.
+    unsafe {
+        if libc::syscall(libc::SYS_getcpu, &raw mut here, nowhere, nowhere) == 0 {
+            libc::CPU_CLR(here as usize, &mut errand.processors);
+            libc::sched_setaffinity(
+                errand.before,
+                size_of::<libc::cpu_set_t>(),
+                &raw const errand.processors,
+            );
+        }
+    }
     for program in &errand.programs {
         if !program.is_null() {
             // SAFETY: a string ended by NUL and two arrays of such, ended by a null pointer.

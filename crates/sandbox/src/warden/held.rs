@@ -87,6 +87,7 @@ impl Unclaimed {
             socket,
             live: BTreeMap::new(),
             asked: 0,
+            ready: None,
             is_broken: false,
             is_unsure: false,
             header,
@@ -105,6 +106,8 @@ pub(super) struct Held {
     pub(super) live: BTreeMap<u64, Living>,
     /// How many it was asked for.
     pub(super) asked: u64,
+    /// Its sandbox that waits for the next order.
+    pub(super) ready: Option<Ready>,
     /// Whether it makes no sandboxes any more.
     pub(super) is_broken: bool,
     /// Whether what it shows of the host was not looked at since its last sandbox began.
@@ -116,6 +119,21 @@ pub(super) struct Held {
     programs: Vec<Identity>,
     /// The control group that it sits in.
     pub(super) group: Option<Group>,
+}
+
+/// A sandbox that waits, and nothing lives beside it.
+pub(super) struct Ready {
+    /// Where its order goes to.
+    pub(super) socket: OwnedFd,
+    /// What the size of its /dev/shm follows.
+    pub(super) memory_bytes: u64,
+}
+
+impl Ready {
+    /// Whether it is made for this.
+    pub(super) fn fits(&self, header: &Header) -> bool {
+        header.extra_reads.is_empty() && self.memory_bytes == header.limits.memory_bytes
+    }
 }
 
 /// A sandbox that lives.

@@ -10,7 +10,7 @@ use crate::{
     tree,
     wire::{self, Forward, Header, Message, Streams, View},
 };
-use bailey_protocol::Wall;
+use bailey_protocol::{Limits, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{
@@ -30,9 +30,31 @@ use std::{
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Go;
 
+/// What a holder is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Word {
+    /// An order that it sees to.
+    Start(Box<Forward>),
+    /// One that went to the sandbox that waits, which the warden knows by [`Notice::Ready`]. With it comes the control socket.
+    Began {
+        /// Which it is.
+        number: u64,
+        /// How much it may put on disk.
+        limits: Limits,
+    },
+}
+
 /// What the warden hears. Sandboxes are counted from 0.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum Notice {
+    /// A sandbox waits for its order, which can be given to it directly: so an order waits for one process less. With this comes where
+    /// it waits.
+    Ready {
+        /// Which order it waits for.
+        number: u64,
+        /// What the size of its /dev/shm follows.
+        memory_bytes: u64,
+    },
     /// This sandbox is gone.
     Ended(u64),
     /// This one was not made, and this holder will make none.
@@ -128,8 +150,10 @@ fn prepare(
 
 /// Answers every order with the reason why there can be no sandbox.
 fn refuse(reason: &str, socket: &OwnedFd) -> io::Result<()> {
-    while let Some((forward, mut fds)) = wire::receive::<Forward>(socket.as_fd())? {
-        let streams = Streams::take(&mut fds);
+    while let Some((word, tail, mut fds)) = wire::receive_with::<Word>(socket.as_fd())? {
+        // Nothing that could begin without this process was ever told of.
+        let Word::Start(forward) = word else { continue };
+        let streams = Streams::take(tail, &mut fds);
         if let Some(streams) = &streams {
             drop(wire::send(streams.control.as_fd(), &Message::Refused(reason.to_owned()), &[]));
         }
@@ -175,6 +199,10 @@ struct Holder<'a> {
     spare: Option<Spare>,
     /// Whether one died by itself: then the next is made when it is needed.
     has_lost_spare: bool,
+    /// By which signal it did.
+    lost_by: Option<i32>,
+    /// Which order comes next.
+    next: u64,
     /// Whether a sandbox may have looked at the overlay, which then may hide what the host changed since.
     has_served: bool,
 }
@@ -193,6 +221,8 @@ impl<'a> Holder<'a> {
             live: HashMap::new(),
             spare: None,
             has_lost_spare: false,
+            lost_by: None,
+            next: 0,
             has_served: false,
         }
     }
@@ -226,14 +256,23 @@ impl<'a> Holder<'a> {
                 look_at = Instant::now() + (begin.elapsed() * 3).clamp(TICK, TICK_MAX);
             }
             if has_order {
-                let Some((forward, fds)) = wire::receive::<Forward>(self.socket.as_fd())? else {
+                let Some((word, tail, mut fds)) = wire::receive_with::<Word>(self.socket.as_fd())? else {
                     return Ok(());
                 };
                 if self.live.is_empty() {
                     self.measure();
                     look_at = Instant::now() + TICK;
                 }
-                self.start(&forward, fds)?;
+                self.has_served = true;
+                match word {
+                    Word::Start(forward) => {
+                        let streams = Streams::take(tail, &mut fds).ok_or_else(without_descriptors)?;
+                        self.start(&forward, streams, fds)?;
+                    }
+                    Word::Began { number, limits } => {
+                        self.began(number, limits, fds.pop_front().ok_or_else(without_descriptors)?)?;
+                    }
+                }
             }
         }
     }
@@ -246,8 +285,22 @@ impl<'a> Holder<'a> {
         let is_for_many = matches!(self.header.view, View::Workspace | View::Layers);
         if is_idle && is_for_many && !watch::has_input(self.socket.as_fd()) {
             // What fails here fails again, and is told, when it is needed.
-            self.spare = self.make(&self.header, Vec::new(), true).ok();
-            self.has_lost_spare = self.spare.is_none();
+            match self.make(&self.header, Vec::new(), true) {
+                Ok(spare) => {
+                    self.offer(&spare);
+                    self.spare = Some(spare);
+                }
+                Err(_) => self.has_lost_spare = true,
+            }
+        }
+    }
+
+    /// Tells the warden of the sandbox that waits. Not of one whose folder is measured before anything runs in it.
+    fn offer(&self, spare: &Spare) {
+        if self.folder.is_none() {
+            let ready = Notice::Ready { number: self.next, memory_bytes: spare.memory_bytes };
+            // Where it does not get there, its orders come here.
+            let _ = wire::send(self.socket.as_fd(), &ready, &[spare.socket.as_fd()]);
         }
     }
 
@@ -297,19 +350,23 @@ impl<'a> Holder<'a> {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if self.spare.take_if(|spare| spare.init == pid).is_some() {
                 self.has_lost_spare = true;
+                self.lost_by = status.terminating_signal();
             }
             let Some(Live { number, control, .. }) = self.live.remove(&pid) else { continue };
-            let gone = Message::Gone { signal: status.terminating_signal() };
-            drop(wire::send(control.as_fd(), &gone, &[]));
-            wire::send(self.socket.as_fd(), &Notice::Ended(number), &[])?;
+            self.tell_gone(number, &control, status.terminating_signal())?;
         }
         Ok(())
+    }
+
+    fn tell_gone(&self, number: u64, control: &OwnedFd, signal: Option<i32>) -> io::Result<()> {
+        drop(wire::send(control.as_fd(), &Message::Gone { signal }, &[]));
+        wire::send(self.socket.as_fd(), &Notice::Ended(number), &[])
     }
 
     /// Lets go of what the last sandboxes looked at. All of them are waited for, so nothing keeps their mount alive.
     fn renew(&mut self) -> Result<(), String> {
         self.has_served = false;
-        self.has_lost_spare = false;
+        (self.has_lost_spare, self.lost_by) = (false, None);
         // Made beside the old mount, it was passed over: it would keep that alive.
         self.dismiss();
         let Some(stage) = &mut self.stage else { return Ok(()) };
@@ -355,17 +412,13 @@ impl<'a> Holder<'a> {
         }
     }
 
-    fn start(&mut self, forward: &Forward, mut fds: VecDeque<OwnedFd>) -> io::Result<()> {
-        let streams =
-            Streams::take(&mut fds).ok_or_else(|| io::Error::other("an order without descriptors"))?;
+    fn start(&mut self, forward: &Forward, streams: Streams, mut fds: VecDeque<OwnedFd>) -> io::Result<()> {
         let extra = fds.drain(..forward.extra.min(fds.len())).collect();
         let number = forward.number;
-        self.has_served = true;
+        self.next = number + 1;
         match self.hand_over(forward, &streams, extra, &fds) {
             Ok(init) => {
-                let disk_bytes = forward.header.limits.disk_bytes;
-                self.header.limits = forward.header.limits.clone();
-                self.live.insert(init, Live { number, control: streams.control, disk_bytes, is_told: false });
+                self.enter(init, number, streams.control, forward.header.limits.clone());
                 Ok(())
             }
             Err(reason) => {
@@ -376,29 +429,52 @@ impl<'a> Holder<'a> {
         }
     }
 
+    /// Learns of an order that went to the sandbox that waits.
+    fn began(&mut self, number: u64, limits: Limits, control: OwnedFd) -> io::Result<()> {
+        self.next = number + 1;
+        match self.spare.take() {
+            Some(spare) => {
+                self.enter(spare.init, number, control, limits);
+                Ok(())
+            }
+            // It is gone already, with or without having done it.
+            None => self.tell_gone(number, &control, self.lost_by),
+        }
+    }
+
+    fn enter(&mut self, init: Pid, number: u64, control: OwnedFd, limits: Limits) {
+        let disk_bytes = limits.disk_bytes;
+        self.live.insert(init, Live { number, control, disk_bytes, is_told: false });
+        self.header.limits = limits;
+    }
+
     /// Gives an order to the sandbox that waits, where that fits, or to one that is made for it. Returns its init.
     fn hand_over(
         &mut self,
         forward: &Forward,
-        streams: &Streams<OwnedFd>,
+        streams: &Streams,
         extra: Vec<OwnedFd>,
         rest: &VecDeque<OwnedFd>,
     ) -> Result<Pid, String> {
-        let fds: Vec<BorrowedFd<'_>> =
-            streams.borrow().into_iter().chain(rest.iter().map(AsFd::as_fd)).collect();
+        let (tail, mut fds) = streams.borrow();
+        fds.extend(rest.iter().map(AsFd::as_fd));
         let Header { extra_reads, limits, .. } = &forward.header;
         let fits = |spare: &mut Spare| extra_reads.is_empty() && spare.memory_bytes == limits.memory_bytes;
         if let Some(spare) = self.spare.take_if(fits) {
             // It may have died, and is reaped with the others.
-            if wire::send(spare.socket.as_fd(), forward, &fds).is_ok() {
+            if wire::send_with(spare.socket.as_fd(), &forward.grant, tail, &fds).is_ok() {
                 return Ok(spare.init);
             }
         }
         let made = self.make(&forward.header, extra, false)?;
-        wire::send(made.socket.as_fd(), forward, &fds)
+        wire::send_with(made.socket.as_fd(), &forward.grant, tail, &fds)
             .map_err(|error| format!("the sandbox does not answer: {error}"))?;
         Ok(made.init)
     }
+}
+
+fn without_descriptors() -> io::Error {
+    io::Error::other("an order without descriptors")
 }
 
 /// A look at a folder opens the directories in one another's place, of which there may be more than a shell lets a program have.

@@ -10,7 +10,7 @@ use crate::{
     mask, stage,
     sys::{self, SignalFd},
     tree,
-    wire::{self, Ended, Forward, Handover, Header, Job, Message, Streams, View},
+    wire::{self, Ended, Grant, Handover, Header, Job, Message, Streams, View},
 };
 use bailey_protocol::{SessionId, Wall};
 use rustix::{
@@ -90,15 +90,18 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     call(SPARE);
     let ready = ready(ground, header, has_root, &extra, is_ahead);
     drop(extra);
-    let Ok(Some((forward, mut rest))) = wire::receive::<Forward>(socket.as_fd()) else { sys::exit(0) };
+    let order = wire::receive_with::<Grant>(socket.as_fd());
+    let Ok(Some((grant, tail, mut rest))) = order else { sys::exit(0) };
+    let Some(streams) = Streams::take(tail, &mut rest) else { sys::exit(125) };
+    let ran = ready.and_then(|ready| run(ground, header, has_root, ready, &grant, &streams, rest));
+    // Nobody waits for this any more.
     drop(socket);
     call(INIT);
-    let Some(streams) = Streams::take(&mut rest) else { sys::exit(125) };
-    let reason = match ready.and_then(|ready| run(ground, has_root, ready, &forward, &streams, rest)) {
+    let reason = match ran {
         Ok((mut watch, over)) => {
-            let Streams { job, stdin, stdout, stderr, control } = streams;
+            let Streams { paper, stdin, stdout, stderr, control } = streams;
             // Whoever reads of these reads to the payload's end, which is before this process's.
-            drop((job, stdin, stdout, stderr));
+            drop((paper, stdin, stdout, stderr));
             let ended = watch.wait(&control);
             // Before the runtime, which may ask for the next at once.
             let _ = rustix::io::write(&over, &1u64.to_ne_bytes());
@@ -160,30 +163,31 @@ fn ready(
 /// Finishes the sandbox for what is to be done, gives up what init may and hands that over to the payload's process.
 fn run(
     ground: &Ground,
+    header: &Header,
     has_root: bool,
     ready: Ready,
-    forward: &Forward,
-    streams: &Streams<OwnedFd>,
+    grant: &Grant,
+    streams: &Streams,
     mut rest: VecDeque<OwnedFd>,
 ) -> Result<(Watch, OwnedFd), String> {
     let Ready { signals, no_routes, payload, socket } = ready;
     let unread = |error: io::Error| format!("the job cannot be read: {error}");
     if !ground.is_trusting() {
         // The payload's process reads it again, and must find what was checked here.
-        wire::check_sealed(&streams.job).map_err(unread)?;
+        streams.paper.check().map_err(unread)?;
     }
-    let job: Job = wire::unseal_shared(&streams.job).map_err(unread)?;
+    let job = streams.paper.read().map_err(unread)?;
     if !ground.is_trusting() {
-        let lease = charter::lease(&ground.config, forward.header.session)?;
-        charter::check(&ground.config.calls, lease, forward.header.view, &job)?;
+        let lease = charter::lease(&ground.config, header.session)?;
+        charter::check(&ground.config.calls, lease, header.view, &job)?;
     }
-    let doors: Vec<OwnedFd> = rest.drain(..forward.doors.min(rest.len())).collect();
+    let doors: Vec<OwnedFd> = rest.drain(..grant.doors.min(rest.len())).collect();
     let over = rest.pop_front().ok_or("an order without descriptors")?;
-    let events = rest.pop_front().filter(|_| forward.has_events);
+    let events = rest.pop_front().filter(|_| grant.has_events);
     cgroup::join(&doors, Some(payload)).map_err(|error| format!("the control group: {error}"))?;
-    let covered = if has_root { cover(ground, &forward.header, &job)? } else { Vec::new() };
+    let covered = if has_root { cover(ground, header, &job)? } else { Vec::new() };
     // The payload's process gave up its own long ago, and has done nothing but wait since.
-    if !ground.lacks(forward.header.session, Wall::NoCapabilities) {
+    if !ground.lacks(header.session, Wall::NoCapabilities) {
         payload::drop_capabilities()?;
     }
     let events = events.map(|events| {
@@ -191,21 +195,21 @@ fn run(
         (events, before)
     });
     // Where there is no wall before the network, there is no door in it.
-    let is_bare = ground.shape(forward.header.session) != Shape::Walled;
+    let is_bare = ground.shape(header.session) != Shape::Walled;
     let door = (job.way.is_some() && !is_bare).then(|| listen(&streams.control)).transpose();
     let door = door.map_err(|error| format!("a listener for the network door: {error}"))?;
-    let handover = handover(ground, forward, door);
+    let handover = handover(ground, header, grant, door);
     if handover.watched.contains(&Wall::PidsLimit) {
         bound(payload, job.limits.pids)?;
     }
     let memory_bytes = handover.watched.contains(&Wall::MemoryLimit).then_some(job.limits.memory_bytes);
     let masked = if covered.is_empty() { None } else { Some(sealed(&covered)?) };
-    let mut fds = streams.borrow().to_vec();
+    let (tail, mut fds) = streams.borrow();
     fds.extend(masked.iter().map(AsFd::as_fd));
-    wire::send(socket.as_fd(), &handover, &fds)
+    wire::send_with(socket.as_fd(), &handover, tail, &fds)
         .map_err(|error| format!("the payload's process does not answer: {error}"))?;
     let wall = Duration::from_millis(job.limits.wall_ms);
-    let is_alone = !ground.lacks(forward.header.session, Wall::NetNamespace);
+    let is_alone = !ground.lacks(header.session, Wall::NetNamespace);
     let no_routes = is_alone.then_some(no_routes);
     let disk_bytes = job.limits.disk_bytes;
     let payload = Payload { pid: payload, socket: Some(socket), early: Vec::new() };
@@ -236,16 +240,16 @@ fn bound(payload: Pid, pids: u32) -> Result<(), String> {
 }
 
 /// What holds and what is watched; a limit is one or the other.
-fn handover(ground: &Ground, forward: &Forward, door: Option<u16>) -> Handover {
-    let (without, session) = (&ground.config.without, forward.header.session);
-    let limits: BTreeSet<Wall> = forward.limits.difference(without).copied().collect();
+fn handover(ground: &Ground, header: &Header, grant: &Grant, door: Option<u16>) -> Handover {
+    let (without, session) = (&ground.config.without, header.session);
+    let limits: BTreeSet<Wall> = grant.limits.difference(without).copied().collect();
     let watched = [Wall::MemoryLimit, Wall::DiskLimit].into_iter();
     let mut watched: BTreeSet<Wall> =
         watched.filter(|wall| !limits.contains(wall) && !ground.lacks(session, *wall)).collect();
     if is_uncounted(ground, session, &limits) {
         watched.insert(Wall::PidsLimit);
     }
-    let absent = forward.absent.iter().cloned();
+    let absent = grant.absent.iter().cloned();
     let absent = absent.chain(without.iter().map(|wall| format!("{wall}: left away by a test")));
     let shape = match ground.shape(session) {
         Shape::Walled => None,

@@ -34,7 +34,7 @@ use crate::{
     mask,
     plan::Plan,
     seccomp, sys,
-    wire::{self, Wish},
+    wire::{self, Streams, Wish},
 };
 use bailey_protocol::{Profile, SessionId, Wall};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -43,7 +43,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     io::{self, Write as _},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
     process::{Child, ExitCode, Stdio},
     time::Duration,
@@ -145,9 +145,19 @@ impl Warden {
         coming.ready(config)
     }
 
-    /// Sends an order.
-    pub(crate) fn order(&self, order: &Order, fds: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {
-        wire::send(self.process.socket.as_fd(), order, fds).map_err(|error| match error.kind() {
+    /// Sends an order for a sandbox.
+    pub(crate) fn make(&self, wish: Wish, streams: &Streams) -> io::Result<()> {
+        let (tail, fds) = streams.borrow();
+        self.send(&Order::Start(wish), tail, &fds)
+    }
+
+    /// Sends another order.
+    pub(crate) fn order(&self, order: &Order, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.send(order, &[], fds)
+    }
+
+    fn send(&self, order: &Order, tail: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        wire::send_with(self.process.socket.as_fd(), order, tail, fds).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
                 io::Error::other("the maker of sandboxes has ended; start Bailey again")
             }

@@ -2,17 +2,18 @@
 //!
 //! First what does not depend on the payload, while nobody waits for it: capabilities, as long as they may be given up, then
 //! no_new_privs, which Landlock and seccomp need, then Landlock, whose rules are opened files. None of it can be taken
-//! back. Then this process waits, and has seen nothing yet that anybody else wrote. With what is to be done come the limits, which can be
-//! lowered behind all of that, and seccomp last, because it forbids most of the above and is chosen by what is to be done.
+//! back. Then, where most of what comes has the same system calls, seccomp, which forbids most of the above. Then this process waits, and
+//! has seen nothing yet that anybody else wrote. With what is to be done come the limits, which can be lowered behind all of that, and
+//! seccomp, where that is to have fewer calls, or nobody could say which.
 
 use super::{Ground, init, way};
 use crate::{
     charter,
     config::Shape,
-    facts::{self, Known, Namespaces},
+    facts::{self, Known, Namespaces, Status},
     plan::USER,
     ruleset, seccomp, sys,
-    wire::{self, Handover, Header, Job, Message, Named, Shown, Streams, Task, View},
+    wire::{self, Grant, Handover, Header, Job, Message, Named, Shown, Streams, Task, View},
     worker::{self, Unseen},
 };
 use bailey_protocol::{Command, Isolation, Level, Limits, Profile, Wall};
@@ -24,8 +25,9 @@ use rustix::{
     },
     thread::{CapabilitySet, CapabilitySets},
 };
+use serde::{Serialize, de::DeserializeOwned};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::{CString, OsStr, OsString},
     fs::File,
     os::{
@@ -41,6 +43,7 @@ struct Start<'a> {
     header: &'a Header,
     job: Job,
     known: Known,
+    bound: Option<Bound>,
     /// What of the workspace is masked.
     covered: Vec<PathBuf>,
     /// Standard input, output and error.
@@ -57,14 +60,17 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: 
     if sys::close_all_but(&[socket.as_raw_fd(), 2]).is_err() {
         sys::exit(125);
     }
-    let known = ahead(ground, header);
+    let mut known = ahead(ground, header);
+    let mut bound = None;
     if is_ahead {
         rehearse(ground, header);
+        bound = known.as_mut().ok().and_then(|known| bind(ground, header, known));
     }
     // It ends with its init.
-    let Ok(Some((handover, mut fds))) = wire::receive::<Handover>(socket.as_fd()) else { sys::exit(0) };
+    let order = wire::receive_with::<Handover>(socket.as_fd());
+    let Ok(Some((handover, tail, mut fds))) = order else { sys::exit(0) };
     init::call(init::PAYLOAD);
-    let Some(Streams { job, stdin, stdout, stderr, control }) = Streams::take(&mut fds) else {
+    let Some(Streams { paper, stdin, stdout, stderr, control }) = Streams::take(tail, &mut fds) else {
         sys::exit(125)
     };
     let become_it = || {
@@ -77,8 +83,9 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: 
         become_payload(Start {
             ground,
             header,
-            job: wire::unseal(job).map_err(read)?,
+            job: paper.read().map_err(read)?,
             known: Known { limits, watched, absent, ..known },
+            bound,
             covered: covered.into_iter().map(PathBuf::from).collect(),
             streams: [stdin, stdout, stderr],
             control: control.as_fd(),
@@ -124,6 +131,35 @@ fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
     Ok(known)
 }
 
+/// The system calls that this process bound itself to before it knew what is to be done.
+struct Bound {
+    program: &'static [sys::Instruction],
+    /// With these it may bind itself to fewer.
+    words: sys::Words,
+}
+
+/// Binds this process to the system calls that most of what comes has. None where there are none such, or it is not bound.
+fn bind(ground: &Ground, header: &Header, known: &mut Known) -> Option<Bound> {
+    let program = usual(ground, header)?;
+    let words = sys::random_words().ok()?;
+    sys::set_seccomp_filter(&seccomp::with_door(program, words), sys::Words::default()).ok()?;
+    known.has_filter = true;
+    known.status = Some(Status::of_self());
+    Some(Bound { program, words })
+}
+
+/// The system calls of commands, of which none has more. Not where they are so few that nobody could receive what is to be done.
+fn usual(ground: &Ground, header: &Header) -> Option<&'static [sys::Instruction]> {
+    let is_walled =
+        ground.shape(header.session) == Shape::Walled && !ground.lacks(header.session, Wall::Seccomp);
+    // A command that asks for more was refused by then, but for a test's control.
+    if !is_walled || header.view != View::Workspace || ground.is_trusting() {
+        return None;
+    }
+    let profile = ground.config.calls.profile();
+    matches!(profile, Profile::Standard | Profile::StandardNet).then(|| seccomp::program(profile)).flatten()
+}
+
 /// Where memory runs out the kernel takes what is started here, and not its init, which tells of it, or anybody of the host's
 /// (proc_pid_oom_score_adj(5)). Behind Landlock nobody changes it; where it cannot be said, the kernel chooses.
 fn first_where_memory_ends() -> Result<(), String> {
@@ -139,6 +175,7 @@ fn first_where_memory_ends() -> Result<(), String> {
 /// Goes through what an order takes, while nobody waits: in a process that was just forked, whatever is touched first is a fault
 /// of a page. What comes of it is thrown away.
 pub(super) fn rehearse(ground: &Ground, header: &Header) {
+    sys::touch();
     let command = Command {
         argv: vec!["true".into()],
         cwd: header.yard.project.to_string_lossy().as_ref().into(),
@@ -153,8 +190,20 @@ pub(super) fn rehearse(ground: &Ground, header: &Header) {
     let started = Message::Started(facts::look(&isolation, Known::default()));
     let task = Task::Run(command, None);
     let job = Job { task, isolation, limits: header.limits.clone(), is_first: false, way: None };
-    let read = serde_json::to_vec(&job).map(|bytes| serde_json::from_slice::<Job>(&bytes).is_ok());
-    std::hint::black_box((env, serde_json::to_vec(&started).is_ok(), read.is_ok()));
+    let grant = Grant {
+        limits: BTreeSet::from([Wall::MemoryLimit]),
+        absent: vec!["".into()],
+        doors: 0,
+        has_events: true,
+    };
+    let handover =
+        Handover { limits: grant.limits.clone(), watched: BTreeSet::new(), absent: Vec::new(), door: None };
+    std::hint::black_box((env, again(&started), again(&job), again(&grant), again(&handover)));
+}
+
+/// Whether something can be written down and read again.
+fn again<T: Serialize + DeserializeOwned>(value: &T) -> bool {
+    serde_json::to_vec(value).is_ok_and(|bytes| serde_json::from_slice::<T>(&bytes).is_ok())
 }
 
 /// Messages go by write(2), which both profiles allow, and not by sendmsg(2).
@@ -165,7 +214,7 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 }
 
 fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
-    let Start { ground, header, mut job, mut known, covered, streams, control, door, socket } = start;
+    let Start { ground, header, mut job, mut known, bound, covered, streams, control, door, socket } = start;
     let lacks = |wall| ground.lacks(header.session, wall);
     let shape = ground.shape(header.session);
     if let Task::Run(command, _) | Task::Git(command) = &job.task {
@@ -179,11 +228,12 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
     }
     // Our own worker needs no more than ever.
     let is_filtered = !lacks(Wall::Seccomp) || shape == Shape::Direct && matches!(job.task, Task::Work(_));
-    if is_filtered {
-        match sys::set_seccomp_filter(program(ground, header, &job)) {
-            Ok(()) => known.has_filter = true,
-            Err(error) => known.absent.push(format!("seccomp: {error}")),
-        }
+    let program = program(ground, header, &job);
+    let is_bound = bound.as_ref().is_some_and(|bound| std::ptr::eq(bound.program, program));
+    if is_filtered && !is_bound {
+        let set = sys::set_seccomp_filter(program, bound.map(|bound| bound.words).unwrap_or_default());
+        known.has_filter = set.is_ok();
+        known.absent.extend(set.err().map(|error| format!("seccomp: {error}")));
     }
     if job.isolation.profile == Profile::Custom {
         ground.config.calls.name().clone_into(&mut known.custom);
@@ -286,10 +336,17 @@ fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), S
         rows.push((Resource::Nproc, u64::from(limits.pids) + 2));
         known.limits.insert(Wall::PidsLimit);
     }
+    let set = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     for (resource, most) in rows {
-        let hard = rustix::process::getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
-        setrlimit(resource, Rlimit { current: Some(hard), maximum: Some(hard) })
-            .map_err(|error| format!("a limit of {resource:?}: {error}"))?;
+        match set(resource, most) {
+            // It is lower already.
+            Err(Errno::PERM) => {
+                let hard = rustix::process::getrlimit(resource).maximum;
+                set(resource, hard.map_or(most, |hard| hard.min(most)))
+            }
+            done => done,
+        }
+        .map_err(|error| format!("a limit of {resource:?}: {error}"))?;
     }
     Ok(())
 }
@@ -415,7 +472,9 @@ fn execute(
 
     let failed = |error: std::io::Error| format!("standard streams: {error}");
     // The warden has no standard input, so one of these may bear the number of another's place.
-    let apart = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, 3);
+    let apart = |fd: OwnedFd| {
+        if fd.as_raw_fd() > 2 { Ok(fd) } else { rustix::io::fcntl_dupfd_cloexec(&fd, 3) }
+    };
     let socket = socket.map(apart).transpose().map_err(|error| failed(error.into()))?;
     let streams = streams.map(apart);
     for (number, stream) in (0..).zip(streams) {

@@ -2,8 +2,8 @@
 
 use super::{
     Ground, Order,
-    held::{Before, Held, Living, Unclaimed},
-    holder::{self, Birth, Kind},
+    held::{Before, Held, Living, Ready, Unclaimed},
+    holder::{self, Birth, Kind, Notice, Word},
     own, probe, remove,
     shown::identity,
     watch,
@@ -16,7 +16,7 @@ use crate::{
     stage::{self, Opened, StageError, Tools},
     sys::{self, Namespaces},
     tree,
-    wire::{self, Forward, Header, Layer, Message, Streams, Swap, Swapped, View, Wish},
+    wire::{self, Forward, Grant, Header, Layer, Message, Streams, Swap, Swapped, View, Wish},
 };
 use bailey_protocol::{Blob, Level, Limits, SessionId, Wall};
 use rustix::{
@@ -112,9 +112,11 @@ impl Server {
             // Notices first: an order must not meet a holder whose last sandbox has just gone.
             self.hear_holders();
             if is_ordered {
-                let Some((order, fds)) = wire::receive::<Order>(self.socket.as_fd())? else { return Ok(()) };
+                let Some((order, tail, fds)) = wire::receive_with::<Order>(self.socket.as_fd())? else {
+                    return Ok(());
+                };
                 match order {
-                    Order::Start(wish) => self.start(wish, fds),
+                    Order::Start(wish) => self.start(wish, tail, fds),
                     Order::Prepare { session } => self.prepare(session),
                     Order::Forget { session } => self.forget(session),
                     Order::Look { session } => self.look(session, &fds),
@@ -130,9 +132,15 @@ impl Server {
             let Some(holder) = self.holders.get_mut(&key) else { continue };
             let mut is_gone = false;
             while !is_gone && watch::has_input(holder.socket.as_fd()) {
-                let ended = match wire::receive::<holder::Notice>(holder.socket.as_fd()) {
-                    Ok(Some((holder::Notice::Ended(number), _))) => number,
-                    Ok(Some((holder::Notice::Refused(number), _))) => {
+                let ended = match wire::receive::<Notice>(holder.socket.as_fd()) {
+                    Ok(Some((Notice::Ready { number, memory_bytes }, mut fds))) => {
+                        // One for an order that has come meanwhile has that, or will be gone with what that does.
+                        let ready = fds.pop_front().filter(|_| number == holder.asked);
+                        holder.ready = ready.map(|socket| Ready { socket, memory_bytes });
+                        continue;
+                    }
+                    Ok(Some((Notice::Ended(number), _))) => number,
+                    Ok(Some((Notice::Refused(number), _))) => {
                         holder.is_broken = true;
                         number
                     }
@@ -196,6 +204,8 @@ impl Server {
 
     /// Makes what a session's next effects need before they come. What fails here fails again, and is told, then.
     fn prepare(&mut self, session: SessionId) {
+        // Whoever says what comes next was told of the last one's end before that was gone, and a holder is looked at afterwards.
+        self.settle(session);
         for view in [View::Workspace, View::Layers] {
             // What commands leave alone needs nobody who looks through it.
             let is_idle = self.ground.shape(session) == Shape::Direct || self.is_bare(session);
@@ -262,15 +272,15 @@ impl Server {
         drop(wire::tell(control.as_fd(), &swapped));
     }
 
-    fn start(&mut self, wish: Wish, mut fds: VecDeque<OwnedFd>) {
-        let Some(streams) = Streams::take(&mut fds) else { return };
+    fn start(&mut self, wish: Wish, tail: Vec<u8>, mut fds: VecDeque<OwnedFd>) {
+        let Some(streams) = Streams::take(tail, &mut fds) else { return };
         if let Err(reason) = self.try_start(wish, &streams) {
             // When nobody listens any more there is nobody to tell.
             drop(wire::tell(streams.control.as_fd(), &Message::Refused(self.ground.explained(reason))));
         }
     }
 
-    fn try_start(&mut self, wish: Wish, streams: &Streams<OwnedFd>) -> Result<(), String> {
+    fn try_start(&mut self, wish: Wish, streams: &Streams) -> Result<(), String> {
         let header = self.header(wish)?;
         self.settle(header.session);
         self.make_room(&header)?;
@@ -292,19 +302,24 @@ impl Server {
         let limits = group.as_mut().map(|group| group.limit(&header.limits, cpu_percent)).unwrap_or_default();
         let events = group.and_then(|group| group.memory_events());
         let over = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| error.to_string())?;
-        let forward = Forward {
-            number: holder.asked,
-            limits,
-            absent: self.cgroups.absent.clone(),
-            extra: extra.len(),
-            doors: doors.len(),
-            has_events: events.is_some(),
-            header,
-        };
-        let mut fds: Vec<BorrowedFd<'_>> = streams.borrow().to_vec();
+        let (number, doors_count) = (holder.asked, doors.len());
+        let absent = self.cgroups.absent.clone();
+        let grant = Grant { limits, absent, doors: doors_count, has_events: events.is_some() };
+        let (tail, mut fds) = streams.borrow();
         fds.extend(extra.iter().chain(&doors).map(AsFd::as_fd).chain([over.as_fd()]).chain(events));
-        wire::send(holder.socket.as_fd(), &forward, &fds)
-            .map_err(|error| format!("the holder does not answer: {error}"))?;
+        // Whatever it waited for, that was this one.
+        let ready = holder.ready.take().filter(|ready| ready.fits(&header) && !is_beside);
+        if ready.is_some_and(|ready| wire::send_with(ready.socket.as_fd(), &grant, tail, &fds).is_ok()) {
+            // First that one, for which somebody waits.
+            std::thread::yield_now();
+            let began = Word::Began { number, limits: header.limits };
+            // A holder that is gone is heard of, and what it held has ended with it.
+            let _ = wire::send(holder.socket.as_fd(), &began, &[streams.control.as_fd()]);
+        } else {
+            let forward = Forward { number, header, extra: extra.len(), grant };
+            wire::send_with(holder.socket.as_fd(), &Word::Start(Box::new(forward)), tail, &fds)
+                .map_err(|error| format!("the holder does not answer: {error}"))?;
+        }
         holder.live.insert(holder.asked, Living { group: own, over });
         holder.asked += 1;
         holder.is_unsure = true;

@@ -1,8 +1,8 @@
 //! What is kept ready for a session: it shows the host as it is, and does not grow.
 
 use crate::house::{House, descendants, everyone};
-use bailey_protocol::{Isolation, Status};
-use bailey_sandbox::Lease;
+use bailey_protocol::{Isolation, Profile, Status, Wall};
+use bailey_sandbox::{Calls, Lease};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
@@ -89,6 +89,93 @@ async fn a_command_sees_what_changed_while_its_walls_stood_ready() {
         });
         assert_eq!(long.ok(), "2b 2b", "{who:?}: the control");
         assert_eq!(house.sh("cat renamed").await.ok(), "late", "{who:?}");
+    }
+}
+
+/// Filters of system calls that a process is bound to, as the kernel counts them.
+fn filters(status: &str) -> usize {
+    let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Most commands have the same system calls, so what waits has them already; where it is fewer, it gets these, too.
+#[tokio::test]
+async fn what_waits_is_bound_to_its_system_calls_already() {
+    const LOOK: &str = "cat /proc/self/status";
+    let own = Calls::custom("own", Profile::Standard);
+    for who in everyone() {
+        let outside = filters(&fs::read_to_string("/proc/self/status").unwrap());
+        let net = Calls::named(Profile::StandardNet);
+        for (calls, waits) in [(Calls::default(), 1), (net, 1), (own.clone(), 0)] {
+            let house = House::with(who, |config| config.calls = calls.clone());
+            let asked = |profile| Isolation { profile, ..Isolation::default() };
+            house.run(&house.command(":"), &asked(calls.profile())).await.ok();
+            let bound = || {
+                let of = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/status")).ok();
+                house.spares().iter().filter_map(of).map(|status| filters(&status) - outside).sum::<usize>()
+            };
+            house.ready().await;
+            // Soon, for what is there may not be ready yet: what becomes the command, and not its init.
+            let begin = Instant::now();
+            while bound() < waits && begin.elapsed() < Duration::from_secs(20) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            assert_eq!(bound(), waits, "{who:?} {calls:?}");
+            // Those of the one that waits stay behind those that are fewer; a list of one's own has none that are.
+            let fewer = (waits == 1).then_some((Profile::Strict, 2));
+            for (profile, count) in
+                [(calls.profile(), 1)].into_iter().chain(fewer).chain([(calls.profile(), 1)])
+            {
+                house.ready().await;
+                let ran = house.run(&house.command(LOOK), &asked(profile)).await;
+                assert_eq!(filters(&ran.ok()) - outside, count, "{who:?} {calls:?} {profile:?}");
+                assert!(ran.enforced().walls.contains(&Wall::Seccomp));
+                assert_eq!(ran.enforced().profile, profile);
+            }
+        }
+    }
+}
+
+/// Only what waits knows the words by which it binds itself to fewer calls, and a program is told none.
+#[tokio::test]
+async fn a_program_binds_itself_to_nothing() {
+    const TRY: &str = "import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+made = set()
+for first in (0, 1, 0xffffffff, int.from_bytes(os.urandom(4), 'little')):
+    for second in (0, 1, 0xffffffff, int.from_bytes(os.urandom(4), 'little')):
+        libc.syscall(ctypes.c_long(317), ctypes.c_long(1), ctypes.c_long(0), ctypes.c_void_p(0), ctypes.c_long(first), ctypes.c_long(second))
+        made.add(errno.errorcode[ctypes.get_errno()])
+print(*sorted(made))";
+    let mut own = Calls::custom("own", Profile::Standard);
+    own.allow("seccomp").unwrap();
+    // The control: where the owner gave it to commands, the kernel looks at what it is given.
+    for (calls, answer) in [(Calls::default(), "EPERM"), (own, "EFAULT")] {
+        for who in everyone() {
+            let house = House::with(who, |config| config.calls = calls.clone());
+            house.write("try.py", TRY);
+            let isolation = Isolation { profile: calls.profile(), ..Isolation::default() };
+            for _ in 0..2 {
+                house.ready().await;
+                let ran = house.run(&house.command("/usr/bin/python3 -S try.py"), &isolation).await;
+                assert_eq!(ran.ok(), answer, "{who:?} {calls:?}");
+            }
+        }
+    }
+}
+
+/// What is short travels in the order itself, and what is long in a file of memory.
+#[tokio::test]
+async fn a_command_may_be_of_any_length() {
+    for who in everyone() {
+        let house = House::new(who);
+        for bytes in [1, 8 << 10, 14 << 10, 15 << 10, 16 << 10, 17 << 10, 100 << 10] {
+            let mut command = house.command("printf %s \"$0\" | wc -c");
+            command.argv.push("x".repeat(bytes));
+            house.ready().await;
+            let ran = house.run(&command, &Isolation::default()).await;
+            assert_eq!(ran.ok().trim(), bytes.to_string(), "{who:?}");
+        }
     }
 }
 

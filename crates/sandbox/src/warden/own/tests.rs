@@ -1,6 +1,6 @@
 use super::{Asker, Step, swap};
 use crate::{
-    sys::{Instruction, set_seccomp_filter},
+    sys::{Instruction, Words, set_seccomp_filter},
     wire::Swapped,
 };
 use bailey_protocol::AGENT_FILE_BYTES_MAX;
@@ -153,12 +153,15 @@ fn break_disk() {
     let instruction = |code: u32, jf: u8, k: u32| Instruction { code: code as u16, jt: 0, jf, k };
     let fails = libc::SECCOMP_RET_ERRNO | libc::EIO as u32;
     rustix::thread::set_no_new_privs(true).unwrap();
-    set_seccomp_filter(&[
-        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
-        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_fsync as u32),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, fails),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
-    ])
+    set_seccomp_filter(
+        &[
+            instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+            instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_fsync as u32),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, fails),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+        ],
+        Words::default(),
+    )
     .unwrap();
 }
 
