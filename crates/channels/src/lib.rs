@@ -46,6 +46,11 @@ pub trait Channel: Send + Sync {
     /// Plain words in the platform's markup.
     fn plain(&self, text: &str) -> String;
 
+    /// What the platform counts together with a conversation where it wants that to be left alone.
+    fn counted<'a>(&self, at: &'a Conversation) -> &'a str {
+        &at.0
+    }
+
     /// Says something. Doing it twice says it twice.
     fn send(&self, to: &Conversation, post: &Post) -> Call;
 

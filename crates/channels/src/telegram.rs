@@ -122,6 +122,11 @@ impl Channel for Telegram {
         html::escaped(text)
     }
 
+    /// A chat, with all of its topics.
+    fn counted<'a>(&self, at: &'a Conversation) -> &'a str {
+        at.0.split_once('/').map_or(&*at.0, |(chat, _)| chat)
+    }
+
     fn send(&self, to: &Conversation, post: &Post) -> Call {
         call("sendMessage", To { words: Some(words(post)), ..To::of(to) })
     }

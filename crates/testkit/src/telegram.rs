@@ -28,6 +28,8 @@ pub enum Fault {
     Slow(u64),
     /// 502, with a page in HTML.
     Broken,
+    /// 400: the server will never take it.
+    Refused,
     /// All that there ever was comes again.
     Again,
     /// Half of a file comes, and then nothing more.
@@ -71,6 +73,9 @@ struct State {
     /// What fails next: a method, words in what is sent, and how.
     faults: Vec<(String, String, Fault)>,
     calls: BTreeMap<String, usize>,
+    /// Whether the key is none any more, and how many messages were refused for it.
+    is_locked: bool,
+    locked_out: usize,
     wrong: Vec<String>,
     is_over: bool,
 }
@@ -204,6 +209,16 @@ impl Telegram {
         self.state.0.lock().unwrap().faults.extend(faults);
     }
 
+    /// From now on the bot's key is none, or is one again. Who waits for news already is let in until some come.
+    pub fn locks(&self, is_locked: bool) {
+        self.state.0.lock().unwrap().is_locked = is_locked;
+    }
+
+    /// How many messages and changes of them were refused because of the key.
+    pub fn locked_out(&self) -> usize {
+        self.state.0.lock().unwrap().locked_out
+    }
+
     /// The bot's messages in a chat, in order.
     pub fn shown(&self, chat: i64) -> Vec<(i64, Shown)> {
         let state = self.state.0.lock().unwrap();
@@ -253,7 +268,8 @@ impl Telegram {
 
     /// That nothing came which the real server would refuse.
     pub fn check(&self) {
-        assert!(self.state.0.lock().unwrap().wrong.is_empty(), "{:#?}", self.state.0.lock().unwrap().wrong);
+        let wrong = self.state.0.lock().unwrap().wrong.clone();
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 }
 
@@ -490,6 +506,10 @@ fn exchange(path: &str, body: &Value, (state, changed): &(Mutex<State>, Condvar)
     };
     let mut held = state.lock().unwrap();
     *held.calls.entry(method.clone()).or_default() += 1;
+    if held.is_locked {
+        held.locked_out += usize::from(["sendMessage", "editMessageText"].contains(&method.as_str()));
+        return Some(error(401, "Unauthorized"));
+    }
     let fails =
         |(of, words, _): &(String, String, Fault)| *of == method && body.to_string().contains(words.as_str());
     let fault = held.faults.iter().position(fails).map(|at| held.faults.remove(at).2);
@@ -503,6 +523,7 @@ fn exchange(path: &str, body: &Value, (state, changed): &(Mutex<State>, Condvar)
             return Some((429, body.to_string()));
         }
         Some(Fault::Broken) => return Some((502, "<html>Bad Gateway</html>".into())),
+        Some(Fault::Refused) => return Some(error(400, "Bad Request: it is not taken")),
         Some(Fault::Again) => {
             return Some((200, json!({ "ok": true, "result": held.all }).to_string()));
         }

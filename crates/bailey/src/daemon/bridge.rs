@@ -67,6 +67,8 @@ pub(crate) enum Taken {
 pub(crate) enum What {
     /// A connection to the conversation's session, as them.
     Connection,
+    /// The same for whoever tapped a button: who is not known has not asked to be let in.
+    Tap,
     /// The same where a process of it runs; it begins none.
     Running,
     /// The conversation is to go on as a new session.

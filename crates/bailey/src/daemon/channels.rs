@@ -88,8 +88,8 @@ impl Daemon {
     ) -> Result<(Answer, Option<OwnedFd>)> {
         let people = People::of(&self.home, name)?;
         let Some(speaker) = people.speaker(name, &asked.id) else {
-            // Whoever writes again and again writes nothing here.
-            if people.is_noted(&asked.id) {
+            // Whoever writes again and again writes nothing here, and whoever taps takes no place of those who ask.
+            if asked.what == What::Tap || people.is_noted(&asked.id) {
                 return Ok((Answer::Stranger(None), None));
             }
             let code = People::change(&self.home, name, |people| people.ask(&asked.id, &asked.name))?;
@@ -102,7 +102,7 @@ impl Daemon {
         let looks_after = matches!(speaker.role, Role::Owner | Role::Operator);
         let denied = || Ok((Answer::Denied("that is for those who look after this home".into()), None));
         match asked.what {
-            What::Connection => {
+            What::Connection | What::Tap => {
                 let stream = self.connect(name, channel, &asked.at, &speaker).await?;
                 Ok((Answer::Connected(speaker), Some(stream.into())))
             }

@@ -210,14 +210,15 @@ fn a_question_is_answered_by_who_may_and_by_nobody_else() {
     );
     assert!(toasts.iter().any(|(_, words)| words.contains("not known here")), "{toasts:?}");
     // By a command in words neither, and a made-up button is none.
-    telegram.says(BOB, "Bob", group, "/approve@bailey_bot");
-    telegram.says(EVE, "Eve", group, "/approve@bailey_bot");
+    let data = telegram.data(group, card, "Yes, once");
+    let approve = format!("/approve@bailey_bot {}", data.trim_start_matches("y:"));
+    telegram.says(BOB, "Bob", group, &approve);
+    telegram.says(EVE, "Eve", group, &approve);
     telegram.taps_with(ANN, "Ann", group, card, "y:00000000000000000000000000000000");
     wait(count + 3);
     assert_eq!(daemon.status()["sessions"][0]["questions"], 1);
     assert_eq!(model.requests().len(), 1);
     // The same button in another conversation of the owner's is not this one.
-    let data = telegram.shown(group).iter().find(|(id, _)| *id == card).unwrap().1.buttons[0].1.clone();
     telegram.taps_with(ANN, "Ann", ANN, 1, &data);
     wait(count + 4);
     assert_eq!(model.requests().len(), 1);
@@ -233,10 +234,11 @@ fn a_question_is_answered_by_who_may_and_by_nobody_else() {
 
     // A no, with a reason, in words.
     telegram.says(BOB, "Bob", group, "@bailey_bot once more");
-    telegram.wait(group, "the second card", |shown| {
+    let (card, _) = telegram.wait(group, "the second card", |shown| {
         shown.text.contains("notes.txt") && !shown.buttons.is_empty()
     });
-    telegram.says(ANN, "Ann", group, "/reject@bailey_bot not on a Friday");
+    let id = telegram.data(group, card, "No").trim_start_matches("n:").to_owned();
+    telegram.says(ANN, "Ann", group, &format!("/reject@bailey_bot {id} not on a Friday"));
     telegram.wait_for(group, "it was not read");
     telegram.wait(group, "its end", |shown| shown.text.contains("✘ no: not on a Friday"));
     assert!(model.requests()[3].body.contains("not on a Friday"));
@@ -309,6 +311,84 @@ fn loss_and_restarts_lose_and_repeat_nothing() {
 }
 
 #[test]
+fn an_answer_that_meets_a_wrong_key_is_shown_once_it_is_right() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let answers = ["the first answer", "the second answer", "the third answer"];
+    let gates = answers.map(|_| Gate::default());
+    let held = |(gate, text): (&Gate, &str)| Reply::Held(gate.clone(), Message::text(text));
+    let (telegram, model) = at(&stage, gates.iter().zip(answers).map(held).collect());
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !is_so() {
+            assert!(Instant::now() < deadline, "{what} did not come");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    for (number, answer) in answers.into_iter().enumerate() {
+        let (asked, before) = (telegram.calls("getUpdates"), telegram.locked_out());
+        telegram.says(ANN, "Ann", ANN, "work");
+        model.wait_for(number + 1);
+        // Who asks for news with a wrong key ends.
+        until("the next question for news", &|| telegram.calls("getUpdates") > asked);
+        telegram.locks(true);
+        gates[number].open();
+        daemon.wait("the turn's end", |it| it["working"] == false);
+        until("a try to show it", &|| telegram.locked_out() > before);
+        // What would be given up is by then.
+        thread::sleep(Duration::from_millis(700));
+        match number {
+            // Its process goes on; another one takes its place; and so does another daemon.
+            0 => telegram.locks(false),
+            1 => {
+                telegram.locks(false);
+                assert_eq!(stage.ran(&["reload"]).code, Some(0));
+            }
+            _ => {
+                daemon.kill();
+                telegram.locks(false);
+                assert_eq!(stage.ran(&["start"]).code, Some(0));
+            }
+        }
+        telegram.wait_for(ANN, answer);
+    }
+    for answer in answers {
+        assert_eq!(times(&telegram, ANN, answer), 1, "{answer}: {:#?}", telegram.shown(ANN));
+    }
+    assert_eq!(model.requests().len(), 3);
+    telegram.check();
+}
+
+/// Telegram counts what comes to each chat: where one is to be left alone, others are not.
+#[test]
+fn a_pause_of_one_conversation_is_none_of_the_others() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, model) = at(&stage, ["to the group", "to Ann"].map(Reply::text).to_vec());
+    let _daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    let (group, pause) = (-100, Duration::from_secs(12));
+    telegram.fail_with("sendMessage", "\"chat_id\":-100", [Fault::Slow(pause.as_secs())]);
+    let sent = telegram.calls("sendMessage");
+    telegram.says(ANN, "Ann", group, "@bailey_bot one");
+    model.wait_for(1);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while telegram.calls("sendMessage") == sent {
+        assert!(Instant::now() < deadline, "nothing was sent to the group");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let begin = Instant::now();
+    telegram.says(ANN, "Ann", ANN, "two");
+    telegram.wait_for(ANN, "to Ann");
+    assert!(begin.elapsed() < pause - Duration::from_secs(2), "it waited: {:?}", begin.elapsed());
+    // The control: the group is left alone for as long as that was asked for.
+    assert!(telegram.shown(group).is_empty(), "{:#?}", telegram.shown(group));
+    telegram.wait_for(group, "to the group");
+    assert!(begin.elapsed() > pause - Duration::from_secs(1), "it did not wait: {:?}", begin.elapsed());
+    telegram.check();
+}
+
+#[test]
 fn a_question_that_a_kill_cut_off_is_answered_by_any_button_that_stands_there() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
@@ -360,7 +440,7 @@ fn what_was_not_shown_whole_gets_no_yes() {
     assert_eq!(shown.buttons.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["No"]);
     let id = shown.buttons[0].1.trim_start_matches("n:").to_owned();
     // Neither in words nor by a button that nobody was given.
-    telegram.says(ANN, "Ann", ANN, "/approve");
+    telegram.says(ANN, "Ann", ANN, &format!("/approve {id}"));
     telegram.wait_for(ANN, "Not all of it was shown here");
     let count = telegram.toasts().len();
     telegram.taps_with(ANN, "Ann", ANN, card, &format!("y:{id}"));

@@ -34,6 +34,13 @@ fn heard(update: &Value) -> Message {
     message.clone()
 }
 
+/// Its limits are a chat's, and a topic is a part of one.
+#[test]
+fn a_pause_is_one_of_a_chat_with_its_topics() {
+    let of = |at: &str| Telegram.counted(&Conversation(at.into())).to_owned();
+    assert_eq!(["-100", "-100/7", "42"].map(of), ["-100", "-100", "42"]);
+}
+
 #[test]
 fn a_message_has_a_sender_a_place_and_a_name() {
     let message = heard(&json!({ "update_id": 7, "message": said("hello") }));

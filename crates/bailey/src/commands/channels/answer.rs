@@ -79,13 +79,13 @@ impl Answer {
         if let Some(doing) = &self.doing {
             markdown = format!("{markdown}\n\n⚙ `{}`", doing.replace('`', "'"));
         }
-        let wanted = bridge.pages(&markdown);
+        let wanted = bridge.pages(markdown).await;
         for (number, text) in wanted.into_iter().enumerate() {
             if self.pages.get(number).is_none() {
                 // A message is begun before its words are known: to begin one twice is a speck, to say a thing twice is not.
                 let begun = Post { text: bridge.channel.plain(BEGUN), buttons: Vec::new() };
                 let name = bridge.beginning(at);
-                let message = bridge.deliver(name, || bridge.channel.send(at, &begun)).await?;
+                let message = bridge.deliver(at, name, || bridge.channel.send(at, &begun)).await?;
                 self.pages.push(Page { message, says: String::new() });
                 note(self.messages());
             }
@@ -95,11 +95,12 @@ impl Answer {
             }
             let post = Post { text: text.clone(), buttons: Vec::new() };
             let name = bridge.change(at, &page.message, &text);
-            let edited = bridge.deliver(name.clone(), || bridge.channel.edit(at, &page.message, &post)).await;
+            let edit = || bridge.channel.edit(at, &page.message, &post);
+            let edited = bridge.deliver(at, name.clone(), edit).await;
             if edited.is_err() {
                 // It was deleted, or can be edited no more.
                 let instead = format!("{name} instead");
-                page.message = bridge.deliver(instead, || bridge.channel.send(at, &post)).await?;
+                page.message = bridge.deliver(at, instead, || bridge.channel.send(at, &post)).await?;
                 page.says = text;
                 note(self.messages());
             } else {

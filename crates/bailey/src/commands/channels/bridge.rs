@@ -37,13 +37,15 @@ use std::{
     collections::HashMap,
     io,
     os::fd::{AsFd as _, OwnedFd},
+    panic::resume_unwind,
     process::ExitCode,
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
-    sync::mpsc,
-    task::{LocalSet, spawn_local},
+    sync::{mpsc, watch},
+    task::{LocalSet, spawn_blocking, spawn_local},
     time::{Instant, sleep, sleep_until},
 };
 
@@ -65,7 +67,7 @@ const BLOCKED: &str = "That looks like a password or a key, so it was thrown awa
 /// What all conversations of a channel share.
 pub(super) struct Bridge {
     pub(super) name: String,
-    pub(super) channel: Box<dyn Channel>,
+    pub(super) channel: Arc<dyn Channel>,
     pub(super) us: Us,
     /// Where the platform's server is.
     url: String,
@@ -77,8 +79,11 @@ pub(super) struct Bridge {
     own: String,
     run: String,
     calls: Cell<u64>,
-    /// Until when the platform wants to be left alone.
+    /// Until when the platform wants to be left alone; and until when in single conversations, by what it counts together.
     rest: Cell<Option<Instant>>,
+    rests: RefCell<HashMap<String, Instant>>,
+    /// Why what is said is not taken, since the platform takes us for nobody.
+    locked_out: watch::Sender<Option<String>>,
     talks: RefCell<HashMap<Conversation, mpsc::Sender<talk::Came>>>,
 }
 
@@ -128,6 +133,8 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
             run,
             calls: Cell::new(0),
             rest: Cell::new(None),
+            rests: RefCell::default(),
+            locked_out: watch::Sender::new(None),
             talks: RefCell::default(),
         };
         bridge.serve(printer).await
@@ -143,10 +150,10 @@ fn named(book: &Book<Notes>, name: &str) -> String {
     book.get(|notes| if notes.name.is_empty() { name.to_owned() } else { notes.name.clone() })
 }
 
-fn codec(configured: &Configured) -> Box<dyn Channel> {
+fn codec(configured: &Configured) -> Arc<dyn Channel> {
     match configured.kind {
-        Kind::Telegram => Box::new(Telegram),
-        Kind::Webhook => Box::new(Webhook),
+        Kind::Telegram => Arc::new(Telegram),
+        Kind::Webhook => Arc::new(Webhook),
     }
 }
 
@@ -179,8 +186,23 @@ impl Bridge {
         for tap in bridge.book.get(|notes| notes.taps.clone()) {
             bridge.pass(tap.at.clone(), talk::Came::Tap(tap)).await;
         }
-        bridge.poll(printer).await?;
+        tokio::select! {
+            ended = bridge.poll(printer) => ended?,
+            () = bridge.tell_locked_out(printer) => {}
+        }
         Ok(ExitCode::from(exit::DONE))
+    }
+
+    /// Notes when the key is wrong, and when it is right again, for ever: who is only brought what is new finds out by what they say.
+    async fn tell_locked_out(&self, printer: &Printer) {
+        let mut locked_out = self.locked_out.subscribe();
+        while locked_out.changed().await.is_ok() {
+            let told = match &*locked_out.borrow_and_update() {
+                Some(why) => format!("the channel is not let in any more: {why}; what it has to say is kept"),
+                None => "the channel is let in again".to_owned(),
+            };
+            printer.note(&told);
+        }
     }
 
     /// Brings what is new, for ever.
@@ -456,17 +478,36 @@ impl Bridge {
         Ok(Reply { status: answer.status, body: answer.body })
     }
 
-    /// Whether the platform may be bothered now with what can wait.
-    pub(super) fn is_open(&self) -> bool {
-        self.rest.get().is_none_or(|rest| rest <= Instant::now())
+    /// Whether the platform may be bothered now with what can wait, in a conversation.
+    pub(super) fn is_open(&self, at: &Conversation) -> bool {
+        self.rest_at(at).is_none()
+    }
+
+    /// Until when nothing is said in a conversation; none where something may be said now.
+    fn rest_at(&self, at: &Conversation) -> Option<Instant> {
+        let here = self.rests.borrow().get(self.channel.counted(at)).copied();
+        here.max(self.rest.get()).filter(|rest| *rest > Instant::now())
+    }
+
+    /// The platform said of a conversation that it is to be left alone for so long, and nothing of others.
+    fn leave_alone(&self, at: &Conversation, wait: Duration) {
+        let now = Instant::now();
+        let mut rests = self.rests.borrow_mut();
+        rests.retain(|_, rest| *rest > now);
+        rests.insert(self.channel.counted(at).to_owned(), now + wait);
     }
 
     /// Says something, for as long as it takes: the message's name; none where the platform will never take it. What `make` makes may
-    /// be sent more than once, as what is called `name`.
-    pub(super) async fn deliver(&self, name: String, make: impl Fn() -> Call) -> Result<String, String> {
+    /// be sent more than once, as what is called `name`. A wrong key says nothing of what is said: it is said once the key is right.
+    pub(super) async fn deliver(
+        &self,
+        at: &Conversation,
+        name: String,
+        make: impl Fn() -> Call,
+    ) -> Result<String, String> {
         let mut pause = PAUSE_MIN;
         loop {
-            if let Some(rest) = self.rest.get() {
+            while let Some(rest) = self.rest_at(at) {
                 sleep_until(rest).await;
             }
             let sent = match self.call_as(make(), name.clone()).await {
@@ -474,9 +515,18 @@ impl Bridge {
                 Err(error) => Err(Failure::Again(error.to_string())),
             };
             match sent {
-                Ok(message) => return Ok(message),
-                Err(Failure::Refused(why) | Failure::Key(why)) => return Err(why),
-                Err(failure) => self.pause(&failure, pause).await,
+                Ok(message) => {
+                    self.locked_out.send_if_modified(|why| why.take().is_some());
+                    return Ok(message);
+                }
+                Err(Failure::Refused(why)) => return Err(why),
+                Err(Failure::Wait(wait)) => self.leave_alone(at, wait),
+                Err(failure) => {
+                    if let Failure::Key(why) = &failure {
+                        self.locked_out.send_if_modified(|known| known.replace(why.clone()).is_none());
+                    }
+                    self.pause(&failure, pause).await;
+                }
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
@@ -490,16 +540,27 @@ impl Bridge {
         sleep(pause).await;
     }
 
-    /// Plain words as a message. What leaves is looked through once more, and nothing in it hides from whoever reads it.
+    /// What leaves is looked through once more, and nothing in it hides from whoever reads it.
+    pub(super) fn clean(&self, text: &str) -> String {
+        neutralise(&self.redactor.redact(text).text).into_owned()
+    }
+
+    /// Plain words as a message.
     pub(super) fn words(&self, text: &str) -> Post {
-        let clean = self.redactor.redact(text);
-        Post { text: self.channel.plain(&neutralise(&clean.text)), buttons: Vec::new() }
+        Post { text: self.channel.plain(&self.clean(text)), buttons: Vec::new() }
     }
 
     /// A model's words as pages, looked through once more.
-    pub(super) fn pages(&self, markdown: &str) -> Vec<String> {
-        self.channel.pages(&self.redactor.redact(markdown).text)
+    pub(super) async fn pages(&self, markdown: String) -> Vec<String> {
+        pages(self.channel.clone(), self.redactor.clone(), markdown).await
     }
+}
+
+/// The same away from this thread, which listens: an answer is rendered anew as often as it grows, and a long one takes its time.
+async fn pages(channel: Arc<dyn Channel>, redactor: Redactor, markdown: String) -> Vec<String> {
+    let rendered = spawn_blocking(move || channel.pages(&redactor.redact(&markdown).text)).await;
+    // A mistake of ours ends what it would have ended here.
+    rendered.unwrap_or_else(|error| resume_unwind(error.into_panic()))
 }
 
 /// Since 1970.
@@ -510,5 +571,31 @@ fn seconds() -> u64 {
 impl From<&Open> for Sender {
     fn from(open: &Open) -> Self {
         Self { id: open.id.clone(), name: open.name.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Channel as _, Redactor, Telegram, pages};
+    use std::future::ready;
+    use tokio::{pin, runtime::Builder, select};
+
+    #[test]
+    fn a_long_answer_is_rendered_away_from_the_thread_that_listens() {
+        let answer = "A paragraph with **one** `word` in it, of many.\n\n".repeat(4000);
+        let redactor = Redactor::new(&bailey_secrets::Vault::default());
+        let expected = Telegram.pages(&answer);
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let rendered = runtime.block_on(async {
+            let rendered = pages(Arc::new(Telegram), redactor, answer);
+            pin!(rendered);
+            select! {
+                biased;
+                _ = &mut rendered => panic!("nothing else was done meanwhile"),
+                () = ready(()) => {}
+            }
+            rendered.await
+        });
+        assert_eq!(rendered, expected);
     }
 }

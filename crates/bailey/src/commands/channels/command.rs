@@ -11,7 +11,7 @@ pub(super) enum Command {
     /// Keep these words in mind.
     Pin(String),
     Page(Page),
-    /// An open question, by the first digits of its name, is answered.
+    /// An open question, by the first digits of its name, is answered. Without any it is to be told which there are.
     Answer {
         question: String,
         is_yes: bool,
@@ -37,7 +37,7 @@ What you write is for the agent; what begins with / is for Bailey:
 /estop — stop everything in this home until a human releases it at the machine
 /clear — begin a new session with the next message
 /pin WORDS — keep words in its mind for the whole session
-/approve [ID], /reject [ID] [WHY] — answer an open question
+/approve ID, /reject ID [WHY] — answer an open question, by the ID at the end of its card
 /status /budget /tools /sandbox — how things are
 /backup — make a copy of this home, in it
 /help — this";
@@ -88,7 +88,9 @@ impl Command {
 
     fn answer(arguments: &str, is_yes: bool) -> Self {
         let (first, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
-        let is_name = first.len() >= 4 && first.bytes().all(|byte| byte.is_ascii_hexdigit());
+        // The whole of a name has dashes.
+        let digits = first.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let is_name = digits >= 4 && first.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         match is_name {
             true => Self::Answer { question: first.to_ascii_lowercase(), is_yes, why: rest.trim().into() },
             false => Self::Answer { question: String::new(), is_yes, why: arguments.into() },
@@ -115,6 +117,9 @@ mod tests {
             Some(Command::Answer { question: question.into(), is_yes, why: why.into() })
         };
         assert_eq!(of("/approve"), answer("", true, ""));
+        let whole = "05ce8e56-ecd0-be04-43b1-764bcf36000e";
+        assert_eq!(of("/approve 05ce8e56-ecd0-be04-43b1-764bcf36000e"), answer(whole, true, ""));
+        assert_eq!(of("/reject -1a2b"), answer("", false, "-1a2b"));
         assert_eq!(of("/reject 1A2b not today"), answer("1a2b", false, "not today"));
         assert_eq!(of("/reject not on a Friday"), answer("", false, "not on a Friday"));
         assert_eq!(of("/pin  be kind "), Some(Command::Pin("be kind".into())));

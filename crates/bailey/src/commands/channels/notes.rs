@@ -69,6 +69,9 @@ struct Change {
 pub(super) struct CardNote {
     pub(super) at: String,
     pub(super) message: String,
+    /// What it asks, in short and without markup.
+    #[serde(default)]
+    pub(super) title: String,
     /// Its words, in the platform's markup.
     pub(super) text: String,
     /// Whether all of it was shown: to what nobody has seen there is no yes.

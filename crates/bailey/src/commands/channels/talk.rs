@@ -46,18 +46,23 @@ const REST: Duration = Duration::from_secs(10);
 const KEPT: Duration = Duration::from_secs(60);
 /// How long a session may take to say that somebody may not stop it.
 const REFUSED: Duration = Duration::from_millis(500);
-/// How long nothing is tried where a session cannot be reached.
+/// How long nothing is tried where a session cannot be reached, at first and at most: each try begins a process.
 const AGAIN: Duration = Duration::from_secs(2);
+const AGAIN_MAX: Duration = Duration::from_secs(60);
 /// How long whoever tapped may wait for what came of it.
 const TAPPED: Duration = Duration::from_secs(5);
 /// The longest words of a card, in units of UTF-16, as platforms count: to what is longer there is no yes here, for nobody has seen all
 /// of it.
 const CARD_UNITS_MAX: usize = 3000;
+/// How much of the reason of an answer stands beneath its card, in characters: with it the longest card fits into a message.
+const WHY_CHARS_MAX: usize = 300;
 /// What is said to a yes to what was not shown whole.
 const UNSEEN: &str =
     "Not all of it was shown here: `bailey approvals` at the machine shows it, and takes a yes.";
-/// What a card says of itself before it can be answered, in characters.
+/// What a card says of itself before it can be answered, in characters; and where it is one of several, which are so many at most.
 const TITLE_CHARS_MAX: usize = 200;
+const NAMED_CHARS_MAX: usize = 80;
+const NAMED_MAX: usize = 5;
 
 /// What comes to a conversation from the platform.
 #[derive(Debug)]
@@ -106,6 +111,8 @@ struct Talk {
     is_told: bool,
     /// When messages that the session does not have are said again.
     again: Option<Instant>,
+    /// How long that takes the next time.
+    wait: Duration,
     /// Since when nothing has happened.
     idle: Instant,
     /// Whether there is nothing to keep in mind any more.
@@ -131,6 +138,7 @@ pub(super) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::R
         taps: Vec::new(),
         is_told: false,
         again: None,
+        wait: AGAIN,
         idle: Instant::now(),
         is_over: false,
     };
@@ -165,7 +173,7 @@ impl Talk {
                 let told = if self.voices.contains_key(&to.id) {
                     None
                 } else {
-                    self.connect(&to).await.unwrap_or(None)
+                    self.connect(&to, What::Connection).await.unwrap_or(None)
                 };
                 // A stranger is told that they are one, and nothing else.
                 let text = told.unwrap_or(text);
@@ -203,10 +211,14 @@ impl Talk {
         Command::of(&open.text, &self.bridge.us.name).filter(|_| !open.is_quoted)
     }
 
-    /// Says a message to the session, as whoever said it here.
+    /// Says a message to the session, as whoever said it here; behind what came before it.
     async fn say(&mut self, open: &Open) {
+        if self.is_behind(open) {
+            self.again.get_or_insert(Instant::now() + self.wait);
+            return;
+        }
         let who = Sender::from(open);
-        let said = match self.reach(&who).await {
+        let said = match self.reach(&who, What::Connection).await {
             // Stopped before it was said.
             Ok(None) if !self.is_open(open) => return,
             Ok(None) => match self.with_files(open) {
@@ -230,9 +242,46 @@ impl Talk {
                     ))
                     .await;
                 }
-                self.again = Some(Instant::now() + AGAIN);
+                self.later();
             }
         }
+    }
+
+    /// What the session does not have is said again after a while, and after a longer one the next time.
+    fn later(&mut self) {
+        self.again = Some(Instant::now() + self.wait);
+        self.wait = (self.wait * 2).min(AGAIN_MAX);
+    }
+
+    /// Says once more what the session does not have.
+    async fn say_again(&mut self) {
+        let mut waiting = self.bridge.book.get(|notes| notes.open_in(&self.at));
+        waiting.retain(|open| self.is_the_sessions(open));
+        if waiting.is_empty() {
+            self.wait = AGAIN;
+        }
+        for open in waiting {
+            // What came after one that cannot be said waits with it.
+            if self.again.is_some() {
+                return;
+            }
+            self.say(&open).await;
+        }
+    }
+
+    /// Whether a message that came before this one waits to be said. One whose files are fetched is overtaken.
+    fn is_behind(&self, open: &Open) -> bool {
+        let here = self.bridge.book.get(|notes| notes.open_in(&self.at));
+        let waits = |other: &Open| {
+            let is_fetched = matches!(self.files.get(&other.key), Some(None));
+            self.is_the_sessions(other) && !self.said.contains(&other.key) && !is_fetched
+        };
+        here.iter().take_while(|other| other.key != open.key).any(waits)
+    }
+
+    /// Whether a message is for the session, which is not known to have it. A command is done when its turn comes.
+    fn is_the_sessions(&self, open: &Open) -> bool {
+        open.told.is_none() && self.commanded(open).is_none() && !self.accepted.contains(&open.key)
     }
 
     fn is_open(&self, open: &Open) -> bool {
@@ -259,14 +308,14 @@ impl Talk {
         }
     }
 
-    /// Makes sure of somebody's connection; what to tell them instead, where they may not speak here.
-    async fn reach(&mut self, who: &Sender) -> Result<Option<String>> {
-        if self.voices.contains_key(&who.id) { Ok(None) } else { self.connect(who).await }
+    /// Makes sure of somebody's connection, for this; what to tell them instead, where they may not speak here.
+    async fn reach(&mut self, who: &Sender, what: What) -> Result<Option<String>> {
+        if self.voices.contains_key(&who.id) { Ok(None) } else { self.connect(who, what).await }
     }
 
     /// Asks the session for something, in somebody's name; what to tell them instead, where they may not speak here.
     async fn ask(&mut self, who: &Sender, op: &Op) -> Result<Option<String>> {
-        if let Some(told) = self.reach(who).await? {
+        if let Some(told) = self.reach(who, What::Connection).await? {
             return Ok(Some(told));
         }
         let voice = self.voices.get_mut(&who.id).context("there is no connection")?;
@@ -277,8 +326,8 @@ impl Talk {
         Ok(None)
     }
 
-    async fn connect(&mut self, who: &Sender) -> Result<Option<String>> {
-        let (answer, fd) = self.bridge.ask(who, &self.at, What::Connection).await?;
+    async fn connect(&mut self, who: &Sender, what: What) -> Result<Option<String>> {
+        let (answer, fd) = self.bridge.ask(who, &self.at, what).await?;
         match answer {
             asked::Answer::Connected(_) => {}
             asked::Answer::Stranger(None) => return Ok(Some(String::new())),
@@ -315,6 +364,7 @@ impl Talk {
                     self.answer = Answer::default();
                 }
                 self.is_working = true;
+                self.wait = AGAIN;
                 self.accepted.extend(key.filter(|key| self.said.contains(key)));
                 self.show_busy();
             }
@@ -391,7 +441,7 @@ impl Talk {
             "say" => {
                 // Nobody has it.
                 self.said.retain(|key| self.accepted.contains(key));
-                self.again = Some(Instant::now() + AGAIN);
+                self.later();
             }
             "answer" => {
                 let taps = std::mem::take(&mut self.taps);
@@ -410,7 +460,11 @@ impl Talk {
     }
 
     async fn tick(&mut self) {
-        if self.is_working && self.answer.is_dirty() && self.bridge.is_open() && !self.accepted.is_empty() {
+        if self.is_working
+            && self.answer.is_dirty()
+            && self.bridge.is_open(&self.at)
+            && !self.accepted.is_empty()
+        {
             self.show().await;
         }
         let (late, waiting) =
@@ -421,13 +475,7 @@ impl Talk {
             .for_each(|(_, tap, _)| self.toast(tap, "It was answered before, or cannot be answered now."));
         if self.again.is_some_and(|again| again <= Instant::now()) {
             self.again = None;
-            for open in self.bridge.book.get(|notes| notes.open_in(&self.at)) {
-                // A command is done when its turn comes.
-                let waits = open.told.is_none() && self.commanded(&open).is_none();
-                if waits && !self.accepted.contains(&open.key) {
-                    self.say(&open).await;
-                }
-            }
+            self.say_again().await;
         }
         // What is answered, or nobody may say, needs its files no more.
         if !self.files.is_empty() {
@@ -454,7 +502,7 @@ impl Talk {
     /// A connection has ended: what was not answered is said again, over a new one.
     fn lose(&mut self, who: &str) {
         self.drop_voice(who);
-        self.again = Some(Instant::now() + AGAIN);
+        self.later();
         if self.listener.is_none() {
             self.is_working = false;
             self.accepted.clear();
@@ -491,15 +539,20 @@ impl Talk {
                 let told = self.of_daemon(&who, What::Clear).await;
                 let names: Vec<String> = self.voices.keys().cloned().collect();
                 names.iter().for_each(|who| self.drop_voice(who));
+                // What waits for the old one is the new one's, which need not be waited for.
+                self.again = self.again.map(|_| Instant::now());
+                self.wait = AGAIN;
                 told
             }
-            Command::Answer { question, is_yes, why } => match self.question(&question) {
-                Some(id) if is_yes && !self.is_shown(id).await => UNSEEN.into(),
-                None => "There is no such open question in this conversation.".into(),
-                Some(id) => {
+            Command::Answer { question, is_yes, why } => match self.questions(&question)[..] {
+                [(id, _)] if !question.is_empty() => {
+                    if is_yes && !self.is_shown(id).await {
+                        return UNSEEN.into();
+                    }
                     let answer = if is_yes { Verdict::Yes } else { Verdict::No };
                     self.asked(&who, &Op::Answer { id, answer, why, by: None }, "").await
                 }
+                _ => self.which(&who, &question, is_yes, &why).await,
             },
         }
     }
@@ -521,7 +574,7 @@ impl Talk {
     async fn tell_again(&self, open: Open) {
         let (bridge, name) = (&self.bridge, self.bridge.name(&self.at, &["told", &open.key]));
         let post = Post { text: open.told.unwrap_or_default(), buttons: Vec::new() };
-        bridge.deliver(name, || bridge.channel.send(&self.at, &post)).await.ok();
+        bridge.deliver(&self.at, name, || bridge.channel.send(&self.at, &post)).await.ok();
         self.close(|other| other.key == open.key);
     }
 
@@ -537,13 +590,43 @@ impl Talk {
         of_daemon(&self.bridge, &self.at, who, what).await.map_or_else(|told| told, |_| String::new())
     }
 
-    /// An open question of this conversation: by the first digits of its name, or the only one.
-    fn question(&self, first: &str) -> Option<ApprovalId> {
-        let mut found = self.bridge.book.get(|notes| {
+    /// The open questions of this conversation whose names begin with these digits, with what each asks.
+    fn questions(&self, first: &str) -> Vec<(ApprovalId, String)> {
+        self.bridge.book.get(|notes| {
             let here = notes.cards.iter().filter(|(id, card)| card.at == self.at.0 && id.starts_with(first));
-            here.filter_map(|(id, _)| ApprovalId::parse(id)).collect::<Vec<_>>()
+            here.filter_map(|(id, card)| Some((ApprovalId::parse(id)?, card.title.clone()))).collect()
+        })
+    }
+
+    /// What is said to an answer that names no question, or none that is open here: whoever sent it has read a card, and another may
+    /// have taken its place since. So it is told what is open, and what to send.
+    async fn which(&mut self, who: &Sender, question: &str, is_yes: bool, why: &str) -> String {
+        let none = match question {
+            "" => "There is no open question in this conversation.",
+            _ => "There is no such open question in this conversation.",
+        };
+        let open = self.questions("");
+        if open.is_empty() {
+            return none.into();
+        }
+        match self.reach(who, What::Connection).await {
+            Ok(None) => {}
+            Ok(Some(told)) => return told,
+            Err(error) => return format!("{error:#}"),
+        }
+        let head = if question.is_empty() { "Which one? An answer names its question:" } else { none };
+        let answer = if is_yes { "/approve" } else { "/reject" };
+        let named = open.iter().take(NAMED_MAX).map(|(id, title)| {
+            let title: String = title.chars().take(NAMED_CHARS_MAX).collect();
+            let command = format!("{answer} {} {}", short(*id), one_line(why));
+            let command: String = command.chars().take(TITLE_CHARS_MAX).collect();
+            format!("\n\n❓ {title}\n{}", command.trim_end())
         });
-        if found.len() == 1 { found.pop() } else { None }
+        let more = match open.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!("\n\nAnd {more} more: their cards end with their IDs."),
+        };
+        format!("{head}{}{more}", named.collect::<String>())
     }
 
     /// Whether all of a question stands in this conversation. Who was killed while it was on its way could not note that it arrived, so it
@@ -552,8 +635,7 @@ impl Talk {
         let (name, bridge) = (id.to_string(), self.bridge.clone());
         let Some(card) = bridge.book.get(|notes| notes.cards.get(&name).cloned()) else { return false };
         if card.is_whole && card.is_on_its_way {
-            let post = Post { text: card.text, buttons: card.buttons };
-            return self.edit_card(&name, &card.message, &post, true).await;
+            return self.edit_card(&name, card).await;
         }
         card.is_whole
     }
@@ -574,7 +656,11 @@ impl Talk {
             return self.toast(&tap, UNSEEN);
         }
         let op = Op::Answer { id, answer, why: String::new(), by: None };
-        match self.ask(&tap.from.clone(), &op).await {
+        let asked = match self.reach(&tap.from, What::Tap).await {
+            Ok(None) => self.ask(&tap.from, &op).await,
+            other => other,
+        };
+        match asked {
             Ok(None) => self.taps.push((id, tap, Instant::now())),
             Ok(Some(_)) => self.toast(&tap, "You are not known here, and answer nothing."),
             Err(error) => self.toast(&tap, &format!("{error:#}")),
@@ -587,7 +673,8 @@ impl Talk {
         }
         let (name, words) = (id.to_string(), words(card));
         let no = Button { label: "No".into(), data: format!("n:{name}") };
-        let title: String = one_line(&card.title).chars().take(TITLE_CHARS_MAX).collect();
+        let title = self.bridge.clean(&one_line(&card.title));
+        let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
         let shows = if card.whole { "all of it" } else { "more of it, and takes a yes" };
         let unseen = format!(
             "❓ {title}\n\nIt cannot be shown whole here: `bailey approvals show {}` at the machine shows {shows}.",
@@ -597,6 +684,15 @@ impl Talk {
         // However short it is: what was cut already was seen by nobody.
         let is_whole = card.whole && words.encode_utf16().count() <= CARD_UNITS_MAX;
         let whole = is_whole.then(|| self.whole(id, card, &words, no));
+        let note = |message: &str, post: &Post, is_whole| CardNote {
+            at: self.at.0.clone(),
+            message: message.to_owned(),
+            title: title.clone(),
+            text: post.text.clone(),
+            is_whole,
+            buttons: post.buttons.clone(),
+            is_on_its_way: false,
+        };
         // A card is begun without its buttons and noted before it gets them: what can be tapped is known, also to who comes after a kill.
         let bridge = self.bridge.clone();
         let known = bridge.book.get(|notes| notes.cards.get(&name).map(|card| card.message.clone()));
@@ -607,9 +703,10 @@ impl Talk {
                 None => {
                     let begun = bridge.words(&format!("❓ {title}"));
                     let called = bridge.name(&self.at, &["question", &name, &before]);
-                    let sent = bridge.deliver(called, || bridge.channel.send(&self.at, &begun)).await;
+                    let sent =
+                        bridge.deliver(&self.at, called, || bridge.channel.send(&self.at, &begun)).await;
                     let Ok(message) = sent else { return };
-                    self.note_card(&name, &message, &unseen, false, false);
+                    self.note_card(&name, note(&message, &unseen, false));
                     message
                 }
             };
@@ -617,7 +714,7 @@ impl Talk {
             // One that the platform does not take whole is like one that is too long.
             for (post, is_whole) in [(whole.as_ref(), true), (Some(&unseen), false)] {
                 let Some(post) = post else { continue };
-                if self.edit_card(&name, &message, post, is_whole).await {
+                if self.edit_card(&name, note(&message, post, is_whole)).await {
                     return;
                 }
             }
@@ -633,24 +730,24 @@ impl Talk {
         }
         let lasting = (!card.once).then(|| button("Yes, for this session", "s"));
         let buttons = [Some(button("Yes, once", "y")), lasting, Some(no)].into_iter().flatten().collect();
-        Post { buttons, ..self.bridge.words(words) }
+        Post { buttons, ..self.bridge.words(&format!("{words}\n\nID {}", short(id))) }
     }
 
     /// Makes a card say something, which is noted before anybody can see it, and answer it.
-    async fn edit_card(&self, name: &str, message: &str, post: &Post, is_whole: bool) -> bool {
+    async fn edit_card(&self, name: &str, card: CardNote) -> bool {
         let bridge = &self.bridge;
-        self.note_card(name, message, post, is_whole, true);
-        let called = bridge.name(&self.at, &["asks", name, message]);
-        let is_there = bridge.deliver(called, || bridge.channel.edit(&self.at, message, post)).await.is_ok();
-        self.note_card(name, message, post, is_whole && is_there, false);
+        self.note_card(name, CardNote { is_on_its_way: true, ..card.clone() });
+        let post = Post { text: card.text.clone(), buttons: card.buttons.clone() };
+        let called = bridge.name(&self.at, &["asks", name, &card.message]);
+        let edit = || bridge.channel.edit(&self.at, &card.message, &post);
+        let is_there = bridge.deliver(&self.at, called, edit).await.is_ok();
+        let is_whole = card.is_whole && is_there;
+        self.note_card(name, CardNote { is_whole, is_on_its_way: false, ..card });
         is_there
     }
 
-    fn note_card(&self, name: &str, message: &str, post: &Post, is_whole: bool, is_on_its_way: bool) {
-        let Post { text, buttons } = post.clone();
-        let at = self.at.0.clone();
-        let note = CardNote { at, message: message.to_owned(), text, is_whole, buttons, is_on_its_way };
-        self.note(|notes| drop(notes.cards.insert(name.to_owned(), note)));
+    fn note_card(&self, name: &str, card: CardNote) {
+        self.note(|notes| drop(notes.cards.insert(name.to_owned(), card)));
     }
 
     async fn answered(&mut self, id: ApprovalId, answer: Verdict, why: &str) {
@@ -667,13 +764,29 @@ impl Talk {
         let name = id.to_string();
         let Some(card) = self.bridge.book.get(|notes| notes.cards.get(&name).cloned()) else { return };
         let by = ours.first().map(|(_, tap, _)| format!(", by {}", tap.from.name)).unwrap_or_default();
-        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-        let end = self.bridge.words(&format!("\n\n{what}{by}{why}"));
-        let post = Post { text: format!("{}{}", card.text, end.text), buttons: Vec::new() };
+        let end = self.bridge.words(&format!("\n\n{what}{by}{}", self.because(why))).text;
         let bridge = self.bridge.clone();
-        let called = bridge.name(&self.at, &["answered", &name, &card.message]);
-        bridge.deliver(called, || bridge.channel.edit(&self.at, &card.message, &post)).await.ok();
+        // Where the end has no room the buttons go all the same: nobody is asked any more.
+        for (part, end) in [("answered", &*end), ("over", "")] {
+            let post = Post { text: format!("{}{end}", card.text), buttons: Vec::new() };
+            let called = bridge.name(&self.at, &[part, &name, &card.message]);
+            if bridge
+                .deliver(&self.at, called, || bridge.channel.edit(&self.at, &card.message, &post))
+                .await
+                .is_ok()
+            {
+                break;
+            }
+        }
         self.note(|notes| drop(notes.cards.remove(&name)));
+    }
+
+    /// The reason of an answer, as far as there is room for it: it may be longer than any message, and the agent is told all of it.
+    fn because(&self, why: &str) -> String {
+        let why = self.bridge.clean(&one_line(why));
+        let shown: String = why.chars().take(WHY_CHARS_MAX).collect();
+        let more = if shown.len() < why.len() { "…" } else { "" };
+        if why.is_empty() { why } else { format!(": {shown}{more}") }
     }
 
     /// Tells whoever tapped; nobody waits for that.
@@ -684,7 +797,7 @@ impl Talk {
     }
 
     fn show_busy(&self) {
-        if let Some(call) = self.bridge.channel.busy(&self.at).filter(|_| self.bridge.is_open()) {
+        if let Some(call) = self.bridge.channel.busy(&self.at).filter(|_| self.bridge.is_open(&self.at)) {
             let bridge = self.bridge.clone();
             spawn_local(async move { bridge.call(call).await });
         }
@@ -697,7 +810,7 @@ impl Talk {
 
     async fn word(&self, name: String, text: &str) {
         let (bridge, post) = (&self.bridge, self.bridge.words(text));
-        bridge.deliver(name, || bridge.channel.send(&self.at, &post)).await.ok();
+        bridge.deliver(&self.at, name, || bridge.channel.send(&self.at, &post)).await.ok();
     }
 
     /// Forgets messages that are answered.
@@ -736,7 +849,7 @@ pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Ope
     bridge.book.change(|notes| notes.open.retain(|it| !is_stopped(it))).ok();
     if !told.is_empty() {
         let (name, post) = (bridge.name(&at, &["told", &open.key]), bridge.words(&told));
-        bridge.deliver(name, || bridge.channel.send(&at, &post)).await.ok();
+        bridge.deliver(&at, name, || bridge.channel.send(&at, &post)).await.ok();
     }
 }
 

@@ -189,7 +189,7 @@ fn a15_a_question_is_not_answered_over_another_channel() {
     let (at, _) = card(&telegram, BOB, 1);
     let name = id(&telegram, BOB, at);
     telegram.taps(BOB, "Bob", BOB, at, YES);
-    telegram.says(BOB, "Bob", BOB, "/approve");
+    telegram.says(BOB, "Bob", BOB, &format!("/approve {}", name.split_at(8).0));
     telegram.says(BOB, "Bob", BOB, &format!("/approve {name}"));
     until("two refusals", || times(&telegram, BOB, "may not do that") >= 2);
     // Words that look like it are words, also of an owner's: in another chat, over another channel, and passed on.
@@ -307,6 +307,32 @@ fn a44_words_of_strangers_and_changed_words_are_what_they_are() {
     daemon.wait("the turn's end", |it| it["working"] == false);
     assert_eq!(done(&stage), (1, vec!["ran 2".to_owned()]));
     assert!(stage.entries("stopped").is_empty());
+    telegram.check();
+}
+
+/// Who taps asks for nothing: strangers in a group take no place of those who ask to be let in. Control: who writes takes one.
+#[test]
+fn strangers_who_tap_take_no_place_of_those_who_ask() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, _model) = asking(&stage, command(1).into(), "");
+    let _daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", GROUP, "@bailey_bot do 1");
+    let (at, _) = card(&telegram, GROUP, 1);
+    let count = telegram.toasts().len();
+    for stranger in 0..8 {
+        telegram.taps(EVE + stranger, "Eve", GROUP, at, YES);
+    }
+    until("an answer to each tap", || telegram.toasts().len() >= count + 8);
+    assert!(telegram.toasts().iter().skip(count).all(|(_, it)| it.contains("not known here")));
+    let asked = || stage.ran(&["--json", "channels", "list"]).lines()[0]["asked"].clone();
+    assert_eq!(asked(), json!(0));
+    pair(&stage, &telegram, BOB, "Bob", "user");
+    telegram.says(EVE, "Eve", EVE, "and I?");
+    telegram.wait_for(EVE, "You are not known here");
+    assert_eq!(asked(), json!(1));
+    telegram.taps(ANN, "Ann", GROUP, at, "No");
+    telegram.wait_for(GROUP, "over with 1.");
     telegram.check();
 }
 

@@ -2,7 +2,7 @@
 
 use super::{ANN, at, pair};
 use crate::{daemon::Daemon, stage::Stage};
-use bailey_testkit::Reply;
+use bailey_testkit::{Reply, telegram::Fault};
 use serde_json::json;
 
 /// Attack A09: what is asked about draws a line of its own on the card, turns its end around, and hides a word.
@@ -55,5 +55,83 @@ fn a_card_that_is_not_whole_has_no_yes() {
     assert!(shown.text.contains("true⏎true"), "{shown:#?}");
     telegram.taps(ANN, "Ann", ANN, card, "No");
     telegram.wait_for(ANN, "so be it");
+    telegram.check();
+}
+
+/// What a command says is to the question that was read, and no other: the next one may have taken its place meanwhile.
+#[test]
+fn an_answer_in_words_names_its_question() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let run = |id, word: &str| {
+        Reply::calls([(id, "command_run", json!({ "command": format!("echo {word}"), "network": true }))])
+    };
+    let script = vec![run("c1", "first"), run("c2", "second"), Reply::text("so be it")];
+    let (telegram, _model) = at(&stage, script);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "run it");
+    let (card, _) = telegram.wait(ANN, "a card", |it| it.text.contains("first") && it.buttons.len() > 1);
+    telegram.taps(ANN, "Ann", ANN, card, "No");
+    let (card, shown) =
+        telegram.wait(ANN, "the other card", |it| it.text.contains("second") && it.buttons.len() > 1);
+    let name = telegram.data(ANN, card, "No").trim_start_matches("n:").to_owned();
+    let (id, _) = name.split_at(8);
+    // Neither a yes nor a no that does not say to what; what is told instead says how.
+    for (said, told) in [
+        ("/approve", format!("/approve {id}")),
+        ("/reject not on a Friday", format!("/reject {id} not on a Friday")),
+        ("/approve 00000000", format!("/approve {id}")),
+    ] {
+        telegram.says(ANN, "Ann", ANN, said);
+        let (_, shown) = telegram.wait(ANN, &told, |it| it.text.lines().any(|line| line == told));
+        assert!(shown.text.contains("second") && !shown.text.contains("first"), "{shown:#?}");
+    }
+    assert_eq!(
+        (&daemon.status()["sessions"][0]["questions"], stage.entries("answered").len()),
+        (&json!(1), 1)
+    );
+    assert!(shown.text.contains(&format!("ID {id}")), "{shown:#?}");
+    // The control: as it was told, it is one.
+    telegram.says(ANN, "Ann", ANN, &format!("/reject {id} not on a Friday"));
+    telegram
+        .wait(ANN, "its end", |it| it.text.contains("second") && it.text.contains("✘ no: not on a Friday"));
+    telegram.wait_for(ANN, "so be it");
+    telegram.says(ANN, "Ann", ANN, "/approve");
+    telegram.wait_for(ANN, "There is no open question in this conversation");
+    telegram.check();
+}
+
+/// A question that was answered has no buttons, however long the reason is, and also where its message cannot say what came of it.
+#[test]
+fn a_question_that_was_answered_has_no_buttons() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let run = |id, word: &str, lines: usize| {
+        let command = format!("echo {word}{}", format!("\n: {}", "a".repeat(100)).repeat(lines));
+        Reply::calls([(id, "command_run", json!({ "command": command, "network": true }))])
+    };
+    let script = vec![run("c1", "first", 15), run("c2", "second", 0), Reply::text("so be it")];
+    let (telegram, model) = at(&stage, script);
+    let _daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "run it");
+    let card = |word: &str| {
+        let (card, _) = telegram.wait(ANN, word, |it| it.text.contains(word) && it.buttons.len() > 1);
+        (card, telegram.data(ANN, card, "No").trim_start_matches("n:").to_owned())
+    };
+    let shown = |card: i64| telegram.shown(ANN).into_iter().find(|(id, _)| *id == card).unwrap().1;
+    let (first, id) = card("first");
+    // Each hides something, and takes more room where it is shown.
+    let why = format!("not on a Friday {}", "\u{202e}y".repeat(900));
+    telegram.says(ANN, "Ann", ANN, &format!("/reject {id} {why}"));
+    let (second, _) = card("second");
+    let end = shown(first);
+    assert!(end.buttons.is_empty() && end.text.contains("✘ no: not on a Friday"), "{end:#?}");
+    // The agent is told all of it.
+    assert!(model.requests()[1].body.matches('y').count() >= 900, "{}", model.requests()[1].body);
+    telegram.fail_with("editMessageText", "✘ no", [Fault::Refused]);
+    telegram.taps(ANN, "Ann", ANN, second, "No");
+    telegram.wait_for(ANN, "so be it");
+    let end = shown(second);
+    assert!(end.buttons.is_empty() && end.text.contains("second"), "{end:#?}");
     telegram.check();
 }

@@ -163,3 +163,48 @@ fn a_session_that_is_looked_at_elsewhere_keeps_its_conversation() {
     let said: Vec<Value> = stage.trail().into_iter().filter(|it| it["type"] == "accepted").collect();
     assert!(said.len() == 2 && said.iter().all(|it| it["session"] == session.as_str()), "{said:#?}");
 }
+
+/// What waits for a session that cannot be had is said in the order in which it came, and tried less and less often, once for all of it.
+#[test]
+fn what_waits_for_a_session_keeps_its_order_and_is_tried_less_and_less_often() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let (telegram, model) = at(&stage, ["the first", "more", "more", "more"].map(Reply::text).to_vec());
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "one");
+    telegram.wait_for(ANN, "the first");
+    let session = daemon.wait("the end", |it| it["working"] == false)["session"].as_str().unwrap().to_owned();
+    assert_eq!(stage.ran(&["stop"]).code, Some(0));
+    let path = stage.home().join(format!("sessions/{session}/lock"));
+    let lock = File::options().write(true).open(path).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(stage.ran(&["start"]).code, Some(0));
+    let tries = || {
+        let log = fs::read_to_string(stage.home().join("daemon/log")).unwrap();
+        let is_try = |line: &Value| line["what"] == "said" && line.to_string().contains(&session);
+        let lines = log.lines().filter_map(|line| serde_json::from_str(line).ok());
+        lines.filter(is_try).count()
+    };
+    let mut before = tries();
+    telegram.says(ANN, "Ann", ANN, "two");
+    telegram.wait_for(ANN, "Not now");
+    let mut last = Instant::now();
+    telegram.says(ANN, "Ann", ANN, "three");
+    assert_eq!(tries(), before + 1);
+    let pauses = [(); 2].map(|()| {
+        before += 1;
+        wait("another try", || tries() > before);
+        assert_eq!(tries(), before + 1, "more than one at once");
+        std::mem::replace(&mut last, Instant::now()).elapsed()
+    });
+    println!("{pauses:?}");
+    assert!(pauses[1] > pauses[0] + Duration::from_secs(1), "{pauses:?}");
+    // Whoever comes just when it can be had again comes behind those who wait.
+    drop(lock);
+    telegram.says(ANN, "Ann", ANN, "four");
+    wait("all three", || count(&stage, "accepted") == 4);
+    daemon.wait("their end", |it| it["working"] == false);
+    let body = model.requests().last().unwrap().body.to_string();
+    let places = ["two", "three", "four"].map(|word| body.find(&format!("\"text\":\"{word}\"")));
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}: {body}");
+}
