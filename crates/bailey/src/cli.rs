@@ -69,6 +69,10 @@ impl Cli {
 /// Says what is wrong with what was typed, or helps.
 fn ended(said: &clap::Error) -> ! {
     let code = u8::try_from(said.exit_code()).unwrap_or(exit::WRONG);
+    // What a script is told of any other error, it is told of this one, too.
+    if said.use_stderr() && std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json") {
+        Printer::new(true, Color::Never).json_error(said.render().to_string().trim_end());
+    }
     let code =
         said.print().map_or_else(|error| Printer::new(false, Color::Never).unprinted(error), |()| code);
     exit::now(code)
@@ -550,7 +554,11 @@ pub(crate) struct Chat {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
     /// List sessions, the newest first
-    List,
+    List {
+        /// The newest so many [default: all]
+        #[arg(long, short = 'n', value_name = "COUNT")]
+        last: Option<usize>,
+    },
     /// Show what was said and done
     Show {
         /// The session, or its last digits
@@ -574,7 +582,8 @@ pub(crate) enum Sessions {
     Diff {
         /// The session, or its last digits
         session: String,
-        /// Only these files and what lies below them
+        /// Only these files and what lies below them; they count from the project's root, and something must have changed at
+        /// each
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// Only what is Red: a human is asked before it is applied
@@ -588,7 +597,8 @@ pub(crate) enum Sessions {
     Apply {
         /// The session, or its last digits
         session: String,
-        /// Only these files and what lies below them
+        /// Only these files and what lies below them; they count from the project's root, and something must have changed at
+        /// each
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// Ask about each hunk, and apply those that you pick

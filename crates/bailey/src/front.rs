@@ -32,6 +32,7 @@ pub(crate) use signals::{Ended, is_ignored};
 pub(crate) use spent::Spent;
 pub(crate) use story::Part;
 pub(crate) use terminal::{remember, restore};
+pub(crate) use text::some_of;
 
 use crate::{
     exit,

@@ -252,11 +252,16 @@ impl Printer {
         }
     }
 
+    /// An error for scripts.
+    pub(crate) fn json_error(&self, text: &str) {
+        self.json(&serde_json::json!({ "v": 1, "type": "error", "error": text }));
+    }
+
     /// An error on standard error: what, why, and how to fix it.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let text = self.redact(&whole(error)).into_owned();
         if self.json {
-            self.json(&serde_json::json!({ "type": "error", "error": text }));
+            self.json_error(&text);
         }
         let label = "error:";
         let text = format!("{label} {}", neutralise(&text));

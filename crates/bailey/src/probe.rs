@@ -77,7 +77,10 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode
 fn said(error: &io::Error) -> String {
     // Without the number, which says nothing to people.
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+    let text = text.split(" (os error").next().unwrap_or_default();
+    // The system's own words begin a sentence; a name in ours stays as it is.
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
 fn attempt(words: &[&str]) -> io::Result<String> {

@@ -6,9 +6,9 @@ pub(crate) use remarks::remarks;
 
 use crate::home::places;
 use anyhow::{Context as _, Result, bail};
-use bailey_protocol::WsPath;
+use bailey_protocol::{WsPath, shell_word};
 use rustix::{
-    fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2},
+    fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, openat, openat2},
     io::Errno,
 };
 use std::{
@@ -60,6 +60,12 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
             place.display()
         );
     }
+    if let Some(what) = of_others(&root) {
+        bail!(
+            "`{}` cannot be a workspace: it is {what}; go to a project's directory, or name one with -C DIR",
+            root.display()
+        );
+    }
     // The inside has its own of these, which would hide a project and lose what is done there.
     if let Some(own) = ["/dev", "/proc", "/sys"].into_iter().find(|own| root.starts_with(own)) {
         bail!(
@@ -71,7 +77,82 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
         bail!("`{}` is not UTF-8: a workspace's path must be", root.display());
     };
     let workspace = WsPath(text.to_owned());
+    is_readable(&root)?;
     Ok((root, workspace))
+}
+
+/// What belongs to the system with all that lies in it.
+const SYSTEM: &[&str] = &[
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/sbin",
+    "/usr/bin",
+    "/usr/include",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/libx32",
+    "/usr/sbin",
+];
+/// What is the system's itself, while a project may lie in it, as in `/usr/src/app` or `/var/www/html`.
+const PLACES: &[&str] = &[
+    "/",
+    "/media",
+    "/opt",
+    "/run",
+    "/tmp",
+    "/usr",
+    "/usr/local",
+    "/usr/local/bin",
+    "/usr/local/etc",
+    "/usr/local/lib",
+    "/usr/local/sbin",
+    "/usr/local/share",
+    "/usr/local/src",
+    "/usr/share",
+    "/usr/src",
+    "/var",
+    "/var/cache",
+    "/var/lib",
+    "/var/log",
+    "/var/mail",
+    "/var/opt",
+    "/var/spool",
+    "/var/tmp",
+];
+/// Where homes lie, and root's.
+const HOMES: &str = "/home";
+const HOME_OF_ROOT: &str = "/root";
+
+/// Whose a directory is that is nobody's project: the system's, or a home of whomever, be it not the one that `HOME` names.
+fn of_others(root: &Path) -> Option<&'static str> {
+    let is = |place: &&str| root == Path::new(place);
+    if SYSTEM.iter().any(|place| root.starts_with(place)) || PLACES.iter().any(is) {
+        return Some("a directory of the system's");
+    }
+    let is_home =
+        is(&HOMES) || is(&HOME_OF_ROOT) || root.parent().is_some_and(|above| above == Path::new(HOMES));
+    is_home.then_some("a home directory, or holds them")
+}
+
+/// That whoever runs this may list the project and go into it: what is not looked through cannot be masked.
+fn is_readable(root: &Path) -> Result<()> {
+    let may = Access::READ_OK | Access::EXEC_OK;
+    match accessat(CWD, root, may, AtFlags::EACCESS) {
+        Err(Errno::ACCESS) => bail!(
+            "cannot read the project `{0}`: permission denied. Have its owner let you in (chmod o+rx {1}), or go to a project of \
+             yours",
+            root.display(),
+            shell_word(&root.display().to_string())
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// That a session's project still stands where it stood.

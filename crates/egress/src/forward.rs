@@ -22,6 +22,7 @@ mod target;
 mod tunnel;
 
 pub use authority::{Authority, AuthorityError};
+pub use dial::is_of_a_cloud;
 pub use fetch::Fetched;
 pub use keys::{BoundKey, KeyForm};
 pub use limits::HostLimit;
@@ -37,7 +38,7 @@ use bailey_kernel::{
 };
 use bailey_protocol::{Action, Outcome, Relay, RelayReport, Report, SessionId, Status};
 use bailey_secrets::Vault;
-use body::{Answered, Look, Mask, Passing};
+use body::{Answered, Look, Mask, Passing, SHOWS_STAND_IN};
 use dial::{Barred, Guarded, Private};
 use headers::{check_plain, end_to_end, hide, keep_upgrade, without_overrides};
 use http_body_util::BodyExt as _;
@@ -398,6 +399,9 @@ fn why(origin: &Origin, error: &hyper_util::client::legacy::Error) -> String {
     match find::<rustls::Error>(error) {
         Some(rustls::Error::InvalidCertificate(why)) => {
             format!("the certificate of `{origin}` is not trusted: {why}")
+        }
+        _ if innermost(error) == SHOWS_STAND_IN => {
+            format!("the door passed no more of it on to `{origin}`: {SHOWS_STAND_IN}")
         }
         _ if error.is_connect() => format!("`{origin}` cannot be reached: {}", innermost(error)),
         _ => format!("`{origin}` gave no answer: {}", innermost(error)),

@@ -410,6 +410,17 @@ pub enum BeginError {
     Journal(#[from] JournalError),
 }
 
+/// What to do about an error of the system's, where that is plain.
+fn way_out(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::StorageFull => "; free some space and try again",
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            "; mount the home's file system for writing, or name another home with --home DIR"
+        }
+        _ => "",
+    }
+}
+
 impl From<StoreError> for BeginError {
     fn from(error: StoreError) -> Self {
         Self::Journal(error.into())
@@ -549,7 +560,7 @@ pub enum JournalError {
     #[error("cannot be written as JSON: {0}")]
     Json(String),
     /// A file of the home.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), way_out(source))]
     Io {
         /// The file.
         path: PathBuf,

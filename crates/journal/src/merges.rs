@@ -131,6 +131,11 @@ impl Begun {
     }
 }
 
+/// Whether nothing was done there that could be taken back.
+fn is_untouched(state: &MergeState) -> bool {
+    matches!(state, MergeState::Conflict { .. } | MergeState::Untouched { .. })
+}
+
 fn is_over(state: &MergeState) -> bool {
     matches!(state, MergeState::Done | MergeState::Already)
 }
@@ -143,7 +148,7 @@ fn last_apply(merges: &[Begun]) -> Option<Applied> {
             (MergeKind::Apply, None, Some(Status::Failed { .. })) => {}
             (MergeKind::Apply, None, _) => applied.push(Applied {
                 id: begun.id,
-                files: begun.files_but(|told| matches!(told, MergeState::Conflict { .. })),
+                files: begun.files_but(is_untouched),
                 tips: begun.tips(),
             }),
             // It ended what was cut off, and so knows where the references are.

@@ -99,12 +99,16 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             clean(text);
         }
         Happening::End { error: Some(error), .. } | Happening::Failed { error, .. } => clean(error),
-        Happening::Diff { diff, files, red, reasons, commits } => {
+        Happening::Diff { diff, files, red, reasons, commits, conflicts, stays } => {
             clean(diff);
-            files.iter_mut().chain(red).chain(reasons).chain(commits).for_each(clean);
+            let lines =
+                files.iter_mut().chain(red).chain(reasons).chain(commits).chain(conflicts).chain(stays);
+            lines.for_each(clean);
         }
         Happening::Pinned { messages } => messages.iter_mut().for_each(|message| clean(&mut message.text)),
-        Happening::Merged { conflicts, commits, .. } => conflicts.iter_mut().chain(commits).for_each(clean),
+        Happening::Merged { conflicts, commits, stays, .. } => {
+            conflicts.iter_mut().chain(commits).chain(stays).for_each(clean);
+        }
         Happening::Ask { .. }
         | Happening::Session { .. }
         | Happening::Accepted { .. }

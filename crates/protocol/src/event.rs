@@ -377,6 +377,12 @@ pub enum Happening {
         /// Commits that the project's repository lacks, one line for each and for what becomes of them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commits: Vec<String>,
+        /// Files that an apply would keep, because somebody changed them meanwhile, each with the reason.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        conflicts: Vec<String>,
+        /// Files that no apply takes along, each with the reason.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        stays: Vec<String>,
     },
     /// The sessions of this home.
     Sessions {
@@ -401,5 +407,8 @@ pub enum Happening {
         /// What became of commits, one line for each branch.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commits: Vec<String>,
+        /// Files that stay in the session, each with the reason.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        stays: Vec<String>,
     },
 }

@@ -333,11 +333,27 @@ pub enum MergeState {
         /// What differs.
         reason: String,
     },
-    /// It could not be written.
+    /// It could not be written, and what was done of it is not known.
     Failed {
         /// Why.
         reason: String,
     },
+    /// It could not be written, and is as it was.
+    Untouched {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl MergeState {
+    /// Why the path is not as the merge wants it; none where it is.
+    #[must_use]
+    pub fn kept(&self) -> Option<&str> {
+        match self {
+            Self::Done | Self::Already => None,
+            Self::Conflict { reason } | Self::Failed { reason } | Self::Untouched { reason } => Some(reason),
+        }
+    }
 }
 
 /// What passed of a command's request and its answer.

@@ -5,8 +5,8 @@ mod path;
 use crate::{Host, HostError, history, host::who, threeway::Threeway};
 use bailey_kernel::{Acted, Applied, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
-    Action, Branch, DiffReport, Happening, Merge, MergeFile, MergeKind, MergeState, Op, Report, Status, Tip,
-    Touched, Verdict,
+    Action, Branch, DiffReport, Happening, Merge, MergeFile, MergeKind, Op, Report, Status, Tip, Touched,
+    Verdict,
 };
 use path::change;
 use std::collections::HashMap;
@@ -23,6 +23,8 @@ pub struct Change {
     pub refused: Option<String>,
     /// What is to be known before it is applied.
     pub remarks: Vec<String>,
+    /// Why an apply would keep the project's: you changed it since; none where it would not.
+    pub conflict: Option<String>,
     pub(crate) file: MergeFile,
 }
 
@@ -63,6 +65,24 @@ impl Changes {
         self.changes.iter().map(|change| change.diff.as_str()).collect()
     }
 
+    /// The paths that an apply would keep as they are, each with the reason.
+    #[must_use]
+    pub fn conflicts(&self) -> Vec<String> {
+        self.told(|change| change.conflict.as_ref())
+    }
+
+    /// The paths that no apply takes along, each with the reason.
+    #[must_use]
+    pub fn stays(&self) -> Vec<String> {
+        self.told(|change| change.refused.as_ref())
+    }
+
+    fn told<'a>(&'a self, why: impl Fn(&'a Change) -> Option<&'a String>) -> Vec<String> {
+        let told =
+            self.changes.iter().filter_map(|change| Some(format!("{}: {}", change.path, why(change)?)));
+        told.collect()
+    }
+
     /// The paths, relative to the workspace.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
@@ -79,6 +99,8 @@ pub struct Merged {
     pub conflicts: Vec<String>,
     /// What became of commits, one line for each branch.
     pub commits: Vec<String>,
+    /// Paths that stay in the session, each with the reason.
+    pub stays: Vec<String>,
 }
 
 impl Host {
@@ -134,6 +156,8 @@ impl Host {
             red: changes.red.clone(),
             reasons: changes.reasons.clone(),
             commits: changes.commits.clone(),
+            conflicts: changes.conflicts(),
+            stays: changes.stays(),
         };
         self.kernel.tell(&scope, happening).await?;
         Ok(changes)
@@ -161,7 +185,7 @@ impl Host {
     /// # Errors
     /// When the gate denies, the human rejects, or the merge cannot be made.
     pub async fn apply(&self, changes: &Changes, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
-        let Some(mut merged) = self.finish_apply(&changes.compared, ops).await? else {
+        let Some(mut merged) = self.finish_apply(changes, ops).await? else {
             return self.apply_all(changes, ops).await;
         };
         // What was picked of a comparison is nothing in another one.
@@ -175,7 +199,7 @@ impl Host {
         if !rest.is_empty() {
             let more = self.apply_all(&rest, ops).await?;
             merged.files.extend(more.files);
-            merged.conflicts = more.conflicts;
+            (merged.conflicts, merged.stays) = (more.conflicts, more.stays);
             merged.commits.extend(more.commits);
         }
         Ok(merged)
@@ -186,7 +210,7 @@ impl Host {
     /// # Errors
     /// As [`Host::apply`].
     pub async fn finish(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Option<Merged>, HostError> {
-        self.finish_apply(&None, ops).await
+        self.finish_apply(&Changes::default(), ops).await
     }
 
     /// Takes an apply back: every path that still is as the apply left it becomes what it was before.
@@ -196,7 +220,8 @@ impl Host {
     pub async fn undo(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
         let Applied { id, files, mut tips } = self.last_apply().await?;
         tips.iter_mut().for_each(|tip| tip.aside = None);
-        self.merge(Merge { direction: MergeKind::Undo, of: Some(id), files, tips }, &None, ops).await
+        self.merge(Merge { direction: MergeKind::Undo, of: Some(id), files, tips }, &Changes::default(), ops)
+            .await
     }
 
     /// Throws the session's layer away; the project stays as it is.
@@ -204,7 +229,7 @@ impl Host {
     /// # Errors
     /// As [`Host::apply`].
     pub async fn discard(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
-        self.merge(Merge::of_files(MergeKind::Discard, None, Vec::new()), &None, ops).await
+        self.merge(Merge::of_files(MergeKind::Discard, None, Vec::new()), &Changes::default(), ops).await
     }
 
     async fn apply_all(&self, changes: &Changes, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
@@ -212,20 +237,20 @@ impl Host {
         let files = files.map(|change| change.file.clone()).collect();
         let tips =
             if changes.is_picked { Vec::new() } else { history::tips(&changes.branches, self.session) };
-        self.merge(Merge { direction: MergeKind::Apply, of: None, files, tips }, &changes.compared, ops).await
+        self.merge(Merge { direction: MergeKind::Apply, of: None, files, tips }, changes, ops).await
     }
 
     /// Ends an apply that was killed in the middle: only the same merge knows what lies half-way in the project.
     async fn finish_apply(
         &self,
-        compared: &Option<Output>,
+        changes: &Changes,
         ops: &mut mpsc::Receiver<Op>,
     ) -> Result<Option<Merged>, HostError> {
         match self.kernel.journal().unfinished_apply(self.session).await? {
             None => Ok(None),
             Some(Applied { id, files, tips }) => {
                 let merge = Merge { direction: MergeKind::Apply, of: Some(id), files, tips };
-                self.merge(merge, compared, ops).await.map(Some)
+                self.merge(merge, changes, ops).await.map(Some)
             }
         }
     }
@@ -233,7 +258,7 @@ impl Host {
     async fn merge(
         &self,
         merge: Merge,
-        compared: &Option<Output>,
+        changes: &Changes,
         ops: &mut mpsc::Receiver<Op>,
     ) -> Result<Merged, HostError> {
         let living = self.kernel.processes(self.session);
@@ -246,7 +271,7 @@ impl Host {
         }
         let scope = self.registrar.owner(&self.connection);
         let (direction, tips) = (merge.direction, merge.tips.clone());
-        let mut acted = self.kernel.act(&scope, Action::Merge(merge), compared.as_slice()).await?;
+        let mut acted = self.kernel.act(&scope, Action::Merge(merge), changes.compared.as_slice()).await?;
         let output = loop {
             acted = match acted {
                 Acted::Done(output) => break output,
@@ -264,7 +289,7 @@ impl Host {
                 },
             };
         };
-        let merged = self.merged(direction, &tips, &output)?;
+        let merged = Merged { stays: changes.stays(), ..self.merged(direction, &tips, &output)? };
         let name = match direction {
             MergeKind::Apply => "apply",
             MergeKind::Undo => "undo",
@@ -275,6 +300,7 @@ impl Host {
             files: merged.files.clone(),
             conflicts: merged.conflicts.clone(),
             commits: merged.commits.clone(),
+            stays: merged.stays.clone(),
         };
         self.kernel.tell(&scope, happening).await?;
         Ok(merged)
@@ -384,11 +410,9 @@ impl Host {
         let mut merged = Merged { commits, conflicts, ..Merged::default() };
         for result in files {
             let path = result.path.relative_to(&self.workspace.0).unwrap_or(&result.path.0).to_owned();
-            match &result.state {
-                MergeState::Done | MergeState::Already => merged.files.push(path),
-                MergeState::Conflict { reason } | MergeState::Failed { reason } => {
-                    merged.conflicts.push(format!("{path}: {reason}"));
-                }
+            match result.state.kept() {
+                None => merged.files.push(path),
+                Some(reason) => merged.conflicts.push(format!("{path}: {reason}")),
             }
         }
         Ok(merged)

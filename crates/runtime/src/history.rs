@@ -2,9 +2,7 @@
 
 use crate::{Changes, Host, HostError};
 use bailey_kernel::{Preview, Scope};
-use bailey_protocol::{
-    Branch, Merge, MergeFile, MergeKind, MergeState, SessionId, Tip, TipResult, Verdict, WsPath,
-};
+use bailey_protocol::{Branch, Merge, MergeFile, MergeKind, SessionId, Tip, TipResult, Verdict, WsPath};
 use std::collections::HashSet;
 
 /// Digits of an object's name that people see.
@@ -119,6 +117,9 @@ pub(crate) fn before(branches: &[Branch], bound: Option<&String>, session: Sessi
         let (name, commits) = (plain(&branch.name), counted(branch.count));
         lines.push(match (&branch.refused, &branch.aside) {
             (Some(why), _) => format!("commits on `{name}` stay in the session: {why}"),
+            (None, None) if branch.old.is_none() => {
+                format!("{commits} on `{name}`: an apply of everything makes that branch")
+            }
             (None, None) => format!("{commits} on `{name}`: an apply of everything moves it there"),
             (None, Some(why)) => {
                 format!(
@@ -145,11 +146,9 @@ pub(crate) fn before(branches: &[Branch], bound: Option<&String>, session: Sessi
 pub(crate) fn after(direction: MergeKind, tips: &[Tip], results: &[TipResult]) -> (Vec<String>, Vec<String>) {
     let (mut told, mut kept) = (Vec::new(), Vec::new());
     for (tip, result) in tips.iter().zip(results) {
-        match &result.state {
-            MergeState::Done | MergeState::Already => told.push(moved(direction, tip, result)),
-            MergeState::Conflict { reason } | MergeState::Failed { reason } => {
-                kept.push(format!("{}: {reason}", tip.name));
-            }
+        match result.state.kept() {
+            None => told.push(moved(direction, tip, result)),
+            Some(reason) => kept.push(format!("{}: {reason}", tip.name)),
         }
     }
     (told, kept)
@@ -167,7 +166,11 @@ fn moved(direction: MergeKind, tip: &Tip, result: &TipResult) -> String {
     match (at.starts_with("refs/bailey/"), &result.why) {
         (true, why) => {
             let why = why.as_ref().map(|why| format!(", for {why}")).unwrap_or_default();
-            format!("commits up to {new} are kept at {at}{why}; to take them: git merge {at}")
+            // Their files are in the working tree by now, where a merge would find them in its way.
+            format!(
+                "commits up to {new} are kept at {at}{why}; to look: git log -p {at}; to take them: git add -A && git commit, then \
+                 git merge {at}"
+            )
         }
         (false, None) => format!("`{name}` is at {new} now"),
         (false, Some(why)) => format!(
@@ -191,7 +194,7 @@ fn plain(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bailey_protocol::Commit;
+    use bailey_protocol::{Commit, MergeState};
 
     fn branch(name: &str, aside: Option<&str>) -> Branch {
         let commit = Commit {
@@ -247,7 +250,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "commits up to cccccccc are kept at refs/bailey/1/main, for it moved; to take them: git merge refs/bailey/1/main"
+                "commits up to cccccccc are kept at refs/bailey/1/main, for it moved; to look: git log -p refs/bailey/1/main; to take them: \
+                 git add -A && git commit, then git merge refs/bailey/1/main"
             ]
         );
         let failed = result(None, None, MergeState::Failed { reason: "no".into() });

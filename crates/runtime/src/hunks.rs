@@ -163,9 +163,7 @@ fn in_pieces(change: &Change, file: &FileDiff) -> FileHunks {
     let is_merged = change.file.part.is_some();
     let hunks = if is_base && !is_merged { pieces_of_file(&change.path, file) } else { None };
     let mut remarks = change.remarks.clone();
-    if !is_base {
-        remarks.push("the project's is not what the session began with, so it would be kept".into());
-    }
+    remarks.extend(change.conflict.clone());
     let whole = || vec![Hunk { diff: change.diff.clone(), smaller: Vec::new(), piece: Piece::Whole }];
     FileHunks { path: change.path.clone(), shown, hunks: hunks.unwrap_or_else(whole), remarks }
 }

@@ -8,10 +8,13 @@ pub(crate) const CONTEXT_LINES: usize = 3;
 
 /// A unified diff of one path, with a line for what is not text.
 pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
+    // What stays in the layer without being compared is there all the same; a head would say that it was made or went.
+    if old.is_none() && new.is_none() {
+        return format!("{}: not compared\n", quoted(path));
+    }
     let (from, to) = (quoted(&format!("a/{path}")), quoted(&format!("b/{path}")));
     let modes = mode_lines(&from, &to, old, new);
     let head = match (old, new) {
-        // What stays in the layer without being compared is there all the same.
         (None, _) => format!("--- /dev/null\n+++ {to}\n"),
         (Some(_), None) => format!("--- {from}\n+++ /dev/null\n"),
         (Some(_), Some(_)) => format!("--- {from}\n+++ {to}\n"),
@@ -130,6 +133,12 @@ mod tests {
         assert_eq!(body("a\n", "a\nb\r"), format!("@@ -1 +1,2 @@\n a\n+b\r{none}"));
         assert_eq!(body("a", "b"), format!("@@ -1 +1 @@\n-a{none}+b{none}"));
         assert_eq!(body("a\r\n", "b\r\n"), "@@ -1 +1 @@\n-a\r\n+b\r\n", "the control");
+    }
+
+    /// It looked like a file that is made, be there one already.
+    #[test]
+    fn what_was_not_compared_has_no_head() {
+        assert_eq!(unified("x", None, None), "x: not compared\n");
     }
 
     /// It was called a binary file, so nobody saw what an apply would put there.

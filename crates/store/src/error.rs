@@ -33,8 +33,8 @@ pub enum StoreError {
     },
     /// The file or its file system cannot be written.
     #[error(
-        "database `{}` is read-only: its permissions or its file system forbid writing; \
-         make it writable by its owner (chmod 600)", path.display()
+        "database `{}` is read-only: its permissions or its file system forbid writing; make it writable by its owner: chmod 600 \
+         where its mode forbids it, and else mount its file system for writing", path.display()
     )]
     ReadOnly {
         /// The database file.
@@ -156,6 +156,12 @@ impl StoreError {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let path = PathBuf::new();
+        // The log's index could not be made as large as it has to be.
+        let has_no_room =
+            |error: &rusqlite::ffi::Error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+        if error.sqlite_error().is_some_and(has_no_room) {
+            return Self::Full { path };
+        }
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::DiskFull) => Self::Full { path },

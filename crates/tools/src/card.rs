@@ -51,6 +51,7 @@ pub fn card(question: &Question<'_>) -> Card {
             let access = match isolation.revealed.contains(path) {
                 true if once => "revealed, for this one effect",
                 true => FOR_THE_SESSION,
+                false if !is_held => "as it is on this machine, by nobody else's leave than yours",
                 false => "bound read-only, for this one effect",
             };
             draft.field("access", access);

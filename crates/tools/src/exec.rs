@@ -5,6 +5,8 @@ use crate::{limit, missing, typed::unexpected};
 use bailey_kernel::{Conclusion, Plan};
 use bailey_protocol::{Action, Command, ExecReport, Outcome, Outside, Report, Status, Stream};
 
+/// What git says where nobody told it whose a commit is.
+const NO_IDENTITY: &str = "Author identity unknown";
 /// Most bytes of one argument or variable, its NUL included (Linux MAX_ARG_STRLEN).
 const WORD_BYTES_MAX: usize = 128 << 10;
 /// Most bytes of all arguments and variables together (a quarter of the usual 8 MiB stack).
@@ -59,8 +61,11 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
         _ => return unexpected(),
     };
     let cancelled = outcome.status == Status::Cancelled;
-    let end =
+    let mut end =
         if cancelled { "cancelled before it ended".into() } else { ending(command, report, wall_ms_max) };
+    if let Some(limit) = report.limit.as_ref().filter(|_| !cancelled) {
+        end.push_str(limit::burst(limit, outcome.enforced.as_ref()));
+    }
     let mut lines = vec![format!("$ {}", command.line()), end.clone()];
     for (name, stream) in [("stdout", &report.stdout), ("stderr", &report.stderr)] {
         if stream.total > 0 {
@@ -98,6 +103,13 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
     } else if outcome.enforced.as_ref().is_some_and(|enforced| enforced.out_no_routes > 0) {
         lines.push(
             "(the sandbox has no network but what `network` asks for; a connection was refused)".into(),
+        );
+    }
+    if !ok && printed(report).contains(NO_IDENTITY) {
+        lines.push(
+            "(the human's own git configuration is not in here; a name that the project's has is: `git config user.name NAME && git \
+             config user.email MAIL` there, outside)"
+                .into(),
         );
     }
     lines.extend(outside(report));

@@ -45,5 +45,5 @@ mod web_request;
 pub use card::card;
 pub use config::ToolConfig;
 pub use diff::difference;
-pub use limit::{limit, raise};
+pub use limit::{burst, limit, raise};
 pub use toolbox::Toolbox;

@@ -1,7 +1,7 @@
 //! What a limit was, and which setting of the owner's raises it.
 
 use crate::exec::printed;
-use bailey_protocol::{ExecReport, Limits};
+use bailey_protocol::{Enforced, ExecReport, Limits, Wall};
 
 /// SIGXFSZ: a file would have become larger than the limit.
 const TOO_LARGE: i32 = 25;
@@ -19,6 +19,20 @@ pub fn limit(name: &str, limits: &Limits) -> String {
         "memory limit" => format!("{name} of {} MiB", limits.memory_bytes >> 20),
         "disk limit" => format!("{name} of {} MiB", limits.disk_bytes >> 20),
         _ => name.to_owned(),
+    }
+}
+
+/// What is to be known of a limit that ended a command where it was watched and not held; nothing where the kernel held it.
+#[must_use]
+pub fn burst(name: &str, enforced: Option<&Enforced>) -> &'static str {
+    let wall = match name {
+        "memory limit" => Wall::MemoryLimit,
+        "disk limit" => Wall::DiskLimit,
+        _ => return "",
+    };
+    match enforced.is_some_and(|enforced| enforced.watched.contains(&wall)) {
+        true => ", which is watched here and not held: for a moment it may have been more",
+        false => "",
     }
 }
 

@@ -79,7 +79,10 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["status"], &[("bailey status", ""), ("bailey --json status", "from a script")]),
     (&["reload"], &[("bailey reload", "after a change of config.toml or of a rule")]),
     (&["logs"], &[("bailey logs -f", "and what comes"), ("bailey --json logs -n 5", "from a script")]),
-    (&["sessions", "list"], &[("bailey sessions list", "")]),
+    (
+        &["sessions", "list"],
+        &[("bailey sessions list", ""), ("bailey sessions list -n 10", "the newest ten")],
+    ),
     (&["sessions", "show"], &[("bailey sessions show 3f2a", "by its last digits")]),
     (
         &["sessions", "context"],

@@ -83,7 +83,7 @@ fn is_small(auto: &AutoApply, changes: &Changes) -> Result<(), String> {
 /// Lines that a change adds and takes away; none where it is more than text: another mode, a link, bytes, or something that a
 /// person is to know.
 fn lines_of(change: &Change) -> Option<usize> {
-    if !change.remarks.is_empty() {
+    if !change.remarks.is_empty() || change.conflict.is_some() {
         return None;
     }
     // What is split off begins with the rest of the first hunk's own line.

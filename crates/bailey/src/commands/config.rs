@@ -111,6 +111,12 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
         .into_iter()
         .map(|name| format!("Bailey knows no variable {name}: there are {}", known_variables().join(", ")))
         .collect();
+    let of_clouds = config.network.private.iter().filter(|url| bailey_egress::is_of_a_cloud(url));
+    warnings.extend(of_clouds.map(|url| {
+        format!(
+            "`network.private` names `{url}`, where a cloud tells a machine its own secrets: no request goes there, whoever names it"
+        )
+    }));
     if !config.network.keys.is_empty() {
         warnings.extend(without_secret(home, &config));
     }

@@ -93,9 +93,12 @@ fn is_wanted(line: &Line, only: &[String]) -> bool {
 
 async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitCode> {
     let since = Instant::now();
+    // So that whoever stops reading leaves nothing behind: what was made for it goes with the stand.
+    printer.watch();
     let opening = printer.waiting(|| "making a place to try it in".into(), Stand::new(config));
     let stand = opening.await.context("nothing can be tried")?;
     let mut count = [0; 3];
+    let mut fallen = Vec::new();
     for (number, line) in lines.iter().enumerate() {
         let begin = Instant::now();
         let what = || format!("{} of {}: {}", number + 1, lines.len(), line.says);
@@ -104,7 +107,11 @@ async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitC
         if let Some(count) = count.get_mut(finding.verdict as usize) {
             *count += 1;
         }
+        fallen.extend((finding.verdict == Verdict::NotHeld).then_some(line.id));
         finding.print(printer);
+        if let Some(code) = printer.closed() {
+            return Ok(ExitCode::from(code));
+        }
     }
     let mut elsewhere = 0;
     for claims::Elsewhere { claim, because } in claims::elsewhere().filter(|_| is_all(lines)) {
@@ -124,6 +131,10 @@ async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitC
         "{held} held, {not_held} NOT HELD, {untried} could not be tried here, in {:.1} s",
         since.elapsed().as_secs_f64()
     ));
+    // Again, behind all that may have scrolled them away.
+    if !fallen.is_empty() {
+        printer.alarm(&format!("NOT HELD: {}", fallen.join(", ")));
+    }
     if elsewhere > 0 {
         printer.note(&format!(
             "{elsewhere} more claims need what is not here: the tests that SECURITY.md names try them"

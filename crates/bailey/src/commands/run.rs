@@ -9,7 +9,7 @@ use crate::{
     config::Config,
     daemon::client::Client,
     exit,
-    front::{Asker, Front, Part, one_line},
+    front::{Asker, Front, Part, one_line, short, some_of},
     home::Home,
     print::{Printer, Style, fold},
     project,
@@ -154,6 +154,7 @@ async fn merge(
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
 ) -> Result<Option<Merged>> {
     let printer = front.printer;
+    let again = format!("apply {}", short(&host.session()));
     let is_half_applied = host.is_half_applied().await?;
     if ended != TurnEnd::Answered || changes.is_empty() && !is_half_applied {
         return Ok(None);
@@ -163,7 +164,7 @@ async fn merge(
         match auto_apply::tested(front, host, auto, &config.command, &changes).await? {
             Ok(tested) => {
                 let merged = front.during(host.apply(&tested, inbox)).await?;
-                tell_merged(printer, &format!("applied, as `{}` passed", auto.test), &merged);
+                tell_merged(printer, &format!("applied, as `{}` passed", auto.test), &merged, &again);
                 return Ok(Some(merged));
             }
             Err(why) => printer.note(&format!("not applied unasked: {}", one_line(&why))),
@@ -194,7 +195,7 @@ async fn merge(
         }
     }
     let merged = front.during(host.apply(&changes, inbox)).await?;
-    tell_merged(printer, "applied", &merged);
+    tell_merged(printer, "applied", &merged, &again);
     Ok(Some(merged))
 }
 
@@ -208,7 +209,7 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
         crate::front::diff_lines(printer, &change.diff, printer.cells())
             .iter()
             .for_each(|line| printer.line(line));
-        for remark in &change.remarks {
+        for remark in change.remarks.iter().chain(&change.conflict) {
             say(printer, Style::Yellow, 4, &format!("{} {remark}", change.path));
         }
         if let Some(why) = stays(change) {
@@ -244,12 +245,13 @@ pub(super) fn say(printer: &Printer, style: Style, indent: usize, text: &str) {
     lines.iter().for_each(|line| printer.line(line));
 }
 
-pub(super) fn tell_merged(printer: &Printer, what: &str, merged: &Merged) {
+/// Says what a merge did; `again` is the command of `bailey sessions` that does what it kept back.
+pub(super) fn tell_merged(printer: &Printer, what: &str, merged: &Merged, again: &str) {
     if printer.is_json() {
         return;
     }
     if !merged.files.is_empty() || merged.commits.is_empty() {
-        say(printer, Style::Green, 0, &format!("{what}: {}", list(&merged.files)));
+        say(printer, Style::Green, 0, &format!("{what}: {}", some_of(&merged.files)));
     }
     for line in &merged.commits {
         say(printer, Style::Green, 0, &format!("{what}: {line}"));
@@ -258,12 +260,10 @@ pub(super) fn tell_merged(printer: &Printer, what: &str, merged: &Merged) {
         say(printer, Style::Yellow, 0, &format!("kept as it is: {conflict}"));
     }
     if !merged.conflicts.is_empty() {
-        printer.note("what is kept as it is was not written over; mend what is named, then say it again: bailey sessions apply|undo");
+        printer.note(&format!(
+            "what is kept as it is was not written over; mend what is named, then say it again: bailey sessions {again}"
+        ));
     }
-}
-
-fn list(files: &[String]) -> String {
-    if files.is_empty() { "nothing".into() } else { files.join(", ") }
 }
 
 fn task(task: &str) -> Result<String> {

@@ -14,8 +14,9 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::{Acted, Output};
-use bailey_protocol::{Action, Command, ExecReport, Limits, Report, Status, WsPath};
+use bailey_protocol::{Action, Command, ExecReport, Limits, Report, SessionId, Status, WsPath};
 use bailey_runtime::{Host, HostError, Opening};
+use serde_json::Value;
 use std::{collections::BTreeMap, process::ExitCode};
 use tokio::sync::mpsc;
 
@@ -68,22 +69,25 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
     let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
+    let kept = keep.then(|| host.session());
     let code = match acted? {
         Acted::Done(_) if unread.is_some() => ExitCode::from(unread.unwrap_or(exit::UNREAD)),
-        Acted::Done(output) => report(&output, &config.command, printer)?,
+        Acted::Done(output) => report(&output, kept, &config.command, printer)?,
         Acted::Denied(reasons) => {
             printer.note(&format!("denied: {}", reasons.join("; ")));
             ExitCode::from(exit::DENIED)
         }
         Acted::Waiting(question) => {
             kernel.withdraw(&host.owner(), question, "nobody waits for an answer").await?;
-            bail!(asked(network))
+            // Nobody said yes, which is a no.
+            return Err(exit::Failure { error: asked(network), code: exit::DENIED }.into());
         }
     };
     // Last, so that it hides nothing of what the command came to.
     discarded.context("what the command changed could not be thrown away")?;
-    if keep && !printer.is_json() {
-        printer.note(&format!("kept as session {}", short(&host.session())));
+    if let Some(session) = kept.filter(|_| !printer.is_json()) {
+        let name = short(&session);
+        printer.note(&format!("kept as session {name}: bailey sessions diff|apply|discard {name}"));
     }
     Ok(code)
 }
@@ -127,17 +131,33 @@ async fn act(
     tokio::join!(host.act_printing(&by, action, out), live::write(pieces, by.cancel(), limit, printer))
 }
 
-fn report(output: &Output, limits: &Limits, printer: &Printer) -> Result<ExitCode> {
+/// What scripts read: the outcome, and beside it the session that is kept.
+fn document(output: &Output, kept: Option<SessionId>, limits: &Limits) -> serde_json::Result<Value> {
+    let mut document = serde_json::to_value(output.outcome())?;
+    let advice = match output.report() {
+        Report::Exec(report) => bailey_tools::raise(report, limits),
+        _ => None,
+    };
+    if let Value::Object(fields) = &mut document {
+        fields.extend(kept.map(|session| ("session".to_owned(), session.to_string().into())));
+        fields.extend(advice.map(|advice| ("advice".to_owned(), advice.into())));
+    }
+    Ok(document)
+}
+
+fn report(output: &Output, kept: Option<SessionId>, limits: &Limits, printer: &Printer) -> Result<ExitCode> {
     if printer.is_json() {
-        printer.json(output.outcome());
+        printer.json(&document(output, kept, limits)?);
     }
     let Report::Exec(report) = output.report() else {
         let Status::Failed { reason } = &output.outcome().status else { bail!("the command did not end") };
         bail!("{reason}");
     };
     if !printer.is_json() {
-        let ended =
-            report.limit.as_ref().map(|name| format!("ended by the {}", bailey_tools::limit(name, limits)));
+        let enforced = output.outcome().enforced.as_ref();
+        let limit =
+            |name| format!("{}{}", bailey_tools::limit(name, limits), bailey_tools::burst(name, enforced));
+        let ended = report.limit.as_deref().map(|name| format!("ended by the {}", limit(name)));
         let told: Vec<String> = ended.into_iter().chain(bailey_tools::raise(report, limits)).collect();
         if !told.is_empty() {
             printer.warn(&told.join("; "));

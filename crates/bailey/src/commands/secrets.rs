@@ -89,13 +89,18 @@ fn place(store: Store) -> &'static str {
 fn users<'a>(config: &'a Config, name: &'a str) -> impl Iterator<Item = &'a str> {
     let uses =
         move |(_, provider): &(&String, &crate::config::Provider)| provider.key_env.as_deref() == Some(name);
-    config.providers.iter().filter(uses).map(|(provider, _)| provider.as_str())
+    let of_models = config.providers.iter().filter(uses).map(|(provider, _)| provider.as_str());
+    // A command's, by the server at which it is put in.
+    let of_commands =
+        config.network.keys.iter().filter(move |key| key.secret == name).map(|key| key.at.as_str());
+    of_models.chain(of_commands)
 }
 
 fn list(config: &Config, stores: Stores<'_>, printer: &Printer) -> Result<ExitCode> {
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let of_models = config.providers.values().filter_map(|provider| provider.key_env.as_deref());
     let named: Vec<&str> =
-        config.providers.values().filter_map(|provider| provider.key_env.as_deref()).collect();
+        of_models.chain(config.network.keys.iter().map(|key| key.secret.as_str())).collect();
     for (name, value) in std::env::vars_os() {
         if let Ok(name) = name.into_string()
             && !value.is_empty()

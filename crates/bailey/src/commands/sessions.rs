@@ -16,7 +16,7 @@ use crate::{
 };
 use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
-use bailey_protocol::WsPath;
+use bailey_protocol::{Kind, WsPath};
 use bailey_runtime::{Changes, Host, Opening};
 use bailey_sandbox::Shape;
 use std::{
@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 
 pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Result<ExitCode> {
     match command {
-        Sessions::List => list(home, printer).await,
+        Sessions::List { last } => list(home, last, printer).await,
         Sessions::Show { session } => show(home, &session, printer).await,
         Sessions::Context { session } => super::context::run(home, &session, printer).await,
         Sessions::Resume { session, message, options } => {
@@ -58,12 +58,14 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
     }
 }
 
-async fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
+async fn list(home: &Home, last: Option<usize>, printer: &Printer) -> Result<ExitCode> {
     let journal = super::journal(home, printer).await?;
     let mut sessions = journal.sessions().await?;
     let archived = journal.archived_sessions().await?.len();
     sessions.retain(|session| ![compose::owner_session(), crate::law::session()].contains(&session.id));
-    if sessions.is_empty() && !printer.is_json() {
+    let older = sessions.len().saturating_sub(last.unwrap_or(usize::MAX));
+    sessions.truncate(last.unwrap_or(usize::MAX));
+    if sessions.is_empty() && older == 0 && !printer.is_json() {
         printer.note("no sessions yet; `bailey run \"…\"` in a repository makes one");
     }
     if archived > 0 && !printer.is_json() {
@@ -85,6 +87,9 @@ async fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
             printer.paint(Style::Plain, &session.workspace.0),
             printer.paint(Style::Dim, &session.title),
         ));
+    }
+    if older > 0 && !printer.is_json() {
+        printer.note(&format!("and {older} older ones"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -148,6 +153,11 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
             let style = if *ok { Style::Dim } else { Style::Yellow };
             text.lines().for_each(|line| printer.line(printer.paint(style, &format!("    {line}"))));
         }
+        // A command of the owner's own: those of the agent's are told by its calls.
+        Fact::Intent { kind: Kind::Exec, call: None, parent: None, target, .. } => {
+            printer.line("");
+            printer.line(printer.paint(Style::Cyan, &format!("$ {}", one_line(target))));
+        }
         Fact::Denied { target, reasons, .. } => {
             printer.line(printer.paint(
                 Style::Red,
@@ -190,8 +200,14 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     let asker = Asker::compliant(answering, compose::is_compliance(&config)?)?;
     let unattended = asker.is_nobody();
     let opening = Opening::Visit(info.id);
-    let session =
-        Session { unattended, revealed, ..Session::new(home, &config, keys, info.workspace, opening) };
+    // Of a session that kept nothing no folder is left by a look.
+    let is_scratch = !home.has_folder(info.id);
+    let session = Session {
+        unattended,
+        revealed,
+        is_scratch,
+        ..Session::new(home, &config, keys, info.workspace, opening)
+    };
     let Open { host, kernel, events, remarks, witness, .. } = compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(8);
@@ -211,7 +227,8 @@ async fn act(
 ) -> Result<ExitCode> {
     let printer = front.printer;
     let mut held = Changes::default();
-    let (merged, word) = match what {
+    let name = short(&host.session());
+    let (merged, word, again) = match what {
         What::Diff { paths, red, hunks } => {
             let mut changes = front.during(host.changes_at(&below(host, &paths)?)).await?;
             if red {
@@ -241,20 +258,29 @@ async fn act(
                 bail!("this session has nothing that can be applied");
             }
             held = changes;
-            (front.during(host.apply(&held, inbox)).await?, "applied")
+            // On a terminal, and for whoever reads JSON, the front end shows what happens.
+            let is_silent = !front.asker.is_here();
+            let what = || format!("applying {} changes", held.changes.len());
+            let applying = front.during(host.apply(&held, inbox));
+            let merged =
+                if is_silent { printer.waiting_anywhere(what, applying).await } else { applying.await };
+            (merged?, "applied", "apply")
         }
         What::Pick { paths, only } => {
             let Some(picked) = pick(front, host, &paths, only, inbox).await? else {
                 printer.note("nothing was picked, and nothing was applied");
                 return Ok(ExitCode::from(front.ending().unwrap_or(exit::DONE)));
             };
-            (front.during(host.apply(&picked, inbox)).await?, "applied")
+            (front.during(host.apply(&picked, inbox)).await?, "applied", "apply")
         }
-        What::Undo => (front.during(host.undo(inbox)).await?, "undone"),
+        What::Undo => (front.during(host.undo(inbox)).await?, "undone", "undo"),
         What::Discard => {
             front.during(host.discard(inbox)).await?;
             let has_applied = host.has_applied().await?;
             printer.note(&match has_applied {
+                _ if is_direct => {
+                    "this session had no walls: what it did, it did in the project itself, and none of that is taken back".into()
+                }
                 true => format!(
                     "discarded what the session had not applied; what it applied before stays in the project: `bailey \
                      sessions undo {}` takes it back",
@@ -265,7 +291,7 @@ async fn act(
             return Ok(ExitCode::SUCCESS);
         }
     };
-    one_task::tell_merged(printer, word, &merged);
+    one_task::tell_merged(printer, word, &merged, &format!("{again} {name}"));
     one_task::tell_held(printer, &held);
     Ok(ExitCode::from(if merged.conflicts.is_empty() { exit::DONE } else { exit::CONFLICT }))
 }
@@ -284,7 +310,8 @@ async fn pick(
         );
     }
     if let Some(ended) = front.during(host.finish(inbox)).await? {
-        one_task::tell_merged(front.printer, "applied, as it had been cut in the middle", &ended);
+        let again = format!("apply {}", short(&host.session()));
+        one_task::tell_merged(front.printer, "applied, as it had been cut in the middle", &ended, &again);
     }
     let changes = front.during(host.changes_at(&below(host, paths)?)).await?;
     let picked = match only {

@@ -18,7 +18,7 @@ use super::{
     line::{Line, Wish},
     screen::{Live, Row},
     terminal::{Terminal, lend},
-    text::{cut, span, width},
+    text::{cut, some_of, span, width},
 };
 use crate::print::{Printer, Style};
 use anyhow::Result;
@@ -431,25 +431,31 @@ impl Front<'_> {
             Happening::GoingOn => (chat.doing, chat.is_taken) = (Doing::Turn, true),
             Happening::End { .. } => self.rested(),
             Happening::Diff { .. } if chat.doing == Doing::Op("apply") => {}
-            Happening::Diff { diff, commits, .. } => {
+            Happening::Diff { diff, commits, conflicts, stays, .. } => {
                 if chat.leaving.is_none() {
                     if !diff.is_empty() || commits.is_empty() {
                         self.show_diff(diff);
                     }
+                    conflicts.iter().for_each(|line| self.note(Style::Yellow, &format!("  {line}")));
+                    stays.iter().for_each(|line| {
+                        self.note(Style::Yellow, &format!("  stays in the session: {line}"))
+                    });
                     commits.iter().for_each(|line| self.note(Style::Plain, &format!("  {line}")));
                 }
                 self.rested();
             }
-            Happening::Merged { direction, files, conflicts, commits } => {
+            Happening::Merged { direction, files, conflicts, commits, stays } => {
                 let what = if direction == "undo" { "undone" } else { "applied" };
                 if !files.is_empty() || commits.is_empty() {
-                    let files = if files.is_empty() { "nothing".into() } else { files.join(", ") };
-                    self.note(Style::Green, &format!("  {what}: {files}"));
+                    self.note(Style::Green, &format!("  {what}: {}", some_of(files)));
                 }
                 commits.iter().for_each(|line| self.note(Style::Green, &format!("  {what}: {line}")));
                 conflicts
                     .iter()
                     .for_each(|kept| self.note(Style::Yellow, &format!("  kept as it is: {kept}")));
+                stays
+                    .iter()
+                    .for_each(|line| self.note(Style::Yellow, &format!("  stays in the session: {line}")));
                 self.rested();
             }
             Happening::Failed { op, error } if op == "say" => {

@@ -42,6 +42,19 @@ pub(super) fn cut(text: &str, cells: usize) -> String {
     short
 }
 
+/// So many files are named on a line.
+const NAMED_MAX: usize = 30;
+
+/// Files on one line; of many some, and how many more there are.
+pub(crate) fn some_of(files: &[String]) -> String {
+    let named = files.get(..files.len().min(NAMED_MAX)).unwrap_or_default().join(", ");
+    match files.len().saturating_sub(NAMED_MAX) {
+        0 if files.is_empty() => "nothing".into(),
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
 /// The narrowest a row can be: the least indent, and a wide character.
 const CELLS_MIN: usize = LEAST_INDENT + 2;
 /// Less than this, rows that go on would stand where others begin.
@@ -137,7 +150,16 @@ fn words(text: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Style, cut, wrap};
+    use super::{NAMED_MAX, Style, cut, some_of, wrap};
+
+    #[test]
+    fn of_many_files_some_are_named() {
+        let files = |count| (0..count).map(|n| format!("f{n}")).collect::<Vec<_>>();
+        assert_eq!((some_of(&[]), some_of(&files(2))), ("nothing".into(), "f0, f1".into()));
+        assert!(some_of(&files(NAMED_MAX)).ends_with(&format!("f{}", NAMED_MAX - 1)));
+        let many = some_of(&files(60_000));
+        assert!(many.ends_with(&format!(" and {} more", 60_000 - NAMED_MAX)) && many.len() < 1000, "{many}");
+    }
 
     fn rows(text: &str, cells: usize, indent: usize) -> Vec<String> {
         let rows = wrap(&[(Style::Plain, text.to_owned())], cells, indent);

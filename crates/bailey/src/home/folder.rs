@@ -134,6 +134,11 @@ impl Home {
         Ok(path)
     }
 
+    /// Whether a session has a folder, here or elsewhere.
+    pub(crate) fn has_folder(&self, id: SessionId) -> bool {
+        fs::symlink_metadata(self.link(id)).is_ok() || !self.elsewhere(id).is_empty()
+    }
+
     /// A session's own folder, where it has one.
     ///
     /// # Errors

@@ -19,9 +19,22 @@ impl Printer {
     /// Waits for this. Once it takes over a second, a row of standard error says what is waited for and how long, and is gone
     /// when it has come: on a terminal only, and never for a script that reads JSON. Nothing else may be printed meanwhile.
     pub(crate) async fn waiting<T>(&self, what: impl Fn() -> String, work: impl Future<Output = T>) -> T {
-        if self.json || !io::stderr().is_terminal() {
+        if !io::stderr().is_terminal() {
             return work.await;
         }
+        self.waiting_anywhere(what, work).await
+    }
+
+    /// The same for what is waited for longest: without a terminal it is told once, on a line that stays.
+    pub(crate) async fn waiting_anywhere<T>(
+        &self,
+        what: impl Fn() -> String,
+        work: impl Future<Output = T>,
+    ) -> T {
+        if self.json {
+            return work.await;
+        }
+        let is_plain = self.is_dumb || !io::stderr().is_terminal();
         let since = Instant::now();
         let mut tick = tokio::time::interval(TICK);
         let mut is_told = false;
@@ -30,15 +43,15 @@ impl Printer {
             tokio::select! {
                 biased;
                 done = &mut work => {
-                    if is_told && !self.is_dumb {
+                    if is_told && !is_plain {
                         self.err.write(ERASE.as_bytes()).ok();
                     }
                     return done;
                 }
-                // A terminal without arts is told once.
-                _ = tick.tick(), if !(is_told && self.is_dumb) => {
+                // A terminal without arts is told once, and so is a file.
+                _ = tick.tick(), if !(is_told && is_plain) => {
                     if since.elapsed() > PATIENCE {
-                        self.tell(&what(), since);
+                        self.tell(&what(), since, is_plain);
                         is_told = true;
                     }
                 }
@@ -46,14 +59,14 @@ impl Printer {
         }
     }
 
-    fn tell(&self, what: &str, since: Instant) {
+    fn tell(&self, what: &str, since: Instant, is_plain: bool) {
         let cells = size(&io::stderr()).map(|(columns, _)| columns).unwrap_or(80).saturating_sub(1);
-        let (text, end) = match self.is_dumb {
+        let (text, end) = match is_plain {
             true => (format!("… {what}"), "\n"),
             false => (format!("… {what} {} s", since.elapsed().as_secs()), ""),
         };
         let text: String = neutralise(&self.redact(&text)).chars().take(cells).collect();
-        let begin = if self.is_dumb { "" } else { ERASE };
+        let begin = if is_plain { "" } else { ERASE };
         let row = format!("{begin}{}{end}", paint(self.err_color, Style::Dim, &text));
         self.err.write(row.as_bytes()).ok();
     }

@@ -37,7 +37,16 @@ fn of_others(root: &Path) -> Option<String> {
         user => user.as_raw(),
     };
     let others = owned_by_others(root, me);
-    let (_, owner) = others.first()?;
+    let (first, owner) = others.first()?;
+    // Whose project it is not has nothing to take over there.
+    if first == root {
+        return Some(format!(
+            "{} belongs to user {owner}, not {me}: no command inside the walls can change what is theirs. Work as its owner, or on a \
+             copy of your own: cp -r {} DIR",
+            name(root, root),
+            word(root)
+        ));
+    }
     let named: Vec<String> = others.iter().take(NAMED_MAX).map(|(path, _)| name(root, path)).collect();
     let more = match others.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),

@@ -52,6 +52,7 @@ fn commits_arrive_as_commits_and_an_undo_takes_them_back() {
     let diff = sessions(&stage, "diff", &session);
     assert!(diff.stdout.contains("2 commits on `main`: an apply of everything moves it there"), "{diff:?}");
     assert!(diff.stdout.contains("second of two (Ann, 2 files)"), "{diff:?}");
+    assert!(!diff.stdout.contains(".git stays"), "what leaves does not stay: {diff:?}");
     assert_eq!(tip(&stage, "main"), start, "a diff changes nothing");
 
     // What the human staged and changed besides stays as it is.
@@ -81,10 +82,23 @@ fn commits_arrive_as_commits_and_an_undo_takes_them_back() {
     assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
 }
 
+/// Settings of the repository stay, and are named; what leaves is not.
+#[test]
+fn what_stays_of_a_repository_is_named_beside_the_commits_that_leave() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let session = session(&stage, "git config user.signingkey x; echo more >>a.txt; git commit -qam inside");
+    for command in ["diff", "apply"] {
+        let ran = sessions(&stage, command, &session);
+        let told = ".git stays in the session: `config` in it never leaves the session's layer; commits are carried by themselves";
+        assert!(ran.stdout.contains(told), "{ran:?}");
+    }
+    assert_eq!(stage.git(&["log", "--format=%s", "-1"]), "inside\n");
+}
+
 #[test]
 fn a_branch_that_moved_meanwhile_is_not_moved_and_nothing_is_lost() {
     let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
-    let session = session(&stage, "echo more >>a.txt; git commit -qam inside");
+    let session = session(&stage, "echo more >>a.txt; echo new >new.txt; git add .; git commit -qm inside");
     stage.write("b.txt", "by hand\n");
     stage.git(&["commit", "--quiet", "--all", "--message", "outside"]);
     let outside = tip(&stage, "main");
@@ -93,12 +107,17 @@ fn a_branch_that_moved_meanwhile_is_not_moved_and_nothing_is_lost() {
     let applied = sessions(&stage, "apply", &session);
     assert_eq!(applied.code, Some(0), "{applied:?}");
     let kept = kept(&session, "main");
-    assert!(applied.stdout.contains(&format!("git merge {kept}")), "{applied:?}");
     assert_eq!(tip(&stage, "main"), outside);
     assert_eq!(stage.git(&["log", "--format=%s", &kept]), "inside\nstart\n");
-    // What is told works.
-    stage.git(&["stash", "--quiet"]);
+    // What is told works, in the order in which it is told: the same files are in the working tree already.
+    let told =
+        format!("to look: git log -p {kept}; to take them: git add -A && git commit, then git merge {kept}");
+    assert!(applied.stdout.contains(&told), "{applied:?}");
+    assert!(stage.git(&["log", "-p", &kept]).contains("+more"));
+    stage.git(&["add", "-A"]);
+    stage.git(&["commit", "--quiet", "--message", "applied"]);
     stage.git(&["merge", "--quiet", "--no-edit", &kept]);
+    assert_eq!((status(&stage).as_str(), stage.read("new.txt").as_str()), ("", "new\n"));
     assert_eq!((stage.read("a.txt"), stage.read("b.txt")), ("a\nmore\n".into(), "by hand\n".into()));
 }
 
@@ -133,6 +152,11 @@ fn other_branches_are_kept_apart_and_a_new_one_is_made() {
         &stage,
         "git switch -qc side; echo side >side.txt; git add .; git commit -qm aside; git switch -q main; git switch -qc fix/one; \
          echo more >>a.txt; git commit -qam fix; git tag inside; git tag -am note annotated",
+    );
+    let diff = sessions(&stage, "diff", &session);
+    assert!(
+        diff.stdout.contains("1 commit on `fix/one`: an apply of everything makes that branch"),
+        "{diff:?}"
     );
     let applied = sessions(&stage, "apply", &session);
     assert_eq!(applied.code, Some(0), "{applied:?}");

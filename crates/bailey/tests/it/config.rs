@@ -272,3 +272,20 @@ fn a_draft_takes_back_nothing_that_was_changed_since() {
     assert!(ran.code == Some(1) && ran.stderr.contains("somebody else changed it"), "{ran:?}");
     assert!(fs::read_to_string(&file).unwrap().ends_with("model = 1\n"));
 }
+
+/// A place that is named in vain is told where the configuration is looked at.
+#[test]
+fn a_place_of_a_clouds_own_secrets_is_named_in_vain() {
+    let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home()).unwrap();
+    for (place, is_told) in [("http://169.254.169.254", true), ("http://10.0.0.1", false)] {
+        let config = format!("[network]\nprivate = [\"{place}\"]\n");
+        fs::write(stage.home().join("config.toml"), config).unwrap();
+        let checked = stage.ran(&["config", "check"]);
+        assert_eq!(
+            (checked.code, checked.stdout.contains("whoever names it")),
+            (Some(0), is_told),
+            "{checked:?}"
+        );
+    }
+}

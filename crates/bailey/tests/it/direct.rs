@@ -61,6 +61,11 @@ fn without_a_sandbox_each_command_and_each_change_is_asked_about_and_happens_at_
     let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let diff = stage.ran(&["sessions", "diff", &session]);
     assert!(diff.stderr.contains("had no walls"), "{diff:?}");
+    let discarded = stage.ran(&["sessions", "discard", &session]);
+    assert!(
+        discarded.stderr.contains("none of that is taken back") && !discarded.stderr.contains("as it was"),
+        "{discarded:?}"
+    );
     let replayed = stage.ran(&["replay", &session]);
     assert_eq!(replayed.code, Some(0), "the same questions and the same words to the model: {replayed:?}");
     let context = stage.ran(&["sessions", "context", &session]).stdout;

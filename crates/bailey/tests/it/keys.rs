@@ -40,6 +40,18 @@ fn listed(stage: &Stage, name: &str) -> serde_json::Value {
     ran.lines().into_iter().find(|line| line["name"] == name).unwrap_or_default()
 }
 
+/// What commands use is used, too, and told while it is missing.
+#[test]
+fn a_list_says_which_server_a_secret_of_commands_goes_to() {
+    let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home()).unwrap();
+    let config = "[[network.key]]\nsecret = \"GIT_TOKEN\"\nat = \"https://git.example.com\"\n";
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let found = listed(&stage, "GIT_TOKEN");
+    assert_eq!(found["used_by"], serde_json::json!(["https://git.example.com"]), "{found}");
+    assert_eq!(found["origin"], serde_json::json!([]), "{found}");
+}
+
 fn run(stage: &Stage) -> Ran {
     stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "hello"])
 }

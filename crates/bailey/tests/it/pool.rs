@@ -69,7 +69,7 @@ fn what_was_loaded_for_other_manifests_is_stale_and_what_failed_is_not_ready() {
     let ran = add(&stage, "exit 3");
     assert!(ran.code == Some(3) && ran.stderr.contains("not ready: the command failed"), "{ran:?}");
     let ran = stage.ran(&["pool", "add", "--network", "--", "true"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("not ready: the command was not run"), "{ran:?}");
+    assert!(ran.code == Some(3) && ran.stderr.contains("not ready: the command was not run"), "{ran:?}");
     assert!(listed(&stage).is_empty());
     assert_eq!(add(&stage, "true").code, Some(0));
     stage.write("package.json", "{ \"name\": \"other\" }\n");

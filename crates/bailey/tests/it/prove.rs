@@ -138,6 +138,20 @@ fn an_end_by_a_signal_leaves_nothing() {
     assert_eq!(tree(&stage.folder().join("tmp")).len(), 0, "nothing is left");
 }
 
+/// Whoever has seen enough, as `head` has, ends it as a signal does.
+#[test]
+fn a_reader_that_goes_away_leaves_nothing() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let mut command = prove(Path::new(env!("CARGO_BIN_EXE_bailey")), &stage, &["home"]);
+    let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(running.stdout.take().unwrap());
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    drop(said);
+    assert_eq!(running.wait().unwrap().code(), Some(141), "{first}");
+    assert_eq!(tree(&stage.folder().join("tmp")).len(), 0, "nothing is left");
+}
+
 #[test]
 fn a_line_that_is_not_there_is_named_with_those_that_are() {
     let stage = Stage::new(&[("a.txt", "a\n")]);

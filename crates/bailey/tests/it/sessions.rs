@@ -146,3 +146,82 @@ fn a_session_without_a_message_is_called_after_its_command() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(stage.ran(&["--json", "sessions", "list"]).lines()[0]["title"], "do it");
 }
+
+/// A command of one's own whose session is kept says which one that is, and what it ran stands in it.
+#[test]
+fn a_command_that_is_kept_names_its_session() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let script = ["--", "sh", "-c", "echo b >> a.txt"];
+    let text = stage.ran(&[&["sandbox", "run", "--keep"][..], &script].concat());
+    let name = stage.ran(&["sessions", "list"]).stdout[..8].to_owned();
+    let next = format!("kept as session {name}: bailey sessions diff|apply|discard {name}\n");
+    assert_eq!((text.code, text.stderr.as_str()), (Some(0), next.as_str()), "{text:?}");
+    let json = stage.ran(&[&["--json", "sandbox", "run", "--keep"][..], &script].concat());
+    let session = json.lines()[0]["session"].as_str().unwrap().to_owned();
+    assert!(stage.ran(&["sessions", "diff", &session]).stdout.contains("+b"));
+    let shown = stage.ran(&["sessions", "show", &session]);
+    assert!(shown.stdout.contains("$ echo b >> a.txt\n"), "{shown:?}");
+    // The control: what is not kept has none.
+    let json = stage.ran(&[&["--json", "sandbox", "run"][..], &script].concat());
+    assert!(
+        json.lines()[0]["status"]["status"] == "done" && json.lines()[0].get("session").is_none(),
+        "{json:?}"
+    );
+    // A file that would become too large ends a command by a signal, and by no limit that is counted.
+    fs::write(stage.home().join("config.toml"), "[limits]\ncommand_disk_mib = 16\n").unwrap();
+    let large =
+        stage.ran(&["--json", "sandbox", "run", "--", "sh", "-c", "exec head -c 32M /dev/zero > large"]);
+    assert!(
+        large.lines()[0]["advice"].as_str().is_some_and(|told| told.contains("command_disk_mib")),
+        "{large:?}"
+    );
+}
+
+/// Where the rules ask and nobody is there, the answer is no.
+#[test]
+fn a_command_that_nobody_is_asked_about_is_denied() {
+    let stage = Stage::new(&[]);
+    let ran = stage.ran(&["sandbox", "run", "--network", "--", "true"]);
+    assert!(ran.code == Some(3) && ran.stderr.contains("the rules ask for a human"), "{ran:?}");
+}
+
+/// What kept nothing has no folder, and a look at it makes none that stays.
+#[test]
+fn a_look_at_a_session_that_was_thrown_away_leaves_no_folder() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["sandbox", "run", "--", "sh", "-c", "echo b >> a.txt"]).code, Some(0));
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let left = || fs::read_dir(stage.home().join("sessions")).unwrap().count();
+    let before = left();
+    for command in ["diff", "discard"] {
+        let ran = stage.ran(&["sessions", command, &session]);
+        assert_eq!((ran.code, left()), (Some(0), before), "{command}: {ran:?}");
+    }
+    // The control: one that was kept has it, and keeps it.
+    assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "true"]).code, Some(0));
+    let kept = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(stage.ran(&["sessions", "diff", &kept]).code, Some(0));
+    assert_eq!(left(), before + 1);
+}
+
+/// Of many sessions the newest can be listed alone; and what is typed wrong is told to scripts, too.
+#[test]
+fn a_list_can_be_cut_and_a_wrong_word_is_an_object() {
+    let stage = Stage::new(&[]);
+    for _ in 0..3 {
+        assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "true"]).code, Some(0));
+    }
+    let all = stage.ran(&["--json", "sessions", "list"]).lines();
+    assert_eq!(stage.ran(&["--json", "sessions", "list", "-n", "2"]).lines(), all[..2]);
+    let cut = stage.ran(&["sessions", "list", "-n", "1"]);
+    assert!(cut.stdout.lines().count() == 1 && cut.stderr.contains("and 2 older ones"), "{cut:?}");
+    assert!(!stage.ran(&["sessions", "list", "-n", "3"]).stderr.contains("older"), "the control");
+    let wrong = stage.ran(&["--json", "nosuch"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    let told = &wrong.lines()[0];
+    assert_eq!((&told["v"], &told["type"]), (&json!(1), &json!("error")), "{told}");
+    assert!(told["error"].as_str().unwrap().contains("nosuch"), "{told}");
+    // The control: without `--json`, and of a word that is the command's own, there is none.
+    assert_eq!(stage.ran(&["nosuch"]).stdout, "");
+    assert_eq!(stage.ran(&["sandbox", "nosuch", "--", "--json"]).stdout, "");
+}

@@ -228,6 +228,10 @@ except Exception as error: print('failed', error)"
     }
     let exported = keyed.stage.ran(&["audit", "export"]).stdout;
     assert!(exported.contains("its body shows the stand-in of a key"), "{exported}");
+    assert!(
+        exported.contains("the door passed no more of it") && !exported.contains("gave no answer: its body"),
+        "{exported}"
+    );
     let control = [
         "body, more = b'x' * 100000 + key[:-1] + b'!' + b'y' * 10, {}",
         "more = {'Transfer-Encoding': 'chunked'}\ndef body():\n    for byte in key[:-1]: yield bytes([byte])\nbody = body()",

@@ -1,6 +1,9 @@
 //! What the door answers by itself: whoever reads it is a program, its agent, and then a person.
 
-use super::body::{Answered, text};
+use super::{
+    body::{Answered, text},
+    dial::is_of_a_cloud,
+};
 use hyper::{Response, StatusCode, Uri, header::HeaderValue};
 
 pub(super) fn told(status: StatusCode, why: String) -> Response<Answered> {
@@ -21,6 +24,11 @@ pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<An
     let host = uri.as_ref().and_then(|uri| uri.authority()).map_or("", |authority| authority.as_str());
     let mut why =
         format!("Bailey's network door refused this request: {method} {url}\n{}\n", reasons.join("; "));
+    if is_of_a_cloud(url) {
+        why +=
+            "\nThere a cloud tells a machine its own secrets: no request goes there, whatever a rule says.\n";
+        return told(StatusCode::FORBIDDEN, why);
+    }
     // What is no plain host would be another rule than it looks like.
     if !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
     {
@@ -51,7 +59,31 @@ fn rule_name(host: &str, method: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::rule_name;
+    use super::{denied, rule_name};
+    use http_body_util::BodyExt as _;
+
+    /// A rule that would let nothing pass is not recommended.
+    #[tokio::test]
+    async fn what_nobody_may_ask_is_not_said_to_need_a_rule() {
+        for (url, may) in [
+            ("http://169.254.169.254/latest", false),
+            ("http://[fd00:ec2::254]/", false),
+            ("http://10.0.0.1/", true),
+        ] {
+            let body = denied("GET", url, &["no rule allows it".into()])
+                .into_body()
+                .collect()
+                .await
+                .unwrap()
+                .to_bytes();
+            let told = String::from_utf8(body.to_vec()).unwrap();
+            assert_eq!(
+                (told.contains("[[rule]]"), told.contains("whatever a rule says")),
+                (may, !may),
+                "{told}"
+            );
+        }
+    }
 
     #[test]
     fn rules_that_are_printed_have_names_of_their_own() {

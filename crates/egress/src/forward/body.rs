@@ -44,7 +44,7 @@ pub(super) struct Passing {
     look: Option<Look>,
 }
 
-const SHOWS_STAND_IN: &str = "its body shows the stand-in of a key, which is put in nowhere but in the header that its owner bound it to";
+pub(super) const SHOWS_STAND_IN: &str = "its body shows the stand-in of a key, which is put in nowhere but in the header that its owner bound it to";
 
 /// What is looked for in a body as it passes. What may be the beginning of it waits for what follows.
 pub(super) enum Look {

@@ -189,6 +189,13 @@ fn is_here_or_odd(host: &str) -> bool {
     last == "localhost" || last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Whether a URL names an address where a cloud tells a machine its own secrets: no request goes there, whoever names it.
+#[must_use]
+pub fn is_of_a_cloud(url: &str) -> bool {
+    let host = url.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();
+    host.trim_start_matches('[').trim_end_matches(']').parse().is_ok_and(is_metadata)
+}
+
 /// Whether a cloud tells a machine its own secrets there, also where that address is wrapped in another one.
 fn is_metadata(address: IpAddr) -> bool {
     let is_one = |address: &Ipv4Addr| address.is_link_local() || METADATA_V4.contains(address);

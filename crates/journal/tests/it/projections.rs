@@ -186,6 +186,23 @@ async fn what_an_undo_kept_back_can_be_taken_back_later() {
     assert_eq!(last().await, Some(applied(older, &[&a])));
 }
 
+/// What an apply could not write and left as it was is no part of it; what it may have begun is.
+#[tokio::test]
+async fn an_undo_takes_nothing_back_where_nothing_was_done() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let [a, b, c] = ["/w/a", "/w/b", "/w/c"].map(|path| file_of(path, None, digest("new")));
+    let reason = || "read-only".to_owned();
+    let untouched = |file: &MergeFile| (file.clone(), MergeState::Untouched { reason: reason() });
+    let last = async || desk.journal.last_apply(session).await.unwrap();
+    merged(&desk, session, MergeKind::Apply, None, &[untouched(&a), untouched(&b)]).await;
+    assert_eq!(last().await, None);
+    let failed = (b.clone(), MergeState::Failed { reason: reason() });
+    let states = [untouched(&a), failed, (c.clone(), MergeState::Done)];
+    let apply = merged(&desk, session, MergeKind::Apply, None, &states).await;
+    assert_eq!(last().await, Some(applied(apply, &[&b, &c])));
+}
+
 #[tokio::test]
 async fn a_discard_forgets_everything() {
     let desk = desk().await;

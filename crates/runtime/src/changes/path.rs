@@ -5,11 +5,17 @@ use crate::{
     threeway::{Both, Threeway},
     unified::unified,
 };
-use bailey_protocol::{FileDiff, MergeFile, Touched};
+use bailey_protocol::{Digest, FileDiff, MergeFile, Touched};
 use std::collections::HashMap;
 
 /// What is said of a file in which the session's changes and those of the user since were put together.
 const MERGED: &str = "is merged with what you changed since";
+
+/// Why a path stays whose base is one of two, and why one does of which nobody knows that the session met it.
+const UNSURE: &str =
+    "the project's file changed while a command ran, or the clock was put back; apply by hand, or discard";
+const UNSEEN: &str = "what the project has there came since, or the session was cut off before it was looked at; apply by hand, or \
+                      discard";
 
 /// How a path is to be applied; none where the project has all of the session's changes already.
 pub(super) fn change(
@@ -22,14 +28,13 @@ pub(super) fn change(
     let now = file.old.as_ref().map(|state| state.state);
     let wanted = file.new.as_ref().map(|state| state.state);
     let (base, unsure) = match touched.get(file.path.0.as_str()) {
-        Some(touched) => (touched.base, touched.unsure),
+        Some(touched) => (touched.base, touched.unsure.then_some(UNSURE)),
         // Nobody saw how it came into the layer: where the project holds something, that may not be its base.
-        None => (None, now.is_some()),
+        None => (None, now.is_some().then_some(UNSEEN)),
     };
-    let conflict = (unsure && now != wanted)
-        .then(|| "the project's file changed while a command ran, or the clock was put back; apply by hand, or discard".to_owned());
-    let refused = file.refused.clone().or(conflict);
-    let mut remarks = file.remarks.clone();
+    let unknown = unsure.filter(|_| now != wanted).map(str::to_owned);
+    let refused = file.refused.clone().or(unknown);
+    let (mut remarks, mut conflict) = (file.remarks.clone(), None);
     let both = if refused.is_none() { threeway.merge(file, base) } else { Both::Unknown };
     let (new, part) = match both {
         Both::Merged(state, part) => {
@@ -38,15 +43,29 @@ pub(super) fn change(
         }
         Both::Same => return None,
         Both::Overlapping(line) => {
-            remarks.push(format!(
+            conflict = Some(format!(
                 "has lines that you changed since, too (at line {line}): it would be kept as it is"
             ));
             (file.new.clone(), None)
         }
-        Both::Unknown => (file.new.clone(), None),
+        Both::Unknown => {
+            conflict = kept(base, now).filter(|_| refused.is_none() && now != wanted);
+            (file.new.clone(), None)
+        }
     };
     let diff = unified(&path, file.old.as_ref(), new.as_ref());
     let base = if part.is_some() { now } else { base };
     let file = MergeFile { path: file.path.clone(), base, new: new.map(|state| state.state), part };
-    Some(Change { diff, refused, remarks, file, path })
+    Some(Change { diff, refused, remarks, conflict, file, path })
+}
+
+/// Why an apply would keep what the project has; none where that is what the session began with.
+fn kept(base: Option<Digest>, now: Option<Digest>) -> Option<String> {
+    let what = match (base, now) {
+        (base, now) if base == now => return None,
+        (_, None) => "is gone from the project since",
+        (None, _) => "was made in the project since, too",
+        (Some(_), Some(_)) => "is not what the session began with, for you changed it since",
+    };
+    Some(format!("{what}: it would be kept as it is"))
 }

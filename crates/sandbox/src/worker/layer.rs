@@ -26,6 +26,8 @@ use std::rc::Rc;
 const VISITS_MAX: usize = 200_000;
 /// Names that the worker itself uses beside the files it writes.
 const OWN_NAMES: [&str; 2] = [".bailey-merge-", ".bailey-change-"];
+/// Of what stays of a repository so many are named.
+const NAMED_MAX: usize = 3;
 /// What a commit, a switch of branches and a tidying up change in a repository.
 const OF_COMMITS: [&str; 12] = [
     "COMMIT_EDITMSG",
@@ -385,7 +387,15 @@ impl Walk<'_> {
         let is_fit = |name: &OsString| is(name, &OF_COMMITS) || (is_listed && name == "info");
         let is_of_commits = at == ".git" && !below.is_empty() && below.iter().all(is_fit);
         self.survey.commits |= at == ".git" && below.iter().any(|name| is(name, &MOVED));
-        if !is_of_commits {
+        if at == ".git" && self.survey.commits && !is_of_commits {
+            let of_it = below.iter().filter(|name| !is_fit(name)).map(|name| name.to_string_lossy());
+            let named: Vec<_> = of_it.take(NAMED_MAX).map(|name| format!("`{name}`")).collect();
+            let named = named.join(", ");
+            self.hold(
+                at,
+                format!("{named} in it never leaves the session's layer; commits are carried by themselves"),
+            );
+        } else if !is_of_commits {
             self.hold(at, "is version control's own and never leaves the session's layer");
         }
     }

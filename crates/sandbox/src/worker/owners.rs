@@ -21,6 +21,9 @@ const NAMED_MAX: usize = 3;
 pub(crate) fn of_others(project: &Path, covered: &[PathBuf]) -> Option<String> {
     let root = Root::open(project.to_str()?).ok()?;
     let me = rustix::process::geteuid().as_raw();
+    // Whose project it is not has nothing to take over there.
+    let own = root.dir("").ok().and_then(|top| rustix::fs::fstat(top).ok());
+    own.filter(|own| own.st_uid == me)?;
     let deadline = Instant::now() + TIME_MAX;
     let (mut found, mut visits) = (Vec::new(), 0);
     let mut pending = VecDeque::from([String::new()]);

@@ -41,8 +41,8 @@ fn conflicts(state: &MergeState) -> bool {
     matches!(state, MergeState::Conflict { .. })
 }
 
-fn failed(state: &MergeState) -> bool {
-    matches!(state, MergeState::Failed { .. })
+fn untouched(state: &MergeState) -> bool {
+    matches!(state, MergeState::Untouched { .. })
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_layer_that_changed_since_the_diff_is_not_applied() {
     let files = all(&ground);
     ground.file("upper/edit", "slipped in");
     let states = merge(&ground, MergeKind::Apply, &files).unwrap();
-    assert!(failed(&states[0]), "{states:?}");
+    assert!(untouched(&states[0]), "{states:?}");
     assert_eq!(ground.read("project/edit"), "base");
     assert_eq!(std::fs::read_dir(ground.path.join("project")).unwrap().count(), 1);
 }
@@ -190,7 +190,7 @@ fn a_forged_part_is_not_applied() {
         let mut part = file.part.take().unwrap();
         forge(&ground, &mut file, &mut part);
         let states = merge(&ground, MergeKind::Apply, &[MergeFile { part: Some(part), ..file }]).unwrap();
-        assert!(failed(&states[0]), "{what}: {states:?}");
+        assert!(untouched(&states[0]), "{what}: {states:?}");
         if ground.has("project/edit") {
             assert_eq!(ground.read("project/edit"), "one\ntwo\n", "{what}");
         }
@@ -243,7 +243,7 @@ fn a_forged_request_reaches_nothing_outside_the_project_and_nothing_of_gits() {
         let file = MergeFile { path: ground.ws(&format!("project/{at}")), ..fine.clone() };
         std::fs::remove_dir_all(ground.path.join("backup")).ok();
         let states = merge(&ground, MergeKind::Apply, &[file]).unwrap();
-        assert!(failed(&states[0]) || conflicts(&states[0]), "{at}: {states:?}");
+        assert!(states[0].kept().is_some(), "{at}: {states:?}");
     }
     assert_eq!(std::fs::read_dir(ground.path.join("outside")).unwrap().count(), 0);
     std::fs::remove_dir_all(ground.path.join("backup")).ok();
@@ -265,7 +265,7 @@ fn a_bare_repository_cannot_be_applied_piece_by_piece() {
     assert_eq!(objects.len(), 1, "in the layer's view there is no repository");
     std::fs::remove_dir_all(ground.path.join("backup")).unwrap();
     let states = merge(&ground, MergeKind::Apply, &objects).unwrap();
-    assert!(matches!(&states[0], MergeState::Failed { reason } if reason.contains("bare git repository")));
+    assert!(matches!(&states[0], MergeState::Untouched { reason } if reason.contains("bare git repository")));
     assert!(!ground.has("project/dir/objects"));
 }
 
@@ -296,7 +296,7 @@ fn what_must_stay_in_the_layer_is_not_applied_even_when_asked_for() {
     assert_eq!(files.len(), 2);
     let rules = ground.file("project/.gitignore", "target/\n");
     let states = merge(&ground, MergeKind::Apply, &files).unwrap();
-    assert!(states.iter().all(failed), "{states:?}");
+    assert!(states.iter().all(untouched), "{states:?}");
     assert!(!ground.has("project/target"));
     std::fs::remove_file(rules).unwrap();
     std::fs::remove_dir_all(ground.path.join("backup")).unwrap();
@@ -363,7 +363,7 @@ fn what_both_sides_changed_stays_on_both_where_the_user_writes_again() {
     let file = of_both_sides(&ground);
     ground.file("upper/edit", "1\n2\nevil\n");
     let states = merge(&ground, MergeKind::Apply, &[file]).unwrap();
-    assert!(failed(&states[0]), "{states:?}");
+    assert!(untouched(&states[0]), "{states:?}");
     assert_eq!(
         (ground.read("project/edit"), ground.read("upper/edit")),
         ("one\n2\n3\n".into(), "1\n2\nevil\n".into())
@@ -373,6 +373,6 @@ fn what_both_sides_changed_stays_on_both_where_the_user_writes_again() {
     let mut file = of_both_sides(&ground);
     file.new = Some(file_state(0o644, b"evil\n"));
     let states = merge(&ground, MergeKind::Apply, &[file]).unwrap();
-    assert!(failed(&states[0]), "{states:?}");
+    assert!(untouched(&states[0]), "{states:?}");
     assert_eq!(ground.read("upper/edit"), "1\n2\nthree\n", "what nobody was shown reaches the layer neither");
 }

@@ -296,6 +296,10 @@ fn a_read_says_how_far_a_yes_reaches() {
     let (path, read) = (WsPath("/w/.env".into()), Action::Read { path: "/w/.env".into() });
     let once = drawn(&read, &[]);
     assert!(once.contains("access: bound read-only, for this one effect"), "{once}");
+    // Without walls nothing is bound anywhere.
+    let nowhere = Isolation { minimum: [].into(), ..Isolation::default() };
+    let unbound = drawn_behind(&nowhere, &read, &[], &[]);
+    assert!(unbound.contains("access: as it is on this machine") && !unbound.contains("bound"), "{unbound}");
     let revealed = Isolation { revealed: vec![path], ..Isolation::default() };
     let for_all = drawn_behind(&revealed, &read, &[], &[]);
     assert!(for_all.contains("access: revealed: from now on everything in this session"), "{for_all}");

@@ -3,7 +3,8 @@ use crate::world::{
 };
 use bailey_kernel::Output;
 use bailey_protocol::{
-    Action, Blob, Command, ExecReport, FileKind, Limits, ProcessReport, Report, Status, Stream,
+    Action, Blob, Command, Enforced, ExecReport, FileKind, Limits, Outcome, ProcessReport, Report, Status,
+    Stream, Wall,
 };
 use serde_json::{Value, json};
 
@@ -147,6 +148,34 @@ fn how_a_command_ended_is_told() {
     let most = json!({"command": "x", "timeout_s": 3600});
     let text = conclude("command.run", most, &[], &exec(by("time limit"))).text;
     assert_eq!(text, "$ x\nended by the time limit of 3600 s; there is no more than that");
+}
+
+#[test]
+fn a_commit_without_a_name_is_told_where_names_come_from() {
+    let text = "Author identity unknown\n\n*** Please tell me who you are.\n";
+    let told = |exit| told(ExecReport { exit: Some(exit), stderr: stream(text), ..ExecReport::default() }).1;
+    assert!(told(128).contains("git configuration is not in here"), "{}", told(128));
+    assert!(!told(0).contains("is not in here"), "the control");
+}
+
+/// What is only watched may have been passed for a moment; what the kernel held was not.
+#[test]
+fn a_limit_that_was_only_watched_is_told_as_such() {
+    let by = |limit: &str, wall| {
+        let report = ExecReport { limit: Some(limit.into()), signal: Some(9), ..ExecReport::default() };
+        let enforced = Some(Enforced { watched: [wall].into(), ..Enforced::default() });
+        let output = Output::new(Outcome { enforced, ..exec(report).outcome().clone() });
+        conclude("command.run", json!({ "command": "x" }), &[], &output)
+            .text
+            .lines()
+            .nth(1)
+            .unwrap()
+            .to_owned()
+    };
+    let told = ", which is watched here and not held: for a moment it may have been more";
+    assert_eq!(by("memory limit", Wall::MemoryLimit), format!("ended by the memory limit of 4096 MiB{told}"));
+    assert_eq!(by("disk limit", Wall::DiskLimit), format!("ended by the disk limit of 8192 MiB{told}"));
+    assert_eq!(by("memory limit", Wall::DiskLimit), "ended by the memory limit of 4096 MiB", "the control");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The walls, truly tried: a command over a project of its own, in a home of its own beside everything else, through the
 //! gate like any other effect.
 
-use super::{Finding, tiers::tiers};
+use super::{Finding, own::why_unwritten, tiers::tiers};
 use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
@@ -10,7 +10,9 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::Acted;
-use bailey_protocol::{Action, Command, Enforced, ExecReport, Level, Report, Status, Wall, WsPath};
+use bailey_protocol::{
+    Action, Command, Enforced, ExecReport, Level, Report, SessionId, Status, Wall, WsPath,
+};
 use bailey_runtime::Opening;
 use std::{
     collections::BTreeMap,
@@ -35,17 +37,28 @@ struct Tried {
 /// Tries the walls.
 pub(super) async fn tried(home: &Home, config: &Config, printer: &Printer) -> Vec<Finding> {
     let scratch = home.root.join(format!("doctor-{}", std::process::id()));
-    let tried = match tokio::time::timeout(PATIENCE, inside(home, config, &scratch, printer)).await {
+    let id = match compose::new_session() {
+        Ok(id) => id,
+        Err(error) => return vec![Finding::fail("walls", format!("{error:#}"), "look at the clock above")],
+    };
+    let tried = match tokio::time::timeout(PATIENCE, inside(home, config, &scratch, id, printer)).await {
         Ok(tried) => tried,
         Err(_) => Err(anyhow::anyhow!("no answer within {} seconds", PATIENCE.as_secs())),
     };
-    if scratch.exists()
-        && let Err(error) = bailey_sandbox::remove(&scratch)
-    {
-        printer.note(&format!("`{}` could not be removed: {error}", scratch.display()));
+    // What it changed may lie in another place than the home.
+    let left = home.elsewhere(id).into_iter().chain(scratch.exists().then(|| scratch.clone()));
+    for path in left {
+        if let Err(error) = bailey_sandbox::remove(&path) {
+            printer.note(&format!("`{}` could not be removed: {error}", path.display()));
+        }
     }
     let (mut found, level) = match tried {
         Ok(tried) => (findings(&tried), Level::of(&tried.enforced)),
+        // That says nothing of the walls.
+        Err(error) if why_unwritten(&error).is_some() => {
+            let says = format!("not tried, for the home cannot be written: {error:#}");
+            return vec![Finding::fail("walls", says, "mend that first; nothing runs without a journal")];
+        }
         Err(error) => {
             let says = format!("no command can run: {error:#}");
             let fix = "what is said here and above; nothing runs without walls";
@@ -56,7 +69,13 @@ pub(super) async fn tried(home: &Home, config: &Config, printer: &Printer) -> Ve
     found
 }
 
-async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer) -> Result<Tried> {
+async fn inside(
+    home: &Home,
+    config: &Config,
+    scratch: &Path,
+    id: SessionId,
+    printer: &Printer,
+) -> Result<Tried> {
     let own = Home { root: scratch.join("home"), user: home.user.clone(), agent: None };
     let project = scratch.join("project");
     for dir in [scratch, &own.root, &project] {
@@ -68,7 +87,7 @@ async fn inside(home: &Home, config: &Config, scratch: &Path, printer: &Printer)
     // What there is, is tried, also where more is wanted: that is told tier by tier.
     let mut config = config.clone();
     config.tiers.internal = config.tiers.internal.min(Level::HIGHEST);
-    let opening = Opening::New(compose::new_session()?);
+    let opening = Opening::New(id);
     let session = Session {
         // It hears of nobody, and has more to look at.
         is_bound: false,
@@ -150,7 +169,10 @@ fn limits(enforced: &Enforced) -> Finding {
         if enforced.absent.is_empty() { String::new() } else { format!(" ({})", enforced.absent.join("; ")) };
     Finding::warn(
         CHECK,
-        format!("watched every moment, but not held by the kernel: {}{why}", watched.join(", ")),
+        format!(
+            "looked at once a second or more often, but not held by the kernel, so that a burst can pass them for a moment: {}{why}",
+            watched.join(", ")
+        ),
         "run it with control groups of its own: systemd-run --user --scope -p Delegate=yes bailey …",
     )
 }
@@ -181,6 +203,10 @@ mod tests {
         let found = watched(&[Wall::MemoryLimit, Wall::DiskLimit]);
         assert_eq!(found.grade, Grade::Warn);
         assert!(found.says.contains("none is ours") && !found.says.contains("disk"), "{found:?}");
+        assert!(
+            found.says.contains("a burst can pass them") && !found.says.contains("every moment"),
+            "{found:?}"
+        );
         assert_eq!(git("git version 2.39.5\n").grade, Grade::Ok, "the control");
         assert_eq!(git("sh: git: not found\n").grade, Grade::Warn);
     }

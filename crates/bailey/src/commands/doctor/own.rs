@@ -11,8 +11,11 @@ use crate::{
     retention,
     stores::Stores,
 };
+use bailey_journal::JournalError;
+use bailey_runtime::HostError;
+use bailey_store::StoreError;
 use rustix::fs::statvfs;
-use std::path::PathBuf;
+use std::{io::ErrorKind, path::PathBuf};
 
 /// Less room than this and nothing can be relied on, in bytes.
 const ROOM_FAIL: u64 = 100 << 20;
@@ -161,12 +164,49 @@ pub(super) async fn journal(home: &Home, config: Option<&Config>, printer: &Prin
             );
             findings
         }
-        Err(error) => vec![Finding::fail(
-            CHECK,
-            crate::print::whole(&error),
-            "bailey audit verify says more; bailey audit salvage keeps what can still be read; a home that is not damaged: --home DIR",
-        )],
+        Err(error) => vec![Finding::fail(CHECK, crate::print::whole(&error), way_out(&error))],
     }
+}
+
+/// What to do about a journal that could not be looked at: it may be as whole as it was.
+fn way_out(error: &anyhow::Error) -> &'static str {
+    match why_unwritten(error) {
+        Some(Unwritten::Full) => {
+            "free some space on its file system: nothing says that the journal is damaged"
+        }
+        Some(Unwritten::ReadOnly) => "make the home writable: nothing says that the journal is damaged",
+        None => {
+            "bailey audit verify says more; bailey audit salvage keeps what can still be read; a home that is not damaged: --home DIR"
+        }
+    }
+}
+
+/// Why nothing can be written in the home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unwritten {
+    Full,
+    ReadOnly,
+}
+
+/// Whether an error is one of writing in the home at all.
+pub(super) fn why_unwritten(error: &anyhow::Error) -> Option<Unwritten> {
+    error.chain().find_map(|cause| {
+        // What passes an error on as it is, is no cause of its own.
+        let journal = match cause.downcast_ref::<HostError>() {
+            Some(HostError::Journal(error)) => Some(error),
+            _ => cause.downcast_ref::<JournalError>(),
+        };
+        let of_store = match journal {
+            Some(JournalError::Store(StoreError::Full { .. })) => Some(Unwritten::Full),
+            Some(JournalError::Store(StoreError::ReadOnly { .. })) => Some(Unwritten::ReadOnly),
+            _ => None,
+        };
+        of_store.or_else(|| match cause.downcast_ref::<std::io::Error>()?.kind() {
+            ErrorKind::StorageFull => Some(Unwritten::Full),
+            ErrorKind::ReadOnlyFilesystem => Some(Unwritten::ReadOnly),
+            _ => None,
+        })
+    })
 }
 
 /// Keys of providers.

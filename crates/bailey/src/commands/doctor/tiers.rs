@@ -34,7 +34,13 @@ fn one(config: &Config, tier: Tier, given: Level) -> Finding {
         (Err(why), false) => Finding::fail(
             check,
             format!("{wants}, and there is `{given}`: it is refused"),
-            why.split_once("; ").map_or_else(String::new, |(_, way)| way.to_owned()),
+            // Which is what is being read.
+            why.split_once("; ").map_or_else(String::new, |(_, way)| {
+                way.replace(
+                    "`bailey sandbox doctor` says what is missing",
+                    "what stands above at `walls` says what is missing",
+                )
+            }),
         ),
     }
 }
@@ -63,7 +69,10 @@ fn check(tier: Tier) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Grade, tiers};
+    use super::{
+        super::{Finding, Grade},
+        tiers,
+    };
     use crate::config::Config;
     use bailey_protocol::Level;
 
@@ -86,5 +95,9 @@ mod tests {
         config.tiers.internal = Level::Microvm;
         let found = tiers(&config, Level::Native);
         assert!(found.iter().any(|found| found.says.contains("commands of a workspace: wants `microvm`")));
+        let names_itself =
+            |found: &Finding| found.fix.as_ref().is_some_and(|fix| fix.contains("sandbox doctor"));
+        let found = tiers(&Config::default(), Level::None);
+        assert!(!found.iter().any(names_itself), "{found:?}");
     }
 }

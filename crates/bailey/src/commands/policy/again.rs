@@ -41,6 +41,9 @@ struct Case {
     is_whole: bool,
 }
 
+/// Why an effect of a removed session cannot be judged again.
+const ERASED: &str = "what it was in full was erased";
+
 /// An effect that cannot be judged again.
 #[derive(Debug, Clone)]
 pub(crate) struct Lost {
@@ -193,7 +196,7 @@ impl Case {
             }
         };
         let lost = |why| Lost { seq: recorded.entry.seq.0, target: target.clone(), why };
-        let payload = recorded.payload.as_deref().ok_or_else(|| lost("what it was in full was erased"))?;
+        let payload = recorded.payload.as_deref().ok_or_else(|| lost(ERASED))?;
         let effect = match &recorded.entry.fact {
             Fact::Asked { .. } => serde_json::from_slice(payload).map(|Beside { effect }| effect),
             _ => serde_json::from_slice(payload),
@@ -321,6 +324,15 @@ impl Comparison {
                 "partial": self.partial, "extensions": self.asked, "unjudged": lost,
             }));
             return;
+        }
+        let (erased, lost): (Vec<&Lost>, Vec<&Lost>) = lost.iter().partition(|lost| lost.why == ERASED);
+        // A session that was removed takes its own along: one by one they say nothing.
+        if let Some(first) = erased.first() {
+            printer.note(&format!(
+                "{} cannot be judged again: {ERASED} (the first is entry {})",
+                some(erased.len(), "entry", "entries"),
+                first.seq
+            ));
         }
         for lost in lost {
             printer.note(&format!(

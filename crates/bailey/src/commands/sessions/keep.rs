@@ -4,13 +4,13 @@ use crate::{
     cli::Answering,
     compose, exit,
     front::{self, short},
-    home::Home,
+    home::{Folder, Home},
     place::origin,
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Holder, Journal, Query, Recorded, SessionInfo, SessionLock};
-use bailey_protocol::Blob;
+use bailey_protocol::{Blob, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
@@ -105,11 +105,15 @@ pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer
         printer.note("nothing was removed");
         return Ok(ExitCode::from(exit::DENIED));
     }
-    let removed = journal.remove_session(&lock).await?;
-    home.remove_session(session.id, &folder)?;
-    for path in &elsewhere {
-        bailey_sandbox::remove(path).with_context(|| format!("`{}` could not be removed", path.display()))?;
-    }
+    let what = || format!("removing session {}", short(&session.id));
+    let removing = async {
+        let removed = journal.remove_session(&lock).await?;
+        // Of many files it takes a while, in which the wait is told.
+        let (home, id) = (home.clone(), session.id);
+        tokio::task::spawn_blocking(move || remove_folders(&home, id, &folder, &elsewhere)).await??;
+        anyhow::Ok(removed)
+    };
+    let removed = printer.waiting_anywhere(what, removing).await?;
     if printer.is_json() {
         printer.json(
             &json!({ "session": session.id, "entries": removed.entries, "payloads": removed.payloads }),
@@ -121,6 +125,13 @@ pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn remove_folders(home: &Home, id: SessionId, folder: &Folder, elsewhere: &[PathBuf]) -> Result<()> {
+    home.remove_session(id, folder)?;
+    elsewhere.iter().try_for_each(|path| {
+        bailey_sandbox::remove(path).with_context(|| format!("`{}` could not be removed", path.display()))
+    })
 }
 
 async fn confirmed(session: &SessionInfo, printer: &Printer) -> Result<bool> {

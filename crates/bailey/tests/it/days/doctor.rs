@@ -71,3 +71,26 @@ fn limits_that_are_only_watched() {
     assert_eq!(grade, if is_watched { "warn" } else { "ok" }, "{watched:?}: {says}");
     assert!(!is_watched || says.contains("not held by the kernel") && fix.contains("systemd-run"), "{says}");
 }
+
+/// A home that cannot be written is no damaged one, and says nothing of the walls.
+#[test]
+fn a_home_that_is_read_only_is_told_as_such() {
+    let stage = Stage::new(&[]);
+    assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "true"]).code, Some(0));
+    let shut = r#"mount --bind "$H" "$H" && mount -o remount,ro,bind "$H" || exit 99
+        exec "$BAILEY" --home "$H" --json doctor --offline"#;
+    let Some(ran) = in_a_namespace(&stage, shut) else { return };
+    let (grade, says, fix) = finding(&ran, "journal");
+    assert!(grade == "fail" && says.contains("mount its file system for writing"), "{says}");
+    assert!(fix.contains("make the home writable") && !fix.contains("salvage"), "{fix}");
+    let (grade, says, _) = finding(&ran, "walls");
+    assert!(grade == "fail" && says.contains("not tried, for the home cannot be written"), "{says}");
+    assert!(!ran.stdout.contains("tier internal"), "{ran:?}");
+    // The control: as it was, nothing is wrong with either.
+    let ran = stage.ran(&["--json", "doctor", "--offline"]);
+    assert_eq!(
+        (finding(&ran, "journal").0.as_str(), finding(&ran, "walls").0.as_str()),
+        ("ok", "ok"),
+        "{ran:?}"
+    );
+}

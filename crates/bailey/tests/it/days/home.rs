@@ -237,3 +237,46 @@ fn a_journal_that_was_taken_away_or_copied_in_part_is_told_before_a_new_one_begi
     }
     nothing_is_lost(&stage);
 }
+
+/// The disk of the home is so full that not even the index of the journal's log can be made.
+const WHOLLY_FULL: &str = r#"
+mount -t tmpfs -o size=3m none "$H" || exit 99
+"$BAILEY" --home "$H" sandbox run --keep -- true || exit 99
+# What it began beside itself ends, too.
+sleep 1
+rm -f "$H/journal.db-shm"
+for size in 64k 4k 1; do dd if=/dev/zero of="$H/fill-$size" bs=$size 2> /dev/null; done
+"$BAILEY" --home "$H" sessions list; echo "code $?"
+"$BAILEY" --home "$H" --json doctor --offline | grep -e '"journal"' -e '"walls"'
+rm "$H"/fill-*
+"$BAILEY" --home "$H" audit verify; echo "code $?"
+"#;
+
+#[test]
+fn a_disk_without_any_room_is_no_damage() {
+    let stage = Stage::new(&[]);
+    let Some(ran) = in_a_namespace(&stage, WHOLLY_FULL) else { return };
+    assert!(ran.stderr.contains("no space is left; free some space"), "{ran:?}");
+    assert!(ran.stdout.contains("not tried, for the home cannot be written"), "{ran:?}");
+    let all = format!("{}{}", ran.stdout, ran.stderr);
+    for wrong in ["salvage", "4874", "os error 28)\n", "is refused"] {
+        assert!(!all.contains(wrong), "{wrong}: {ran:?}");
+    }
+    assert!(ran.stdout.contains("code 5\n") && ran.stdout.trim_end().ends_with("code 0"), "{ran:?}");
+}
+
+/// Where the layer lies elsewhere, what only looks leaves nothing there.
+const LOOKED: &str = r#"
+"$BAILEY" --home "$N" doctor --offline > ../doctor.txt; "$BAILEY" --home "$N" sandbox doctor > ../doctor.txt
+echo "left: $(ls -A /var/tmp/bailey-0)"
+"#;
+
+#[test]
+fn a_look_at_the_walls_leaves_nothing_elsewhere() {
+    let stage = Stage::new(&[]);
+    fs::write(stage.folder().join("config.toml"), "").unwrap();
+    let Some(ran) = in_a_namespace(&stage, &format!("KIND=overlayfs\n{NO_LAYERS}{LOOKED}")) else { return };
+    assert_eq!(ran.stdout, "left: \n", "{ran:?}");
+    let told = fs::read_to_string(stage.folder().join("doctor.txt")).unwrap();
+    assert!(told.contains("walls "), "the control: it was tried: {told}");
+}

@@ -7,7 +7,11 @@ use bailey_testkit::Reply;
 use serde_json::json;
 use std::{
     fs,
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown},
+    os::unix::{
+        fs::{MetadataExt as _, PermissionsExt as _, chown},
+        process::CommandExt as _,
+    },
+    path::Path,
 };
 
 #[test]
@@ -266,4 +270,88 @@ fn without_git_all_of_it_works() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(without(&["doctor"]).code, Some(0));
     nothing_is_lost(&stage);
+}
+
+/// The program as an ordinary user, with the stage's folder as the home directory, which is given to that user.
+fn as_somebody(stage: &Stage, arguments: &[&str]) -> Ran {
+    const USER: u32 = 54_321;
+    fs::create_dir_all(stage.home()).unwrap();
+    for path in [stage.folder(), &stage.home()] {
+        chown(path, Some(USER), Some(USER)).unwrap();
+    }
+    let mut command = stage.bailey(arguments);
+    command.uid(USER).gid(USER).env("HOME", stage.folder());
+    Ran::of(command.output().unwrap())
+}
+
+#[test]
+fn what_is_the_systems_or_somebody_elses_home_is_no_workspace() {
+    let stage = Stage::new(&[]);
+    fs::write(stage.project().join("Makefile"), "").unwrap();
+    for place in [
+        "/etc",
+        "/etc/ssl",
+        "/usr",
+        "/usr/bin",
+        "/usr/local",
+        "/usr/lib",
+        "/var",
+        "/var/lib",
+        "/home",
+        "/root",
+        "/opt",
+    ] {
+        if !Path::new(place).is_dir() {
+            println!("SKIPPED: no {place} here");
+            continue;
+        }
+        let mut command = stage.bailey(&["sandbox", "run", "-C", place, "--", "true"]);
+        command.env("HOME", stage.folder());
+        let ended = Ran::of(command.output().unwrap());
+        tells(&ended, 1, &["cannot be a workspace", "-C DIR"]);
+        assert!(!ended.stderr.contains("chown"), "{ended:?}");
+    }
+    // The control: a project in such a place is one.
+    assert_eq!(stage.ran(&["sandbox", "run", "--", "true"]).code, Some(0));
+}
+
+#[test]
+fn a_project_of_somebody_else_is_told_without_a_command_that_takes_it() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("SKIPPED: only root can be another user");
+        return;
+    }
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let ended = as_somebody(&stage, &["sandbox", "run", "--", "sh", "-c", "cat a.txt"]);
+    assert!(
+        ended.stderr.contains("belongs to user 0, not 54321") && !ended.stderr.contains("chown"),
+        "{ended:?}"
+    );
+    // The control: in a project of one's own, what is another's is named with the command that mends it, and never the project.
+    chown(stage.project(), Some(54_321), Some(54_321)).unwrap();
+    let ended = as_somebody(&stage, &["sandbox", "run", "--", "sh", "-c", "cat a.txt"]);
+    let project = stage.project().display().to_string();
+    assert!(ended.stderr.contains(&format!("sudo chown -R 54321 {project}/")), "{ended:?}");
+    assert!(!ended.stderr.contains(&format!(" {project} ")), "{ended:?}");
+}
+
+#[test]
+fn a_project_that_may_not_be_read_is_told_as_such() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("SKIPPED: only root can be another user");
+        return;
+    }
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    fs::set_permissions(stage.project(), fs::Permissions::from_mode(0o700)).unwrap();
+    let project = stage.project().display().to_string();
+    let other = stage.folder().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::set_permissions(stage.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = stage.bailey(&["sandbox", "run", "-C", &project, "--", "true"]);
+    fs::create_dir_all(stage.home()).unwrap();
+    chown(stage.home(), Some(54_321), Some(54_321)).unwrap();
+    command.current_dir(&other).uid(54_321).gid(54_321).env("HOME", stage.folder().join("other"));
+    let ended = Ran::of(command.output().unwrap());
+    tells(&ended, 1, &["cannot read the project", "permission denied", "chmod"]);
+    assert!(!ended.stderr.contains("docker") && !ended.stderr.contains("chown -R"), "{ended:?}");
 }

@@ -381,3 +381,28 @@ fn a_running_session_obeys_from_its_next_effect_on() {
     assert!(!before.contains("denied"), "the control, before it: {before}");
     assert!(after.contains("no-a"), "{after}");
 }
+
+/// What a removed session did cannot be judged again, which is one thing to be told and not one for each entry.
+#[test]
+fn what_was_removed_with_its_session_is_told_once() {
+    let past = reads(std::iter::repeat_n("a.txt", 12));
+    let session =
+        past.stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let draft = past.draft("own.toml", NO_READS);
+    let told = |past: &Past| {
+        let dry = past.stage.ran(&["policy", "update", &draft, "--dry-run"]);
+        dry.stderr
+            .lines()
+            .filter(|line| line.contains("cannot be judged again"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert!(told(&past).is_empty(), "the control");
+    assert_eq!(past.stage.ran(&["sessions", "rm", "--yes", &session]).code, Some(0));
+    let lines = told(&past);
+    assert!(
+        lines.len() == 1
+            && lines[0].contains(" entries cannot be judged again: what it was in full was erased"),
+        "{lines:?}"
+    );
+}

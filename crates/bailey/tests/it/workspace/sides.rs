@@ -154,3 +154,85 @@ fn a_merged_file_is_one_hunk() {
     assert_eq!(applied.code, Some(0), "{applied:?}");
     assert_eq!(stage.read("a.txt"), own.replace("1\n2", "one\n2").replace("15\n", "fifteen\n"));
 }
+
+/// Whatever an apply would keep is told before it, on every way to look. The control is what nobody else changed.
+#[test]
+fn a_diff_names_each_path_that_an_apply_would_keep() {
+    let stage = Stage::new(&[("bytes", "\0"), ("mode.sh", "x\n"), ("gone.txt", "g\n"), ("own.txt", "o\n")]);
+    std::os::unix::fs::symlink("own.txt", stage.project().join("link")).unwrap();
+    let script = "printf '\\0a' > bytes; chmod 755 mode.sh; rm gone.txt; ln -sfn mode.sh link; echo n > new.txt; echo w > own.txt; \
+                  mkfifo pipe";
+    let session = work(&stage, script);
+    for (path, text) in [("bytes", "\0b"), ("mode.sh", "y\n"), ("gone.txt", "still\n"), ("new.txt", "mine\n")]
+    {
+        stage.write(path, text);
+    }
+    fs::remove_file(stage.project().join("link")).unwrap();
+    let kept = ["bytes", "gone.txt", "link", "mode.sh", "new.txt"];
+    let diff = sessions(&stage, "diff", &session);
+    let json = stage.ran(&["--json", "sessions", "diff", &session]);
+    let told = super::event(&json, "diff");
+    let of = |key: &str| -> Vec<String> {
+        let lines = told[key].as_array().unwrap_or_else(|| panic!("no `{key}` in {told}")).iter();
+        lines.map(|line| line.as_str().unwrap().split(": ").next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(of("conflicts"), kept);
+    assert_eq!(of("stays"), ["pipe"]);
+    for path in kept {
+        let lines: Vec<&str> = diff.stdout.lines().map(str::trim).collect();
+        let is_told = lines
+            .iter()
+            .any(|line| line.starts_with(&format!("{path} ")) && line.ends_with("would be kept as it is"));
+        assert!(is_told, "{path}: {diff:?}");
+    }
+    assert!(!diff.stdout.contains("own.txt is"), "{diff:?}");
+    let applied = super::event(&stage.ran(&["--json", "sessions", "apply", &session]), "merged");
+    assert_eq!(applied["files"], json!(["own.txt"]));
+    assert!(applied["stays"][0].as_str().unwrap().starts_with("pipe: "), "{applied}");
+    assert_eq!(applied["conflicts"].as_array().unwrap().len(), kept.len());
+}
+
+/// What an apply could not write it did not change: there is nothing of it to take back.
+#[test]
+fn an_undo_names_what_was_applied_alone() {
+    let stage = Stage::new(&[("a", "a\n"), ("b", "b\n"), ("dir/c", "c\n")]);
+    let session =
+        work(&stage, "echo q >> a; echo q >> b; echo q >> dir/c; mkdir -p new/deep; echo n > new/deep/n");
+    let shut = |is_shut| {
+        let script = format!("chattr {}i . a b", if is_shut { '+' } else { '-' });
+        let ran =
+            std::process::Command::new("sh").args(["-c", &script]).current_dir(stage.project()).status();
+        ran.is_ok_and(|status| status.success())
+    };
+    if !shut(true) {
+        shut(false);
+        println!("SKIPPED: nothing here can be made immutable");
+        return;
+    }
+    let applied = sessions(&stage, "apply", &session);
+    shut(false);
+    assert_eq!(applied.code, Some(6), "{applied:?}");
+    assert!(applied.stdout.contains("applied: dir/c\n"), "{applied:?}");
+    stage.write("a", "the user's\n");
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!((undone.code, undone.stdout.as_str()), (Some(0), "undone: dir/c\n"), "{undone:?}");
+    assert_eq!((stage.read("a").as_str(), stage.read("dir/c").as_str()), ("the user's\n", "c\n"));
+    let again = sessions(&stage, "undo", &session);
+    assert!(again.stderr.contains("applied nothing that could be undone"), "{again:?}");
+}
+
+/// A file that somebody makes in a directory that the session deleted stays, and is told as what it is.
+#[test]
+fn what_came_into_a_deleted_directory_is_told_as_such() {
+    let stage = Stage::new(&[("dir/a.txt", "a\n")]);
+    let session = work(&stage, "rm -r dir");
+    stage.write("dir/mine.txt", "mine\n");
+    let diff = sessions(&stage, "diff", &session);
+    assert!(
+        diff.stdout.contains("dir/mine.txt stays in the session: what the project has there came since"),
+        "{diff:?}"
+    );
+    assert!(!diff.stdout.contains("the clock was put back"), "{diff:?}");
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(stage.read("dir/mine.txt"), "mine\n", "{applied:?}");
+}

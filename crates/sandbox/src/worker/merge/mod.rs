@@ -214,7 +214,24 @@ impl Applying<'_> {
     fn all(&self, files: &[MergeFile], paths: &[&str]) -> Vec<MergeState> {
         let goes = |n: usize| files.get(n).is_some_and(|file| file.new.is_none());
         let begin = |n| Some(self.one(n, files.get(n)?, paths.get(n)?));
-        work(self.disk, &self.layer.project, paths, goes, begin)
+        let mut states = work(self.disk, &self.layer.project, paths, goes, begin);
+        for (n, state) in states.iter_mut().enumerate() {
+            if let Some((file, at)) = files.get(n).zip(paths.get(n)) {
+                self.settle(n, file, at, state);
+            }
+        }
+        states
+    }
+
+    /// Of what could not be written, tells apart what is as it was: an undo has nothing to take back there.
+    fn settle(&self, n: usize, file: &MergeFile, at: &str, state: &mut MergeState) {
+        let MergeState::Failed { reason } = state else { return };
+        let is_as_it_was = current(&self.layer.project, at).is_ok_and(|now| digest(&now) == file.base);
+        if is_as_it_was {
+            let made = self.backup.record(n).into_iter().flat_map(|record| &record.made);
+            unmake(self.disk, &self.layer.project, made);
+            *state = MergeState::Untouched { reason: std::mem::take(reason) };
+        }
     }
 
     fn one<'a>(&'a self, n: usize, file: &MergeFile, at: &'a str) -> Begun<'a> {
@@ -328,14 +345,7 @@ impl Undoing<'_> {
         // A path without a record was not changed by the apply: there is nothing to take back.
         let states =
             work(self.disk, &self.project, paths, goes, |n| record(n).map(|record| self.one(record)));
-        let made: BTreeSet<&str> =
-            records.iter().flatten().flat_map(|record| &record.made).map(String::as_str).collect();
-        for at in made.iter().rev() {
-            if let Ok((dir, name)) = self.project.parent(at) {
-                // Stays when the user put something into it.
-                self.disk.rmdir(&dir, name).ok();
-            }
-        }
+        unmake(self.disk, &self.project, records.iter().flatten().flat_map(|record| &record.made));
         Ok(states)
     }
 
@@ -348,6 +358,17 @@ impl Undoing<'_> {
         let passing = self.backup.passing(*n);
         let (disk, project, attributes) = (self.disk, &self.project, record.attributes());
         Place { disk, project, passing, at: path, from: *new, to: *old, want, attributes }.begin()
+    }
+}
+
+/// Removes directories that were made for paths, but for those in which something lies.
+fn unmake<'a>(disk: &Disk, project: &Root, made: impl Iterator<Item = &'a String>) {
+    let made: BTreeSet<&str> = made.map(String::as_str).collect();
+    for at in made.iter().rev() {
+        if let Ok((dir, name)) = project.parent(at) {
+            // Stays when the user put something into it.
+            disk.rmdir(&dir, name).ok();
+        }
     }
 }
 
