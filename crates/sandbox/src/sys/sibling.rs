@@ -54,7 +54,13 @@ pub(crate) fn start_sibling(programs: &[CString], argv: &[CString], env: &[CStri
             (&raw mut errand).cast(),
         )
     };
-    if errand.has_failed { None } else { Pid::from_raw(pid.max(0)) }
+    if errand.has_failed {
+        // This one may become the program yet, and that may run wherever it could.
+        // SAFETY: a set and its size.
+        unsafe { libc::sched_setaffinity(0, size_of_val(&processors), &raw const processors) };
+        return None;
+    }
+    Pid::from_raw(pid.max(0))
 }
 
 /// The new process. It allocates nothing: what it left behind would stay with the process whose memory it is.

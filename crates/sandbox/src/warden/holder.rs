@@ -39,7 +39,7 @@ pub(super) enum Word {
     Began {
         /// Which it is.
         number: u64,
-        /// How much it may put on disk.
+        /// How much it may put on disk, and what the next is likely to be limited to.
         limits: Limits,
     },
 }
@@ -239,16 +239,18 @@ impl<'a> Holder<'a> {
         let signals = SignalFd::block(&[Signal::CHILD])?;
         let mut look_at = Instant::now() + TICK;
         loop {
+            // At once, and not with the next order, which need not wait for it then.
+            if self.is_used()
+                && let Err(reason) = self.renew()
+            {
+                return refuse(&self.ground.explained(reason), &self.socket);
+            }
             self.keep_ready();
             let has_order = self.wait(&signals, look_at)?;
             while signals.next().is_some() {}
             self.reap()?;
-            // At once, and not with the next order, which need not wait for it then.
-            if self.has_served
-                && self.live.is_empty()
-                && let Err(reason) = self.renew()
-            {
-                return refuse(&self.ground.explained(reason), &self.socket);
+            if self.is_used() {
+                continue;
             }
             if Instant::now() >= look_at {
                 let begin = Instant::now();
@@ -275,6 +277,11 @@ impl<'a> Holder<'a> {
                 }
             }
         }
+    }
+
+    /// Whether the overlay may hide what the host changed since, and nothing lives any more that looks at it.
+    fn is_used(&self) -> bool {
+        self.has_served && self.live.is_empty()
     }
 
     /// Makes a sandbox for what comes next, while nothing else is to be done.

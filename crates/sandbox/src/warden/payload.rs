@@ -336,17 +336,11 @@ fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), S
         rows.push((Resource::Nproc, u64::from(limits.pids) + 2));
         known.limits.insert(Wall::PidsLimit);
     }
-    let set = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     for (resource, most) in rows {
-        match set(resource, most) {
-            // It is lower already.
-            Err(Errno::PERM) => {
-                let hard = rustix::process::getrlimit(resource).maximum;
-                set(resource, hard.map_or(most, |hard| hard.min(most)))
-            }
-            done => done,
-        }
-        .map_err(|error| format!("a limit of {resource:?}: {error}"))?;
+        // Without walls a command of root's keeps its capabilities, and with them nothing may become more than it was.
+        let hard = rustix::process::getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
+        setrlimit(resource, Rlimit { current: Some(hard), maximum: Some(hard) })
+            .map_err(|error| format!("a limit of {resource:?}: {error}"))?;
     }
     Ok(())
 }

@@ -302,9 +302,9 @@ impl Server {
         let limits = group.as_mut().map(|group| group.limit(&header.limits, cpu_percent)).unwrap_or_default();
         let events = group.and_then(|group| group.memory_events());
         let over = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| error.to_string())?;
-        let (number, doors_count) = (holder.asked, doors.len());
+        let number = holder.asked;
         let absent = self.cgroups.absent.clone();
-        let grant = Grant { limits, absent, doors: doors_count, has_events: events.is_some() };
+        let grant = Grant { limits, absent, doors: doors.len(), has_events: events.is_some() };
         let (tail, mut fds) = streams.borrow();
         fds.extend(extra.iter().chain(&doors).map(AsFd::as_fd).chain([over.as_fd()]).chain(events));
         // Whatever it waited for, that was this one.
@@ -313,14 +313,17 @@ impl Server {
             // First that one, for which somebody waits.
             std::thread::yield_now();
             let began = Word::Began { number, limits: header.limits };
-            // A holder that is gone is heard of, and what it held has ended with it.
-            let _ = wire::send(holder.socket.as_fd(), &began, &[streams.control.as_fd()]);
+            if wire::send(holder.socket.as_fd(), &began, &[streams.control.as_fd()]).is_err() {
+                // Nobody would tell of its end. With its holder it ends at once, and whoever waits hears so much.
+                self.retire(&key);
+                return Ok(());
+            }
         } else {
             let forward = Forward { number, header, extra: extra.len(), grant };
             wire::send_with(holder.socket.as_fd(), &Word::Start(Box::new(forward)), tail, &fds)
                 .map_err(|error| format!("the holder does not answer: {error}"))?;
         }
-        holder.live.insert(holder.asked, Living { group: own, over });
+        holder.live.insert(number, Living { group: own, over });
         holder.asked += 1;
         holder.is_unsure = true;
         Ok(())

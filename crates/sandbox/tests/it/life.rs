@@ -51,6 +51,26 @@ async fn a_program_leads_a_session_as_the_first_child() {
     }
 }
 
+/// The process that it borrows its memory from is sent elsewhere to end; it itself may run wherever this one may.
+#[tokio::test]
+async fn a_program_may_run_on_every_processor() {
+    let allowed = |text: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        line.map(|list| list.trim().to_owned()).unwrap()
+    };
+    let outside = allowed(&std::fs::read_to_string("/proc/self/status").unwrap());
+    for who in everyone() {
+        let house = House::new(who);
+        let mut command = house.command("");
+        command.argv = ["cat", "/proc/self/status"].map(String::from).into();
+        for _ in 0..5 {
+            house.ready().await;
+            let text = house.run(&command, &Isolation::default()).await.ok();
+            assert_eq!(allowed(&text), outside, "{who:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_start_says_why() {
     let house = House::new(As::User);
