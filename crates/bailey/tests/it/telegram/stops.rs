@@ -7,7 +7,10 @@ use crate::{
     stage::Stage,
     terminal::Terminal,
 };
-use bailey_testkit::{Gate, Message, Reply, telegram::Fault};
+use bailey_testkit::{
+    Gate, Message, Reply,
+    telegram::{Fault, Telegram},
+};
 use serde_json::{Value, json};
 use std::{
     fs::{self, File},
@@ -139,21 +142,26 @@ fn a_conversation_is_ended_at_rest_and_by_no_guest() {
     assert_eq!(daemon.status()["sessions"].as_array().unwrap().len(), 1);
 }
 
+/// A session in which "one" was said, and the lock that keeps it from the conversation: so `sessions diff` or `apply` in a terminal holds it.
+fn held_elsewhere(stage: &Stage, telegram: &Telegram, daemon: &Daemon<'_>) -> (String, File) {
+    pair(stage, telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "one");
+    telegram.wait_for(ANN, "the first");
+    let session = daemon.wait("the end", |it| it["working"] == false)["session"].as_str().unwrap().to_owned();
+    assert_eq!(stage.ran(&["stop"]).code, Some(0));
+    let path = stage.home().join(format!("sessions/{session}/lock"));
+    let lock = File::options().write(true).open(path).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(stage.ran(&["start"]).code, Some(0));
+    (session, lock)
+}
+
 #[test]
 fn a_session_that_is_looked_at_elsewhere_keeps_its_conversation() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let (telegram, model) = at(&stage, vec![Reply::text("the first"), Reply::text("the second")]);
     let daemon = Daemon::start(&stage);
-    pair(&stage, &telegram, ANN, "Ann", "owner");
-    telegram.says(ANN, "Ann", ANN, "one");
-    telegram.wait_for(ANN, "the first");
-    let session = daemon.wait("the end", |it| it["working"] == false)["session"].as_str().unwrap().to_owned();
-    assert_eq!(stage.ran(&["stop"]).code, Some(0));
-    // As `sessions diff` or `apply` in a terminal hold it.
-    let lock =
-        File::options().write(true).open(stage.home().join(format!("sessions/{session}/lock"))).unwrap();
-    lock.lock().unwrap();
-    assert_eq!(stage.ran(&["start"]).code, Some(0));
+    let (session, lock) = held_elsewhere(&stage, &telegram, &daemon);
     telegram.says(ANN, "Ann", ANN, "two");
     telegram.wait_for(ANN, "Not now");
     thread::sleep(Duration::from_secs(3));
@@ -170,15 +178,7 @@ fn what_waits_for_a_session_keeps_its_order_and_is_tried_less_and_less_often() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let (telegram, model) = at(&stage, ["the first", "more", "more", "more"].map(Reply::text).to_vec());
     let daemon = Daemon::start(&stage);
-    pair(&stage, &telegram, ANN, "Ann", "owner");
-    telegram.says(ANN, "Ann", ANN, "one");
-    telegram.wait_for(ANN, "the first");
-    let session = daemon.wait("the end", |it| it["working"] == false)["session"].as_str().unwrap().to_owned();
-    assert_eq!(stage.ran(&["stop"]).code, Some(0));
-    let path = stage.home().join(format!("sessions/{session}/lock"));
-    let lock = File::options().write(true).open(path).unwrap();
-    lock.lock().unwrap();
-    assert_eq!(stage.ran(&["start"]).code, Some(0));
+    let (session, lock) = held_elsewhere(&stage, &telegram, &daemon);
     let tries = || {
         let log = fs::read_to_string(stage.home().join("daemon/log")).unwrap();
         let is_try = |line: &Value| line["what"] == "said" && line.to_string().contains(&session);
