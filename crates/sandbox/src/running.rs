@@ -159,7 +159,11 @@ async fn listen(control: &UnixDatagram, mut awaited: Awaited, cancel: &Cancellat
 /// The next message, and a descriptor that came with it; none when the socket has ended, or what came is no message: nothing
 /// after what is not understood can be trusted.
 pub(crate) async fn hear(control: &UnixDatagram) -> Option<(Message, Option<OwnedFd>)> {
-    let receive = || wire::receive::<Message>(control.as_fd());
+    let receive = || match wire::receive::<Message>(control.as_fd()) {
+        // Whoever ended has not read that it should. The kernel says so once, before what it said itself.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => wire::receive(control.as_fd()),
+        received => received,
+    };
     let (message, mut fds) = control.async_io(Interest::READABLE, receive).await.ok()??;
     Some((message, fds.pop_front()))
 }
@@ -200,4 +204,26 @@ pub(crate) fn packets(socket: OwnedFd) -> io::Result<UnixDatagram> {
     let socket = std::os::unix::net::UnixDatagram::from(socket);
     socket.set_nonblocking(true)?;
     UnixDatagram::from_std(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel tells of what was never read before it hands on what was said (unix(7)).
+    #[tokio::test]
+    async fn an_end_is_heard_that_came_before_its_cancel() {
+        for is_late in [false, true] {
+            let (ours, theirs) = wire::pair().unwrap();
+            let ended = Ended { exit: Some(7), signal: None, limit: None, out_no_routes: 0 };
+            wire::tell(theirs.as_fd(), &Message::Ended(ended)).unwrap();
+            let control = packets(ours).unwrap();
+            if is_late {
+                control.send(b"t").await.unwrap();
+            }
+            drop(theirs);
+            let story = listen(&control, Awaited::default(), &CancellationToken::new()).await;
+            assert_eq!(story.ended.and_then(|ended| ended.exit), Some(7), "{is_late}");
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! A program in a process beside this one, that borrows its memory until then.
 
 use super::{exit, pointers};
-use rustix::process::Pid;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::{
+    ffi::{CString, c_char, c_int, c_void},
+    os::fd::{AsRawFd as _, BorrowedFd, RawFd},
+};
 
 /// For a call of a C library's and the handful that follow.
 pub(super) const STACK_BYTES: usize = 16 << 10;
@@ -13,6 +15,8 @@ struct Errand {
     programs: Vec<*const c_char>,
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
+    /// Where it says who it is.
+    socket: RawFd,
     /// Whether none could.
     has_failed: bool,
     /// The process that stands still.
@@ -21,12 +25,20 @@ struct Errand {
     processors: libc::cpu_set_t,
 }
 
-/// Starts the first of some programs that can be executed, as a child of this process's own parent and leader of a session. It
-/// has this one's limits, streams and walls. None when it did not come to that.
+/// Starts the first of some programs that can be executed, as a child of this process's own parent and, where its system calls
+/// allow that, leader of a session. It has this one's limits, streams and walls. Whether it came to that.
+///
+/// Its number goes to the socket before it is the program, which could keep this process from telling it; and where nothing could be
+/// executed, 0 behind that.
 ///
 /// What executes a program itself first takes down all that it has in memory, while whoever ordered it waits. A process that only
 /// borrows its memory has nothing to take down: this one does that at its end, beside the program. Until the program runs, this one stands still (vfork(2)).
-pub(crate) fn start_sibling(programs: &[CString], argv: &[CString], env: &[CString]) -> Option<Pid> {
+pub(crate) fn start_sibling(
+    programs: &[CString],
+    argv: &[CString],
+    env: &[CString],
+    socket: BorrowedFd<'_>,
+) -> bool {
     // SAFETY: all zeroes is a set without members.
     let mut processors = unsafe { std::mem::zeroed() };
     // SAFETY: a set and its size. Where nothing comes of it, it stays without members, which nobody is given.
@@ -35,6 +47,7 @@ pub(crate) fn start_sibling(programs: &[CString], argv: &[CString], env: &[CStri
         programs: pointers(programs),
         argv: pointers(argv),
         env: pointers(env),
+        socket: socket.as_raw_fd(),
         has_failed: false,
         // SAFETY: getpid has no preconditions.
         before: unsafe { libc::getpid() },
@@ -58,16 +71,15 @@ pub(crate) fn start_sibling(programs: &[CString], argv: &[CString], env: &[CStri
         // This one may become the program yet, and that may run wherever it could.
         // SAFETY: a set and its size.
         unsafe { libc::sched_setaffinity(0, size_of_val(&processors), &raw const processors) };
-        return None;
     }
-    Pid::from_raw(pid.max(0))
+    pid > 0 && !errand.has_failed
 }
 
 /// The new process. It allocates nothing: what it left behind would stay with the process whose memory it is.
 extern "C" fn become_it(errand: *mut c_void) -> c_int {
     // SAFETY: it is the errand of `start_sibling`, whose process stands still.
     let errand = unsafe { &mut *errand.cast::<Errand>() };
-    // It leads nobody's group, so this cannot fail.
+    // It leads nobody's group, so this fails only where its system calls are so few that it is none of them.
     // SAFETY: setsid has no preconditions.
     unsafe { libc::setsid() };
     // The other goes on once the program runs, to take down its memory: not here, where the program would wait for that. With one
@@ -86,12 +98,21 @@ extern "C" fn become_it(errand: *mut c_void) -> c_int {
             );
         }
     }
-    for program in &errand.programs {
-        if !program.is_null() {
+    // SAFETY: getpid has no preconditions.
+    if tell(errand.socket, unsafe { libc::getpid() }) {
+        for program in errand.programs.iter().filter(|program| !program.is_null()) {
             // SAFETY: a string ended by NUL and two arrays of such, ended by a null pointer.
             unsafe { libc::execve(*program, errand.argv.as_ptr(), errand.env.as_ptr()) };
         }
     }
     errand.has_failed = true;
+    tell(errand.socket, 0);
     exit(127)
+}
+
+fn tell(socket: RawFd, number: c_int) -> bool {
+    let bytes = number.to_ne_bytes();
+    // SAFETY: the bytes of a number, and how many these are.
+    let written = unsafe { libc::write(socket, bytes.as_ptr().cast(), bytes.len()) };
+    usize::try_from(written) == Ok(bytes.len())
 }

@@ -20,7 +20,11 @@ use std::{
     fs::File,
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::{Duration, Instant},
 };
+
+/// For how long what was looked at counts as what is there, so that commands that follow one another closely do not wait for a look each.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// A holder that is no session's yet.
 pub(super) struct Unclaimed {
@@ -89,7 +93,7 @@ impl Unclaimed {
             asked: 0,
             ready: None,
             is_broken: false,
-            is_unsure: false,
+            looked: Instant::now(),
             header,
             project,
             programs,
@@ -110,8 +114,8 @@ pub(super) struct Held {
     pub(super) ready: Option<Ready>,
     /// Whether it makes no sandboxes any more.
     pub(super) is_broken: bool,
-    /// Whether what it shows of the host was not looked at since its last sandbox began.
-    pub(super) is_unsure: bool,
+    /// When what it shows of the host was looked at last.
+    looked: Instant,
     pub(super) header: Header,
     /// The project, as it was when it was mounted.
     project: Identity,
@@ -150,10 +154,12 @@ impl Held {
         self.live.values().any(|living| watch::has_input(living.over.as_fd()))
     }
 
-    /// Whether it shows what stands on the host by now. Of one that stood ready since it was looked at, all but the project is as it
-    /// was then.
+    /// Whether it shows what stands on the host by now; of the programs and tools there, what stood there a moment ago.
     pub(super) fn is_current(&mut self, plan: &Plan) -> bool {
-        let is_sure = !std::mem::take(&mut self.is_unsure) || !self.header.view.has_programs();
+        let is_sure = !self.header.view.has_programs() || self.looked.elapsed() < MOMENT;
+        if !is_sure {
+            self.looked = Instant::now();
+        }
         self.project == identity(&self.header.yard.project) && (is_sure || self.programs == programs(plan))
     }
 }

@@ -155,7 +155,7 @@ fn refuse(reason: &str, socket: &OwnedFd) -> io::Result<()> {
         let Word::Start(forward) = word else { continue };
         let streams = Streams::take(tail, &mut fds);
         if let Some(streams) = &streams {
-            drop(wire::send(streams.control.as_fd(), &Message::Refused(reason.to_owned()), &[]));
+            drop(wire::tell(streams.control.as_fd(), &Message::Refused(reason.to_owned())));
         }
         // The streams close afterwards: whoever sees that may count on the warden's knowing.
         wire::send(socket.as_fd(), &Notice::Refused(forward.number), &[])?;
@@ -366,7 +366,7 @@ impl<'a> Holder<'a> {
     }
 
     fn tell_gone(&self, number: u64, control: &OwnedFd, signal: Option<i32>) -> io::Result<()> {
-        drop(wire::send(control.as_fd(), &Message::Gone { signal }, &[]));
+        drop(wire::tell(control.as_fd(), &Message::Gone { signal }));
         wire::send(self.socket.as_fd(), &Notice::Ended(number), &[])
     }
 
@@ -430,7 +430,7 @@ impl<'a> Holder<'a> {
             }
             Err(reason) => {
                 let refused = Message::Refused(self.ground.explained(reason));
-                drop(wire::send(streams.control.as_fd(), &refused, &[]));
+                drop(wire::tell(streams.control.as_fd(), &refused));
                 wire::send(self.socket.as_fd(), &Notice::Ended(number), &[])
             }
         }
@@ -473,6 +473,8 @@ impl<'a> Holder<'a> {
                 return Ok(spare.init);
             }
         }
+        // It would be two processes more in this one's limits.
+        self.dismiss();
         let made = self.make(&forward.header, extra, false)?;
         wire::send_with(made.socket.as_fd(), &forward.grant, tail, &fds)
             .map_err(|error| format!("the sandbox does not answer: {error}"))?;

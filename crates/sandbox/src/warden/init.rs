@@ -90,6 +90,10 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     call(SPARE);
     let ready = ready(ground, header, has_root, &extra, is_ahead);
     drop(extra);
+    if ready.as_ref().is_ok_and(|ready| !is_ordered(&ready.signals, &socket)) {
+        // The payload's process is gone, such as where memory ran out: without this one, whoever orders hears so, and has another made.
+        sys::exit(0)
+    }
     let order = wire::receive_with::<Grant>(socket.as_fd());
     let Ok(Some((grant, tail, mut rest))) = order else { sys::exit(0) };
     let Some(streams) = Streams::take(tail, &mut rest) else { sys::exit(125) };
@@ -105,15 +109,25 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
             let ended = watch.wait(&control);
             // Before the runtime, which may ask for the next at once.
             let _ = rustix::io::write(&over, &1u64.to_ne_bytes());
-            drop(wire::send(control.as_fd(), &Message::Ended(ended), &[]));
+            drop(wire::tell(control.as_fd(), &Message::Ended(ended)));
             let_read(&control);
             sys::exit(0)
         }
         Err(reason) => reason,
     };
     // When nobody listens any more there is nobody to tell.
-    drop(wire::send(streams.control.as_fd(), &Message::Refused(ground.explained(reason)), &[]));
+    drop(wire::tell(streams.control.as_fd(), &Message::Refused(ground.explained(reason))));
     sys::exit(125)
+}
+
+/// Waits for an order, or for nothing more where a child has ended before there was one.
+fn is_ordered(signals: &SignalFd, socket: &OwnedFd) -> bool {
+    let mut polled =
+        [PollFd::new(socket, PollFlags::IN), PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
+    // What goes wrong here goes wrong again where the order is received.
+    let _ = rustix::io::retry_on_intr(|| poll(&mut polled, None));
+    let [ordered, ended] = &polled;
+    !ordered.revents().is_empty() || ended.revents().is_empty()
 }
 
 /// Waits a moment for whoever was told of the end to hear it: with this process the kernel takes down a whole sandbox, perhaps where
@@ -212,7 +226,7 @@ fn run(
     let is_alone = !ground.lacks(header.session, Wall::NetNamespace);
     let no_routes = is_alone.then_some(no_routes);
     let disk_bytes = job.limits.disk_bytes;
-    let payload = Payload { pid: payload, socket: Some(socket), early: Vec::new() };
+    let payload = Payload { pid: payload, socket };
     let watch = Watch { signals, payload, memory_bytes, disk_bytes, events, wall, is_bare, no_routes };
     Ok((watch, over))
 }
@@ -458,33 +472,29 @@ impl Watch {
 /// The process that an order's program runs in.
 struct Payload {
     pid: Pid,
-    /// Where its first process tells, before its end, which other one has become the program; none once that is known.
-    socket: Option<OwnedFd>,
-    /// What ended until then.
-    early: Vec<(Pid, WaitStatus)>,
+    /// Where the one that is about to become the program tells so, beside the first: that lives on for a moment, and the program may
+    /// do to it what it likes.
+    socket: OwnedFd,
 }
 
 impl Payload {
     /// Takes a child's end; gives the program's status once that has ended.
     fn take(&mut self, pid: Pid, status: WaitStatus) -> Option<WaitStatus> {
-        if pid != self.pid {
-            if self.socket.is_some() {
-                self.early.push((pid, status));
-            }
-            return None;
-        }
-        let Some(other) = self.socket.take().and_then(|socket| told(&socket)) else { return Some(status) };
-        self.pid = other;
-        let early = std::mem::take(&mut self.early);
-        early.into_iter().find_map(|(pid, status)| (pid == other).then_some(status))
+        self.pid = told(&self.socket).unwrap_or(self.pid);
+        (pid == self.pid).then_some(status)
     }
 }
 
-/// The process that was told of.
+/// The process that was told of last, if one was; 0 says that none could become the program.
 fn told(socket: &OwnedFd) -> Option<Pid> {
     let mut number = [0; size_of::<i32>()];
-    let (read, _) = rustix::net::recv(socket, &mut number, RecvFlags::DONTWAIT).ok()?;
-    if read == number.len() { Pid::from_raw(i32::from_ne_bytes(number)) } else { None }
+    let mut told = None;
+    while let Ok((read, _)) = rustix::net::recv(socket, &mut number, RecvFlags::DONTWAIT)
+        && read == number.len()
+    {
+        told = Pid::from_raw(i32::from_ne_bytes(number));
+    }
+    told
 }
 
 enum Event {
@@ -493,4 +503,41 @@ enum Event {
     Gone,
     /// What the holder said of the folder.
     Disk(&'static str),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::waitpid;
+
+    #[expect(clippy::zombie_processes, reason = "it is waited for by its number")]
+    fn child() -> (Pid, WaitStatus) {
+        let child = std::process::Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
+        let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+        (pid, waitpid(Some(pid), WaitOptions::empty()).unwrap().unwrap().1)
+    }
+
+    /// The first lives on beside the program for a moment: stopped by it for ever, or killed before it told anybody anything.
+    #[test]
+    fn a_program_s_end_is_its_own_whatever_becomes_of_its_neighbour() {
+        let ((first, of_first), (program, of_program)) = (child(), child());
+        let payload = |told: &[i32]| {
+            let (socket, theirs) = wire::pair().unwrap();
+            for number in told {
+                rustix::io::write(&theirs, &number.to_ne_bytes()).unwrap();
+            }
+            Payload { pid: first, socket }
+        };
+        let number = program.as_raw_pid();
+        let is_end = |payload: &mut Payload, pid, status| payload.take(pid, status).is_some();
+        let mut only = payload(&[number]);
+        assert!(is_end(&mut only, program, of_program), "the first one stands still");
+        let mut both = payload(&[number]);
+        assert!(!is_end(&mut both, first, of_first), "the first one is killed");
+        assert!(is_end(&mut both, program, of_program));
+        // Where nothing could be executed beside it, the first is what the order was for.
+        let mut neither = payload(&[number, 0]);
+        assert!(!is_end(&mut neither, program, of_program));
+        assert!(is_end(&mut neither, first, of_first));
+    }
 }

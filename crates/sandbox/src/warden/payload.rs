@@ -443,7 +443,7 @@ fn work(request: worker::Request, unseen: Unseen<'_>, streams: [OwnedFd; 3]) -> 
     sys::exit(i32::from(served.is_err()))
 }
 
-/// Becomes the program; with a socket to init, has a process beside this one become it and tells init which.
+/// Becomes the program; with a socket to init, has a process beside this one become it, which tells init so.
 fn execute(
     command: &Command,
     env: &BTreeMap<String, String>,
@@ -478,11 +478,9 @@ fn execute(
     sys::close_on_exec_from(3).map_err(failed)?;
     sys::default_signals().map_err(failed)?;
     if let Some(socket) = &socket
-        && let Some(pid) = sys::start_sibling(&candidates, &argv, &env)
+        && sys::start_sibling(&candidates, &argv, &env, socket.as_fd())
     {
-        // Not told of, it would end with this process, as what it left behind.
-        let told = rustix::io::write(socket, &pid.as_raw_pid().to_ne_bytes());
-        sys::exit(if told.is_ok() { 0 } else { 126 })
+        sys::exit(0)
     }
     let mut worst = std::io::Error::from(Errno::NOENT);
     for candidate in &candidates {

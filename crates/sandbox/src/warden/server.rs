@@ -325,7 +325,6 @@ impl Server {
         }
         holder.live.insert(number, Living { group: own, over });
         holder.asked += 1;
-        holder.is_unsure = true;
         Ok(())
     }
 

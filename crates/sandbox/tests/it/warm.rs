@@ -179,6 +179,56 @@ async fn a_command_may_be_of_any_length() {
     }
 }
 
+/// Where memory runs out the kernel takes what waits first.
+#[tokio::test]
+async fn one_of_two_that_wait_takes_the_other_along() {
+    for who in everyone() {
+        let house = House::new(who);
+        house.sh(":").await.ok();
+        for of_both in 0..2 {
+            let spares = house.ready().await;
+            // The init is the older one, and the payload's process its child.
+            let killed = *spares.get(of_both).unwrap();
+            kill_process(Pid::from_raw(killed.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+            let begin = Instant::now();
+            while spares.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
+                assert!(begin.elapsed() < Duration::from_secs(20), "{who:?}: the other one waits on");
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            assert_eq!(house.sh("echo here").await.ok(), "here", "{who:?}");
+        }
+    }
+}
+
+/// What waits was made for the usual limits; a command with others is counted without it.
+#[tokio::test]
+async fn what_was_passed_over_takes_no_place_of_a_command() {
+    const COUNT: &str = "import os, time
+count = 0
+try:
+    while count < 50:
+        if os.fork() == 0:
+            time.sleep(60)
+        count += 1
+except OSError:
+    pass
+print(count, flush=True)
+os._exit(0)";
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("count.py", COUNT);
+        let mut command = house.command("exec /usr/bin/python3 -S count.py");
+        command.limits.pids = 10;
+        let mut counts = Vec::new();
+        for memory_bytes in [64 << 20, 64 << 20, 65 << 20] {
+            command.limits.memory_bytes = memory_bytes;
+            house.ready().await;
+            counts.push(house.run(&command, &Isolation::default()).await.ok());
+        }
+        assert!(counts.iter().all(|count| Some(count) == counts.first()), "{who:?}: {counts:?}");
+    }
+}
+
 /// Tools and files of the system are mounted once for a session: a package manager that puts others in their place is seen.
 #[tokio::test]
 async fn what_took_the_place_of_a_tool_is_seen() {
@@ -190,6 +240,9 @@ async fn what_took_the_place_of_a_tool_is_seen() {
         house.give(&house.home);
         assert_eq!(house.sh("cat ~/.cargo/bin/version").await.ok(), "one");
         for is_prepared in [true, false] {
+            // Beside what has stood ready for longer than a moment.
+            house.ready().await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
             let tools = house.home.join(".cargo");
             fs::rename(tools.join("bin"), tools.join(format!("old-{is_prepared}"))).unwrap();
             fs::create_dir(tools.join("bin")).unwrap();
