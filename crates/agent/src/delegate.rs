@@ -2,7 +2,7 @@
 
 use crate::{Brain as _, Ceiling, Guides, Hands, Loop, ModelRole, News, TurnEnd, Waiting, Warned};
 use bailey_kernel::{
-    BoxFuture, Conclusion, Context, Errand, Instruction, Observation, Provenance, Refused, Segment, Stop,
+    BoxFuture, Conclusion, Context, Errand, Instruction, Observation, Provenance, Refused, Segment,
 };
 use bailey_protocol::ToolCall;
 use std::sync::Arc;
@@ -71,15 +71,9 @@ fn conclusion(ended: Result<TurnEnd, Refused>, context: &Context) -> Conclusion 
         _ => None,
     });
     let said = said.unwrap_or_else(|| "(it said nothing)".into());
-    let last = context.segments().iter().rev().find_map(|segment| match segment {
-        Segment::Reply(reply) => Some(reply.answer().stop),
-        _ => None,
-    });
     let (ok, summary) = match ended {
-        Ok(TurnEnd::Answered) if last == Some(Stop::Refused) => {
-            (false, "the sub-agent's provider refused to answer".to_owned())
-        }
-        Ok(TurnEnd::Answered) => (true, "the sub-agent has answered".into()),
+        Ok(TurnEnd::Answered) => (true, "the sub-agent has answered".to_owned()),
+        Ok(TurnEnd::Refused) => (false, "the sub-agent's provider refused to answer".into()),
         Ok(TurnEnd::Cancelled) => (false, "the sub-agent was cancelled with this turn".into()),
         Ok(TurnEnd::Limit | TurnEnd::Waiting) => (false, "the sub-agent did not come to its end".into()),
         Ok(TurnEnd::Budget) => (false, "the sub-agent has used up its part of the budget".into()),

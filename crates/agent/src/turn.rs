@@ -8,6 +8,8 @@ use bailey_kernel::{Answer, BeginError, BoxFuture, Context, Refused, Segment, St
 pub enum TurnEnd {
     /// With the model's final answer.
     Answered,
+    /// The provider refused to answer.
+    Refused,
     /// The user cancelled it.
     Cancelled,
     /// It reached its limit of tool calls, and nobody said that it goes on; it can be continued.
@@ -24,6 +26,7 @@ impl TurnEnd {
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
+            Self::Refused => "refused",
             Self::Cancelled => "cancelled",
             Self::Limit => "limit",
             Self::Waiting => "waiting",
@@ -110,8 +113,9 @@ impl Loop {
                 }
                 return Ok(match () {
                     () if hands.scope.cancel().is_cancelled() => TurnEnd::Cancelled,
-                    () if hands.waiting.calls().is_empty() => TurnEnd::Answered,
-                    () => TurnEnd::Waiting,
+                    () if !hands.waiting.calls().is_empty() => TurnEnd::Waiting,
+                    () if stop == Stop::Refused => TurnEnd::Refused,
+                    () => TurnEnd::Answered,
                 });
             }
             // Those before the one at which a reply was cut are whole.

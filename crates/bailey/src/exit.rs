@@ -29,7 +29,7 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const WRONG: u8 = 2;
 /// The gate, or the human, said no.
 pub(crate) const DENIED: u8 = 3;
-/// No model answered.
+/// No model answered, or its provider refused to.
 pub(crate) const MODEL: u8 = 4;
 /// The journal is broken, or cannot be written.
 pub(crate) const JOURNAL: u8 = 5;
@@ -51,6 +51,8 @@ pub(crate) const TERMINATED: u8 = 143;
 pub(crate) const NEXT: u8 = 10;
 /// Of the same: it was cut off from its session, and another one is to come back to it.
 pub(crate) const AGAIN: u8 = 11;
+/// Of the process of one task beneath the daemon: the provider refused to answer, and what changed is told all the same.
+pub(crate) const REFUSED: u8 = 12;
 
 /// Ends the program where it stands; the warden takes everything inside the walls with it. The terminal is left as it
 /// was found.

@@ -10,6 +10,11 @@ use crate::{
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{Action, Cost, Happening, Outcome, Report, Seq, Status, ToolSpec, Usage};
+use std::time::Duration;
+
+/// How long a connection may stay open behind a reply that is over. Most end at once, and serve the next call; some servers, and what
+/// stands before them, leave them open.
+const AFTERWARDS: Duration = Duration::from_millis(500);
 
 impl Kernel {
     /// Asks a model. It encodes the context itself, so that what was admitted to the context is what is sent. One
@@ -96,6 +101,7 @@ impl Kernel {
             let run = kernel.io(&scope, &receipt, labels);
             let mut spoken = Spoken::new(&kernel, voice);
             let mut answering = false;
+            let mut afterwards = Some(run.cancel());
             let output = run
                 .drive(&kernel, executor, permit, &scope, |chunk| match chunk {
                     Chunk::Head(status, headers) => {
@@ -104,13 +110,23 @@ impl Kernel {
                         Vec::new()
                     }
                     Chunk::Body(bytes) => {
-                        spoken.take(decoder.push(&bytes)).into_iter().map(Told::Event).collect()
+                        let deltas = decoder.push(&bytes);
+                        if decoder.is_over()
+                            && let Some(run) = afterwards.take()
+                        {
+                            tokio::spawn(async move {
+                                tokio::time::sleep(AFTERWARDS).await;
+                                run.cancel();
+                            });
+                        }
+                        spoken.take(deltas).into_iter().map(Told::Event).collect()
                     }
                     Chunk::Begun(_) | Chunk::Stdout(_) | Chunk::Stderr(_) => Vec::new(),
                 })
                 .await;
             let answer = match &output.outcome().status {
                 Status::Done => decoder.end(),
+                Status::Cancelled if decoder.is_over() && !scope.cancel.is_cancelled() => decoder.end(),
                 Status::Cancelled => {
                     let used = if is_unsent(output.report()) { Cost::default() } else { count.reserved };
                     kernel.finish(receipt, output, used, Vec::new()).await?;

@@ -11,6 +11,7 @@ use bailey_journal::{Entry, Receipt};
 use bailey_protocol::{Action, Cost, Labels, Outcome, Report, Seq, Status};
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// How many chunks may wait for whoever reads them.
 const CHUNKS_WAITING_MAX: usize = 32;
@@ -75,6 +76,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Ends this effect alone.
+    pub(crate) fn cancel(&self) -> CancellationToken {
+        self.io.cancel.clone()
+    }
+
     /// Performs the effect, handing each chunk to `take` and passing on what that answers. A cancelled effect is
     /// awaited for the grace time; one that panicked or did not end then is `unknown`.
     pub(crate) async fn drive(

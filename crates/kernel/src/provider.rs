@@ -146,6 +146,9 @@ pub trait Decoder: Send {
     fn head(&mut self, status: u16, headers: &[(String, String)]);
     /// More of its body.
     fn push(&mut self, bytes: &[u8]) -> Vec<Delta>;
+    /// Whether nothing that may follow matters: the wire has said that the reply ends here, or what came is none. Where its only end
+    /// is that of the body, never.
+    fn is_over(&self) -> bool;
     /// The body is over.
     ///
     /// # Errors

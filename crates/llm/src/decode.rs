@@ -186,6 +186,10 @@ impl Decoder for Reading {
         })
     }
 
+    fn is_over(&self) -> bool {
+        self.fault.is_some() || self.message.is_whole()
+    }
+
     fn end(self: Box<Self>) -> Result<Answer, ModelError> {
         let endpoint = self.endpoint.clone();
         match (self.status, &self.body) {

@@ -48,6 +48,11 @@ impl Message {
         each!(self, message => message.whole(&value))
     }
 
+    /// Whether its wire has said that nothing of it is to follow.
+    pub(crate) fn is_whole(&self) -> bool {
+        each!(self, message => message.is_whole())
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         each!(self, message => message.end())

@@ -281,13 +281,13 @@ fn stopped(message: Message, why: &str) -> Reply {
 
 #[tokio::test]
 async fn a_refused_or_empty_answer_is_told() {
-    for (reply, told) in [
-        (stopped(Message::text(""), "refusal"), "the provider refused to answer"),
-        (stopped(Message::text("That I"), "refusal"), "the provider refused to answer"),
-        (Reply::text(""), "the model's answer is empty"),
+    for (reply, end, told) in [
+        (stopped(Message::text(""), "refusal"), TurnEnd::Refused, "the provider refused to answer"),
+        (stopped(Message::text("That I"), "refusal"), TurnEnd::Refused, "the provider refused to answer"),
+        (Reply::text(""), TurnEnd::Answered, "the model's answer is empty"),
     ] {
         let mut table = table([reply]).await;
-        assert_eq!(table.turn().await.unwrap(), TurnEnd::Answered);
+        assert_eq!(table.turn().await.unwrap(), end);
         assert_eq!(notices(&mut table), [told]);
     }
     let mut table = table([Reply::text("It is done.")]).await;
@@ -297,10 +297,10 @@ async fn a_refused_or_empty_answer_is_told() {
 
 #[tokio::test]
 async fn calls_of_a_refused_reply_are_not_run() {
-    for (why, run) in [("refusal", 0), ("tool_use", 2)] {
+    for (why, run, end) in [("refusal", 0, TurnEnd::Refused), ("tool_use", 2, TurnEnd::Answered)] {
         let reply = stopped(Message::calls([touch("a"), touch("b")]), why);
         let mut table = table([reply, Reply::text("done")]).await;
-        assert_eq!(table.turn().await.unwrap(), TurnEnd::Answered);
+        assert_eq!(table.turn().await.unwrap(), end);
         assert_eq!(table.bench.world.spans().len(), run, "{why}");
         assert_every_call_has_its_result(&table.context);
         let refused =

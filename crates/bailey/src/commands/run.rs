@@ -141,6 +141,7 @@ async fn finish(
         (_, TurnEnd::Cancelled) => exit::CANCELLED,
         (_, TurnEnd::Limit | TurnEnd::Waiting | TurnEnd::Budget) => exit::PAUSED,
         (_, TurnEnd::Answered) => exit::DONE,
+        (_, TurnEnd::Refused) => exit::MODEL,
     }))
 }
 

@@ -445,6 +445,10 @@ impl Decoder for Reader {
         Vec::new()
     }
 
+    fn is_over(&self) -> bool {
+        false
+    }
+
     fn end(self: Box<Self>) -> Result<Answer, ModelError> {
         let said = self.0.lock().said.take();
         said.unwrap_or_else(|| Err(ModelError::new(ModelErrorKind::Malformed, "this was never recorded")))

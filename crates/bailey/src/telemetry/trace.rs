@@ -653,6 +653,7 @@ impl Turn {
         let error = match reason {
             "answered" | "waiting" => None,
             "cancelled" => Some("cancelled"),
+            "refused" => Some("refused"),
             "limit" => Some("limit"),
             "budget" => Some("budget"),
             CUT_OFF => Some(CUT_OFF),

@@ -63,6 +63,8 @@ fn a_task_beneath_the_daemon_comes_to_what_it_comes_to_alone() {
     };
     let change = || vec![Reply::Message(edit()), Reply::text("it is done")];
     let refused = Reply::Error { status: 401, headers: Vec::new(), body: "{}".into() };
+    let unwilling = Message { stop: Some("refusal".into()), ..Message::text("That I") };
+    let unwilling = Reply::Message(unwilling);
     let plain =
         Case { what: "", script: change(), config: "", options: &[], code: 0, content: "one\n", says: "" };
     let cases = [
@@ -75,6 +77,12 @@ fn a_task_beneath_the_daemon_comes_to_what_it_comes_to_alone() {
             ..plain.clone()
         },
         Case { what: "unasked", config: UNASKED, content: "two\n", says: "passed: a.txt", ..plain.clone() },
+        Case {
+            what: "refused by the provider",
+            script: vec![Reply::Message(edit()), unwilling],
+            code: 4,
+            ..plain.clone()
+        },
         Case { what: "no model", script: vec![refused], code: 4, ..plain.clone() },
         Case { what: "nobody is there", script: read(), says: "refused", ..plain.clone() },
         Case {

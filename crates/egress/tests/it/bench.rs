@@ -241,6 +241,10 @@ impl Decoder for NoAnswer {
         Vec::new()
     }
 
+    fn is_over(&self) -> bool {
+        false
+    }
+
     fn end(self: Box<Self>) -> Result<Answer, ModelError> {
         Err(ModelError { kind: ModelErrorKind::Cut, message: "not read".into() })
     }

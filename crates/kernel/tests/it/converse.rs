@@ -242,6 +242,11 @@ fn codec(wire: Wire, url: &str) -> Arc<Codec> {
 
 /// A server that answers a request with these bytes and closes the connection.
 fn sends(answer: impl Into<Vec<u8>>) -> String {
+    serves(answer, false)
+}
+
+/// A server that answers a request with these bytes, and may leave the connection open until the other side closes it.
+fn serves(answer: impl Into<Vec<u8>>, stays_open: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (url, answer) = (format!("http://{}", listener.local_addr().unwrap()), answer.into());
     thread::spawn(move || {
@@ -259,6 +264,9 @@ fn sends(answer: impl Into<Vec<u8>>) -> String {
         }
         request.read_exact(&mut vec![0; length]).unwrap();
         stream.write_all(&answer).unwrap();
+        if stays_open {
+            std::io::copy(&mut request, &mut std::io::sink()).ok();
+        }
     });
     url
 }
@@ -369,4 +377,30 @@ async fn a_whole_answer_counts_however_its_connection_ends() {
         };
         assert!(matches!(status, Status::Failed { .. }), "{wire:?}: {status:?}");
     }
+}
+
+/// Some servers leave the connection open behind a reply. Nobody waits for what cannot come; the time that a connection may idle for is
+/// two minutes.
+#[tokio::test]
+async fn a_reply_that_is_over_waits_for_no_connection() {
+    let open = |wire| {
+        let raw = sent(wire, Message::text("the whole answer").costs(12_000, 80));
+        raw.strip_suffix(b"0\r\n\r\n").unwrap().to_vec()
+    };
+    for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::Gemini) {
+        let (said, text, bench) = heard(Setup::default(), wire, serves(open(wire), true)).await;
+        assert_eq!(said.unwrap().answer().text, "the whole answer", "{wire:?}");
+        assert_eq!((text.as_str(), used(&bench).await), ("the whole answer", 12_080), "{wire:?}");
+        let outcomes = bench.facts("outcome").await;
+        assert!(matches!(outcomes.last(), Some(Fact::Outcome { status: Status::Done, .. })), "{outcomes:?}");
+    }
+    // What went wrong is told as soon.
+    let error = "data: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"fell over\"}}\n\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let broken = format!("{head}{:x}\r\n{error}\r\n", error.len());
+    let (said, ..) = heard(Setup::default(), Wire::Anthropic, serves(broken, true)).await;
+    assert!(matches!(&said, Err(Refused::Model(error)) if error.message.contains("fell over")), "{said:?}");
+    // The control: where a wire has no end of its own, what follows is waited for.
+    let waited = heard(Setup::default(), Wire::Gemini, serves(open(Wire::Gemini), true));
+    assert!(tokio::time::timeout(Duration::from_secs(3), waited).await.is_err());
 }

@@ -77,6 +77,11 @@ impl Message {
         Ok(())
     }
 
+    /// Whether the last event has come.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         if !self.whole {

@@ -56,6 +56,12 @@ impl Message {
         Ok(())
     }
 
+    /// Its end is that of the body.
+    #[expect(clippy::unused_self, reason = "the other wires have an end of their own")]
+    pub(crate) fn is_whole(&self) -> bool {
+        false
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         let reason = self.finish_reason.as_deref();

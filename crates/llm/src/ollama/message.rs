@@ -40,6 +40,11 @@ impl Message {
         self.line(answer).map(drop)
     }
 
+    /// Whether the last event has come.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.done
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         if !self.done {

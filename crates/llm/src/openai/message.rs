@@ -68,6 +68,11 @@ impl Message {
         Ok(())
     }
 
+    /// Whether the last event has come.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.done
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         let empty = self.text.is_empty() && self.calls.is_empty();

@@ -85,6 +85,11 @@ impl Message {
         }
     }
 
+    /// Whether the last event has come.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.ended
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         if !self.ended {

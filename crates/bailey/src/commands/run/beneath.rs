@@ -76,6 +76,7 @@ pub(super) async fn run(
         exit::DONE => TurnEnd::Answered,
         exit::PAUSED => TurnEnd::Limit,
         exit::CANCELLED => TurnEnd::Cancelled,
+        exit::REFUSED => TurnEnd::Refused,
         code => return Ok(ExitCode::from(code)),
     };
     if let Some(mut daemon) = Client::connect(home)?
@@ -180,6 +181,7 @@ pub(in crate::commands) async fn listen(
             front.tell(Part::Turn);
             Ok(ExitCode::from(match reason.as_str() {
                 "answered" => exit::DONE,
+                "refused" => exit::REFUSED,
                 "cancelled" => exit::CANCELLED,
                 _ => exit::PAUSED,
             }))
