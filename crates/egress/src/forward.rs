@@ -108,6 +108,8 @@ struct Inner {
     seal: Seal,
     dial: Guarded,
     trust: Arc<Trust>,
+    /// The same for what switches to another protocol: HTTP/2 knows no switch.
+    switching: Arc<Trust>,
     /// Requests that wait for their permits, by number.
     waiting: Mutex<HashMap<u64, Exchange>>,
     numbers: AtomicU64,
@@ -163,6 +165,7 @@ impl ForwardProxy {
         let tunnels = Private::new(&config.tunnels)?;
         let dial = Guarded::new(private.clone(), tunnels.clone(), proxies, config.connect_timeout);
         let trust = Trust::new(config.extra_authorities.clone(), Speaks::Both);
+        let switching = Trust::new(config.extra_authorities.clone(), Speaks::Http1);
         let limits = Limits::new(config.limits.clone());
         let (waiting, numbers) = (Mutex::default(), AtomicU64::new(0));
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -177,6 +180,7 @@ impl ForwardProxy {
             seal,
             dial,
             trust,
+            switching,
             waiting,
             numbers,
             places,
@@ -317,12 +321,23 @@ impl Inner {
             let put_in = self.keys.put_in(key, &relay.method, &relay.url, sent.headers_mut());
             put_in.map_err(|misused| misused.to_string())?;
         }
+        // What is switched is nobody's any more afterwards.
+        let clients = match is_switch {
+            true => Arc::new(Clients::new(self.dial.clone(), self.switching.clone())),
+            false => clients,
+        };
         let came = tokio::select! {
             biased;
             () = answer.closed() => return Err(Broken::Gone(" before an answer came")),
             came = self.head(sent, &origin, &clients, passed) => came?,
         };
         passed.status.store(came.status().as_u16(), Ordering::Relaxed);
+        if is_switch && came.status() != StatusCode::SWITCHING_PROTOCOLS {
+            // The rules were asked about a switch, and what came is what a GET brings.
+            return Err(
+                format!("the server did not switch to WebSocket, and answered {}", came.status()).into()
+            );
+        }
         if came.status() == StatusCode::SWITCHING_PROTOCOLS {
             if !is_switch || mask.is_some() {
                 return Err("the server switches to another protocol, which nobody asked for or cannot be looked through".into());

@@ -695,6 +695,47 @@ print(f.read(11).decode())"
     assert!(refused.stdout.is_empty() && refused.stderr.contains("refused WEBSOCKET"), "{refused:?}");
 }
 
+/// Asked for with the words of a switch, a page that no rule lets anybody get was got: the server answered the `GET` that it saw.
+#[test]
+fn what_is_no_switch_brings_nothing() {
+    let upstream = Upstream::says("of the administrator");
+    let host = upstream.address.to_string();
+    let deny = "\n[[rule]]\nname = \"no-page\"\nanswer = \"deny\"\nmatch = { action = \"http\", method = \"GET\", url_path = \"/admin/**\" }\n";
+    let stage = stage(&[upstream.url("")], &format!("{}{deny}", allow(&host, "")));
+    let switch = ["-H", "Connection: Upgrade", "-H", "Upgrade: websocket"];
+    for (path, options, passes) in
+        [("/admin/x", &[][..], false), ("/admin/x", &switch, false), ("/other", &[], true)]
+    {
+        let ran = curl(&stage, &[options, &[&upstream.url(path)]].concat());
+        assert_eq!(ran.stdout.contains("of the administrator"), passes, "{path}: {ran:?}");
+        if !options.is_empty() {
+            assert!(ran.stdout.contains("did not switch to WebSocket"), "{ran:?}");
+        }
+    }
+}
+
+/// A server that offers HTTP/2, which knows no such switch, is asked for nothing but HTTP/1.1.
+#[test]
+fn a_switch_inside_tls_asks_for_http_1() {
+    let upstream = Upstream::start(|_, _| {
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello".to_vec()
+    });
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let tls = Tls::offering(&["h2", "http/1.1"], "localhost", (2020, 2090), upstream.address, stage.folder());
+    let place = format!("https://localhost:{}", tls.address().port());
+    let host = place.trim_start_matches("https://");
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    fs::write(stage.home().join("policy/own.toml"), format!("{DEFAULT}{MAY_ASK}{}", allow(host, "")))
+        .unwrap();
+    fs::write(stage.home().join("config.toml"), format!("[network]\nprivate = [\"{place}\"]\n")).unwrap();
+    let line = format!(
+        "curl -sS -i --max-time 10 --http1.1 --noproxy '' -H 'Connection: Upgrade' -H 'Upgrade: websocket' {place}/ws | head -c 300"
+    );
+    let mut command = stage.bailey(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+    let ran = Ran::of(command.env("SSL_CERT_FILE", &tls.authority).output().unwrap());
+    assert!(ran.stdout.contains("HTTP/1.1 101 Switching"), "{ran:?}");
+}
+
 #[test]
 fn a_model_asks_for_the_way_and_the_person_is_asked_first() {
     let open = Upstream::says("from the world");

@@ -70,7 +70,18 @@ pub(crate) struct Tls {
 impl Tls {
     /// A server of this name, whose certificate holds from the first of January of one year to that of another, in front of
     /// this one; the authority's certificate is written into `folder`.
-    pub(crate) fn start(name: &str, (from, to): (i32, i32), server: SocketAddr, folder: &Path) -> Self {
+    pub(crate) fn start(name: &str, years: (i32, i32), server: SocketAddr, folder: &Path) -> Self {
+        Self::offering(&[], name, years, server, folder)
+    }
+
+    /// The same, which offers these protocols (ALPN, RFC 7301). What it is asked for is passed on all the same.
+    pub(crate) fn offering(
+        protocols: &[&str],
+        name: &str,
+        (from, to): (i32, i32),
+        server: SocketAddr,
+        folder: &Path,
+    ) -> Self {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut ca = rcgen::CertificateParams::default();
         ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -82,12 +93,14 @@ impl Tls {
         own.not_before = rcgen::date_time_ymd(from, 1, 1);
         own.not_after = rcgen::date_time_ymd(to, 1, 1);
         let certificate = own.signed_by(&key, &issuer).unwrap().der().clone();
-        let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+        let mut config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![certificate], PrivatePkcs8KeyDer::from(key.serialize_der()).into());
-        let acceptor = TlsAcceptor::from(Arc::new(config.unwrap()));
+            .with_single_cert(vec![certificate], PrivatePkcs8KeyDer::from(key.serialize_der()).into())
+            .unwrap();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = Listener::start(move |stream| {
             let acceptor = acceptor.clone();
             async move {

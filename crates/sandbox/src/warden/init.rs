@@ -348,10 +348,12 @@ impl Watch {
                 Event::Nothing => {}
             }
             if now >= look_at {
-                limit = self.breach();
+                let breach = self.breach();
+                // What ends it was said first where something ends it already.
+                limit = limit.or(breach);
                 // A large tree takes long to look at, and is not looked at all the time.
                 look_at = Instant::now() + (now.elapsed() * 3).clamp(TICK, TICK_MAX);
-                if limit.is_some() {
+                if breach.is_some() {
                     break None;
                 }
             }

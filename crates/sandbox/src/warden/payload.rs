@@ -331,8 +331,9 @@ fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), S
         (Resource::Nofile, 4096),
         (Resource::Fsize, limits.disk_bytes),
     ];
-    if !without_pids {
-        // It counts all processes of the session's user namespace: its holder and each sandbox's init too.
+    // A control group counts this command's alone.
+    if !without_pids && !known.limits.contains(&Wall::PidsLimit) {
+        // It counts all processes of the session's user namespace: its holder and each sandbox's init too, and what else lives.
         rows.push((Resource::Nproc, u64::from(limits.pids) + 2));
         known.limits.insert(Wall::PidsLimit);
     }

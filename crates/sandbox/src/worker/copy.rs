@@ -199,7 +199,7 @@ impl Look {
             (None, None) => Ok(()),
             // It was made by the host, or removed by the session.
             (Some(stat), None) => match known {
-                None => self.bring(at, &stat),
+                None => self.bring(at, &stat, None),
                 Some(known) => {
                     self.record.insert(at.into(), known);
                     self.carry(at);
@@ -280,11 +280,11 @@ impl Look {
                 self.record.insert(at.into(), now);
                 Ok(())
             }
-            Some((_, known)) if known == now.1 && !is_dir => self.bring(at, theirs),
+            Some((_, known)) if known == now.1 && !is_dir => self.bring(at, theirs, Some(ours)),
             // The host put something else there: what the session left alone in it goes.
             Some((_, known)) if known == now.1 => {
                 self.directory(at)?;
-                if self.try_remove_dir(at)? { self.bring(at, theirs) } else { self.add(at, ours) }
+                if self.try_remove_dir(at)? { self.bring(at, theirs, None) } else { self.add(at, ours) }
             }
             _ if !is_dir && self.is_same(at, theirs, ours) => {
                 self.record.insert(at.into(), now);
@@ -364,8 +364,8 @@ impl Look {
         !is_masked && matches!(kind, FileType::Directory | FileType::RegularFile | FileType::Symlink)
     }
 
-    /// Puts into the copy what stands in the project.
-    fn bring(&mut self, at: &str, theirs: &Stat) -> Result<(), Error> {
+    /// Puts into the copy what stands in the project, in the place of what stood there when it was looked at.
+    fn bring(&mut self, at: &str, theirs: &Stat, ours: Option<&Stat>) -> Result<(), Error> {
         let failed = |errno| Error::system("copy", at)(errno);
         self.underway.note(at)?;
         let (dir, name) = self.copy.parent(at).map_err(failed)?;
@@ -382,6 +382,9 @@ impl Look {
             FileType::Symlink => {
                 let (from, from_name) = self.project.parent(at).map_err(failed)?;
                 let target = readlinkat(from, from_name, Vec::new()).map_err(failed)?;
+                if let Some(new) = self.changed(at, ours)? {
+                    return self.keep(at, new);
+                }
                 remove(&self.copy, at)?;
                 symlinkat(target, &dir, name).map_err(failed)?;
                 self.note(at, theirs)
@@ -396,8 +399,11 @@ impl Look {
                     ));
                 }
                 let source = File::from(match self.project.file(at) {
-                    // What its owner cannot read, nobody copies.
-                    Err(Errno::ACCESS) => return Ok(()),
+                    // What its owner cannot read, nobody copies. What was brought before is still not the session's.
+                    Err(Errno::ACCESS) => {
+                        self.record.extend(self.before.get(at).map(|known| (at.to_owned(), *known)));
+                        return Ok(());
+                    }
                     opened => opened.map_err(failed)?,
                 });
                 // Of a look that was killed.
@@ -407,17 +413,29 @@ impl Look {
                 let fd = openat(&self.beside, PASSING, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
                 let sink = File::from(fd);
                 pour(&source, &sink, size(theirs)).map_err(failed)?;
-                let time = Timespec {
-                    tv_sec: theirs.st_mtime,
-                    tv_nsec: i64::try_from(theirs.st_mtime_nsec).unwrap_or(0),
-                };
                 fchmod(&sink, Mode::from_raw_mode(theirs.st_mode & 0o777 | 0o400)).map_err(failed)?;
-                futimens(&sink, &Timestamps { last_access: time, last_modification: time })
-                    .map_err(failed)?;
+                futimens(&sink, &modified(theirs)).map_err(failed)?;
+                // That took its time, and something of the session may live.
+                if let Some(new) = self.changed(at, ours)? {
+                    return self.keep(at, new);
+                }
                 renameat(&self.beside, PASSING, &dir, name).map_err(failed)?;
                 self.note(at, theirs)
             }
         }
+    }
+
+    /// What stands in the copy, where that is not what was looked at.
+    fn changed(&self, at: &str, then: Option<&Stat>) -> Result<Option<Stat>, Error> {
+        let now = self.copy.stat(at).map_err(Error::system("look at", at))?;
+        Ok(now.filter(|now| then.map(Looks::of) != Some(Looks::of(now))))
+    }
+
+    /// Lets the session have what it wrote just now.
+    fn keep(&mut self, at: &str, ours: Stat) -> Result<(), Error> {
+        self.record.extend(self.before.get(at).map(|known| (at.to_owned(), *known)));
+        self.add(at, &ours)?;
+        if type_of(&ours) == FileType::Directory { self.directory(at) } else { Ok(()) }
     }
 
     fn note(&mut self, at: &str, theirs: &Stat) -> Result<(), Error> {
@@ -431,6 +449,12 @@ impl Look {
         let removed = self.copy.parent(at).and_then(|(dir, name)| unlinkat(dir, name, AtFlags::REMOVEDIR));
         Ok(removed.is_ok())
     }
+}
+
+/// Times by which a file is as old as another.
+fn modified(of: &Stat) -> Timestamps {
+    let time = Timespec { tv_sec: of.st_mtime, tv_nsec: i64::try_from(of.st_mtime_nsec).unwrap_or(0) };
+    Timestamps { last_access: time, last_modification: time }
 }
 
 /// All names of a directory; where there are more than a copy can hold, some of them would be taken for gone.

@@ -128,7 +128,9 @@ impl Files {
         }
         let Ok(fd) = self.root.file(at) else { return Ok(Took::Nothing) };
         let stat = fstat(&fd).map_err(Error::system("read", &path))?;
-        if type_of(&stat) != FileType::RegularFile {
+        // What the kernel tells of itself and of processes is another thing at each look, and nobody's file.
+        let of_kernel = self.root.stat("proc").ok().flatten().is_some_and(|proc| proc.st_dev == stat.st_dev);
+        if type_of(&stat) != FileType::RegularFile || of_kernel {
             return Ok(Took::Nothing);
         }
         let mut file = File::from(fd);
@@ -220,6 +222,24 @@ mod tests {
             fs::remove_file(folder.join(file)).unwrap();
             assert_ne!(named(), before, "{line}");
         }
+    }
+
+    /// It was another thing at the second look, so that a yes to it never held.
+    #[test]
+    fn what_the_kernel_tells_of_processes_is_nobodys_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let named = || digest(folder.path(), &["cat", "/proc/self/stat", "/proc/uptime"], &[]);
+        let before = named();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        assert_eq!(named(), before);
+        // The control: a file of somebody's that is reached by way of it.
+        let script = folder.path().join("x.sh");
+        let way = format!("/proc/self/root{}", script.display());
+        let named = || digest(folder.path(), &["sh", &way], &[]);
+        fs::write(&script, "as it was").unwrap();
+        let before = named();
+        fs::write(&script, "another one").unwrap();
+        assert_ne!(named(), before);
     }
 
     #[test]

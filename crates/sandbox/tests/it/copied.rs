@@ -415,7 +415,11 @@ impl Kept {
 
     async fn act(&self, action: Action) -> Report {
         match self.bench.kernel.act(&self.bench.scope(), action, &[]).await.unwrap() {
-            Acted::Done(output) => output.report().clone(),
+            Acted::Done(output) => {
+                // Told by a test that fails.
+                println!("{:?}", output.outcome().status);
+                output.report().clone()
+            }
             other => panic!("it was not done: {other:?}"),
         }
     }
@@ -463,6 +467,28 @@ async fn an_undo_that_is_killed_leaves_the_session_its_own() {
         assert!(!copy.join("b.txt").exists());
         assert!(left.iter().any(|file| file.path.0.ends_with("a.txt")), "{left:?}");
         assert!(!kept.house.folder.join("copied.own").exists(), "it is over");
+    }
+}
+
+/// What was not read once was taken for the session's from then on, and the user's own edit for one that it took back.
+#[tokio::test]
+async fn a_file_that_nobody_may_read_for_a_moment_is_not_the_sessions() {
+    for who in users() {
+        let house = house(who, Shape::Copied);
+        let file = house.write("a.txt", "a\n");
+        settle(&house).await;
+        house.write("a.txt", "of the host\n");
+        let allow = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        allow(0o000);
+        settle(&house).await;
+        assert_eq!(fs::read_to_string(yard(&house).copy().join("a.txt")).unwrap(), "a\n", "{who:?}");
+        allow(0o644);
+        settle(&house).await;
+        assert_eq!(
+            fs::read_to_string(yard(&house).copy().join("a.txt")).unwrap(),
+            "of the host\n",
+            "{who:?}"
+        );
     }
 }
 

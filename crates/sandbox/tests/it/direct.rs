@@ -51,7 +51,7 @@ async fn a_limit_of_time_ends_a_command_without_walls() {
         command.limits.wall_ms = 300;
         let ran = house.run(&command, &Isolation::default()).await;
         let bailey_protocol::Report::Exec(report) = &ran.outcome.report else { panic!("{:?}", ran.outcome) };
-        assert_eq!(report.limit.as_deref(), Some("time limit"), "{who:?}");
+        assert_eq!(report.limit.as_deref(), Some("time limit"), "{who:?}: {:?}", ran.outcome);
     }
 }
 

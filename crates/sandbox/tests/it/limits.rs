@@ -114,3 +114,49 @@ async fn output_is_kept_at_both_ends_and_counted() {
     assert_eq!(report.stdout.total, 3_000_011);
     assert_eq!(report.stderr.head.0, b"mistake\n");
 }
+
+/// What ends on being told so may be looked at in the same moment as its limit is said.
+#[tokio::test]
+async fn a_limit_that_was_said_stays_said() {
+    let line = "trap \"python3 -S -c 'import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(0.6)'; exit 0\" TERM; \
+                while :; do sleep 0.05; done";
+    for who in everyone() {
+        let house = House::new(who);
+        let mut command = house.command(line);
+        command.limits.wall_ms = 1_000;
+        let ran = house.run(&command, &Isolation::default()).await;
+        assert_eq!(ran.report().limit.as_deref(), Some("time limit"), "{who:?}: {:?}", ran.outcome);
+    }
+}
+
+/// Each command has as many processes as it may, also beside one that uses up its own.
+#[tokio::test]
+async fn the_processes_of_one_command_are_not_anothers() {
+    let start = "for i in $(seq 30); do sleep 60 & done; : > started; ";
+    for who in everyone() {
+        let house = House::new(who);
+        let mut first =
+            house.command(&format!("{start} while [ ! -e /tmp/go ]; do sleep 0.05; done; kill $(jobs -p)"));
+        first.limits.pids = 40;
+        let mut second = house.command(&format!("{start} kill $(jobs -p); : > /tmp/go; echo all"));
+        second.limits.pids = 40;
+        let started = house.folder.join("upper/started");
+        let isolation = Isolation::default();
+        let (first, second) = tokio::join!(house.run(&first, &isolation), async {
+            while !started.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let second = house.run(&second, &isolation).await;
+            house.sh(": > /tmp/go").await.ok();
+            second
+        });
+        first.report();
+        if second.enforced().absent.iter().any(|why| why.contains("no control group")) {
+            println!(
+                "SKIPPED for {who:?}: no control groups can be made, and what else counts them counts the session's"
+            );
+            continue;
+        }
+        assert_eq!(second.ok(), "all", "{who:?}: {:?}", second.outcome);
+    }
+}

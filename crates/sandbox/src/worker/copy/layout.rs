@@ -1,6 +1,7 @@
 //! What the session has otherwise than the project, as the upper directory of an overlay would hold it.
 
-use super::{Look, Looks};
+use super::{Look, Looks, modified, pour::pour};
+use crate::worker::attributes;
 use crate::worker::beneath::{join, split, type_of};
 use crate::worker::error::Error;
 use crate::worker::layer::{STAYS, Stays};
@@ -8,35 +9,69 @@ use crate::worker::read::size;
 use crate::worker::state::MODE_BITS;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, XattrFlags, fchmod, fsetxattr, linkat, mkdirat, openat,
-    readlinkat, symlinkat,
+    AtFlags, FileType, Mode, OFlags, Stat, XattrFlags, fchmod, fsetxattr, fstat, futimens, linkat, mkdirat,
+    openat, readlinkat, symlinkat,
 };
 use rustix::io::Errno;
-use std::ffi::OsStr;
+use std::{ffi::OsStr, fs::File};
 
 /// How an overlay notes what is deleted, where there are no devices.
 const WHITEOUT: &str = "user.overlay.whiteout";
 
+/// Whether nothing stands there any more, or something that leads elsewhere.
+fn is_gone(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+}
+
 impl Look {
-    /// Puts into the layer what the session has at a path; of a directory itself alone.
+    /// Puts into the layer what the session has at a path; of a directory itself alone. What is gone since it was looked at is nothing
+    /// that the session has: something of it may live.
     pub(super) fn add(&self, at: &str, ours: &Stat) -> Result<(), Error> {
         let failed = |errno| Error::system("lay out", at)(errno);
+        let (from, name) = match self.copy.parent(at) {
+            Err(errno) if is_gone(errno) => return Ok(()),
+            parent => parent.map_err(failed)?,
+        };
         let dir = self.directory_in_layer(split(at).0)?;
-        let (from, name) = self.copy.parent(at).map_err(failed)?;
         match type_of(ours) {
             FileType::Directory => self.make(&dir, name, at, ours.st_mode),
             FileType::Symlink => {
-                let target = readlinkat(&from, name, Vec::new()).map_err(failed)?;
+                let target = match readlinkat(&from, name, Vec::new()) {
+                    // Another kind of thing stands there by now, which the next look sees.
+                    Err(errno) if is_gone(errno) || errno == Errno::INVAL => return Ok(()),
+                    target => target.map_err(failed)?,
+                };
                 symlinkat(target, &dir, name).map_err(failed)
             }
             FileType::RegularFile if size(ours) == 0 => self.add_empty(at, ours),
+            // A link more is a change to all names that it has in the copy, of which some may be nothing of the session's.
+            _ if ours.st_nlink > 1 && ours.st_mode & 0o400 != 0 => self.add_apart(at, &from, name, &dir),
             // One inode in both: nothing is written through the layer.
             _ => match linkat(&from, name, &dir, name, AtFlags::empty()) {
                 // The session gave it as many names as there can be.
                 Err(Errno::MLINK) => self.hold(at, Stays::TooManyNames),
+                Err(errno) if is_gone(errno) => Ok(()),
                 linked => linked.map_err(failed),
             },
         }
+    }
+
+    /// A file of its own with what one in the copy holds.
+    fn add_apart(&self, at: &str, from: &OwnedFd, name: &str, dir: &OwnedFd) -> Result<(), Error> {
+        let failed = |errno| Error::system("lay out", at)(errno);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let source = match openat(from, name, flags, Mode::empty()) {
+            Err(errno) if is_gone(errno) => return Ok(()),
+            opened => File::from(opened.map_err(failed)?),
+        };
+        let stat = fstat(&source).map_err(failed)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let sink = File::from(openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?);
+        pour(&source, &sink, size(&stat)).map_err(failed)?;
+        let own = attributes::of(&source).and_then(|own| attributes::set(&sink, &own));
+        own.map_err(failed)?;
+        fchmod(&sink, Mode::from_raw_mode(stat.st_mode & MODE_BITS)).map_err(failed)?;
+        futimens(&sink, &modified(&stat)).map_err(failed)
     }
 
     /// An empty file of its own: with the session's attributes it could look like what is deleted.

@@ -514,3 +514,71 @@ fn a_look_that_was_killed_makes_nothing_the_sessions() {
     }
     assert!(rounds > 0, "no look was killed in its middle");
 }
+
+/// A link more to a file is no change of it: laid out as another link, each look made it look changed by the session, and an apply took
+/// back what the user had written.
+#[test]
+fn a_file_that_the_session_gave_another_name_is_still_the_projects() {
+    let scene = Scene::new(&[("d/x", "x\n"), ("d/z", "z\n")]);
+    fs::hard_link(scene.at("copy/d/x"), scene.at("copy/d/y")).unwrap();
+    assert_eq!(scene.changes(), ["+d/y"]);
+    assert_eq!(scene.read("upper/d/y").as_deref(), Some("x\n"));
+    scene.write("project/d/x", "of the host\n");
+    assert_eq!(scene.changes(), ["+d/y"], "once more");
+    assert_eq!(scene.read("copy/d/x").as_deref(), Some("of the host\n"));
+    assert_eq!(scene.read("copy/d/y").as_deref(), Some("x\n"));
+    // The control: what it wrote is its own.
+    scene.write("copy/d/x", "of the session\n");
+    scene.write("project/d/x", "of the host, later\n");
+    assert_eq!(scene.changes(), ["~d/x", "+d/y"]);
+}
+
+/// A process in the background makes and removes files while the others are looked at.
+#[test]
+fn what_is_gone_since_it_was_listed_stops_nothing() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let copy = scene.at("copy");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in (0..50).cycle() {
+                if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                let file = copy.join(format!("j-{number}"));
+                fs::write(&file, "junk\n").unwrap();
+                fs::remove_file(&file).unwrap();
+                let link = copy.join(format!("l-{number}"));
+                symlink("a.txt", &link).unwrap();
+                fs::remove_file(&link).unwrap();
+                let dir = copy.join(format!("d-{number}"));
+                fs::create_dir(&dir).unwrap();
+                fs::write(dir.join("inner"), "junk\n").unwrap();
+                fs::remove_dir_all(&dir).unwrap();
+            }
+        });
+        let looks: Vec<_> = (0..500).map(|_| scene.try_settle(&[], false).err()).collect();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(looks.iter().all(Option::is_none), "{:?}", looks.iter().flatten().next());
+    });
+    assert!(scene.changes().is_empty());
+}
+
+/// To bring a large file takes its time, in which a process in the background may write it.
+#[test]
+fn what_the_session_writes_while_the_hosts_is_brought_is_kept() {
+    let scene = Scene::new(&[("big", "old\n")]);
+    fs::write(scene.at("project/big"), vec![b'h'; 256 << 20]).unwrap();
+    let passing = scene.at(super::PASSING);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !passing.exists() {
+                std::hint::spin_loop();
+            }
+            scene.write("copy/big", "of the session\n");
+        });
+        scene.settle();
+    });
+    assert!(scene.read("copy/big").as_deref() == Some("of the session\n"));
+    assert_eq!(scene.changes(), ["~big"]);
+}
