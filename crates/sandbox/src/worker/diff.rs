@@ -4,6 +4,7 @@ use super::bases::{Bases, Keep};
 use super::beneath::{Root, look};
 use super::error::Error;
 use super::layer::{Entry, Layer};
+use super::read::size;
 use super::state::{Seen, State, Unreadable, seen, state_of};
 use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath, file_state, quoted};
 use rustix::fs::FileType;
@@ -205,14 +206,19 @@ fn set_inside(new: Option<&Seen>, old: Option<&Seen>) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// What becomes of hard links: each name that is applied gets a file of its own. In a copy, each file has one more name.
+/// What becomes of hard links: each name that is applied gets a file of its own. In the layer of a copy a file has two names, its own and
+/// the copy's; one that has several there was laid out apart and has one, as empty ones do, or could not be and has more.
 fn linked(new: Option<&Seen>, old: Option<&Seen>, is_copy: bool) -> Vec<String> {
-    let several = |seen: Option<&Seen>, least| {
-        seen.is_some_and(|seen| seen.state.kind == FileKind::File && seen.stat.st_nlink >= least)
+    let names = |seen: Option<&Seen>| {
+        seen.filter(|seen| seen.state.kind == FileKind::File).map_or(0, |seen| seen.stat.st_nlink)
     };
-    if several(old, 2) {
+    let is_several = match names(new) {
+        1 => is_copy && new.is_some_and(|new| size(&new.stat) > 0),
+        names => names >= if is_copy { 3 } else { 2 },
+    };
+    if names(old) >= 2 {
         vec!["is one of several hard links in the project: applied, it is a file of its own, and the others stay as they are".into()]
-    } else if several(new, if is_copy { 3 } else { 2 }) {
+    } else if is_several {
         vec!["is one of several hard links in the session: applied, each is a file of its own".into()]
     } else {
         Vec::new()
