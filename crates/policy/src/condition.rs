@@ -105,7 +105,7 @@ impl Condition {
             return Fit::No;
         }
         fit.min(list(&self.action, Some(&subject.kind), same))
-            .min(list(&self.method, subject.method.as_ref(), |own, given| (own.as_str() == *given).into()))
+            .min(list(&self.method, subject.method.as_ref(), |own, given| own.fit(given)))
             .min(list(&self.url_path, subject.url_path.as_ref(), UrlGlob::fit))
             .min(list(&self.effect, subject.effect.as_ref(), does))
             .min(list(&self.role, Some(&subject.role), same))

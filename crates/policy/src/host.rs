@@ -40,6 +40,16 @@ impl Method {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// How it fits the method of a request. A switch to WebSocket begins as a `GET`, which the server sees: whoever denies that, or wants
+    /// to be asked about it, means the switch as well, and whoever allows it does not.
+    pub(crate) fn fit(&self, given: &str) -> Fit {
+        match (self.as_str(), given) {
+            (own, given) if own == given => Fit::Yes,
+            ("GET", "WEBSOCKET") => Fit::Maybe,
+            _ => Fit::No,
+        }
+    }
 }
 
 impl TryFrom<String> for Method {

@@ -9,6 +9,7 @@ use crate::{
     command::CommandPrefix,
     condition::Condition,
     fit::Fit,
+    host::Method,
     place::Located,
     programs::Programs,
     rule::{Answer, Rule},
@@ -162,7 +163,7 @@ impl Set<'_> {
         };
         list(&own.path, path, has_path, Glob::fit)
             .min(list(&own.host, self.host, is_sent, HostGlob::fit_all))
-            .min(if is_sent { set(&own.method, &scope.method) } else { absent(&own.method) })
+            .min(if is_sent { methods(&own.method, &scope.method) } else { absent(&own.method) })
             .min(if is_sent { paths(&own.url_path, &scope.url_path) } else { absent(&own.url_path) })
             .min(list(&own.command, self.command, *kind == Kind::Exec, |own, all| {
                 own.fit_all(all, self.programs)
@@ -223,6 +224,18 @@ fn set<T: PartialEq>(own: &Option<Vec<T>>, given: &Option<Vec<T>>) -> Fit {
     match inside {
         0 => Fit::No,
         all if all == given.len() => Fit::Yes,
+        _ => Fit::Maybe,
+    }
+}
+
+/// What has one of the given methods.
+fn methods(own: &Option<Vec<Method>>, given: &Option<Vec<Method>>) -> Fit {
+    let (Some(own), Some(given)) = (own, given) else { return set(own, given) };
+    let fit = |given: &Method| own.iter().map(|own| own.fit(given.as_str())).max().unwrap_or(Fit::No);
+    let (least, most) = (given.iter().map(fit).min(), given.iter().map(fit).max());
+    match (least, most) {
+        (Some(least), Some(most)) if least == most => least,
+        (None, _) | (_, None) => Fit::No,
         _ => Fit::Maybe,
     }
 }

@@ -699,18 +699,19 @@ print(f.read(11).decode())"
 #[test]
 fn what_is_no_switch_brings_nothing() {
     let upstream = Upstream::says("of the administrator");
-    let host = upstream.address.to_string();
+    let (host, url) = (upstream.address.to_string(), upstream.url("/admin/x"));
     let deny = "\n[[rule]]\nname = \"no-page\"\nanswer = \"deny\"\nmatch = { action = \"http\", method = \"GET\", url_path = \"/admin/**\" }\n";
-    let stage = stage(&[upstream.url("")], &format!("{}{deny}", allow(&host, "")));
-    let switch = ["-H", "Connection: Upgrade", "-H", "Upgrade: websocket"];
-    for (path, options, passes) in
-        [("/admin/x", &[][..], false), ("/admin/x", &switch, false), ("/other", &[], true)]
-    {
-        let ran = curl(&stage, &[options, &[&upstream.url(path)]].concat());
-        assert_eq!(ran.stdout.contains("of the administrator"), passes, "{path}: {ran:?}");
-        if !options.is_empty() {
-            assert!(ran.stdout.contains("did not switch to WebSocket"), "{ran:?}");
-        }
+    let switch = ["-H", "Connection: Upgrade", "-H", "Upgrade: websocket", &url];
+    let switches = allow(&host, ", method = \"WEBSOCKET\"");
+    let all = allow(&host, "");
+    for (rules, options, told) in [
+        (&switches, &switch[..], "did not switch to WebSocket"),
+        (&format!("{all}{deny}"), &switch[..], "rule `no-page`"),
+        (&all, &switch[4..], "of the administrator"),
+    ] {
+        let ran = curl(&stage(&[upstream.url("")], rules), options);
+        assert!(ran.stdout.contains(told), "{told}: {ran:?}");
+        assert_eq!(ran.stdout.contains("of the administrator"), options.len() == 1, "{ran:?}");
     }
 }
 

@@ -155,6 +155,33 @@ fn a_repository_is_what_git_fetches_from() {
     assert_eq!(ask("us/*", "POST", "/us/app%2fother/git-upload-pack"), Deny);
 }
 
+/// It begins as a `GET` that the server sees, and goes on as what has no method.
+#[test]
+fn a_switch_to_web_socket_is_denied_with_get_and_not_allowed_with_it() {
+    let decided = |text: &str, method: &str| {
+        let text = format!(
+            "[[rule]]\nname = \"all\"\nanswer = \"allow\"\nmatch = {{ action = \"http\" }}\n\
+             [[rule]]\nname = \"one\"\npriority = 1\n{text}\n"
+        );
+        let rules = file::parse("a.toml", &text, file::Format::Toml).unwrap().rules;
+        answer(&decide(&Policy::new(vec![], rules), Agent, relay(method, "https://example.com/x", Some(0))))
+    };
+    let of =
+        |answer: &str, rest: &str| format!("answer = \"{answer}\"\nmatch = {{ action = \"http\", {rest} }}");
+    let (get, put) = ("method = \"GET\"", "method = \"PUT\"");
+    assert_eq!(decided(&of("deny", get), "WEBSOCKET"), Deny);
+    assert_eq!(decided(&of("deny", put), "WEBSOCKET"), Allow, "the control");
+    // An exception for one is none for the other.
+    let but_get = format!("{}\nexcept = [{{ {get} }}]", of("deny", "host = \"example.com\""));
+    assert_eq!((decided(&but_get, "GET"), decided(&but_get, "WEBSOCKET")), (Allow, Deny));
+    let alone = |method: &str| {
+        let text = format!("[[rule]]\nname = \"one\"\n{}\n", of("allow", get));
+        let rules = file::parse("a.toml", &text, file::Format::Toml).unwrap().rules;
+        answer(&decide(&Policy::new(vec![], rules), Agent, relay(method, "https://example.com/x", Some(0))))
+    };
+    assert_eq!((alone("GET"), alone("WEBSOCKET")), (Allow, Deny));
+}
+
 #[test]
 fn paths_of_urls() {
     let fits = |glob: &str, url| {

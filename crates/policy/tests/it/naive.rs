@@ -194,7 +194,11 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, w
         _ => (None, ""),
     };
     if let Some(methods) = &condition.method {
-        fits.push(sure(methods.iter().any(|own| own.as_str() == method)));
+        let names = |name: &str| methods.iter().any(|own| own.as_str() == name);
+        fits.push(match method {
+            "WEBSOCKET" if names("GET") && !names(method) => 1,
+            _ => sure(names(method)),
+        });
     }
     if let Some(globs) = &condition.host {
         let named = |glob: &HostGlob| url.is_some_and(|url| host_matches(&glob.to_string(), url));

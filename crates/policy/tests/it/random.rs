@@ -252,7 +252,10 @@ impl Draw {
             max_size: self.maybe(10, |draw| draw.pick(&[0, 1, 2, 3, 7])),
             host: self.maybe(10, |draw| host(&draw.some(HOST_GLOBS)).host.unwrap()),
             method: self.maybe(10, |draw| {
-                draw.some(&["GET", "PUT"]).into_iter().map(|name| Method::new(name).unwrap()).collect()
+                draw.some(&["GET", "PUT", "WEBSOCKET"])
+                    .into_iter()
+                    .map(|name| Method::new(name).unwrap())
+                    .collect()
             }),
             url_path: self.maybe(10, |draw| {
                 draw.some(URL_GLOBS).into_iter().map(|glob| UrlGlob::new(glob).unwrap()).collect()
@@ -295,7 +298,8 @@ impl Draw {
             4 => model(),
             5 => http(self.pick(URLS)),
             12 => {
-                let (method, length) = (self.pick(&["GET", "PUT"]), self.pick(&[None, Some(1), Some(3)]));
+                let (method, length) =
+                    (self.pick(&["GET", "PUT", "WEBSOCKET"]), self.pick(&[None, Some(1), Some(3)]));
                 relay(method, self.pick(URLS), length)
             }
             7 => adapt(self.pick(PATHS), self.below(4)),
