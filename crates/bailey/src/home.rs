@@ -9,11 +9,12 @@ use crate::{agents, exit::Mistyped};
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::Paper;
 use bailey_protocol::SessionId;
-use serde::de::DeserializeOwned;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Serialize, de::DeserializeOwned};
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -229,6 +230,29 @@ pub(crate) fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T>
     }
 }
 
+/// Changes a file of JSON, one process after the other: whoever does waits at `lock`, a file of its own, for the text is replaced.
+///
+/// # Errors
+/// Those of `change`, after which nothing is changed; or the file cannot be read or written.
+pub(crate) fn change_json<T, R>(
+    lock: &Path,
+    path: &Path,
+    change: impl FnOnce(&mut T) -> Result<R>,
+) -> Result<R>
+where
+    T: DeserializeOwned + Serialize + Default,
+{
+    let cannot = || format!("cannot lock `{}`", lock.display());
+    let mut options = fs::OpenOptions::new();
+    let lock =
+        options.write(true).create(true).truncate(false).mode(0o600).open(lock).with_context(cannot)?;
+    flock(&lock, FlockOperation::LockExclusive).with_context(cannot)?;
+    let mut value = read_json(path)?;
+    let changed = change(&mut value)?;
+    write_private(path, &serde_json::to_vec_pretty(&value)?)?;
+    Ok(changed)
+}
+
 /// Writes a file of mode 600 whole or not at all: what was there before stays until the new text is on disk.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes, File::sync_all)
@@ -240,7 +264,7 @@ pub(crate) fn write_made(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn write(path: &Path, bytes: &[u8], harden: impl Fn(&File) -> io::Result<()>) -> Result<()> {
-    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    use std::io::Write as _;
     let cannot = || format!("cannot write `{}`", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".new-{}", std::process::id()));

@@ -1,7 +1,7 @@
 //! Who is let in at the page: browsers that showed a one-time code of the owner's, and collectors of figures. Of what each shows for
 //! being one of them, its *bearer*, only the digest is kept.
 
-use crate::home::{Home, make_private, read_json, write_private};
+use crate::home::{Home, change_json, make_private, read_json};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Digest, Role, Speaker, Timestamp};
@@ -65,11 +65,14 @@ impl Logins {
         read_json(&path(home))
     }
 
+    /// Changes them, one process after the other: the owner's commands let in, too, and what one of two wrote last would undo that the
+    /// other let somebody in no more.
+    ///
     /// # Errors
-    /// When they cannot be written.
-    pub(crate) fn keep(&self, home: &Home) -> Result<()> {
+    /// Those of `change`, after which nothing is changed; or they cannot be written.
+    pub(crate) fn change<T>(home: &Home, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         make_private(&home.page())?;
-        write_private(&path(home), &serde_json::to_vec_pretty(self)?)
+        change_json(&home.page().join("lock"), &path(home), change)
     }
 
     /// Lets one in: its bearer.
@@ -90,15 +93,18 @@ impl Logins {
     }
 
     /// Whose bearer it is, and whether it is worth noting that it was seen.
-    pub(crate) fn of_bearer(&mut self, bearer: &str) -> Option<(Login, bool)> {
+    pub(crate) fn of_bearer(&self, bearer: &str) -> Option<(Login, bool)> {
         let (now, digest) = (SystemClock.now(), Digest::of(bearer.as_bytes()));
         // What is compared are digests: how long that takes tells nothing of a bearer.
-        let login = self.logins.iter_mut().find(|login| login.digest == digest && !login.is_old(now))?;
+        let login = self.logins.iter().find(|login| login.digest == digest && !login.is_old(now))?;
         let is_news = now.as_millisecond() - login.seen.as_millisecond() > SEEN_MS;
-        if is_news {
-            login.seen = now;
-        }
         Some((login.clone(), is_news))
+    }
+
+    /// Notes that one was seen, where it is still let in.
+    pub(crate) fn seen(&mut self, number: u64) {
+        let login = self.logins.iter_mut().find(|login| login.number == number);
+        login.into_iter().for_each(|login| login.seen = SystemClock.now());
     }
 
     /// Lets one in no more, or all: how many these were.

@@ -4,18 +4,15 @@ mod cron;
 
 pub(crate) use cron::Cron;
 
-use crate::home::{Home, read_json, write_private};
+use crate::home::{Home, change_json, read_json};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::Confined;
 use bailey_protocol::{SessionId, Timestamp};
 use jiff::tz::TimeZone;
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     env,
-    fs::OpenOptions,
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -87,14 +84,7 @@ impl Schedules {
     /// # Errors
     /// Those of `change`, after which nothing is changed; or the file cannot be written.
     pub(crate) fn change<T>(home: &Home, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let lock = home.root.join("schedules.lock");
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(lock);
-        let lock = lock.context("the lock of the schedules cannot be made")?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
-        let mut schedules = Self::of(home)?;
-        let changed = change(&mut schedules)?;
-        write_private(&path(home), &serde_json::to_vec_pretty(&schedules)?)?;
-        Ok(changed)
+        change_json(&home.root.join("schedules.lock"), &path(home), change)
     }
 
     /// What came before now is over for all of a home that was brought back: the home that it takes the place of did it. Where the file is

@@ -1,16 +1,11 @@
 //! Who may speak over a channel: people whom the owner let in, each with a role, and who asked to be.
 
-use crate::home::{Home, read_json, write_private};
+use crate::home::{Home, change_json, read_json};
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Role, Speaker, Timestamp};
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use std::{
-    fs::{File, OpenOptions},
-    os::unix::fs::OpenOptionsExt as _,
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 /// How many may wait to be let in, and for how long, in milliseconds.
 const ASKED_MAX: usize = 8;
@@ -65,14 +60,7 @@ impl People {
         change: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let folder = home.make_channel(channel)?;
-        let lock =
-            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join("lock"));
-        let lock: File = lock.context("the channel's lock cannot be made")?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
-        let mut people = Self::of(home, channel)?;
-        let changed = change(&mut people)?;
-        write_private(&path(home, channel), &serde_json::to_vec_pretty(&people)?)?;
-        Ok(changed)
+        change_json(&folder.join("lock"), &path(home, channel), change)
     }
 
     /// Who this is to the home; none where the owner let nobody of this id in.

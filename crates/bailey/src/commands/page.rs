@@ -43,9 +43,7 @@ pub(super) async fn run(home: &Home, command: Page, printer: &Printer) -> Result
         }
         Page::List => list(home, printer)?,
         Page::Token { name } => {
-            let mut logins = Logins::of(home)?;
-            let bearer = logins.add(Kind::Metrics, &name)?;
-            logins.keep(home)?;
+            let bearer = Logins::change(home, |logins| logins.add(Kind::Metrics, &name))?;
             if printer.is_json() {
                 printer.json(&json!({ "token": bearer }));
             } else {
@@ -88,10 +86,7 @@ async fn revoke(home: &Home, login: Option<u64>) -> Result<usize> {
         };
         return Ok(count);
     }
-    let mut logins = Logins::of(home)?;
-    let count = logins.revoke(login);
-    logins.keep(home)?;
-    Ok(count)
+    Logins::change(home, |logins| Ok(logins.revoke(login)))
 }
 
 fn list(home: &Home, printer: &Printer) -> Result<()> {

@@ -132,7 +132,7 @@ impl Daemon {
 
     fn open_page(self: &Rc<Self>, settings: &config::Page) -> Result<()> {
         let before = self.page.borrow().clone();
-        let mut logins = Logins::of(&self.home)?;
+        let was = Logins::of(&self.home)?.at;
         // Where the address stays its listener does: the process of before lets go of it only when it has ended.
         let is_there = |at: SocketAddr, wanted: SocketAddr| {
             wanted.ip() == at.ip() && [0, at.port()].contains(&wanted.port())
@@ -140,18 +140,20 @@ impl Daemon {
         let stays = before.as_ref().filter(|it| settings.listen.is_none_or(|wanted| is_there(it.at, wanted)));
         let listener = match stays {
             Some(before) => before.listener.clone(),
-            None => Rc::new(listen(settings.listen, logins.at.map(Place::address))?),
+            None => Rc::new(listen(settings.listen, was.map(Place::address))?),
         };
         let at = listener.local_addr()?;
-        if logins.at != Some(Place::At(at)) {
+        if was != Some(Place::At(at)) {
             // What a browser has is for where the page was: of no use to it here, and shown to whoever listens there now. Another address
             // is another place, also with the same port.
-            if logins.at.is_some_and(|was| !was.is(at)) {
-                let count = logins.revoke_browsers();
-                self.log.note("moved", json!({ "from": logins.at, "to": at, "revoked": count }));
+            let has_moved = was.is_some_and(|was| !was.is(at));
+            let count = Logins::change(&self.home, |logins| {
+                logins.at = Some(Place::At(at));
+                Ok(if has_moved { logins.revoke_browsers() } else { 0 })
+            })?;
+            if has_moved {
+                self.log.note("moved", json!({ "from": was, "to": at, "revoked": count }));
             }
-            logins.at = Some(Place::At(at));
-            logins.keep(&self.home)?;
         }
         before.iter().for_each(|before| before.end());
         let greeting = Greeting { at, shown_as: settings.shown_as.clone() };
@@ -202,9 +204,7 @@ impl Daemon {
 
     /// Lets one in no more, or all. What they have open ends at once.
     pub(super) fn revoke(self: &Rc<Self>, number: Option<u64>) -> Result<Told> {
-        let mut logins = Logins::of(&self.home)?;
-        let revoked = logins.revoke(number);
-        logins.keep(&self.home)?;
+        let revoked = Logins::change(&self.home, |logins| Ok(logins.revoke(number)))?;
         if let Some(page) = &*self.page.borrow() {
             page.codes.borrow_mut().clear();
             // Whatever it holds for whomever is gone with it; who is still let in comes back.
@@ -279,9 +279,7 @@ impl Daemon {
         if since.is_none_or(|since| since.elapsed() >= CODE_LIVES) {
             return Ok(page.wrong_codes.add(|| self.log.note("wrong_code", json!({}))));
         }
-        let mut logins = Logins::of(&self.home)?;
-        let bearer = logins.add(Kind::Browser, name)?;
-        logins.keep(&self.home)?;
+        let bearer = Logins::change(&self.home, |logins| logins.add(Kind::Browser, name))?;
         self.log.note("let_in", json!({ "name": name }));
         Ok(Answer::Done(bearer))
     }
@@ -291,10 +289,12 @@ impl Daemon {
         if crate::controls::is_page_without("bearer") {
             return Ok(Some(Login::anybody()));
         }
-        let mut logins = Logins::of(&self.home)?;
-        let Some((login, is_news)) = logins.of_bearer(bearer) else { return Ok(None) };
+        let Some((login, is_news)) = Logins::of(&self.home)?.of_bearer(bearer) else { return Ok(None) };
         if is_news {
-            logins.keep(&self.home)?;
+            Logins::change(&self.home, |logins| {
+                logins.seen(login.number);
+                Ok(())
+            })?;
         }
         Ok(Some(login))
     }

@@ -336,6 +336,36 @@ fn wrong_bearers_keep_nobody_from_a_right_code() {
 }
 
 /// Attack A05.
+/// Two processes change who is let in: what one of them read before the other wrote brought a revoked one back.
+#[test]
+fn whoever_is_revoked_while_others_are_let_in_stays_out() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    fs::create_dir_all(stage.home()).unwrap();
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    for round in 0..8 {
+        let browser = Page::of(&stage);
+        let of = |line: &Value| (line["kind"] == "browser").then(|| line["login"].to_string());
+        let numbers =
+            || stage.ran(&["--json", "page", "list"]).lines().iter().filter_map(of).collect::<Vec<_>>();
+        let number = numbers().pop().unwrap();
+        let tokens: Vec<_> = (0..4)
+            .map(|_| {
+                stage.bailey(&["--json", "page", "token", "figures"]).stdout(Stdio::piped()).spawn().unwrap()
+            })
+            .collect();
+        assert_eq!(stage.ran(&["page", "revoke", &number]).code, Some(0));
+        let tokens: Vec<Ran> =
+            tokens.into_iter().map(|token| Ran::of(token.wait_with_output().unwrap())).collect();
+        assert!(tokens.iter().all(|token| token.code == Some(0)), "{round}: {tokens:?}");
+        assert!(!numbers().contains(&number), "{round}: it is back");
+        assert_eq!(browser.get("/api/status").status, 401, "{round}");
+        let figures = stage.ran(&["--json", "page", "list"]).lines();
+        let count = figures.iter().filter(|line| line["kind"] == "figures").count();
+        assert_eq!(count, 4 * (round + 1), "each that was printed is let in");
+    }
+}
+
 #[test]
 fn whoever_is_revoked_is_out_at_once_and_the_others_go_on_where_they_were() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
