@@ -53,7 +53,7 @@ pub(super) async fn start(
         daemon::run(home, held, || printer.note("the daemon is up")).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(status) = asked(home).await? {
+    if let Some(status) = running(home, printer).await? {
         tell_up(&status, "runs already", printer);
         return Ok(ExitCode::SUCCESS);
     }
@@ -104,6 +104,30 @@ async fn asked(home: &Home) -> Result<Option<Status>> {
     match client.ask(Ask::Status).await? {
         Told::Status(status) => Ok(Some(*status)),
         _ => bail!("the daemon answered something else than was asked"),
+    }
+}
+
+/// How the daemon is; one that is ending is waited for, and is none.
+async fn running(home: &Home, printer: &Printer) -> Result<Option<Status>> {
+    let mut is_told = false;
+    loop {
+        let Some(mut client) = Client::connect(home)? else { return Ok(None) };
+        match client.ask(Ask::Status).await {
+            Ok(Told::Status(status)) if !status.stopping => return Ok(Some(*status)),
+            Ok(Told::Status(status)) if !is_told => {
+                printer.note(&format!(
+                    "the daemon (process {}) is ending: waiting for that; to have it end sooner: bailey stop --patience 0",
+                    status.pid
+                ));
+                is_told = true;
+            }
+            // It may end before it answers.
+            Ok(_) | Err(_) if is_told => {}
+            Ok(_) => bail!("the daemon answered something else than was asked"),
+            Err(error) => return Err(error),
+        }
+        // Its end closes the connection, and so does its patience with who says nothing.
+        while let Ok(Some(_)) = client.told().await {}
     }
 }
 

@@ -433,6 +433,37 @@ fn a_home_has_one_daemon_that_says_what_is_wrong() {
     assert_eq!(times("ended"), 1);
 }
 
+/// It was told that a daemon runs already, and a moment later none did.
+#[test]
+fn a_start_while_one_ends_brings_up_another() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let gate = Gate::default();
+    let model = stage.model(vec![held(&gate, "in time")]);
+    let daemon = Daemon::start(&stage);
+    let first = pid(&daemon.status());
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    terminal.keys("first\r");
+    model.wait_for(1);
+    daemon.wait("the turn", |it| it["working"] == true);
+    let stopping = stage.bailey(&["stop"]).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while daemon.status()["stopping"] != true {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(10));
+    }
+    let mut starting = stage.bailey(&["start"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(starting.stderr.take().unwrap()).read_line(&mut told).unwrap();
+    assert!(told.contains("is ending: waiting for that"), "{told}");
+    gate.open();
+    assert!(
+        starting.wait().unwrap().success() && Ran::of(stopping.wait_with_output().unwrap()).code == Some(0)
+    );
+    let status = daemon.status();
+    assert!(pid(&status) != first && status["stopping"] == false, "{status}");
+    terminal.end();
+}
+
 #[test]
 fn a_stop_that_has_begun_can_be_made_to_come_sooner() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
