@@ -401,7 +401,7 @@ impl Look {
                 let source = File::from(match self.project.file(at) {
                     // What its owner cannot read, nobody copies. What was brought before is still not the session's.
                     Err(Errno::ACCESS) => {
-                        self.record.extend(self.before.get(at).map(|known| (at.to_owned(), *known)));
+                        self.stays_known(at);
                         return Ok(());
                     }
                     opened => opened.map_err(failed)?,
@@ -433,9 +433,14 @@ impl Look {
 
     /// Lets the session have what it wrote just now.
     fn keep(&mut self, at: &str, ours: Stat) -> Result<(), Error> {
-        self.record.extend(self.before.get(at).map(|known| (at.to_owned(), *known)));
+        self.stays_known(at);
         self.add(at, &ours)?;
         if type_of(&ours) == FileType::Directory { self.directory(at) } else { Ok(()) }
+    }
+
+    /// Of a path what was noted before, which this look does not replace.
+    fn stays_known(&mut self, at: &str) {
+        self.record.extend(self.before.get(at).map(|known| (at.to_owned(), *known)));
     }
 
     fn note(&mut self, at: &str, theirs: &Stat) -> Result<(), Error> {
