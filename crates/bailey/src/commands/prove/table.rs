@@ -81,7 +81,7 @@ const LEFT: &str = "Nothing is left of a command when it ends, is cancelled, or 
 const PROJECT: &str = "The project is untouched until an apply; an apply is whole per file, also when killed; an undo \
                        restores all of it";
 const HOST_RUNS: &str = "Files on a list of what git, builds, editors and agents obey are not applied unasked, and not \
-                         without each having been named on the card; what makes a git repository never leaves the layer";
+                         without each having been named on the card; no apply writes into the project what makes a git repository";
 const MASKED: &str = "Secret-looking files cannot be read inside until the human reveals them";
 const SWAPPED: &str = "A directory swapped for a link during a read, search or change shows nothing outside";
 const LEAST: &str = "An error in a check is a refusal; below the minimum of walls, and below the isolation that the owner wants of \
