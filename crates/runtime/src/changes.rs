@@ -1,6 +1,7 @@
 //! What a session changed, and its way to the project and back.
 
 mod path;
+mod together;
 
 use crate::{Host, HostError, history, host::who, threeway::Threeway};
 use bailey_kernel::{Acted, Applied, Output, Preview, Scope, Settlement};
@@ -26,6 +27,13 @@ pub struct Change {
     /// Why an apply would keep the project's: you changed it since; none where it would not.
     pub conflict: Option<String>,
     pub(crate) file: MergeFile,
+}
+
+impl Change {
+    /// Whether an apply leaves the project's as it is.
+    fn stays(&self) -> bool {
+        self.refused.is_some() || self.conflict.is_some()
+    }
 }
 
 /// Everything that a session changed in its project.
@@ -136,6 +144,7 @@ impl Host {
         narrow(&mut changes, only)?;
         self.hold_secret_names(&mut changes);
         self.hold_denied(&scope, &mut changes).await?;
+        together::hold(&report.files, &mut changes);
         let Preview { verdict, reasons, red } = self.judge(&scope, changes.iter()).await?;
         let red = red.iter().map(|path| path.relative_to(root).unwrap_or(&path.0).to_owned()).collect();
         let reasons = if verdict == Verdict::Allowed { Vec::new() } else { reasons };

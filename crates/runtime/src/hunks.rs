@@ -138,7 +138,8 @@ impl Changes {
     }
 }
 
-fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+/// The directories above a path, nearest first.
+pub(crate) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(path.rsplit_once('/'), |(parent, _)| parent.rsplit_once('/'))
         .map(|(parent, _)| parent)
 }

@@ -261,6 +261,51 @@ fn a_file_that_the_user_changed_meanwhile_is_named_and_kept_and_stops_no_other()
     assert_eq!(now, ["a\n", user[0], "c\n", user[1], user[2]]);
 }
 
+/// What is removed for something that does not come stays with it, and a diff promises nothing that an apply keeps.
+#[test]
+fn a_directory_whose_replacement_stays_keeps_all_that_lies_in_it() {
+    let files = &[
+        ("out/a", "old\n"),
+        ("mine/a", "old\n"),
+        ("mine/b", "old\n"),
+        ("gone/a", "old\n"),
+        ("gone/b", "old\n"),
+        ("good/a", "old\n"),
+    ];
+    let stage = Stage::new(files);
+    let session = work(
+        &stage,
+        "rm -r out mine gone good; ln -s / out; echo now > mine; echo now > good; mkdir src; echo x > src/new",
+    );
+    for at in ["mine/b", "gone/b", "src"] {
+        fs::write(stage.project().join(at), "mine\n").unwrap();
+    }
+    let diff = sessions(&stage, "diff", &session);
+    let told = [
+        "mine stays in the session: replaces a directory that holds `mine/b`",
+        "mine/a stays in the session: comes or goes with `mine`",
+        "out/a stays in the session",
+        "gone holds `gone/b`",
+        "src/new stays in the session: comes or goes with `src`",
+    ];
+    for told in told {
+        assert!(diff.stdout.contains(told), "{told}: {diff:?}");
+    }
+    sessions(&stage, "apply", &session);
+    let text = |at: &str| fs::read_to_string(stage.project().join(at)).ok();
+    for (at, held) in [
+        ("out/a", Some("old\n")),
+        ("mine/a", Some("old\n")),
+        ("mine/b", Some("mine\n")),
+        ("gone/b", Some("mine\n")),
+        ("src", Some("mine\n")),
+        ("gone/a", None),
+        ("good", Some("now\n")),
+    ] {
+        assert_eq!(text(at).as_deref(), held, "{at}");
+    }
+}
+
 #[test]
 fn an_undo_keeps_what_the_user_wrote_after_the_apply() {
     let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);

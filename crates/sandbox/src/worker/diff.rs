@@ -1,14 +1,15 @@
 //! What a session changed, told for the manifest ([`scan`]) and for people's eyes ([`diff()`]).
 
+use super::attributes;
 use super::bases::{Bases, Keep};
-use super::beneath::{Root, look};
+use super::beneath::{Root, ancestors, look, split};
 use super::error::Error;
-use super::layer::{Entry, Layer};
+use super::layer::{Entry, Layer, changed};
 use super::read::size;
 use super::state::{Seen, State, Unreadable, seen, state_of};
 use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath, file_state, quoted};
 use rustix::fs::FileType;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Paths in one report.
 const PATHS_MAX: usize = 100_000;
@@ -39,8 +40,8 @@ pub(super) fn scan(
             continue;
         }
         let path = WsPath(path);
-        touched.push(match entry.project {
-            None => Touched { path, base: None, unsure: false },
+        let (touch, since) = match entry.project {
+            None => (Touched { path, base: None, unsure: false }, None),
             Some(kind) => {
                 let is_changed = kind == FileType::RegularFile && entry.upper == Some(FileType::RegularFile);
                 // Kept before it is looked at, so that what changes meanwhile is another state than what is kept.
@@ -48,11 +49,18 @@ pub(super) fn scan(
                     bases.keep(&layer.project, &at);
                 }
                 let since = layer.hides_since(&at).unwrap_or(i128::MAX).min(since.into());
-                touch(&layer.project, &at, path, since)
+                (touch(&layer.project, &at, path, since), Some(since))
             }
-        });
+        };
+        touched.push((at, touch, since));
     }
-    Ok((touched, is_holding))
+    // Looked at when all of it was read, so that what is moved meanwhile shows.
+    let mut moves = Moves { project: &layer.project, times: HashMap::new() };
+    let touched = touched.into_iter().map(|(at, touch, since)| {
+        let unsure = touch.unsure || since.is_some_and(|since| moves.may_be_new(&at, since));
+        Touched { unsure, ..touch }
+    });
+    Ok((touched.collect(), is_holding))
 }
 
 /// Everything that the session changed, with contents as far as they fit, and everything that stays in the
@@ -93,19 +101,43 @@ pub(super) fn diff(
 }
 
 fn touch(project: &Root, at: &str, path: WsPath, since: i128) -> Touched {
-    let changed = |dir: &_, name: &str| match look(dir, name.as_ref()) {
-        Ok(Some(stat)) => i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec) >= since,
+    let is_changed = |dir: &_, name: &str| match look(dir, name.as_ref()) {
+        Ok(Some(stat)) => changed(&stat) >= since,
         _ => true,
     };
     let state = project.parent(at).map_err(Unreadable::System).and_then(|(dir, name)| {
         let state = state_of(&dir, name.as_ref())?;
         // Looked at after the content was read, so that a change meanwhile shows.
-        Ok((state, changed(&dir, name)))
+        Ok((state, is_changed(&dir, name)))
     });
     match state {
         Ok((Some(state), unsure)) => Touched { path, base: Some(state.digest), unsure },
         // Gone meanwhile or not readable: a merge will find another state, and keep it.
         Ok((None, _)) | Err(_) => Touched { path, base: None, unsure: true },
+    }
+}
+
+/// Which directories of a project may have got their names lately. What lies in one that was moved tells nothing of it.
+struct Moves<'a> {
+    project: &'a Root,
+    /// When each changed last, in nanoseconds of Unix time; none where that cannot be told.
+    times: HashMap<String, Option<i128>>,
+}
+
+impl Moves<'_> {
+    /// Whether one of the directories above `at` may have been moved there at or after `since`: a move changes what is moved, and what
+    /// it is moved to.
+    fn may_be_new(&mut self, at: &str, since: i128) -> bool {
+        let mut is_changed = |dir: &str| self.changed(dir).is_none_or(|time| time >= since);
+        ancestors(at).any(|dir| is_changed(dir) && is_changed(split(dir).0))
+    }
+
+    fn changed(&mut self, dir: &str) -> Option<i128> {
+        if let Some(known) = self.times.get(dir) {
+            return *known;
+        }
+        let time = self.project.stat(dir).ok().flatten().map(|stat| changed(&stat));
+        *self.times.entry(dir.to_owned()).or_insert(time)
     }
 }
 
@@ -148,13 +180,31 @@ impl Reporter<'_> {
         // On the host, whoever writes or reads there would follow it.
         let target = state(new.as_ref()).and_then(|state| state.target.as_deref());
         let out = target.is_some_and(|target| leads_out(project.path(), at, target));
-        let refused =
-            out.then(|| "a link that leads, or may lead, out of the project stays in the session".into());
+        let refused = if out {
+            Some("a link that leads, or may lead, out of the project stays in the session".into())
+        } else if old.as_ref().is_some_and(|old| self.names_others(at, old, new.as_ref())) {
+            Some("has an access control list that names others, which nobody inside can give it again: apply by hand".into())
+        } else {
+            None
+        };
         let old = old.map(|seen| self.side(seen));
         let new = new.map(|seen| self.side(seen));
         let base = self.base(at, old.as_ref(), new.as_ref());
         self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, base, refused, remarks });
         Ok(())
+    }
+
+    /// Whether an apply or its undo would have to set a list that it cannot.
+    fn names_others(&self, at: &str, old: &Seen, new: Option<&Seen>) -> bool {
+        if old.state.kind != FileKind::Directory {
+            return attributes::names_others(&old.attributes);
+        }
+        // One that stays a directory keeps what it has.
+        if new.is_some_and(|new| new.state.kind == FileKind::Directory) {
+            return false;
+        }
+        let own = self.layer.project.dir(at).and_then(attributes::of);
+        own.is_ok_and(|own| attributes::names_others(&own))
     }
 
     /// The base of a file whose content is at hand on both sides, where the project's is another one by now.
@@ -231,7 +281,7 @@ fn state(of: Option<&Seen>) -> Option<&State> {
 
 /// Whether a symlink at `at` with this target leads out of the project, or may: only `..` at the target's
 /// beginning can be counted, since a name before a `..` may be a symlink itself.
-fn leads_out(project: &str, at: &str, target: &[u8]) -> bool {
+pub(crate) fn leads_out(project: &str, at: &str, target: &[u8]) -> bool {
     let Ok(target) = std::str::from_utf8(target) else { return true };
     let (mut parts, mut depth) = match target.strip_prefix('/') {
         None => (target, at.split('/').count().saturating_sub(1)),

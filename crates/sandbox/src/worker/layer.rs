@@ -311,6 +311,10 @@ impl Walk<'_> {
             return;
         }
         let gone = project == Some(FileType::Directory);
+        // What stands there may be ignored where what takes its place is not: a rule may be one for directories alone.
+        if is_dir && held && !gone && here.rules.ignored(at, false) && !self.is_tracked(at, false, held) {
+            return self.hold(at, "replaces a file of the project that git ignores");
+        }
         let upper = match node {
             Node::Held(why) => return self.hold(at, why),
             Node::Whiteout if project.is_none() => return,
@@ -330,7 +334,7 @@ impl Walk<'_> {
             }
         };
         if gone && upper != Some(FileType::Directory) {
-            self.descend(here, at, View::Removed, ignored);
+            self.descend(here, at, View::Removed, here.ignored || here.rules.ignored(at, true));
         }
         let size = above.saturating_add(below.as_ref().map_or(0, size));
         self.survey.entries.insert(at.into(), Entry { upper, project, size });
@@ -423,7 +427,7 @@ impl Walk<'_> {
         is_shaped(in_project) || is_shaped(in_view)
     }
 
-    /// Leaves out what cannot be removed because something below it stays.
+    /// Leaves out what cannot be removed because something below it stays, and what is removed only for what replaces it.
     fn finish(mut self) -> Survey {
         let above: BTreeSet<&str> = self.kept.iter().flat_map(|kept| ancestors(kept)).collect();
         let stays = |at: &String, entry: &mut Entry| {
@@ -431,10 +435,12 @@ impl Walk<'_> {
                 && entry.upper != Some(FileType::Directory)
                 && above.contains(at.as_str())
         };
-        for (at, entry) in self.survey.entries.extract_if(.., stays) {
-            if entry.upper.is_some() {
-                self.survey.held.push((at, OVER_DIRECTORY.into()));
-            }
+        let staying: Vec<_> = self.survey.entries.extract_if(.., stays).collect();
+        for (at, _) in staying.into_iter().filter(|(_, entry)| entry.upper.is_some()) {
+            let below = format!("{at}/");
+            let from = below.clone()..;
+            self.survey.entries.extract_if(from, |path, _| path.starts_with(&below)).for_each(drop);
+            self.survey.held.push((at, OVER_DIRECTORY.into()));
         }
         self.survey
     }
@@ -468,7 +474,7 @@ fn stays(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Option<Stays> {
 }
 
 /// When anything of this changed last, in nanoseconds of Unix time.
-fn changed(stat: &Stat) -> i128 {
+pub(super) fn changed(stat: &Stat) -> i128 {
     i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec)
 }
 

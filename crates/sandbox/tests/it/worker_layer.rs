@@ -195,6 +195,45 @@ fn a_removed_directory_in_which_ignored_files_stay_stays() {
     assert_eq!(names(&ground), ["pkg/.gitignore", "pkg/code"]);
 }
 
+/// A rule for directories alone is one about what the project holds, whatever takes its place.
+#[test]
+fn what_git_ignores_is_not_replaced_by_what_it_does_not() {
+    let ground = Ground::new();
+    ground.file("project/.git/index", "");
+    ground.file("project/node_modules/a/b", "");
+    ground.file("project/linked/c", "");
+    ground.file("project/conf", "");
+    ground.file("upper/node_modules", "");
+    ground.link("upper/linked", "src");
+    ground.opaque("upper/conf", b"y");
+    ground.file("upper/conf/new", "");
+    for at in ["node_modules", "node_modules/a/b", "linked", "linked/c", "conf"] {
+        assert!(names(&ground).contains(&at.to_owned()), "the control: {at}");
+    }
+    ground.file("project/.gitignore", "node_modules/\nlinked/\nconf\n!conf/\n");
+    assert!(names(&ground).is_empty(), "{:?}", names(&ground));
+    let held: Vec<_> = held(&ground).into_iter().map(|(at, _)| at).collect();
+    assert_eq!(held, ["conf", "linked", "node_modules"]);
+}
+
+/// What is removed for what replaces it stays with that.
+#[test]
+fn a_replacement_that_stays_removes_nothing() {
+    let ground = Ground::new();
+    ground.file("project/.git/index", "");
+    ground.file("project/pkg/.gitignore", "build/\n");
+    ground.file("project/pkg/build/out", "");
+    ground.file("project/pkg/deep/code", "");
+    ground.file("project/pkg-other/code", "");
+    for at in ["pkg", "pkg-other"] {
+        ground.file(&format!("upper/{at}"), "");
+    }
+    assert_eq!(names(&ground), ["pkg-other", "pkg-other/code"]);
+    assert_eq!(held(&ground)[0].0, "pkg");
+    std::fs::remove_dir_all(ground.text("project/pkg/build")).unwrap();
+    assert!(names(&ground).contains(&"pkg/deep/code".to_owned()), "the control: nothing stays there");
+}
+
 /// `mv .git .old && mkdir .git`, a gitfile, other cases of the name, a bare repository (A53).
 #[test]
 fn nothing_of_gits_leaves() {
@@ -390,6 +429,39 @@ fn what_comes_behind_what_is_hidden_is_no_sure_base() {
     ];
     let expected: Vec<_> = expected.map(|(at, unsure)| (at.to_owned(), unsure)).into();
     assert_eq!(unsure, expected);
+}
+
+/// A directory that somebody moves takes along what was written long before: its age tells nothing of whether the session saw it there.
+#[test]
+fn what_lies_in_a_directory_that_was_moved_is_no_sure_base() {
+    let ground = Ground::new();
+    for at in ["src/deep/a", "mine/deep/a", "mine/b", "still/a", "busy/a", "gone/a", "far/mine/b"] {
+        ground.file(&format!("project/{at}"), "old");
+    }
+    await_a_tick(&ground.file("clock", ""));
+    let last = ground.file("upper/still/a", "new");
+    ground.file("upper/src/deep/a", "new");
+    ground.file("upper/busy/a", "new");
+    ground.whiteout("upper/gone");
+    await_a_tick(&last);
+    let since = changed_at(&ground.file("clock", ""));
+    let unsure = || {
+        let root = ground.text("project");
+        let touched = scan(&ground, &[], since).into_iter().filter(|touched| touched.unsure);
+        touched.map(|touched| touched.path.relative_to(&root).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(unsure().is_empty(), "the control: {:?}", unsure());
+    let moved = |from: &str, to: &str| {
+        std::fs::rename(ground.text("project") + "/" + from, ground.text("project") + "/" + to).unwrap();
+    };
+    // What lies beside a file that is written anew did not move.
+    ground.file("project/busy/b", "mine");
+    assert!(unsure().is_empty(), "{:?}", unsure());
+    moved("src", "was");
+    moved("mine", "src");
+    moved("far/mine", "gone/mine");
+    // Whether one that was written in was moved before cannot be told where something was moved beside it.
+    assert_eq!(unsure(), ["busy/a", "gone", "gone/a", "gone/mine", "gone/mine/b", "src/deep/a"]);
 }
 
 fn outside(ground: &Ground, since: u64) -> (Vec<String>, bool) {

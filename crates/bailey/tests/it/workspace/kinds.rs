@@ -147,6 +147,62 @@ const KINDS: &[Kind] = &[
     },
 ];
 
+/// An access control list (acl(5)) that lets this user read besides, as the kernel takes it.
+fn list(user: u32) -> Vec<u8> {
+    let entry = |tag: u16, may: u16, id: u32| {
+        [&tag.to_le_bytes()[..], &may.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let all = u32::MAX;
+    let entries =
+        [entry(1, 6, all), entry(2, 4, user), entry(4, 0, all), entry(16, 6, all), entry(32, 0, all)];
+    [2_u32.to_le_bytes().to_vec(), entries.concat()].concat()
+}
+
+/// What replaces a file keeps its list, for its mode alone would open it to its group; where that cannot be, it stays.
+#[test]
+fn an_access_control_list_is_kept_or_the_file_stays() {
+    const LIST: &str = "system.posix_acl_access";
+    let stage =
+        Stage::new(&[("edited", "old\n"), ("removed", "old\n"), ("others", "old\n"), ("e/a", "old\n")]);
+    let project = stage.project();
+    let own = fs::metadata(&project).unwrap().uid();
+    let set = |at: &str, name: &str, user| setxattr(project.join(at), name, &list(user), XattrFlags::empty());
+    if let Err(errno) = set("edited", LIST, own) {
+        println!("SKIPPED: the file system of {} keeps no access control lists: {errno}", project.display());
+        return;
+    }
+    set("removed", LIST, own).unwrap();
+    set("others", LIST, own + 4242).unwrap();
+    fs::create_dir(project.join("d")).unwrap();
+    set("d", "system.posix_acl_default", own + 4242).unwrap();
+    let kept = |at: &str| {
+        let mut value = [0; 64];
+        let length = getxattr(project.join(at), LIST, &mut value).unwrap_or_default();
+        value[..length].to_vec()
+    };
+    assert_eq!(
+        fs::metadata(project.join("edited")).unwrap().mode() & 0o777,
+        0o660,
+        "the control: what the mode says"
+    );
+    // An overlay copies none of those up, so they are replaced as a whole.
+    let session = work(&stage, "echo more >> edited; rm removed; rm others; echo more >> others; rm -r d e");
+    let diff = sessions(&stage, "diff", &session);
+    for at in ["others", "d"] {
+        let told = format!("{at} stays in the session: has an access control list that names others");
+        assert!(diff.stdout.contains(&told), "{diff:?}");
+    }
+    assert_eq!(sessions(&stage, "apply", &session).code, Some(0));
+    assert_eq!(text(&project, "edited"), "old\nmore\n");
+    assert_eq!(kept("edited"), list(own));
+    assert!(!project.join("removed").exists() && !project.join("e").exists(), "the control");
+    assert_eq!((text(&project, "others").as_str(), kept("others")), ("old\n", list(own + 4242)));
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert_eq!((kept("edited"), kept("removed")), (list(own), list(own)));
+    assert!(project.join("d").is_dir());
+}
+
 #[test]
 fn each_kind_goes_to_the_project_and_back_and_away() {
     for Kind { files, prepare, script, told, before, after } in KINDS {

@@ -1,0 +1,60 @@
+//! What goes together: a directory with what lies in it.
+
+use super::Change;
+use crate::hunks::ancestors;
+use bailey_protocol::{FileDiff, FileKind, FileState};
+use std::collections::{HashMap, HashSet};
+
+/// What becomes of a path that is a directory on one side alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// The directory is removed.
+    Gone,
+    /// Something else takes its place, or it the place of something else.
+    Replaced,
+}
+
+fn turn(file: &FileDiff) -> Option<Turn> {
+    let is_directory = |state: &FileState| state.kind == FileKind::Directory;
+    match (file.old.as_ref().map(is_directory), file.new.as_ref().map(is_directory)) {
+        (Some(true), None) => Some(Turn::Gone),
+        (Some(old), Some(new)) if old != new => Some(Turn::Replaced),
+        _ => None,
+    }
+}
+
+/// A directory in which something stays stays, and where what replaces it does, so does all that is removed for that; likewise what
+/// lies in a directory that would have to replace what stays.
+pub(super) fn hold(files: &[FileDiff], changes: &mut [Change]) {
+    let turns: HashMap<&str, Turn> =
+        files.iter().filter_map(|file| Some((file.path.0.as_str(), turn(file)?))).collect();
+    let turn = |change: &Change| turns.get(change.file.path.0.as_str()).copied();
+    let mut filled: HashMap<String, String> = HashMap::new();
+    for change in changes.iter().filter(|change| change.stays()) {
+        for dir in ancestors(&change.path).filter(|dir| !filled.contains_key(*dir)).collect::<Vec<_>>() {
+            filled.insert(dir.to_owned(), change.path.clone());
+        }
+    }
+    for change in changes.iter_mut().filter(|change| !change.stays()) {
+        let Some((turn, inner)) = turn(change).zip(filled.get(&change.path)) else { continue };
+        match turn {
+            Turn::Gone => {
+                change.conflict = Some(format!("holds `{inner}`, which stays: it would be kept as it is"));
+            }
+            Turn::Replaced => {
+                change.refused = Some(format!("replaces a directory that holds `{inner}`, which stays"));
+            }
+        }
+    }
+    let kept = changes.iter().filter(|change| change.stays() && turn(change) == Some(Turn::Replaced));
+    let kept: HashSet<String> = kept.map(|change| change.path.clone()).collect();
+    for change in changes.iter_mut().filter(|change| change.refused.is_none()) {
+        if let Some(above) = ancestors(&change.path).find(|dir| kept.contains(*dir)) {
+            change.refused = Some(format!("comes or goes with `{above}`, which stays"));
+            change.conflict = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
