@@ -188,6 +188,31 @@ fn whoever_works_in_the_repository_is_not_disturbed() {
     assert!(applied.stdout.contains("`main` is at"), "{applied:?}");
 }
 
+/// A rebase ends by moving its branch from where it was when it began.
+#[test]
+fn a_branch_that_is_being_rebased_is_not_moved() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let start = tip(&stage, "main");
+    let script = "git checkout -q main 2>/dev/null; echo more >>a.txt; git commit -qam inside";
+    stage.git(&["checkout", "--quiet", "--detach"]);
+    let rebase = stage.project().join(".git/rebase-merge");
+    let begin = || {
+        fs::create_dir(&rebase).unwrap();
+        fs::write(rebase.join("head-name"), "refs/heads/main\n").unwrap();
+    };
+    begin();
+    let first = session(&stage, script);
+    let diff = sessions(&stage, "diff", &first);
+    assert!(diff.stdout.contains("a rebase of it is under way"), "{diff:?}");
+    assert_eq!(sessions(&stage, "apply", &first).code, Some(0));
+    assert_eq!(tip(&stage, "main"), start);
+    stage.git(&["checkout", "--quiet", "a.txt"]);
+    // The control: when it is over the branch moves.
+    fs::remove_dir_all(&rebase).unwrap();
+    let second = session(&stage, script);
+    assert!(sessions(&stage, "apply", &second).stdout.contains("`main` is at"));
+}
+
 #[test]
 fn commits_of_a_repository_that_cannot_take_them_stay_and_it_is_said() {
     let sha256 = |stage: &Stage| {
@@ -319,6 +344,49 @@ fn a_branch_with_what_nobody_was_asked_about_is_kept_apart() {
     stage.git(&["checkout", "--quiet", "a.txt"]);
     let second = session(&stage, &hidden.replace(".envrc", "env.txt"));
     assert!(sessions(&stage, "apply", &second).stdout.contains("`main` is at"));
+}
+
+/// What no apply brings does not come in a commit either, that a later one takes back.
+#[test]
+fn a_branch_of_which_a_commit_holds_what_no_apply_brings_is_kept_apart() {
+    let taken = |brings: &str| {
+        format!(
+            "{brings}; git add -A; git commit -qm brings; git rm -qr more; echo b >>a.txt; git commit -qam takes"
+        )
+    };
+    let bare = "mkdir -p more/objects more/refs; echo x >more/objects/a; echo x >more/refs/a; ";
+    // Both sides of a merge hold a part of it, and the merge tells no files of its own.
+    let merged = format!(
+        "git checkout -qb one; echo x >HEAD; git add -A; git commit -qm one; git checkout -q main; {}git add -A; git commit -qm two; \
+         git merge -qm both one; git rm -qr objects refs HEAD; git commit -qm takes",
+        bare.replace("more/", "")
+    );
+    let cases = [
+        (
+            "a link out",
+            taken("mkdir more; ln -s ../../out more/link"),
+            "holds `more/link`, a link that leads",
+        ),
+        ("one to the root", taken("mkdir more; ln -s / more/link"), "holds `more/link`, a link that leads"),
+        ("a repository", taken(&format!("{bare}echo x >more/HEAD")), "changes `more`, which has the shape"),
+        ("one of a merge", merged, "the project itself"),
+        (
+            "another version control",
+            taken("mkdir -p more/.hg; echo x >more/.hg/hgrc"),
+            "holds `more/.hg/hgrc`",
+        ),
+        ("the control of links", taken("mkdir more; ln -s ../a.txt more/link"), ""),
+        ("the control of repositories", taken(bare.trim_end_matches("; ")), ""),
+    ];
+    for (name, script, why) in cases {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let start = tip(&stage, "main");
+        let session = session(&stage, &script);
+        let diff = sessions(&stage, "diff", &session);
+        assert!(diff.stdout.contains(why), "{name}: {diff:?}");
+        assert_eq!(sessions(&stage, "apply", &session).code, Some(0), "{name}");
+        assert_eq!(tip(&stage, "main") == start, !why.is_empty(), "{name}: {diff:?}");
+    }
 }
 
 /// A person looks at files, and a commit can hold others: by itself, before the last one, or beside what the index has.

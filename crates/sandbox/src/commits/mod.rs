@@ -5,6 +5,7 @@
 //! objects, recomputes every name, has git's own checks made, and makes the index that fits. Then the worker of the merge
 //! puts the pack, the index and the reference in place (`worker/merge/tips.rs`).
 
+mod held;
 mod said;
 
 use crate::{
@@ -87,7 +88,8 @@ impl Commits<'_> {
             branches.iter().map(|branch| (branch.old.clone(), branch.new.clone())).collect();
         match self.checked(&both.project, &tips).await {
             Ok(said) => {
-                for (branch, said) in branches.iter_mut().zip(said) {
+                let held = self.held(&said).await;
+                for ((branch, said), held) in branches.iter_mut().zip(said).zip(held) {
                     branch.count = said.count;
                     branch.commits = said.commits;
                     if !said.is_commit {
@@ -96,6 +98,8 @@ impl Commits<'_> {
                         branch.aside.get_or_insert_with(|| "it changes more than is looked at".into());
                     } else if !said.follows {
                         branch.aside.get_or_insert_with(|| DOES_NOT_FOLLOW.into());
+                    } else {
+                        branch.aside = branch.aside.take().or(held);
                     }
                 }
                 // One that was put back, or that the project is ahead of, has nothing new.
@@ -118,6 +122,8 @@ impl Commits<'_> {
                 Fate::Refused("it is no commit".into())
             } else if tip.aside.is_none() {
                 Fate::Ready
+            } else if let Some(what) = both.project.taken.get(&tip.name) {
+                Fate::Aside(what.clone())
             } else if !said.follows {
                 Fate::Aside(DOES_NOT_FOLLOW.into())
             } else {
@@ -272,8 +278,8 @@ impl Both {
         let others = || self.project.tips.keys().chain(&self.project.head);
         if self.inside.head.as_deref() != Some(name) || !is_plain(name) {
             Some("it is not the branch that the session is on".into())
-        } else if self.project.elsewhere.contains(name) {
-            Some("a linked worktree has it checked out".into())
+        } else if let Some(what) = self.project.taken.get(name) {
+            Some(what.clone())
         } else if let Some(other) = others().find(is_like) {
             Some(format!("the project has `{other}`, which differs by case only"))
         } else if let Some(other) = others().find(is_around) {

@@ -4,8 +4,13 @@ use bailey_protocol::Commit;
 
 /// Paths of a commit that are kept.
 const FILES_MAX: usize = 5_000;
+/// Links of one tip's commits that are looked at.
+const LINKS_MAX: usize = 1_000;
 /// Characters of an author's name, a subject or a path that are kept.
 const CHARS_MAX: usize = 1_000;
+
+/// How git writes the mode of a symbolic link.
+const LINK: &str = "120000";
 
 /// One tip.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -16,6 +21,8 @@ pub(super) struct Tip {
     /// Whether the project's commit is among those that it follows from.
     pub(super) follows: bool,
     pub(super) commits: Vec<Commit>,
+    /// Symbolic links that its commits hold and the commits before them do not: where, and the object that says where to.
+    pub(super) links: Vec<(String, String)>,
     /// Whether not all that its commits change is told.
     pub(super) is_cut: bool,
 }
@@ -38,10 +45,13 @@ pub(super) fn read(bytes: &[u8]) -> Option<Vec<Tip>> {
                     tip.commits.push(commit_of(commit));
                 } else if line == "cut" {
                     tip.is_cut = true;
-                } else if let (Some((_, path)), Some(commit)) =
+                } else if let (Some((looks, path)), Some(commit)) =
                     (line.split_once('\t'), tip.commits.last_mut())
                 {
-                    tip.is_cut |= commit.files.len() >= FILES_MAX || path.chars().nth(CHARS_MAX).is_some();
+                    tip.links.extend(link(looks).map(|id| (path.to_owned(), id.to_owned())));
+                    tip.is_cut |= commit.files.len() >= FILES_MAX
+                        || path.chars().nth(CHARS_MAX).is_some()
+                        || tip.links.len() > LINKS_MAX;
                     commit.files.truncate(FILES_MAX - 1);
                     commit.files.push(short(path));
                 }
@@ -49,6 +59,15 @@ pub(super) fn read(bytes: &[u8]) -> Option<Vec<Tip>> {
         }
     }
     None
+}
+
+/// The object of a link, where a line of raw output tells of one (git-diff(1)): a colon for each parent, modes and then objects of all of
+/// them and of the commit, and a status.
+fn link(looks: &str) -> Option<&str> {
+    let words = looks.trim_start_matches(':');
+    let parents = looks.len() - words.len();
+    let mut words = words.split(' ').skip(parents);
+    (words.next()? == LINK).then(|| words.nth(parents))?
 }
 
 fn commit_of(line: &str) -> Commit {
@@ -79,7 +98,10 @@ mod tests {
         assert_eq!((three.count, three.follows), (1, false));
         assert_eq!(read(said.trim_end().trim_end_matches("end").as_bytes()), None);
         assert_eq!(read(b"nonsense\nend\n"), None);
-        assert!(!one.is_cut, "the control");
+        assert!(!one.is_cut && one.links.is_empty(), "the control");
+        let said = "tip\ncount 1\n>c0\0\0\n\n:100644 120000 1 2 T\tb\n:120000 100644 3 4 T\tc\n::100644 120000 120000 5 6 7 MM\td\nend\n";
+        let links = [("b", "2"), ("d", "7")].map(|(at, id)| (at.to_owned(), id.to_owned()));
+        assert_eq!(read(said.as_bytes()).unwrap()[0].links, links);
         for line in
             ["cut".to_owned(), format!(":0\t{}", "a".repeat(CHARS_MAX + 1)), ":0\ta\n".repeat(FILES_MAX + 1)]
         {

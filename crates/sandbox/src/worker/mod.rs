@@ -39,6 +39,7 @@ use bailey_protocol::{
 };
 pub use bases::Keep;
 use beneath::Root;
+pub(crate) use diff::leads_out;
 use error::Error;
 use ignore::gitignore::Gitignore;
 pub(crate) use merge::remove_all;
@@ -46,6 +47,7 @@ pub(crate) use named::is_what_was_named;
 pub(crate) use owners::of_others;
 pub use references::References;
 pub(crate) use references::{is_object, is_plain};
+pub(crate) use repository::{MARKS, in_vcs, is_of_repository, is_shaped};
 use serde::{Deserialize, Serialize};
 pub(crate) use settle::settle;
 use std::io::{self, BufRead as _};

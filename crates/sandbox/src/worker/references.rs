@@ -7,7 +7,7 @@ use super::beneath::{Root, join, names, type_of};
 use super::error::Error;
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
@@ -39,8 +39,8 @@ pub struct References {
     pub detached: Option<String>,
     /// Each reference and the object that it names.
     pub tips: BTreeMap<String, String>,
-    /// Branches that linked worktrees have checked out.
-    pub elsewhere: BTreeSet<String>,
+    /// Branches that somebody is at work on without having them checked out here, each with what they do.
+    pub taken: BTreeMap<String, String>,
     /// Why no commit can come from here, or go here.
     pub bound: Option<String>,
 }
@@ -76,7 +76,7 @@ fn read(project: &Root) -> Result<References, Error> {
         Some(Named::Object(id)) => found.detached = Some(id.to_owned()),
         Some(Named::Nothing) | None => found.bound = Some(NO_HEAD.into()),
     }
-    found.elsewhere = worktrees(project);
+    found.taken = taken(project);
     Ok(found)
 }
 
@@ -230,15 +230,32 @@ fn loose(project: &Root, at: &str, depth: usize, tips: &mut BTreeMap<String, Str
     Some(())
 }
 
-fn worktrees(project: &Root) -> BTreeSet<String> {
+/// Branches that linked worktrees have checked out, and those that something under way in any worktree will move, or go back to.
+fn taken(project: &Root) -> BTreeMap<String, String> {
     let all = project.dir(".git/worktrees").and_then(|dir| names(&dir, REFERENCES_MAX));
-    let heads = all.unwrap_or_default().0.into_iter().filter_map(|name| {
-        match named(&text(project, &format!(".git/worktrees/{}/HEAD", name.to_str()?))?) {
-            Named::Reference(name) => Some(name.to_owned()),
-            Named::Object(_) | Named::Nothing => None,
+    let all = all.unwrap_or_default().0.into_iter();
+    let linked = all.filter_map(|name| Some(format!(".git/worktrees/{}", name.to_str()?)));
+    let mut taken = BTreeMap::new();
+    let mut take = |name: &str, what: &str| {
+        if is_plain(name) {
+            taken.entry(name.to_owned()).or_insert_with(|| what.to_owned());
         }
-    });
-    heads.collect()
+    };
+    for git in linked.chain([".git".to_owned()]) {
+        let says = |file: &str| text(project, &format!("{git}/{file}")).unwrap_or_default();
+        if let (true, Named::Reference(name)) = (git != ".git", named(&says("HEAD"))) {
+            take(name, "a linked worktree has it checked out");
+        }
+        for file in ["rebase-merge/head-name", "rebase-apply/head-name"] {
+            take(says(file).trim_end(), "a rebase of it is under way");
+        }
+        // Of each branch its name, and the commits before and after.
+        for name in says("rebase-merge/update-refs").lines().step_by(3) {
+            take(name, "a rebase is under way that moves it, too");
+        }
+        take(&format!("refs/heads/{}", says("BISECT_START").trim_end()), "a bisection began on it");
+    }
+    taken
 }
 
 #[cfg(test)]
@@ -307,6 +324,13 @@ mod tests {
         write(".git/refs/heads/symbolic", "ref: refs/heads/main\n");
         write(".git/refs/heads/HEAD.lock", &one);
         write(".git/worktrees/w/HEAD", "ref: refs/heads/elsewhere\n");
+        write(".git/worktrees/w/rebase-apply/head-name", "refs/heads/far\n");
+        write(".git/rebase-merge/head-name", "refs/heads/moving\n");
+        write(
+            ".git/rebase-merge/update-refs",
+            &format!("refs/heads/also\n{one}\n{two}\nrefs/../x\n{one}\n{two}\n"),
+        );
+        write(".git/BISECT_START", "begun\n");
         write("outside", &one);
         std::os::unix::fs::symlink("../../../outside", dir.path().join(".git/refs/heads/link")).unwrap();
         let root = Root::open(dir.path().to_str().unwrap()).unwrap();
@@ -314,7 +338,15 @@ mod tests {
         let tips = [("refs/heads/main", &two), ("refs/tags/v1", &one)];
         assert_eq!(found.tips, tips.map(|(name, id)| (name.to_owned(), id.clone())).into());
         assert_eq!(found.head.as_deref(), Some("refs/heads/main"));
-        assert_eq!(found.elsewhere, ["refs/heads/elsewhere".to_owned()].into());
+        let taken: Vec<_> = found.taken.iter().map(|(name, what)| (name.as_str(), what.as_str())).collect();
+        let expected = [
+            ("refs/heads/also", "a rebase is under way that moves it, too"),
+            ("refs/heads/begun", "a bisection began on it"),
+            ("refs/heads/elsewhere", "a linked worktree has it checked out"),
+            ("refs/heads/far", "a rebase of it is under way"),
+            ("refs/heads/moving", "a rebase of it is under way"),
+        ];
+        assert_eq!(taken, expected);
         assert_eq!(found.bound, None, "the control");
         assert_eq!(tip(&root, "refs/tags/v1"), Ok(Some(one)));
         assert!(has_modes(&root));

@@ -7,7 +7,7 @@
 
 use super::disk::Disk;
 use super::lock::{self, Lock};
-use crate::worker::beneath::{Root, ancestors, look, names, split};
+use crate::worker::beneath::{Root, ancestors, look, names, split, type_of};
 use crate::worker::blob::Entry;
 use crate::worker::error::{errno, plain};
 use crate::worker::index::{HASHES, entries};
@@ -18,6 +18,7 @@ use crate::worker::state::{copy, open_file};
 use crate::worker::{Carried, Fate};
 use bailey_protocol::{MergeKind, MergeState, Tip, TipResult};
 use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Read;
@@ -26,6 +27,8 @@ use std::io::Read;
 const BYTES_MAX: u64 = 64 << 20;
 /// Packs of one merge.
 const PACKS_MAX: usize = 64;
+/// Empty directories within each other, and beside each other, where a reference is to be.
+const DEPTH_MAX: usize = 12;
 /// Where commits are kept that no branch of the project can have.
 const ASIDE: &str = "refs/bailey/";
 const PACKS: &str = "clean/objects/pack";
@@ -201,7 +204,22 @@ impl Tips<'_> {
             }
         }
         let (dir, file) = project.parent(&path).map_err(in_the_way)?;
+        // Git leaves the directories of branches that are gone, and removes them where it needs the name.
+        if look(&dir, file.as_ref())?.is_some_and(|stat| type_of(&stat) == FileType::Directory) {
+            self.remove_empty(&dir, file, 0)
+                .map_err(|_| Stop::Aside("a branch of another name is in the way".into()))?;
+        }
         Ok(lock::lock(self.disk, dir, file, self.tag, format!("{id}\n").as_bytes(), 0o644)?)
+    }
+
+    /// Removes a directory with nothing in it but such directories.
+    fn remove_empty(&self, dir: &OwnedFd, name: &str, depth: usize) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let inner = openat(dir, name, flags, Mode::empty())?;
+        for below in names(&inner, DEPTH_MAX)?.0.iter().filter(|_| depth < DEPTH_MAX) {
+            self.remove_empty(&inner, below.to_str().ok_or(Errno::INVAL)?, depth + 1)?;
+        }
+        self.disk.rmdir(dir, name)
     }
 
     /// Locks the index, which becomes the one that was made ready of it.

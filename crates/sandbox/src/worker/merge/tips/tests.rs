@@ -256,3 +256,26 @@ fn a_branch_of_another_name_in_the_way_is_left_there() {
     assert_eq!(result.at.as_deref(), Some("refs/bailey/1/main"), "{result:?}");
     assert_eq!(yard.read("project/.git/refs/heads/fix"), Some(format!("{OLD}\n").into_bytes()));
 }
+
+/// Git leaves directories of branches that are gone.
+#[test]
+fn an_empty_directory_is_in_no_branchs_way_and_another_is() {
+    let yard = Yard::new();
+    yard.write("project/.git/HEAD", b"ref: refs/heads/fix\n");
+    fs::create_dir_all(yard.dir.path().join("project/.git/refs/heads/fix/old/deep")).unwrap();
+    let tip = Tip {
+        name: "refs/heads/fix".into(),
+        old: None,
+        new: NEW.into(),
+        aside: Some("refs/bailey/1/fix".into()),
+    };
+    let moved = yard.done(MergeKind::Apply, &tip);
+    assert_eq!(moved.at.as_deref(), Some("refs/heads/fix"), "{moved:?}");
+    assert_eq!(yard.read("project/.git/refs/heads/fix").unwrap(), format!("{NEW}\n").into_bytes());
+    // The control: one in which a branch lies.
+    let yard = Yard::new();
+    yard.write("project/.git/refs/heads/fix/old", format!("{OLD}\n").as_bytes());
+    let moved = yard.done(MergeKind::Apply, &tip);
+    assert_eq!(moved.at.as_deref(), Some("refs/bailey/1/fix"), "{moved:?}");
+    assert!(yard.read("project/.git/refs/heads/fix/old").is_some());
+}
